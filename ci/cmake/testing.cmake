@@ -1,0 +1,30 @@
+enable_testing()
+
+# tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer])
+# One GoogleTest binary, one ctest entry (one a rank count under mpirun with RANKS). An empty selection fails: the
+# common main() refuses to run no test. LAYER (null, conformance, trial, mutation, approval ...) becomes ctest's label.
+function(tidemark_test name)
+  cmake_parse_arguments(arg "TORCH" "LAYER" "SOURCES;LIBRARIES;RANKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/harness/testing/main.cpp)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE libtorch virtual_platform)
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+    target_precompile_headers(${name} REUSE_FROM torch_headers)
+  endif()
+  if(arg_RANKS)
+    target_compile_definitions(${name} PRIVATE TIDEMARK_TEST_MPI)
+    target_link_libraries(${name} PRIVATE MPI::MPI_CXX)
+    foreach(ranks ${arg_RANKS})
+      add_test(NAME ${name}.${ranks}
+               COMMAND ${MPIEXEC_EXECUTABLE} -n ${ranks} $<TARGET_FILE:${name}>)
+      list(APPEND tests ${name}.${ranks})
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set(tests ${name})
+  endif()
+  set_tests_properties(${tests} PROPERTIES TIMEOUT 300 LABELS "${arg_LAYER}"
+    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_odls_base_sigkill_timeout=0;OMP_NUM_THREADS=1")
+endfunction()

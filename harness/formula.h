@@ -1,0 +1,18 @@
+// A closed form as text with named values, evaluated from that text: what a report prints is what was computed.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace tidemark {
+
+/// Operators + - * / ^, comparison, ?:, min(), max(), ceil(), floor(), and block(n): n bytes rounded up to the caching
+/// allocator's 512-byte granule (0 stays 0). Values are exact up to 2^53.
+struct Formula {
+  std::string text;
+  std::map<std::string, double> values;
+  /// Throws std::invalid_argument naming the formula and what is wrong with it.
+  double evaluate() const;
+};
+
+}  // namespace tidemark

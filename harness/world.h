@@ -1,0 +1,35 @@
+// The ranks of a run: who am I, how many are we, and the few host-side exchanges the harness itself needs (over MPI). Tensors
+// never travel here; that is harness/parallel/communicator.h.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+class World {
+ public:
+  explicit World(MPI_Comm comm);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm comm() const { return comm_; }
+
+  void barrier() const;
+  std::vector<std::string> gather(const std::string& mine) const;  // on rank 0: everybody's; elsewhere empty
+  std::string broadcast(const std::string& text) const;            // rank 0's
+  int worst(int code) const;                                       // the largest, on all
+  /// The first `ranks` ranks as a world of their own; null on the others.
+  std::unique_ptr<World> first(int ranks) const;
+
+ private:
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace tidemark
