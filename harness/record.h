@@ -99,6 +99,14 @@ struct LossPoint {
   std::optional<double> value;  // none in shapes
 };
 
+/// Peaks of the last step, worst rank, with kernels `ratio` times as long as the host takes to launch one (so the larger,
+/// the further the host runs ahead).
+struct SweepPoint {
+  double ratio = 0;
+  Bytes allocated = 0, active = 0, reserved = 0;
+  Ns step_time_ns = 0;
+};
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -106,6 +114,7 @@ struct VariantRecord {
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time_ns;
   std::vector<RankRecord> ranks;
+  std::vector<SweepPoint> sweep;  // the run-ahead curve, ascending in ratio; empty where it was not asked for
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
