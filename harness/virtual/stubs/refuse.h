@@ -1,0 +1,28 @@
+// What every generated stub library includes. A function that is not modelled names itself once and returns its
+// library's own "not supported", whatever its arguments are (C linkage: the caller cleans up).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "harness/virtual/device/device.h"
+
+namespace tidemark::device {
+[[gnu::weak]] void not_supported(const char* library, const char* function);
+}
+
+inline void say_refused(const char* soname, const char* function) {
+  if (tidemark::device::not_supported) tidemark::device::not_supported(soname, function);
+}
+
+/// Opens the definition of one function by hand in overrides/: STUB(result, name)(arguments) { ... }
+#define STUB(result, name) extern "C" [[gnu::visibility("default")]] result name
+
+#define REFUSED(name)                                   \
+  extern "C" [[gnu::visibility("default")]] int name(); \
+  int name() {                                          \
+    say_refused(library, #name);                        \
+    return not_supported;                               \
+  }
