@@ -1,0 +1,86 @@
+#include "reports/json_node.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+namespace tidemark {
+
+std::string Node::place() const {
+  if (!parent_) return std::string(name_);
+  const std::string before = parent_->place();
+  if (parent_->value_.is_array()) return fmt::format("{}[{}]", before, index_);
+  return before + (parent_->parent_ ? "." : ": ") + std::string(name_);
+}
+
+void Node::fail(const std::string& what) const {
+  throw std::runtime_error(fmt::format("{}: {}", place(), what));
+}
+
+void Node::need(bool holds, const char* what) const {
+  if (!holds) fail(fmt::format("is {}, not {}", value_.type_name(), what));
+}
+
+Node Node::operator[](std::string_view key) const {
+  need(value_.is_object(), "an object");
+  const auto found = value_.find(key);
+  if (found == value_.end()) fail(fmt::format("missing key '{}'", key));
+  return {found.value(), *this, key, 0};
+}
+
+std::string Node::text() const {
+  need(value_.is_string(), "a string");
+  return value_.get<std::string>();
+}
+
+std::string Node::text_or_null() const { return value_.is_null() ? "" : text(); }
+
+std::int64_t Node::integer() const {
+  need(value_.is_number_integer(), "an integer");
+  if (value_.is_number_unsigned() &&
+      value_.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+    fail("does not fit 64 bits");
+  }
+  return value_.get<std::int64_t>();
+}
+
+int Node::small_integer() const {
+  const std::int64_t value = integer();
+  if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
+    fail("does not fit 32 bits");
+  }
+  return static_cast<int>(value);
+}
+
+std::uint64_t Node::natural() const {
+  need(value_.is_number_unsigned(), "an integer that is not negative");
+  return value_.get<std::uint64_t>();
+}
+
+double Node::number() const {
+  need(value_.is_number(), "a number");
+  return value_.get<double>();
+}
+
+std::optional<double> Node::number_or_null() const {
+  return value_.is_null() ? std::nullopt : std::optional(number());
+}
+
+double Node::hexadecimal() const {
+  const std::string all = text();
+  std::string_view digits = all;
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  const bool hex = digits.starts_with("0x");
+  if (hex) digits.remove_prefix(2);
+  double value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, value,
+                                    hex ? std::chars_format::hex : std::chars_format::general);
+  if (read.ec != std::errc() || read.ptr != end) fail("'" + all + "' is not a hexadecimal float");
+  return negative ? -value : value;
+}
+
+}  // namespace tidemark

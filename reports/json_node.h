@@ -1,0 +1,64 @@
+// A JSON value that knows where it stands, so that whatever is wrong with it can be said in one
+// line with its place.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tidemark {
+
+/// Every access throws std::runtime_error ("report.json: trials[0].ranks: ...") where the value is
+/// not what was asked for. Refers to its parents: keep a Node no longer than the expression or the
+/// callback that made it.
+class Node {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  Node(const Json& value, std::string_view file) : value_(value), name_(file) {}
+
+  const Json& value() const { return value_; }
+  std::size_t size() const { return value_.size(); }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  Node operator[](std::string_view key) const;
+
+  template <class Visit>
+  void each(Visit visit) const {
+    need(value_.is_array(), "an array");
+    for (std::size_t i = 0; i < value_.size(); ++i) visit(Node(value_[i], *this, {}, i));
+  }
+
+  template <class Visit>
+  void members(Visit visit) const {
+    need(value_.is_object(), "an object");
+    for (auto it = value_.begin(); it != value_.end(); ++it) {
+      visit(it.key(), Node(it.value(), *this, it.key(), 0));
+    }
+  }
+
+  std::string text() const;
+  std::string text_or_null() const;  // empty for null
+  std::int64_t integer() const;      // no fraction, within 64 bits
+  int small_integer() const;         // within 32 bits
+  std::uint64_t natural() const;
+  double number() const;
+  std::optional<double> number_or_null() const;
+  double hexadecimal() const;  // a string as printf's %a writes it, nan and inf included
+
+ private:
+  Node(const Json& value, const Node& parent, std::string_view name, std::size_t index)
+      : value_(value), parent_(&parent), name_(name), index_(index) {}
+
+  void need(bool holds, const char* what) const;
+  std::string place() const;
+
+  const Json& value_;
+  const Node* parent_ = nullptr;
+  std::string_view name_;  // the key; empty for an array's item
+  std::size_t index_ = 0;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "reports/json.h"
+#include "reports/json_node.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Enum>
+Enum enumerator(const Node& node, std::initializer_list<Enum> all) {
+  const std::string name = node.text();
+  std::string possible;
+  for (Enum e : all) {
+    if (name == name_of(e)) return e;
+    possible += fmt::format("{}{}", possible.empty() ? "" : ", ", name_of(e));
+  }
+  node.fail(fmt::format("'{}' is not one of {}", name, possible));
+}
+
+template <class Item, class Convert>
+std::vector<Item> list(const Node& node, Convert convert) {
+  std::vector<Item> out;
+  out.reserve(node.size());
+  node.each([&](const Node& item) { out.push_back(convert(item)); });
+  return out;
+}
+
+template <class Value, class Convert>
+std::map<std::string, Value> map(const Node& node, Convert convert) {
+  std::map<std::string, Value> out;
+  node.members([&](const std::string& key, const Node& item) { out.emplace(key, convert(item)); });
+  return out;
+}
+
+std::int64_t integer(const Node& node) { return node.integer(); }
+std::string text(const Node& node) { return node.text(); }
+
+Phase phase(const Node& node) {
+  Phase out;
+  out.name = node["name"].text();
+  for (Statistic s : kStatistics) {
+    const Node level = node[name_of(s)];
+    out[s] = {level["peak"].integer(), level["end"].integer()};
+  }
+  return out;
+}
+
+Step step(const Node& node) {
+  return {list<Phase>(node["phases"], phase), list<Moment>(node["moments"], [](const Node& m) {
+            return Moment{m["name"].text(), m["allocated"].integer()};
+          })};
+}
+
+Counters counters(const Node& node) {
+  Counters out;
+  out.num_alloc_retries = node["num_alloc_retries"].integer();
+  out.num_ooms = node["num_ooms"].integer();
+  out.num_device_alloc = node["num_device_alloc"].integer();
+  out.num_device_free = node["num_device_free"].integer();
+  out.num_sync_all_streams = node["num_sync_all_streams"].integer();
+  out.launches = node["launches"].integer();
+  out.synchronisations = node["synchronisations"].integer();
+  out.collectives = map<std::int64_t>(node["collectives"], integer);
+  return out;
+}
+
+Race race(const Node& node) {
+  const auto access = [](const Node& a) { return Access{a["op"].text(), a["stream"].text()}; };
+  return {access(node["first"]), access(node["second"]), node["bytes"].integer(),
+          node["explanation"].text()};
+}
+
+std::vector<Sample> timeline(const Node& node) {
+  const auto time = list<Ns>(node["time"], integer);
+  const auto allocated = list<Bytes>(node["allocated"], integer);
+  const auto active = list<Bytes>(node["active"], integer);
+  const auto reserved = list<Bytes>(node["reserved"], integer);
+  if (allocated.size() != time.size() || active.size() != time.size() ||
+      reserved.size() != time.size()) {
+    node.fail("its columns differ in length");
+  }
+  std::vector<Sample> out;
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    out.push_back({time[i], allocated[i], active[i], reserved[i]});
+  }
+  return out;
+}
+
+RankRecord rank(const Node& node) {
+  RankRecord out;
+  out.rank = node["rank"].small_integer();
+  out.steps = list<Step>(node["steps"], step);
+  const auto last = out.steps.empty() ? Json::array() : node["steps"].value().back()["phases"];
+  if (node["phases"].value() != last) node["phases"].fail("differs from the last of 'steps'");
+  node["categories"].members([&](const std::string& name, const Node& c) {
+    out.categories.push_back({name, c["peak_share"].integer(), c["end"].integer()});
+  });
+  out.counters = counters(node["counters"]);
+  out.races = list<Race>(node["races"], race);
+  out.timeline = timeline(node["timeline"]);
+  node["phase_starts"].each([&](const Node& start) {
+    out.phase_starts.emplace_back(start["name"].text(), start["time"].integer());
+  });
+  out.rest_before = node["rest"]["before"].integer();
+  out.rest_after = node["rest"]["after"].integer();
+  return out;
+}
+
+LossPoint loss(const Node& node) {
+  LossPoint out{node["step"].small_integer(), std::nullopt};
+  if (!node["hex"].value().is_null()) out.value = node["hex"].hexadecimal();
+  const auto decimal = node["value"].number_or_null();
+  if (decimal && out.value != decimal) node.fail("'value' and 'hex' are different numbers");
+  return out;
+}
+
+SweepPoint sweep_point(const Node& node) {
+  return {node["ratio"].number(), node["allocated"].integer(), node["active"].integer(),
+          node["reserved"].integer(), node["step_time_ns"].integer()};
+}
+
+VariantRecord variant(const Node& node) {
+  return {node["name"].text(),
+          enumerator(node["role"], {Role::baseline, Role::fixed, Role::control}),
+          node["error"].text_or_null(),
+          list<LossPoint>(node["loss"], loss),
+          list<Ns>(node["step_time_ns"], integer),
+          list<RankRecord>(node["ranks"], rank),
+          list<SweepPoint>(node["sweep"], sweep_point)};
+}
+
+Verdict verdict(const Node& node) {
+  Verdict out;
+  out.name = node["name"].text();
+  out.variant = node["variant"].text();
+  out.rank = node["rank"].small_integer();
+  out.status = enumerator(node["status"], {Status::pass, Status::fail, Status::skip});
+  const Node expected = node["expected"];
+  out.low = expected["low"].number_or_null();
+  out.high = expected["high"].number_or_null();
+  out.formula = expected["formula"].text();
+  out.values = map<double>(expected["values"], [](const Node& value) {
+    return value.number_or_null().value_or(std::numeric_limits<double>::quiet_NaN());
+  });
+  out.measured = node["measured"].number_or_null();
+  out.unit = node["unit"].text();
+  out.slack = node["slack"].number_or_null().value_or(std::numeric_limits<double>::infinity());
+  out.why = node["why"].text();
+  return out;
+}
+
+TrialRecord trial(const Node& node) {
+  TrialRecord out;
+  out.scenario = node["scenario"].text();
+  out.size = node["size"].text();
+  out.mode = enumerator(node["mode"], {Mode::math, Mode::shapes});
+  out.schedule = node["schedule"].text();
+  out.ranks = node["ranks"].small_integer();
+  out.steps = node["steps"].small_integer();
+  out.seed = node["seed"].natural();
+  out.params = map<std::int64_t>(node["params"], integer);
+  out.skipped = node["skipped"].text_or_null();
+  out.variants = list<VariantRecord>(node["variants"], variant);
+  out.verdicts = list<Verdict>(node["verdicts"], verdict);
+  return out;
+}
+
+RunRecord run(const Node& node) {
+  RunRecord out;
+  out.id = node["id"].text();
+  out.started = node["started"].text();
+  out.duration_ns = node["duration_ns"].integer();
+  out.argv = list<std::string>(node["argv"], text);
+  out.tidemark = node["tidemark"].text();
+  out.git = node["git"].text();
+  out.host = node["host"].text();
+  out.device_kind = node["device"]["kind"].text();
+  out.profile = node["device"]["profile"].text();
+  out.capacity_bytes = node["device"]["capacity_bytes"].integer();
+  out.torch = node["torch"].text();
+  out.nccl = node["nccl"].text();
+  out.mpi = node["mpi"].text();
+  out.env = map<std::string>(node["env"], text);
+  return out;
+}
+
+void check_version(const Node& root) {
+  if (const std::string schema = root["schema"].text(); schema != kSchema) {
+    root.fail(fmt::format("it is a '{}', not a '{}'", schema, kSchema));
+  }
+  const std::string version = root["schema_version"].text(), mine = kSchemaVersion;
+  if (version.substr(0, version.find('.')) != mine.substr(0, mine.find('.'))) {
+    root.fail(fmt::format(
+        "schema version {} where this tidemark reads {}: use the tidemark that wrote it", version,
+        mine));
+  }
+}
+
+}  // namespace
+
+Report parse_report(std::string_view text, const std::string& where) {
+  nlohmann::ordered_json json;
+  try {
+    json = Json::parse(text);
+  } catch (const nlohmann::json::parse_error& e) {
+    const bool cut = e.byte >= text.size();
+    throw std::runtime_error(fmt::format(
+        "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
+        cut ? "the file is cut off; run again" : "the file was changed or is another one"));
+  }
+  const Node root(json, where);
+  check_version(root);
+  Report report{run(root["run"]), list<TrialRecord>(root["trials"], trial)};
+  root["summary"]["exit_code"].integer();
+  for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
+    const auto said = root["summary"][key].integer();
+    if (said != report.count(status)) {
+      root["summary"].fail(fmt::format("says {} {} where the verdicts are {}: the file was edited",
+                                       said, key, report.count(status)));
+    }
+  }
+  return report;
+}
+
+Report read_report(const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read: give the folder that a run wrote (--out)", file.string()));
+  }
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  return parse_report(text, file.string());
+}
+
+}  // namespace tidemark

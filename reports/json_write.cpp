@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/json.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Whole numbers stay whole: byte counts in a formula's values read as bytes, not as 8.388608e+08.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (std::abs(value) < 9007199254740992.0 && value == std::trunc(value) &&
+      !(value == 0 && std::signbit(value))) {
+    return static_cast<std::int64_t>(value);
+  }
+  return value;
+}
+
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+template <class Items, class Convert>
+Json array(const Items& items, Convert convert) {
+  Json out = Json::array();
+  for (const auto& item : items) out.push_back(convert(item));
+  return out;
+}
+
+template <class Map>
+Json object(const Map& map) {
+  Json out = Json::object();
+  for (const auto& [key, value] : map) out[key] = value;
+  return out;
+}
+
+Json phase_json(const Phase& phase) {
+  Json out{{"name", phase.name}};
+  for (Statistic s : kStatistics) {
+    out[name_of(s)] = {{"peak", phase[s].peak}, {"end", phase[s].end}};
+  }
+  return out;
+}
+
+Json step_json(const Step& step) {
+  return {{"phases", array(step.phases, phase_json)},
+          {"moments", array(step.moments, [](const Moment& m) {
+             return Json{{"name", m.name}, {"allocated", m.allocated}};
+           })}};
+}
+
+Json counters_json(const Counters& c) {
+  return {{"num_alloc_retries", c.num_alloc_retries},       {"num_ooms", c.num_ooms},
+          {"num_device_alloc", c.num_device_alloc},         {"num_device_free", c.num_device_free},
+          {"num_sync_all_streams", c.num_sync_all_streams}, {"launches", c.launches},
+          {"synchronisations", c.synchronisations},         {"collectives", object(c.collectives)}};
+}
+
+Json race_json(const Race& race) {
+  const auto access = [](const Access& a) { return Json{{"op", a.op}, {"stream", a.stream}}; };
+  return {{"first", access(race.first)},
+          {"second", access(race.second)},
+          {"bytes", race.bytes},
+          {"explanation", race.explanation}};
+}
+
+// Columns: thousands of samples stay four lines.
+Json timeline_json(const std::vector<Sample>& samples) {
+  return {{"time", array(samples, [](const Sample& s) { return s.time; })},
+          {"allocated", array(samples, [](const Sample& s) { return s.allocated; })},
+          {"active", array(samples, [](const Sample& s) { return s.active; })},
+          {"reserved", array(samples, [](const Sample& s) { return s.reserved; })}};
+}
+
+Json rank_json(const RankRecord& rank) {
+  Json categories = Json::object();
+  for (const Category& c : rank.categories) {
+    categories[c.name] = {{"peak_share", c.peak_share}, {"end", c.end}};
+  }
+  return {
+      {"rank", rank.rank},
+      {"phases", rank.steps.empty() ? Json::array() : array(rank.steps.back().phases, phase_json)},
+      {"categories", categories},
+      {"counters", counters_json(rank.counters)},
+      {"races", array(rank.races, race_json)},
+      {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
+      {"steps", array(rank.steps, step_json)},
+      {"phase_starts", array(rank.phase_starts,
+                             [](const auto& start) {
+                               return Json{{"name", start.first}, {"time", start.second}};
+                             })},
+      {"timeline", timeline_json(rank.timeline)}};
+}
+
+Json loss_json(const LossPoint& point) {
+  if (!point.value) return {{"step", point.step}, {"value", nullptr}, {"hex", nullptr}};
+  return {{"step", point.step},
+          {"value", std::isfinite(*point.value) ? Json(*point.value) : Json(nullptr)},
+          {"hex", fmt::format("{:a}", *point.value)}};
+}
+
+Json variant_json(const VariantRecord& variant) {
+  return {{"name", variant.name},
+          {"role", name_of(variant.role)},
+          {"error", text_or_null(variant.error)},
+          {"loss", array(variant.loss, loss_json)},
+          {"step_time_ns", variant.step_time_ns},
+          {"ranks", array(variant.ranks, rank_json)},
+          {"sweep", array(variant.sweep, [](const SweepPoint& p) {
+             return Json{{"ratio", p.ratio},
+                         {"allocated", p.allocated},
+                         {"active", p.active},
+                         {"reserved", p.reserved},
+                         {"step_time_ns", p.step_time_ns}};
+           })}};
+}
+
+Json verdict_json(const Verdict& verdict) {
+  Json values = Json::object();
+  for (const auto& [name, value] : verdict.values) values[name] = number(value);
+  return {{"name", verdict.name},
+          {"variant", verdict.variant},
+          {"rank", verdict.rank},
+          {"status", name_of(verdict.status)},
+          {"expected",
+           {{"low", number(verdict.low)},
+            {"high", number(verdict.high)},
+            {"formula", verdict.formula},
+            {"values", values}}},
+          {"measured", number(verdict.measured)},
+          {"unit", verdict.unit},
+          {"slack", number(verdict.slack)},
+          {"why", verdict.why}};
+}
+
+Json trial_json(const TrialRecord& trial) {
+  return {{"scenario", trial.scenario},
+          {"size", trial.size},
+          {"mode", name_of(trial.mode)},
+          {"schedule", trial.schedule},
+          {"ranks", trial.ranks},
+          {"steps", trial.steps},
+          {"seed", trial.seed},
+          {"params", object(trial.params)},
+          {"skipped", text_or_null(trial.skipped)},
+          {"variants", array(trial.variants, variant_json)},
+          {"verdicts", array(trial.verdicts, verdict_json)}};
+}
+
+Json run_json(const RunRecord& run) {
+  return {{"id", run.id},
+          {"started", run.started},
+          {"duration_ns", run.duration_ns},
+          {"argv", run.argv},
+          {"tidemark", run.tidemark},
+          {"git", run.git},
+          {"host", run.host},
+          {"device",
+           {{"kind", run.device_kind},
+            {"profile", run.profile},
+            {"capacity_bytes", run.capacity_bytes}}},
+          {"torch", run.torch},
+          {"nccl", run.nccl},
+          {"mpi", run.mpi},
+          {"env", object(run.env)}};
+}
+
+}  // namespace
+
+Json to_json(const Report& report) {
+  return {{"schema", kSchema},
+          {"schema_version", kSchemaVersion},
+          {"run", run_json(report.run)},
+          {"trials", array(report.trials, trial_json)},
+          {"summary",
+           {{"passed", report.count(Status::pass)},
+            {"failed", report.count(Status::fail)},
+            {"skipped", report.count(Status::skip)},
+            {"exit_code", report.exit_code()}}}};
+}
+
+std::string json_text(const Report& report) { return json_text(to_json(report)); }
+
+}  // namespace tidemark

@@ -1,0 +1,214 @@
+// A crude model of sharded training with prefetch: close enough to the real thing for charts to
+// look like it.
+#include "reports/testing/sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "reports/testing/sample_verdicts.h"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kMiB = 1 << 20;
+
+struct Policy {
+  const char* name;
+  Role role;
+  int flat;       // flat buffers alive at once
+  bool records;   // their blocks stay active until the device has caught up
+  double slower;  // step time, relative
+};
+constexpr Policy kPolicies[] = {{"record_stream", Role::baseline, 1, true, 1.0},
+                                {"separate_streams", Role::baseline, 2, false, 1.0},
+                                {"stash", Role::fixed, 1, false, 1.0},
+                                {"per_collective", Role::fixed, 1, false, 1.002},
+                                {"rate_limiter", Role::fixed, 2, false, 1.14},
+                                {"two_buffers", Role::fixed, 2, false, 1.01},
+                                {"no_reference", Role::control, 0, false, 1.0},
+                                {"unstash_before_wait", Role::control, 1, false, 1.0}};
+
+/// How many frees lie between a free and the device's being done with the block.
+std::size_t lag(const Policy& policy, const std::string& schedule) {
+  if (!policy.records || schedule == "instant") return 0;
+  return schedule == "calibrated" ? 5 : 1000;
+}
+
+class RankModel {
+ public:
+  RankModel(int index, int layers, const Policy& policy, const std::string& schedule)
+      : layers_(layers), lag_(lag(policy, schedule)), policy_(policy) {
+    record_.rank = index;
+    unit_ = 64 * kMiB + index * 512;
+    tick_ = static_cast<Ns>(180'000 * policy.slower) + 311 * index;
+    held_[0] = held_[2] = layers_ * unit_ / 4;
+    allocated_ = active_ = held_[0] + held_[2];
+    reserved_ = allocated_ + 40 * kMiB;
+    record_.rest_before = allocated_;
+  }
+
+  RankRecord run() {
+    phase("forward");
+    for (int i = 0; i < layers_; ++i) unit(kActivations, 6 * kMiB, false);
+    phase("backward");
+    for (int i = 0; i < layers_; ++i) unit(kGradients, unit_ / 4, true);
+    phase("optimizer");
+    for (int i = 0; i < 4; ++i) {
+      change(kTemporaries, unit_ / 2, unit_ / 2);
+      change(kTemporaries, -unit_ / 2, -unit_ / 2);
+    }
+    change(kGradients, -held_[kGradients], -held_[kGradients]);
+    while (!waiting_.empty()) drain();
+    read_end();
+    record_.rest_after = allocated_;
+    for (std::size_t c = 0; c < 7; ++c)
+      record_.categories.push_back({kNames[c], at_peak_[c], held_[c]});
+    record_.categories.push_back({"rounding", 0, 0});
+    record_.counters = {lag_ > 100 ? 3 : 0,
+                        0,
+                        37,
+                        5,
+                        1,
+                        1184,
+                        2,
+                        {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}}};
+    return std::move(record_);
+  }
+
+ private:
+  enum {
+    kParameters,
+    kGradients,
+    kOptimizer,
+    kActivations,
+    kUnsharded,
+    kCommunication,
+    kTemporaries
+  };
+  static constexpr const char* kNames[] = {"parameters",  "gradients", "optimizer state",
+                                           "activations", "unsharded", "communication",
+                                           "temporaries"};
+
+  void phase(const char* name) {
+    read_end();
+    if (record_.steps.empty()) record_.steps.emplace_back();
+    record_.steps[0].phases.push_back({name, {}});
+    record_.phase_starts.emplace_back(name, time_);
+    record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_});
+    change(kTemporaries, 0, 0);
+  }
+
+  void unit(int kept, Bytes bytes, bool backward) {
+    for (int i = 0; i < std::max(1, policy_.flat); ++i) change(kCommunication, unit_, unit_);
+    change(kUnsharded, unit_, unit_);
+    for (int i = 0; i < std::max(1, policy_.flat); ++i) release(kCommunication, unit_);
+    for (int i = 0; i < 6; ++i) {
+      change(kTemporaries, 5 * kMiB, 5 * kMiB);
+      if (i % 2) change(kTemporaries, -10 * kMiB, -10 * kMiB);
+    }
+    change(kept, bytes, bytes);
+    if (backward) {
+      change(kActivations, -6 * kMiB, -6 * kMiB);
+      change(kCommunication, unit_, unit_);
+      release(kCommunication, unit_);
+    }
+    change(kUnsharded, -unit_, -unit_);
+  }
+
+  void release(int category, Bytes bytes) {
+    change(category, -bytes, 0);
+    waiting_.push_back(bytes);
+    while (waiting_.size() > lag_) drain();
+  }
+
+  void drain() {
+    change(kCommunication, 0, -waiting_.front());
+    waiting_.pop_front();
+  }
+
+  void change(int category, Bytes allocated, Bytes active) {
+    time_ += tick_;
+    held_[static_cast<std::size_t>(category)] += allocated;
+    allocated_ += allocated;
+    active_ += active;
+    reserved_ = std::max(reserved_, (active_ / (20 * kMiB) + 2) * 20 * kMiB);
+    if (allocated_ > highest_) {
+      highest_ = allocated_;
+      std::copy(std::begin(held_), std::end(held_), std::begin(at_peak_));
+    }
+    Phase& now = record_.steps[0].phases.back();
+    const Bytes levels[] = {allocated_, active_, reserved_, allocated_ - 1024};
+    for (std::size_t s = 0; s < 4; ++s)
+      now.levels[s].peak = std::max(now.levels[s].peak, levels[s]);
+    record_.timeline.push_back({time_, allocated_, active_, reserved_});
+  }
+
+  void read_end() {
+    if (record_.steps.empty()) return;
+    Phase& now = record_.steps[0].phases.back();
+    now.levels[0].end = allocated_, now.levels[1].end = active_;
+    now.levels[2].end = reserved_, now.levels[3].end = allocated_ - 1024;
+  }
+
+  int layers_;
+  std::size_t lag_;
+  Policy policy_;
+  RankRecord record_;
+  Bytes unit_ = 0, allocated_ = 0, active_ = 0, reserved_ = 0, highest_ = 0;
+  Bytes held_[7] = {}, at_peak_[7] = {};
+  Ns time_ = 0, tick_ = 0;
+  std::deque<Bytes> waiting_;
+};
+
+VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers) {
+  VariantRecord out;
+  out.name = policy.name;
+  out.role = policy.role;
+  const bool wrong = out.name == "unstash_before_wait";
+  for (int i = 0; i < trial.steps; ++i) {
+    const double loss =
+        6.9 * std::exp(-0.11 * i) + 0.2 * std::sin(1.7 * i) + (wrong ? 0.05 * i : 0.0);
+    out.loss.push_back({i, trial.mode == Mode::math ? std::optional(loss) : std::nullopt});
+  }
+  for (int r = 0; r < trial.ranks; ++r) {
+    out.ranks.push_back(RankModel(r, layers, policy, trial.schedule).run());
+  }
+  for (int i = 0; i < trial.steps; ++i)
+    out.step_time_ns.push_back(out.ranks[0].timeline.back().time);
+  for (double ratio = 0.25; trial.schedule == "calibrated" && ratio <= 16; ratio *= 2) {
+    const Bytes low = 600 * kMiB, high = low + (policy.records ? 128 * layers * kMiB : 0);
+    const double ahead = std::clamp((ratio - 0.7) / 6, 0.0, 1.0);
+    const Bytes active = low + static_cast<Bytes>(ahead * static_cast<double>(high - low));
+    out.sweep.push_back({ratio, low, active, active + 64 * kMiB, 4'000'000});
+  }
+  return out;
+}
+
+}  // namespace
+
+Report sample_report(int layers) {
+  Report report = small_report();
+  report.trials.erase(report.trials.begin(), report.trials.end() - 1);
+  for (Mode mode : {Mode::math, Mode::shapes}) {
+    for (const char* schedule : {"instant", "calibrated", "lagging"}) {
+      TrialRecord trial;
+      trial.scenario = "fsdp_prefetch";
+      trial.size = mode == Mode::math ? "smoke" : "scale";
+      trial.schedule = schedule;
+      trial.mode = mode;
+      trial.ranks = 4;
+      trial.steps = 12;
+      trial.params = {
+          {"batch", 16}, {"hidden", 384}, {"layers", layers}, {"reshard_after_forward", 1}};
+      const int factor = mode == Mode::math ? 1 : 2;
+      for (const Policy& policy : kPolicies)
+        trial.variants.push_back(variant(policy, trial, factor * layers));
+      trial.verdicts = sample_verdicts(trial);
+      report.trials.push_back(std::move(trial));
+    }
+  }
+  return report;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,31 @@
+// Reports made up for tests: no run is needed to test what renders them.
+#pragma once
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// Two variants, two schedules, one failed verdict, one skipped trial: small enough to read its
+/// renderings whole.
+Report small_report();
+
+/// The size of a real run: eight variants, four ranks, three schedules, timelines, losses, a
+/// run-ahead curve. `layers` scales everything.
+Report sample_report(int layers = 8);
+
+/// Names that try to break out of whatever they are written into.
+Report hostile_report();
+
+/// A folder of this test alone, empty, removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,143 @@
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "reports/testing/sample.h"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kMiB = 1 << 20;
+
+RunRecord run() {
+  RunRecord out;
+  out.id = "3f9a1c";
+  out.started = "2026-01-02T03:04:05Z";
+  out.tidemark = "0.1.0";
+  out.git = "0123456789ab";
+  out.host = "example";
+  out.torch = "2.11.0";
+  out.nccl = "2.28.9";
+  out.mpi = "Open MPI 4.1.4";
+  out.argv = {"tidemark", "run", "fsdp_prefetch", "--schedule", "all"};
+  out.duration_ns = 1'234'000'000;
+  out.device_kind = "virtual";
+  out.profile = "h100-80g";
+  out.capacity_bytes = Bytes{80} << 30;
+  out.env = {{"NCCL_ALGO", "Ring"}};
+  return out;
+}
+
+RankRecord rank(int index, Bytes peak, Bytes active) {
+  RankRecord out;
+  out.rank = index;
+  Phase forward{"forward", {}};
+  forward[Statistic::allocated] = {peak, 3 * kMiB};
+  forward[Statistic::active] = {active, 3 * kMiB};
+  forward[Statistic::reserved] = {20 * kMiB, 20 * kMiB};
+  forward[Statistic::requested] = {peak - 12, 3 * kMiB - 12};
+  out.steps = {{{forward}, {{"unit 0", peak}}}};
+  out.categories = {{"parameters", 3 * kMiB, 3 * kMiB}, {"rounding", peak - 3 * kMiB, 0}};
+  out.counters.num_device_alloc = 1;
+  out.counters.collectives = {{"all_gather", 4}};
+  out.timeline = {{0, 3 * kMiB, 3 * kMiB, 20 * kMiB},
+                  {1500, peak, active, 20 * kMiB},
+                  {3000, 3 * kMiB, 3 * kMiB, 20 * kMiB}};
+  out.phase_starts = {{"forward", 0}};
+  out.rest_before = out.rest_after = 3 * kMiB;
+  return out;
+}
+
+VariantRecord variant(const char* name, Role role, Bytes active) {
+  VariantRecord out;
+  out.name = name;
+  out.role = role;
+  out.loss = {{0, 0.1}, {1, 1.0 / 3}};
+  out.step_time_ns = {5'000'000, 4'000'000};
+  out.ranks = {rank(0, 5 * kMiB, active), rank(1, 4 * kMiB, active - kMiB)};
+  return out;
+}
+
+Verdict memory(const char* name, int index, double expected, double measured) {
+  Verdict out;
+  out.name = "memory/active/forward";
+  out.variant = name;
+  out.rank = index;
+  out.status = expected == measured ? Status::pass : Status::fail;
+  out.low = out.high = expected;
+  out.formula = "S + 2*U";
+  out.values = {{"S", 3.0 * kMiB}, {"U", (expected - 3.0 * kMiB) / 2}};
+  out.measured = measured;
+  if (expected != measured) out.why = "1.00 MiB more than the formula says";
+  return out;
+}
+
+TrialRecord trial(const char* schedule, Bytes active) {
+  TrialRecord out;
+  out.scenario = "fsdp_prefetch";
+  out.size = "smoke";
+  out.schedule = schedule;
+  out.mode = Mode::math;
+  out.ranks = 2;
+  out.steps = 2;
+  out.seed = 7;
+  out.params = {{"hidden", 64}, {"layers", 4}};
+  out.variants = {variant("record_stream", Role::baseline, active),
+                  variant("stash", Role::fixed, 5 * kMiB)};
+  out.verdicts = {
+      memory("record_stream", 0, static_cast<double>(active), static_cast<double>(active)),
+      memory("stash", 0, 5.0 * kMiB, 5.0 * kMiB),
+      memory("stash", 1, 5.0 * kMiB, active > 5 * kMiB ? 6.0 * kMiB : 5.0 * kMiB)};
+  return out;
+}
+
+}  // namespace
+
+Report small_report() {
+  TrialRecord skipped;
+  skipped.scenario = "fsdp_prefetch";
+  skipped.size = "seed";
+  skipped.schedule = "instant";
+  skipped.ranks = 2;
+  skipped.skipped = "size seed runs in shapes only";
+  return {run(), {trial("instant", 5 * kMiB), trial("lagging", 9 * kMiB), skipped}};
+}
+
+Report hostile_report() {
+  const std::string evil =
+      "</script><img src=x onerror=\"document.title='broken'\">|`*]]>&'\xe2\x80\xa8\n../../x";
+  Report report = small_report();
+  report.run.host = report.run.argv[2] = report.run.env["NCCL_ALGO"] = evil;
+  for (TrialRecord& t : report.trials) {
+    t.scenario = t.size = evil;
+    if (!t.skipped.empty()) t.skipped = evil;
+    for (VariantRecord& v : t.variants) {
+      v.name = evil + v.name;
+      v.error = evil;
+      for (RankRecord& r : v.ranks) {
+        r.steps[0].phases[0].name = r.phase_starts[0].first = r.categories[0].name = evil;
+        r.races = {{{evil, evil}, {evil, evil}, 1, evil}};
+      }
+    }
+    for (Verdict& v : t.verdicts) {
+      v.name += evil;
+      v.variant = evil + v.variant;
+      v.formula = v.why = v.unit = evil;
+    }
+  }
+  return report;
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "tidemark_reports_XXXXXX").string();
+  if (!mkdtemp(path.data())) throw std::runtime_error(path + ": cannot be made");
+  path_ = path;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace tidemark
