@@ -44,4 +44,4 @@ target_link_libraries(torch_headers PRIVATE tidemark_warnings cuda_headers)
 target_include_directories(torch_headers SYSTEM PRIVATE $<TARGET_PROPERTY:libtorch,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_options(torch_headers PRIVATE -fpch-preprocess)
 target_precompile_headers(torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>
-                          <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <ATen/cuda/CUDAEvent.h>)
+                          <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <c10/cuda/CUDAEvent.h>)
