@@ -1,5 +1,6 @@
-// What every generated stub library includes. A function that is not modelled names itself once and returns its
-// library's own "not supported", whatever its arguments are (C linkage: the caller cleans up).
+// What every generated stub library includes. A function that is not modelled names itself once and
+// returns its library's own "not supported", whatever its arguments are (C linkage: the caller
+// cleans up).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ inline void say_refused(const char* soname, const char* function) {
   if (tidemark::device::not_supported) tidemark::device::not_supported(soname, function);
 }
 
-/// Opens the definition of one function by hand in overrides/: STUB(result, name)(arguments) { ... }
+/// Opens the definition of one function by hand in overrides/: STUB(result, name)(arguments) { ...
+/// }
 #define STUB(result, name) extern "C" [[gnu::visibility("default")]] result name
 
 #define REFUSED(name)                                   \

@@ -1,4 +1,5 @@
-// CUfileError_t is two ints in one register: the file error below, the CUDA error (801, not supported) above.
+// CUfileError_t is two ints in one register: the file error below, the CUDA error (801, not
+// supported) above.
 struct FileError {
   int file, cuda;
 };

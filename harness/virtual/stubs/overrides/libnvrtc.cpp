@@ -1,6 +1,7 @@
-// PyTorch compiles some elementwise kernels at run time. Kernels do nothing here, so compiling is easy: the "binary" is
-// a note, and a kernel's lowered name is its name expression. PyTorch would keep the note in the user's kernel cache,
-// where a real GPU could find it: that cache is switched off.
+// PyTorch compiles some elementwise kernels at run time. Kernels do nothing here, so compiling is
+// easy: the "binary" is a note, and a kernel's lowered name is its name expression. PyTorch would
+// keep the note in the user's kernel cache, where a real GPU could find it: that cache is switched
+// off.
 #include <new>
 #include <string>
 
@@ -13,7 +14,9 @@ struct Program {
 }  // namespace
 
 STUB(int, nvrtcVersion)(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
-STUB(const char*, nvrtcGetErrorString)(int status) { return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR"; }
+STUB(const char*, nvrtcGetErrorString)(int status) {
+  return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+}
 STUB(int, nvrtcCreateProgram)
 (Program** program, const char* source, const char*, int, const char* const*, const char* const*) {
   *program = new Program{source, ""};

@@ -1,0 +1,153 @@
+// Levels 1 and 2: vectors, and matrices with vectors. Bound by memory; the counts are multiply-adds
+// and elements moved.
+#include <cuda_runtime_api.h>
+
+#include <limits>
+
+#include "harness/virtual/blas/blas.h"
+
+using namespace tidemark::blas;
+
+namespace {
+double d(int n) { return n; }
+double square(int n) { return d(n) * d(n); }
+
+// A scalar result: the device's when the pointer mode says so; on the host there is no value to
+// give, and the caller has waited for it.
+Status reduce(const Handle* h, const char* name, cudaDataType type, double madds, double elements,
+              void* result, bool index = false) {
+  const Status status = work(h, name, type, madds, elements);
+  if (status != success || h->pointer_mode != 0 || !result) return status;
+  cudaStreamSynchronize(h->stream);
+  if (index) {
+    *static_cast<int*>(result) = 0;
+  } else if (type == D) {
+    *static_cast<double*>(result) = std::numeric_limits<double>::quiet_NaN();
+  } else if (type == S) {
+    *static_cast<float*>(result) = std::numeric_limits<float>::quiet_NaN();
+  }
+  return status;
+}
+}  // namespace
+
+#define LEVEL1(T)                                                                              \
+  CUBLAS int cublas##T##axpy_v2(Handle* h, int n, const void*, const void*, int, void*, int) { \
+    return work(h, #T "axpy", T, d(n), 3 * d(n));                                              \
+  }                                                                                            \
+  CUBLAS int cublas##T##copy_v2(Handle* h, int n, const void*, int, void*, int) {              \
+    return work(h, #T "copy", T, 0, 2 * d(n));                                                 \
+  }                                                                                            \
+  CUBLAS int cublas##T##swap_v2(Handle* h, int n, void*, int, void*, int) {                    \
+    return work(h, #T "swap", T, 0, 4 * d(n));                                                 \
+  }                                                                                            \
+  CUBLAS int cublas##T##scal_v2(Handle* h, int n, const void*, void*, int) {                   \
+    return work(h, #T "scal", T, d(n), 2 * d(n));                                              \
+  }                                                                                            \
+  CUBLAS int cublas##T##rot_v2(Handle* h, int n, void*, int, void*, int, const void*,          \
+                               const void*) {                                                  \
+    return work(h, #T "rot", T, 4 * d(n), 4 * d(n));                                           \
+  }                                                                                            \
+  CUBLAS int cublas##T##rotg_v2(Handle* h, void*, void*, void*, void*) {                       \
+    return work(h, #T "rotg", T, 4, 4);                                                        \
+  }                                                                                            \
+  CUBLAS int cublasI##T##amax_v2(Handle* h, int n, const void*, int, int* result) {            \
+    return reduce(h, "I" #T "amax", T, 0, d(n), result, true);                                 \
+  }                                                                                            \
+  CUBLAS int cublasI##T##amin_v2(Handle* h, int n, const void*, int, int* result) {            \
+    return reduce(h, "I" #T "amin", T, 0, d(n), result, true);                                 \
+  }
+#define cublasISamax_v2 cublasIsamax_v2
+#define cublasIDamax_v2 cublasIdamax_v2
+#define cublasICamax_v2 cublasIcamax_v2
+#define cublasIZamax_v2 cublasIzamax_v2
+#define cublasISamin_v2 cublasIsamin_v2
+#define cublasIDamin_v2 cublasIdamin_v2
+#define cublasICamin_v2 cublasIcamin_v2
+#define cublasIZamin_v2 cublasIzamin_v2
+FOUR(LEVEL1)
+
+// Names that mix letters: a real scalar with a complex vector, a real norm of one.
+#define NORM(Name, T, real)                                                        \
+  CUBLAS int cublas##Name##_v2(Handle* h, int n, const void*, int, void* result) { \
+    const Status status = work(h, #Name, T, d(n), d(n));                           \
+    return status == success ? reduce(h, #Name, real, 0, 0, result) : status;      \
+  }
+NORM(Sasum, S, S)
+NORM(Dasum, D, D) NORM(Scasum, C, S) NORM(Dzasum, Z, D) NORM(Snrm2, S, S) NORM(Dnrm2, D, D)
+    NORM(Scnrm2, C, S) NORM(Dznrm2, Z, D)
+#define DOT(Name, T)                                                                 \
+  CUBLAS int cublas##Name##_v2(Handle* h, int n, const void*, int, const void*, int, \
+                               void* result) {                                       \
+    return reduce(h, #Name, T, d(n), 2 * d(n), result);                              \
+  }
+        DOT(Sdot, S) DOT(Ddot, D) DOT(Cdotc, C) DOT(Cdotu, C) DOT(Zdotc, Z) DOT(Zdotu, Z) CUBLAS
+    int cublasDotEx(Handle* h, int n, const void*, int x_type, int, const void*, int, int, void*,
+                    int, int) {
+  return work(h, "DotEx", static_cast<cudaDataType>(x_type), d(n), 2 * d(n));
+}
+CUBLAS int cublasCsscal_v2(Handle* h, int n, const void*, void*, int) {
+  return work(h, "Csscal", C, d(n), 2 * d(n));
+}
+CUBLAS int cublasZdscal_v2(Handle* h, int n, const void*, void*, int) {
+  return work(h, "Zdscal", Z, d(n), 2 * d(n));
+}
+CUBLAS int cublasCsrot_v2(Handle* h, int n, void*, int, void*, int, const void*, const void*) {
+  return work(h, "Csrot", C, 4 * d(n), 4 * d(n));
+}
+CUBLAS int cublasZdrot_v2(Handle* h, int n, void*, int, void*, int, const void*, const void*) {
+  return work(h, "Zdrot", Z, 4 * d(n), 4 * d(n));
+}
+#define ROTM(T)                                                                          \
+  CUBLAS int cublas##T##rotm_v2(Handle* h, int n, void*, int, void*, int, const void*) { \
+    return work(h, #T "rotm", T, 4 * d(n), 4 * d(n));                                    \
+  }                                                                                      \
+  CUBLAS int cublas##T##rotmg_v2(Handle* h, void*, void*, void*, const void*, void*) {   \
+    return work(h, #T "rotmg", T, 4, 4);                                                 \
+  }
+ROTM(S)
+ROTM(D)
+
+#define LEVEL2(T)                                                                                  \
+  CUBLAS int cublas##T##gemv_v2(Handle* h, int, int m, int n, const void*, const void*, int lda,   \
+                                const void*, int, const void*, void*, int) {                       \
+    if (m < 0 || n < 0 || lda < (m > 1 ? m : 1)) return invalid_value;                             \
+    return work(h, #T "gemv", T, d(m) * d(n), d(m) * d(n) + d(m) + d(n));                          \
+  }                                                                                                \
+  CUBLAS int cublas##T##symv_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
+                                int, const void*, void*, int) {                                    \
+    return work(h, #T "symv", T, square(n), square(n) / 2 + 2 * d(n));                             \
+  }                                                                                                \
+  CUBLAS int cublas##T##syr_v2(Handle* h, int, int n, const void*, const void*, int, void*, int) { \
+    return work(h, #T "syr", T, square(n) / 2, square(n) + d(n));                                  \
+  }                                                                                                \
+  CUBLAS int cublas##T##syr2_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
+                                int, void*, int) {                                                 \
+    return work(h, #T "syr2", T, square(n), square(n) + 2 * d(n));                                 \
+  }                                                                                                \
+  CUBLAS int cublas##T##trmv_v2(Handle* h, int, int, int, int n, const void*, int, void*, int) {   \
+    return work(h, #T "trmv", T, square(n) / 2, square(n) / 2 + 2 * d(n));                         \
+  }                                                                                                \
+  CUBLAS int cublas##T##trsv_v2(Handle* h, int, int, int, int n, const void*, int, void*, int) {   \
+    return work(h, #T "trsv", T, square(n) / 2, square(n) / 2 + 2 * d(n));                         \
+  }
+    FOUR(LEVEL2)
+
+#define GER(Name, T)                                                                   \
+  CUBLAS int cublas##Name##_v2(Handle* h, int m, int n, const void*, const void*, int, \
+                               const void*, int, void*, int) {                         \
+    return work(h, #Name, T, d(m) * d(n), 2 * d(m) * d(n) + d(m) + d(n));              \
+  }
+        GER(Sger, S) GER(Dger, D) GER(Cgeru, C) GER(Cgerc, C) GER(Zgeru, Z) GER(Zgerc, Z)
+#define HERMITIAN(T)                                                                               \
+  CUBLAS int cublas##T##hemv_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
+                                int, const void*, void*, int) {                                    \
+    return work(h, #T "hemv", T, square(n), square(n) / 2 + 2 * d(n));                             \
+  }                                                                                                \
+  CUBLAS int cublas##T##her_v2(Handle* h, int, int n, const void*, const void*, int, void*, int) { \
+    return work(h, #T "her", T, square(n) / 2, square(n) + d(n));                                  \
+  }                                                                                                \
+  CUBLAS int cublas##T##her2_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
+                                int, void*, int) {                                                 \
+    return work(h, #T "her2", T, square(n), square(n) + 2 * d(n));                                 \
+  }
+            HERMITIAN(C) HERMITIAN(Z)
