@@ -7,7 +7,7 @@
 namespace tidemark {
 
 /// Operators + - * / ^, comparison, ?:, min(), max(), ceil(), floor(), and block(n): n bytes rounded up to the caching
-/// allocator's 512-byte granule (0 stays 0). Values are exact up to 2^53.
+/// allocator's 512-byte granule (0 stays 0), roundup(n, granule). Values are exact up to 2^53.
 struct Formula {
   std::string text;
   std::map<std::string, double> values;

@@ -26,6 +26,7 @@ find_package(benchmark REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
+find_package(muparser REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 find_program(CCACHE ccache)

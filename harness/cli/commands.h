@@ -1,0 +1,22 @@
+// What each command does. All return the process's exit code.
+#pragma once
+
+#include <string>
+
+#include "harness/cli/options.h"
+#include "harness/record.h"
+
+namespace tidemark {
+
+std::string version_text();
+/// Who ran what on what; all of it ends in the report's object `run`.
+RunRecord describe_run(int argc, char** argv);
+
+int list_command(const Options& options);
+/// The process that the user started: checks the request, chooses the output folder, starts the ranks.
+int run_command(Options& options, int argc, char** argv);
+/// One rank of it.
+int rank_command(const Options& options, int argc, char** argv);
+int report_command(const Options& options);
+
+}  // namespace tidemark

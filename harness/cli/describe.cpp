@@ -1,0 +1,80 @@
+#include <ATen/ATen.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <nccl.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+
+#include "harness/cli/commands.h"
+#include "harness/platform.h"
+
+extern char** environ;
+
+namespace tidemark {
+namespace {
+
+// An allow-list: an environment holds secrets, a report is passed around.
+bool recorded(const std::string& name) {
+  static const char* kExact[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUDA_VISIBLE_DEVICES",
+                                 "CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG"};
+  static const char* kPrefix[] = {"NCCL_", "TORCH_NCCL_", "TIDEMARK_"};
+  for (const char* exact : kExact)
+    if (name == exact) return true;
+  for (const char* prefix : kPrefix)
+    if (name.starts_with(prefix)) return name != "TIDEMARK_SESSION";
+  return false;
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  return all.substr(0, all.find(','));
+}
+
+std::string nccl_version() {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return "unknown";
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+std::string version_text() {
+  return fmt::format("tidemark {} ({})\nplatform {}: {}\ntorch {}, NCCL {}, {}", TIDEMARK_VERSION, TIDEMARK_GIT,
+                     platform().kind(), platform().profile(), TORCH_VERSION, nccl_version(), mpi_version());
+}
+
+RunRecord describe_run(int argc, char** argv) {
+  RunRecord run;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  run.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  run.id = fmt::format("{:%Y%m%d-%H%M%S}-{:06x}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
+                       std::random_device{}() & 0xffffff);
+  run.tidemark = TIDEMARK_VERSION;
+  run.git = TIDEMARK_GIT;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  run.host = host;
+  run.torch = TORCH_VERSION;
+  run.nccl = nccl_version();
+  run.mpi = mpi_version();
+  run.argv.assign(argv, argv + argc);
+  run.argv[0] = "tidemark";
+  run.device_kind = platform().kind();
+  run.profile = platform().profile();
+  run.capacity_bytes = platform().capacity();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    const auto equals = text.find('=');
+    if (recorded(text.substr(0, equals))) run.env[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return run;
+}
+
+}  // namespace tidemark

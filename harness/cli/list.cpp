@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/cli/commands.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+namespace {
+
+Trial example(const Scenario& scenario) {
+  const Size& size = scenario.sizes.front();
+  return {scenario.name, size.name, "lagging", size.params, size.modes.front(), 4, 4, 0};
+}
+
+nlohmann::ordered_json as_json(const Scenario& scenario) {
+  nlohmann::ordered_json json{{"name", scenario.name}, {"title", scenario.title}, {"story", scenario.story}};
+  for (const auto& p : scenario.parameters)
+    json["parameters"].push_back({{"name", p.name}, {"what", p.what}, {"low", p.low}, {"high", p.high}});
+  for (const auto& size : scenario.sizes) {
+    std::vector<std::string> modes;
+    for (Mode mode : size.modes) modes.push_back(name_of(mode));
+    json["sizes"].push_back({{"name", size.name}, {"modes", modes}, {"params", size.params}});
+  }
+  const Trial trial = example(scenario);
+  for (const auto& variant : scenario.variants) {
+    nlohmann::ordered_json entry{{"name", variant.name}, {"role", name_of(variant.role)}, {"what", variant.what}};
+    if (!variant.caught_by.empty()) entry["caught_by"] = variant.caught_by;
+    for (const auto& e : scenario.expect(trial, variant, 0))
+      entry["formulas"].push_back({{"name", fmt::format("memory/{}/{}", name_of(e.statistic), e.phase)}, {"formula", e.formula.text}});
+    json["variants"].push_back(entry);
+  }
+  return json;
+}
+
+void print(const Scenario& scenario) {
+  fmt::print("{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
+  for (const auto& variant : scenario.variants)
+    fmt::print("    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,
+               variant.caught_by.empty() ? "" : fmt::format(" [must be caught by {}]", variant.caught_by));
+  fmt::print("\n  parameters\n");
+  for (const auto& p : scenario.parameters) fmt::print("    {:<20} {}..{}  {}\n", p.name, p.low, p.high, p.what);
+  fmt::print("\n  sizes\n");
+  for (const auto& size : scenario.sizes) {
+    std::string text;
+    for (Mode mode : size.modes) text += fmt::format("{}{}", text.empty() ? "" : "|", name_of(mode));
+    for (const auto& [name, value] : size.params) text += fmt::format(" {}={}", name, value);
+    fmt::print("    {:<20} {}\n", size.name, text);
+  }
+  const Trial trial = example(scenario);
+  fmt::print("\n  formulas (lagging schedule, bytes, rank 0)\n");
+  for (const auto& variant : scenario.variants) {
+    if (variant.role == Role::control) continue;
+    for (const auto& e : scenario.expect(trial, variant, 0))
+      fmt::print("    {:<20} {:<9} {:<10} {}\n", variant.name, name_of(e.statistic), e.phase, e.formula.text);
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+
+int list_command(const Options& options) {
+  if (scenarios().empty()) throw std::logic_error("no scenario is registered: this build is broken");
+  if (options.json) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const auto& scenario : scenarios()) json.push_back(as_json(scenario));
+    fmt::print("{}\n", json.dump(2));
+    return 0;
+  }
+  for (const auto& scenario : scenarios()) print(scenario);
+  return 0;
+}
+
+}  // namespace tidemark

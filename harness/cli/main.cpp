@@ -1,0 +1,31 @@
+// tidemark, the command: parses, chooses the device, hands over; the one place where an exception becomes a line and a code.
+#include <cstdio>
+#include <exception>
+
+#include "harness/cli/commands.h"
+#include "harness/launch.h"
+
+int main(int argc, char** argv) {
+  using namespace tidemark;
+  auto fail = [](const char* what, int code) {
+    std::fprintf(stderr, "error: %s\n", what);
+    return code;
+  };
+  try {
+    int exit_code = -1;
+    Options options = parse_options(argc, argv, exit_code);
+    if (exit_code >= 0) return exit_code;
+    if (options.command == "report") return report_command(options);
+    choose_device(options.device, argv);
+    if (options.command == "list") return list_command(options);
+    return under_launcher() ? rank_command(options, argc, argv) : run_command(options, argc, argv);
+  } catch (const UsageError& error) {
+    return fail(error.what(), 2);
+  } catch (const NothingSelected& error) {
+    return fail(error.what(), 4);
+  } catch (const Unavailable& error) {
+    return fail(error.why.c_str(), 77);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 3);
+  }
+}

@@ -1,0 +1,23 @@
+// The command line as data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/plan.h"
+
+namespace tidemark {
+
+struct Options {
+  std::string command;  // "list", "run", "report"
+  Request request;
+  std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
+  int timeout = 300, repetitions = 1;
+  bool dry_run = false, json = false;
+  std::string folder;  // of report
+};
+
+/// Throws UsageError. `exit_code` is 0 or more where the line was answered already (help, version).
+Options parse_options(int argc, char** argv, int& exit_code);
+
+}  // namespace tidemark

@@ -1,0 +1,160 @@
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/output_folder.h"
+#include "harness/launch.h"
+#include "harness/platform.h"
+#include "harness/runner.h"
+#include "reports/json.h"
+#include "reports/text.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool in_color(const Options& options) {
+  if (options.color != "auto") return options.color == "always";
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+// A record travels as a report of one trial.
+std::string pack(const TrialRecord& trial) { return json_text(Report{{}, {trial}}); }
+TrialRecord unpack(const std::string& text) { return parse_report(text, "a rank's record").trials.at(0); }
+
+class Progress {
+ public:
+  explicit Progress(std::size_t count) : count_(count) {}
+  void next() { ++trial_; }
+  void operator()(const std::string& what) const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (isatty(STDERR_FILENO) != 0)
+      fmt::print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s)", trial_, count_, what, seconds);
+    else if (what != last_)
+      fmt::print(stderr, "[{}/{}] {} ({:.1f} s)\n", trial_, count_, what, seconds);
+    last_ = what;
+  }
+  void done() const {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  std::size_t trial_ = 0, count_;
+  mutable std::string last_;
+  Clock::time_point start_ = Clock::now();
+};
+
+TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options& options, const RunOptions& run_options) {
+  const Codec codec{pack, unpack};
+  auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+  for (int again = 1; again < options.repetitions; ++again) {
+    auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+    if (world.rank() != 0 || platform().kind() != "virtual") continue;
+    Verdict verdict{.name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
+    verdict.formula = "a repeated trial leaves the same record, byte for byte";
+    if (pack(other) != pack(record)) {
+      verdict.status = Status::fail;
+      verdict.why = fmt::format("repetition {} differs from the first run", again + 1);
+    }
+    record.verdicts.push_back(verdict);
+  }
+  return record;
+}
+
+Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options, RunRecord run) {
+  Report report{std::move(run), {}};
+  Progress progress(planned.size());
+  const auto start = Clock::now();
+  for (const auto& each : planned) {
+    progress.next();
+    const Trial& t = each.trial;
+    if (!each.unfit.empty()) {
+      report.trials.push_back({t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params, each.unfit, {}, {}});
+      continue;
+    }
+    RunOptions run_options;
+    run_options.selected = [&](const Variant& v) { return std::ranges::find(each.variants, v.name) != each.variants.end(); };
+    run_options.progress = [&](const std::string& what) { progress(what); };
+    if (t.schedule == "calibrated" && t.mode == Mode::shapes)
+      run_options.run_ahead = {0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8, 16};
+    report.trials.push_back(run_planned(each, world, options, run_options));
+  }
+  if (world.rank() == 0) progress.done();
+  report.run.duration_ns = (Clock::now() - start) / std::chrono::nanoseconds(1);
+  return report;
+}
+
+int write_and_print(const Report& report, const Options& options) {
+  const char* out = std::getenv("TIDEMARK_OUT");
+  const OutputFolder folder(out != nullptr ? out : options.out, report.run.id);
+  write_all(folder.path(), report);
+  link_latest(folder.path());
+  fmt::print("{}", text_of(report, in_color(options)));
+  std::fflush(stdout);
+  return report.exit_code();
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// The others may be waiting for this rank in a collective; nothing but the end of the process tells them.
+[[noreturn]] void give_up(int rank, const std::string& what) {
+  if (first_to_fail()) {
+    fmt::print(stderr, "error: rank {}: {}\n", rank, what);
+    std::fflush(stderr);
+  }
+  MPI_Abort(MPI_COMM_WORLD, 3);
+  std::_Exit(3);
+}
+
+}  // namespace
+
+int rank_command(const Options& options, int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  int code = 3;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    if (level < MPI_THREAD_MULTIPLE)
+      throw std::runtime_error("this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
+    World all(MPI_COMM_WORLD);
+    Request request = options.request;
+    if (request.ranks == 0) request.ranks = all.size();
+    if (request.ranks > all.size())
+      throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", request.ranks, all.size(), request.ranks));
+    auto planned = plan(request, scenarios(), platform_schedules());
+    at::set_num_threads(1);
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));
+    code = 0;
+    if (auto world = all.first(request.ranks)) {
+      const Report report = run_all(planned, *world, options, describe_run(argc, argv));
+      if (world->rank() == 0) code = write_and_print(report, options);
+    }
+    code = all.worst(code);
+  } catch (const UsageError& error) {  // the same on all ranks: nobody waits
+    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    code = 2;
+  } catch (const std::exception& error) {
+    give_up(rank, first_line(error));
+  }
+  MPI_Finalize();
+  return leave(rank, code);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,33 @@
+#include "harness/formula.h"
+
+#include <muParser.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace tidemark {
+namespace {
+
+double block(double bytes) { return 512 * std::ceil(bytes / 512); }
+double round_up(double bytes, double granule) { return granule * std::ceil(bytes / granule); }
+
+}  // namespace
+
+double Formula::evaluate() const {
+  try {
+    mu::Parser parser;
+    parser.DefineFun("block", block);
+    parser.DefineFun("roundup", round_up);
+    parser.DefineFun("ceil", static_cast<double (*)(double)>(std::ceil));
+    parser.DefineFun("floor", static_cast<double (*)(double)>(std::floor));
+    for (const auto& [name, value] : values) parser.DefineConst(name, value);
+    parser.SetExpr(text);
+    double result = parser.Eval();
+    if (!std::isfinite(result)) throw std::invalid_argument("formula '" + text + "' is not finite");
+    return result;
+  } catch (const mu::Parser::exception_type& error) {
+    throw std::invalid_argument("formula '" + text + "': " + error.GetMsg());
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,239 @@
+#include "harness/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tidemark {
+namespace {
+
+constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
+
+Verdict bounded(const std::string& name, const Seen& seen, double low, double high, double measured) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.variant = seen.variant->name;
+  verdict.rank = seen.record.rank;
+  verdict.low = low;
+  verdict.high = high;
+  if (!std::isnan(measured)) verdict.measured = measured;
+  // Written so that a NaN fails.
+  verdict.status = measured >= low && measured <= high ? Status::pass : Status::fail;
+  return verdict;
+}
+
+std::string verdict_name(const Expectation& expectation) {
+  return std::string("memory/") + name_of(expectation.statistic) + "/" + expectation.phase +
+         (expectation.at_end ? "/end" : "");
+}
+
+double measured(const RankRecord& record, const Expectation& expectation) {
+  const Phase* phase = record.phase(expectation.phase);
+  if (phase == nullptr) return kUnmeasured;
+  const Level& level = (*phase)[expectation.statistic];
+  return static_cast<double>(expectation.at_end ? level.end : level.peak);
+}
+
+struct Judge {
+  const Scenario& scenario;
+  const Trial& trial;
+  const std::vector<Seen>& all;
+  const Oracle* oracle;
+  const Seen* baseline = nullptr;
+
+  Verdict memory(const Seen& seen, const Expectation& expectation) const {
+    const double expected = expectation.formula.evaluate();
+    const double found = measured(seen.record, expectation);
+    auto slack = static_cast<double>(expectation.slack);
+    auto verdict = bounded(verdict_name(expectation), seen, expected - slack, expected + slack, found);
+    verdict.formula = expectation.formula.text;
+    verdict.values = expectation.formula.values;
+    verdict.slack = slack;
+    verdict.why = expectation.why;
+    if (std::isnan(found)) verdict.why = "the program has no phase '" + expectation.phase + "'";
+    if (slack > 0) refuse_vacuous(seen, expectation, verdict);
+    return verdict;
+  }
+
+  // A bound that no other variant of the trial would break proves nothing, however it came out.
+  void refuse_vacuous(const Seen& seen, const Expectation& expectation, Verdict& verdict) const {
+    const bool sharp = std::ranges::any_of(all, [&](const Seen& other) {
+      if (&other == &seen || !other.skipped.empty() || other.variant->role == Role::fixed) return false;
+      const double found = measured(other.record, expectation);
+      return found < *verdict.low || found > *verdict.high;
+    });
+    if (sharp) return;
+    verdict.status = Status::fail;
+    verdict.why = "the bound is so wide that neither the baseline nor a control breaks it";
+  }
+
+  std::vector<Verdict> savings(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    if (baseline == nullptr || &seen == baseline) return verdicts;
+    auto before = scenario.expect(trial, *baseline->variant, seen.record.rank);
+    for (const auto& after : scenario.expect(trial, *seen.variant, seen.record.rank)) {
+      auto match = std::ranges::find_if(before, [&](const Expectation& e) { return verdict_name(e) == verdict_name(after); });
+      if (match == before.end() || match->slack > 0 || after.slack > 0) continue;
+      const double expected = match->formula.evaluate() - after.formula.evaluate();
+      const double found = measured(baseline->record, *match) - measured(seen.record, after);
+      auto verdict = bounded("saving/" + verdict_name(after).substr(7), seen, expected, expected, found);
+      verdict.formula = "(" + match->formula.text + ") - (" + after.formula.text + ")";
+      verdict.values = {{"baseline", match->formula.evaluate()}, {seen.variant->name, after.formula.evaluate()}};
+      verdicts.push_back(verdict);
+    }
+    return verdicts;
+  }
+
+  // Where the device lags behind the host every waste shows, so there a fix must save something, in some phase and statistic.
+  Verdict saves(const Seen& seen) const {
+    double most = 0;
+    std::string where = "nowhere";
+    for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank)) {
+      const double saved = measured(baseline->record, expectation) - measured(seen.record, expectation);
+      if (saved > most) {
+        most = saved;
+        where = verdict_name(expectation);
+      }
+    }
+    auto verdict = bounded("saving/most", seen, 1, std::numeric_limits<double>::max(), most);
+    verdict.high.reset();
+    verdict.formula = "the largest saving of any phase and statistic > 0";
+    verdict.why = "largest in " + where;
+    return verdict;
+  }
+
+  std::vector<Verdict> rest(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    auto before = static_cast<double>(seen.record.rest_before);
+    auto verdict = bounded("rest/allocated", seen, before, before, static_cast<double>(seen.record.rest_after));
+    verdict.formula = "allocated before the step";
+    verdicts.push_back(verdict);
+    for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
+      auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
+      const double left = found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
+      verdicts.push_back(bounded(std::string("rest/") + transient, seen, 0, 0, left));
+      verdicts.back().formula = "0";
+    }
+    return verdicts;
+  }
+
+  // The shares of the categories are an account: they must add up to the peak that the allocator reports.
+  Verdict shares(const Seen& seen) const {
+    Bytes sum = 0, peak = 0;
+    for (const auto& category : seen.record.categories) sum += category.peak_share;
+    if (!seen.record.steps.empty())
+      for (const auto& phase : seen.record.steps.back().phases) peak = std::max(peak, phase[Statistic::allocated].peak);
+    auto verdict = bounded("memory/shares", seen, static_cast<double>(peak), static_cast<double>(peak),
+                           static_cast<double>(sum));
+    verdict.formula = "highest allocated of all phases";
+    return verdict;
+  }
+
+  Verdict equal(const std::string& name, const Seen& seen, const Difference& difference) const {
+    auto verdict = bounded(name, seen, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0));
+    verdict.unit = "ulp";
+    verdict.formula = "the same bits as " + baseline->variant->name;
+    if (!difference.equal) verdict.why = "first difference: " + difference.where;
+    return verdict;
+  }
+
+  Verdict close(const std::string& name, const Seen& seen, const Difference& difference) const {
+    auto verdict = bounded(name, seen, 0, oracle->tolerance, difference.relative);
+    verdict.unit = "relative";
+    verdict.formula = "|measured - reference| / |reference|";
+    verdict.slack = oracle->tolerance;
+    verdict.why = oracle->why;
+    if (verdict.status == Status::fail)
+      verdict.why = "worst: " + difference.worst + "; first difference: " + difference.where;
+    return verdict;
+  }
+
+  std::vector<Verdict> parity(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    if (trial.mode == Mode::shapes) return verdicts;
+    const Numbers& mine = seen.numbers;
+    if (baseline != nullptr && &seen != baseline && (!scenario.bitwise || scenario.bitwise(*seen.variant))) {
+      const Numbers& theirs = baseline->numbers;
+      verdicts.push_back(equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
+      verdicts.push_back(equal("parity/baseline/gradients", seen, compare_shards("gradient", mine.gradients, theirs.gradients)));
+      verdicts.push_back(equal("parity/baseline/parameters", seen, compare_shards("parameter", mine.parameters, theirs.parameters)));
+    }
+    if (oracle != nullptr) {
+      std::vector<LossPoint> loss;
+      for (std::size_t i = 0; i < oracle->loss.size(); ++i) loss.push_back({static_cast<int>(i), oracle->loss[i]});
+      verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss)));
+      verdicts.push_back(close("parity/reference/gradients", seen, compare_shards("gradient", mine.gradients, oracle->gradients)));
+      verdicts.push_back(close("parity/reference/parameters", seen, compare_shards("parameter", mine.parameters, oracle->parameters)));
+    }
+    return verdicts;
+  }
+
+  Verdict races(const Seen& seen) const {
+    auto verdict = bounded("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()));
+    verdict.unit = "races";
+    verdict.formula = "0";
+    return verdict;
+  }
+
+  std::vector<Verdict> everything(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    auto add = [&](std::vector<Verdict> more) { std::ranges::move(more, std::back_inserter(verdicts)); };
+    for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank))
+      verdicts.push_back(memory(seen, expectation));
+    verdicts.push_back(shares(seen));
+    if (seen.variant->role != Role::baseline) add(savings(seen));
+    if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
+      verdicts.push_back(saves(seen));
+    add(rest(seen));
+    add(parity(seen));
+    verdicts.push_back(races(seen));
+    return verdicts;
+  }
+
+  /// A control is caught where a verdict of its declared kind fails.
+  Verdict caught(const Seen& seen) const {
+    Verdict verdict;
+    verdict.name = "control/" + seen.variant->caught_by;
+    verdict.variant = seen.variant->name;
+    verdict.rank = seen.record.rank;
+    verdict.unit = "verdicts";
+    verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
+    verdict.low = 1;
+    double failed = 0;
+    for (const auto& each : everything(seen)) {
+      if (each.status != Status::fail || !each.name.starts_with(seen.variant->caught_by)) continue;
+      if (failed++ == 0) verdict.why = "caught by " + each.name + (each.why.empty() ? "" : ": " + each.why);
+    }
+    verdict.measured = failed;
+    verdict.status = failed > 0 ? Status::pass : Status::fail;
+    if (failed == 0) verdict.why = "this wrong fix went unnoticed";
+    return verdict;
+  }
+};
+
+}  // namespace
+
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank, const std::vector<Seen>& seen,
+                           const Oracle* oracle) {
+  Judge court{scenario, trial, seen, oracle};
+  for (const auto& each : seen)
+    if (each.variant->role == Role::baseline && each.skipped.empty() && court.baseline == nullptr) court.baseline = &each;
+  std::vector<Verdict> verdicts;
+  for (const auto& each : seen) {
+    if (!each.skipped.empty()) {
+      Verdict skipped;
+      skipped.name = each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";
+      skipped.variant = each.variant->name;
+      skipped.rank = rank;
+      skipped.why = each.skipped;
+      verdicts.push_back(skipped);
+    } else if (each.variant->role == Role::control) {
+      verdicts.push_back(court.caught(each));
+    } else {
+      std::ranges::move(court.everything(each), std::back_inserter(verdicts));
+    }
+  }
+  return verdicts;
+}
+
+}  // namespace tidemark

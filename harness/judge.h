@@ -1,0 +1,26 @@
+// Verdicts: from what one rank has seen of all variants of a trial, what passes and what fails.
+#pragma once
+
+#include <vector>
+
+#include "harness/parity.h"
+#include "harness/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// One variant as one rank has seen it.
+struct Seen {
+  const Variant* variant = nullptr;
+  RankRecord record;
+  Numbers numbers;      // empty in shapes
+  std::string skipped;  // why it did not run
+};
+
+/// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality unless the expectation
+/// states a slack), savings against the first baseline, parity, rest, trajectory through the expectations' moments, races;
+/// and for controls one verdict: that something of the declared kind fails for them.
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank, const std::vector<Seen>& seen,
+                           const Oracle* oracle);
+
+}  // namespace tidemark

@@ -1,0 +1,129 @@
+#include "harness/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/plan.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of the launching process that its ranks share: the agreed exit code, and who failed first.
+constexpr const char* kSession = "TIDEMARK_SESSION";
+
+constexpr std::array<std::pair<const char*, const char*>, 6> kOpenMpi{{
+    {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+    {"OMPI_MCA_rmaps_base_oversubscribe", "1"},  // more ranks than cores
+    {"OMPI_MCA_mpi_yield_when_idle", "1"},       // ranks that wait let the others run
+    {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+    {"OMPI_MCA_odls_base_sigkill_timeout", "0"},
+}};
+
+volatile sig_atomic_t child = 0;
+
+void pass_on(int signal) {
+  if (child != 0) kill(static_cast<pid_t>(child), signal);
+}
+
+bool has_driver() { return access("/dev/nvidiactl", R_OK) == 0 || access("/proc/driver/nvidia/version", R_OK) == 0; }
+
+}  // namespace
+
+bool under_launcher() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
+int launch(int ranks, const std::vector<std::string>& argv) {
+  std::string session = (fs::temp_directory_path() / "tidemark-XXXXXX").string();
+  if (mkdtemp(session.data()) == nullptr) {
+    std::fprintf(stderr, "error: no folder for this run can be made in %s: %s\n",
+                 fs::temp_directory_path().c_str(), std::strerror(errno));
+    return 3;
+  }
+  std::vector<std::string> command{"mpirun", "-q", "-n", std::to_string(ranks)};
+  command.insert(command.end(), argv.begin(), argv.end());
+  std::vector<char*> pointers;
+  for (auto& word : command) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setenv(kSession, session.c_str(), 1);
+    setenv("OMP_NUM_THREADS", "1", 0);
+    for (auto [name, value] : kOpenMpi) setenv(name, value, 0);
+    const int null = open("/dev/null", O_RDONLY);
+    dup2(null, STDIN_FILENO);
+    execvp(pointers[0], pointers.data());
+    std::fprintf(stderr, "error: mpirun cannot be started (%s): install OpenMPI (ci/setup does) or start tidemark under your "
+                         "own launcher\n", std::strerror(errno));
+    _exit(127);
+  }
+  child = pid;
+  struct sigaction forward {};
+  forward.sa_handler = pass_on;
+  sigaction(SIGINT, &forward, nullptr);
+  sigaction(SIGTERM, &forward, nullptr);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  int code = 3;
+  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) agreed >> code;
+  else if (WIFEXITED(status) && WEXITSTATUS(status) != 127 && !fs::exists(fs::path(session) / "failed"))
+    std::fprintf(stderr, "error: the ranks ended without a result (mpirun's exit code %d)\n", WEXITSTATUS(status));
+  std::error_code ignored;
+  fs::remove_all(session, ignored);
+  return code;
+}
+
+int leave(int rank, int code) {
+  const char* session = std::getenv(kSession);
+  if (session == nullptr) return code;
+  if (rank == 0) std::ofstream(fs::path(session) / "exit_code") << code << '\n';
+  return 0;  // mpirun comments on any other code; the launching process returns the real one
+}
+
+bool first_to_fail() {
+  const char* session = std::getenv(kSession);
+  if (session == nullptr) return true;
+  const int file = open((fs::path(session) / "failed").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+  return file >= 0;
+}
+
+void choose_device(const std::string& device, char** argv) {
+  if (device != "auto" && device != "virtual" && device != "cuda")
+    throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
+  if (device == "virtual" || (device == "auto" && !has_driver())) return;
+  if (!has_driver()) throw Unavailable{"--device cuda: no NVIDIA driver answers on this machine (use --device virtual)"};
+  // NVIDIA's libraries come before ours in the loader's order when their folders stand in LD_LIBRARY_PATH.
+  const char* folders = std::getenv("TIDEMARK_CUDA_LIBRARIES");
+  if (folders == nullptr) {
+    if (device == "auto") return;
+    throw Unavailable{"--device cuda: set TIDEMARK_CUDA_LIBRARIES to the folders of NVIDIA's libraries (cudart, cuBLAS, cuDNN, "
+                      "NCCL ...), separated by ':'"};
+  }
+  const char* before = std::getenv("LD_LIBRARY_PATH");
+  const std::string path = std::string(folders) + (before != nullptr ? std::string(":") + before : "");
+  if (std::getenv("TIDEMARK_ON_CUDA") != nullptr) return;
+  setenv("TIDEMARK_ON_CUDA", "1", 1);
+  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  execv("/proc/self/exe", argv);
+  throw Unavailable{std::string("--device cuda: cannot restart on NVIDIA's libraries: ") + std::strerror(errno)};
+}
+
+}  // namespace tidemark

@@ -1,0 +1,42 @@
+// From what the user asked for to the list of trials; everything that can be wrong with the request is found here, before
+// any process is started or any file written.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// A mistake of the user's: one line that says what is wrong and what is possible. Exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// Nothing matches what was asked for. Exit code 4.
+struct NothingSelected : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Request {
+  std::vector<std::string> patterns;  // scenario[/variant[/size]] globs; none = everything
+  std::string suite = "smoke";        // smoke, nightly, scale; --size overrides
+  std::string size, mode, schedule = "all";
+  std::vector<std::string> set;  // KEY=VALUE
+  int ranks = 0, steps = 0;      // 0: the world found (4 where none is), the suite's steps
+  std::uint64_t seed = 0;
+};
+
+struct PlannedTrial {
+  const Scenario* scenario = nullptr;
+  Trial trial;
+  std::vector<std::string> variants;  // by name, in the scenario's order; the baseline is always among them
+  std::string unfit;                  // why it cannot run with these ranks, or empty
+};
+
+/// `schedules`: what the platform offers ("instant", "calibrated", "lagging", or "device" for a real GPU).
+std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenario>& scenarios,
+                               const std::vector<std::string>& schedules);
+
+}  // namespace tidemark

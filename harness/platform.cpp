@@ -1,0 +1,135 @@
+#include "harness/platform.h"
+
+
+#include <c10/cuda/CUDAException.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "harness/virtual/device/control.h"
+
+namespace tidemark {
+namespace {
+
+/// A function of the virtual device's C interface, or null on a real one.
+template <typename Function>
+Function* find(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+cudaDeviceProp properties() {
+  cudaDeviceProp result{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&result, 0));
+  return result;
+}
+
+#define TIDEMARK_CONTROL(function) decltype(::function)* function = find<decltype(::function)>(#function)
+
+class VirtualPlatform final : public Platform {
+ public:
+  std::string kind() const override { return "virtual"; }
+  std::string profile() const override { return properties().name; }
+  Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
+
+  void begin(const std::string& schedule, Mode mode) override {
+    if (tidemark_device_set_schedule(schedule.c_str()) != 0)
+      throw std::invalid_argument("the virtual device has no schedule '" + schedule + "'");
+    tidemark_device_set_data(mode == Mode::math ? 1 : 0);
+    install_numbers(mode == Mode::math ? "math" : schedule == "calibrated" ? "cost" : "off");
+    tidemark_device_reset_clock();
+  }
+  Ns now() const override { return tidemark_device_now(); }
+  std::int64_t launches() const override { return static_cast<std::int64_t>(tidemark_device_launches()); }
+  std::int64_t synchronisations() const override {
+    return static_cast<std::int64_t>(tidemark_device_synchronisations());
+  }
+  bool set_launch_cost(Ns ns) override {
+    tidemark_device_set_launch_cost(ns);
+    return true;
+  }
+  bool detects_races() const override { return false; }
+  std::string check_settings() const override {
+    const char* gpu = std::getenv("TIDEMARK_GPU");
+    if (gpu != nullptr && tidemark_device_set_profile(gpu) != 0) return std::string("--gpu ") + gpu + ": " + tidemark_device_error();
+    const char* capacity = std::getenv("TIDEMARK_CAPACITY");
+    if (capacity == nullptr) return "";
+    std::uint64_t bytes = 0;
+    const char* end = capacity + std::strlen(capacity);
+    auto [stop, error] = std::from_chars(capacity, end, bytes);
+    if (error != std::errc() || stop != end || bytes == 0)
+      return std::string("--capacity ") + capacity + ": expected a number of bytes, at least 1";
+    if (tidemark_device_set_capacity(bytes) != 0) return std::string("--capacity ") + capacity + ": " + tidemark_device_error();
+    return "";
+  }
+
+ private:
+  // The operator layer is a library of its own, beside the virtual ones; it is loaded when first wanted.
+  static void install_numbers(const char* mode) {
+    static auto* install = [] {
+      void* library = dlopen("libtidemark_numbers.so", RTLD_NOW | RTLD_GLOBAL);
+      if (library == nullptr) throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
+      return reinterpret_cast<int (*)(const char*)>(dlsym(library, "tidemark_numbers_install"));
+    }();
+    if (install == nullptr || install(mode) != 0)
+      throw std::runtime_error(std::string("the operator layer has no mode '") + mode + "'");
+  }
+
+  TIDEMARK_CONTROL(tidemark_device_set_schedule);
+  TIDEMARK_CONTROL(tidemark_device_set_profile);
+  TIDEMARK_CONTROL(tidemark_device_set_capacity);
+  TIDEMARK_CONTROL(tidemark_device_error);
+  TIDEMARK_CONTROL(tidemark_device_set_data);
+  TIDEMARK_CONTROL(tidemark_device_reset_clock);
+  TIDEMARK_CONTROL(tidemark_device_now);
+  TIDEMARK_CONTROL(tidemark_device_launches);
+  TIDEMARK_CONTROL(tidemark_device_synchronisations);
+  TIDEMARK_CONTROL(tidemark_device_set_launch_cost);
+};
+
+class CudaPlatform final : public Platform {
+ public:
+  std::string kind() const override { return "cuda"; }
+  std::string profile() const override { return properties().name; }
+  Bytes capacity() const override {
+    return static_cast<Bytes>(properties().totalGlobalMem);
+  }
+  void begin(const std::string& schedule, Mode) override {
+    if (schedule != "device")
+      throw std::invalid_argument("a real GPU keeps its own time: schedule '" + schedule + "' needs --device virtual");
+    start_ = std::chrono::steady_clock::now();
+  }
+  Ns now() const override { return (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1); }
+  std::int64_t launches() const override { return 0; }
+  std::int64_t synchronisations() const override { return 0; }
+  bool set_launch_cost(Ns) override { return false; }
+  bool detects_races() const override { return false; }
+  std::string check_settings() const override {
+    for (const char* name : {"TIDEMARK_GPU", "TIDEMARK_CAPACITY"})
+      if (std::getenv(name) != nullptr) return std::string(name) + " is for the virtual device: this runs on a real GPU";
+    return "";
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Platform& platform() {
+  static auto* instance = find<decltype(::tidemark_device_now)>("tidemark_device_now") != nullptr
+                              ? static_cast<Platform*>(new VirtualPlatform)
+                              : new CudaPlatform;
+  return *instance;
+}
+
+std::vector<std::string> platform_schedules() {
+  if (platform().kind() == "virtual") return {"instant", "calibrated", "lagging"};
+  return {"device"};
+}
+
+}  // namespace tidemark

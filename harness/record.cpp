@@ -1,0 +1,59 @@
+#include "harness/record.h"
+
+#include <algorithm>
+
+namespace tidemark {
+
+const char* name_of(Role role) {
+  return role == Role::baseline ? "baseline" : role == Role::fixed ? "fixed" : "control";
+}
+const char* name_of(Mode mode) { return mode == Mode::math ? "math" : "shapes"; }
+const char* name_of(Status status) {
+  return status == Status::pass ? "pass" : status == Status::fail ? "fail" : "skip";
+}
+const char* name_of(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::allocated: return "allocated";
+    case Statistic::active: return "active";
+    case Statistic::reserved: return "reserved";
+    case Statistic::requested: return "requested";
+  }
+  return "?";
+}
+
+const Phase* RankRecord::phase(const std::string& name) const {
+  if (steps.empty()) return nullptr;
+  const auto& phases = steps.back().phases;
+  auto found = std::ranges::find(phases, name, &Phase::name);
+  return found == phases.end() ? nullptr : &*found;
+}
+
+std::string TrialRecord::name() const {
+  return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" + schedule;
+}
+
+int Report::count(Status status) const {
+  int n = 0;
+  for (const auto& trial : trials) {
+    if (!trial.skipped.empty() && status == Status::skip) ++n;
+    for (const auto& verdict : trial.verdicts) n += verdict.status == status;
+  }
+  return n;
+}
+
+int Report::exit_code() const {
+  bool ran = false;
+  bool broke = false;
+  for (const auto& trial : trials) {
+    ran |= trial.skipped.empty();
+    for (const auto& variant : trial.variants) broke |= !variant.error.empty();
+  }
+  if (trials.empty()) return 4;
+  if (!ran) return 77;
+  if (broke) return 3;
+  if (count(Status::fail) > 0) return 1;
+  // Trials ran and nothing was judged: that proves nothing, and must not look like success.
+  return count(Status::pass) > 0 ? 0 : 4;
+}
+
+}  // namespace tidemark

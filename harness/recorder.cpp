@@ -1,0 +1,133 @@
+#include "harness/recorder.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include "harness/platform.h"
+#include "harness/tide.h"
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+struct StepTimer {
+  c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
+};
+
+}  // namespace
+
+CategoryScope::CategoryScope(const char* category) : before_(current_category()) { set_current_category(category); }
+CategoryScope::~CategoryScope() { set_current_category(before_); }
+
+struct Recorder::State {
+  Mode mode;
+  int steps;
+  c10::DeviceIndex device;
+  Tide tide;
+  c10::CachingDeviceAllocator::DeviceStats before;
+  bool in_phase = false;
+  bool last = false;
+  std::vector<StepTimer> timers;
+  std::vector<std::pair<int, at::Tensor>> losses;  // pinned
+  std::vector<Shard> gradients;                    // pinned
+
+  explicit State(const Trial& trial)
+      : mode(trial.mode),
+        steps(trial.steps),
+        device(c10::cuda::current_device()),
+        tide(device),
+        before(allocator::getDeviceStats(device)) {}
+};
+
+Recorder::Recorder(const Trial& trial) : state_(std::make_unique<State>(trial)) {}
+Recorder::~Recorder() = default;
+
+namespace {
+
+void close_phase(c10::DeviceIndex device, Step& step) {
+  auto stats = allocator::getDeviceStats(device);
+  auto& phase = step.phases.back();
+  auto read = [&](Statistic statistic, const c10::CachingAllocator::StatArray& stat) {
+    phase[statistic] = {stat[0].peak, stat[0].current};
+  };
+  read(Statistic::allocated, stats.allocated_bytes);
+  read(Statistic::active, stats.active_bytes);
+  read(Statistic::reserved, stats.reserved_bytes);
+  read(Statistic::requested, stats.requested_bytes);
+}
+
+}  // namespace
+
+void Recorder::begin_step(int index) {
+  state_->last = index + 1 == state_->steps;
+  record.steps.emplace_back();
+  state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
+  record.rest_before = state_->tide.allocated();
+  state_->tide.begin_step();
+}
+
+void Recorder::phase(const std::string& name) {
+  auto& step = record.steps.back();
+  if (state_->in_phase) close_phase(state_->device, step);
+  state_->in_phase = true;
+  step.phases.push_back({name, {}});
+  allocator::resetPeakStats(state_->device);
+  if (state_->last) record.phase_starts.emplace_back(name, platform().now());
+}
+
+void Recorder::moment(const std::string& name) {
+  record.steps.back().moments.push_back({name, state_->tide.allocated()});
+}
+
+void Recorder::loss(const at::Tensor& value) {
+  at::Tensor slot = at::empty({}, value.options().device(at::kCPU).pinned_memory(true).requires_grad(false));
+  slot.copy_(value.detach().squeeze(), /*non_blocking=*/true);
+  state_->losses.emplace_back(static_cast<int>(record.steps.size()) - 1, slot);
+}
+
+void Recorder::gradients(const std::vector<Shard>& shards) {
+  if (record.steps.size() != 1 || state_->mode == Mode::shapes) return;
+  for (const auto& shard : shards) {
+    at::Tensor copy = at::empty(shard.values.sizes(), shard.values.options().device(at::kCPU).pinned_memory(true));
+    copy.copy_(shard.values.detach(), /*non_blocking=*/true);
+    state_->gradients.push_back({shard.name, shard.offset, copy});
+  }
+}
+
+void Recorder::end_step() {
+  if (state_->in_phase) close_phase(state_->device, record.steps.back());
+  state_->in_phase = false;
+  state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
+  record.rest_after = state_->tide.allocated();
+  if (state_->last) {
+    record.categories = state_->tide.categories();
+    record.timeline = state_->tide.timeline();
+  }
+}
+
+void Recorder::finish() {
+  auto& counters = record.counters;
+  auto stats = allocator::getDeviceStats(state_->device);
+  counters.num_alloc_retries = stats.num_alloc_retries - state_->before.num_alloc_retries;
+  counters.num_ooms = stats.num_ooms - state_->before.num_ooms;
+  counters.num_device_alloc = stats.num_device_alloc - state_->before.num_device_alloc;
+  counters.num_device_free = stats.num_device_free - state_->before.num_device_free;
+  counters.num_sync_all_streams = stats.num_sync_all_streams - state_->before.num_sync_all_streams;
+  counters.launches = platform().launches();
+  counters.synchronisations = platform().synchronisations();
+  c10::cuda::device_synchronize();
+  for (auto& timer : state_->timers)
+    step_time_ns.push_back(static_cast<Ns>(static_cast<double>(timer.begin.elapsed_time(timer.end)) * 1e6 + 0.5));
+  for (auto& [index, slot] : state_->losses) {
+    LossPoint point{index, std::nullopt};
+    if (state_->mode == Mode::math) point.value = slot.to(at::kDouble).item<double>();
+    losses.push_back(point);
+  }
+  first_gradients = std::move(state_->gradients);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,208 @@
+#include "harness/runner.h"
+
+#include <ATen/ATen.h>
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "harness/judge.h"
+#include "harness/platform.h"
+#include "harness/recorder.h"
+#include "harness/tide.h"
+#include "harness/workspaces.h"
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same random numbers.
+void clean_device(const Trial& trial) {
+  c10::cuda::device_synchronize();
+  at::cuda::clearCublasWorkspaces();
+  allocator::emptyCache();
+  auto device = c10::cuda::current_device();
+  auto stats = allocator::getDeviceStats(device);
+  if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
+    throw std::logic_error("the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
+                           " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
+  allocator::resetPeakStats(device);
+  for (auto kind : {at::kCPU, at::kCUDA}) {
+    at::Generator generator = at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
+    generator.set_current_seed(trial.seed);
+  }
+  platform().begin(trial.schedule, trial.mode);
+  set_current_category("activations");
+}
+
+Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
+                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time) {
+  clean_device(trial);
+  Seen seen;
+  seen.variant = &variant;
+  {
+    Recorder recorder(trial);
+    {
+      auto program = scenario.make(trial, variant, world);
+      for (int step = 0; step < trial.steps; ++step) {
+        recorder.begin_step(step);
+        program->step(step, recorder);
+        recorder.end_step();
+      }
+      recorder.finish();
+      if (trial.mode == Mode::math)
+        for (auto& shard : program->parameters())
+          seen.numbers.parameters.push_back({shard.name, shard.offset, shard.values.detach().cpu()});
+    }
+    seen.record = std::move(recorder.record);
+    seen.record.rank = world.rank();
+    loss = recorder.losses;
+    step_time = recorder.step_time_ns;
+    if (trial.mode == Mode::math) {
+      seen.numbers.loss = recorder.losses;
+      seen.numbers.gradients = std::move(recorder.first_gradients);
+    }
+  }
+  return seen;
+}
+
+std::string reason_to_skip(const Variant& variant) {
+  if (variant.caught_by.starts_with("race/") && !platform().detects_races())
+    return "needs the race detector, which this platform does not have";
+  return "";
+}
+
+// Peaks against run-ahead: the same steps with other host costs of a launch. The mean kernel time is that of a run whose
+// launches cost the host nothing, so that the device alone decides how long a step takes.
+std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
+                              const std::vector<double>& ratios) {
+  auto run = [&](Ns launch_cost) {
+    platform().set_launch_cost(launch_cost);
+    std::vector<LossPoint> loss;
+    std::vector<Ns> step_time;
+    Seen seen = run_variant(scenario, trial, variant, world, loss, step_time);
+    platform().set_launch_cost(-1);
+    return std::pair(seen.record, step_time);
+  };
+  auto [free_running, times] = run(0);
+  Ns total = 0;
+  for (Ns time : times) total += time;
+  const double kernel = static_cast<double>(total) / static_cast<double>(std::max<std::int64_t>(1, free_running.counters.launches));
+  std::vector<SweepPoint> points;
+  for (double ratio : ratios) {
+    auto [record, step_times] = run(static_cast<Ns>(kernel / ratio));
+    SweepPoint point{ratio, 0, 0, 0, step_times.back()};
+    for (const auto& phase : record.steps.back().phases) {
+      point.allocated = std::max(point.allocated, phase[Statistic::allocated].peak);
+      point.active = std::max(point.active, phase[Statistic::active].peak);
+      point.reserved = std::max(point.reserved, phase[Statistic::reserved].peak);
+    }
+    points.push_back(point);
+  }
+  return points;
+}
+
+// The reference is computed once, on rank 0, and sent as raw doubles.
+Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
+  Oracle oracle;
+  if (world.rank() == 0) oracle = scenario.reference(trial);
+  auto send = [&](std::string bytes) { return world.broadcast(bytes); };
+  auto send_values = [&](std::vector<double> values) {
+    std::string bytes = send(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
+    std::vector<double> result(bytes.size() / sizeof(double));
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(result.data()));
+    return result;
+  };
+  oracle.loss = send_values(oracle.loss);
+  oracle.tolerance = send_values({oracle.tolerance})[0];
+  oracle.why = send(oracle.why);
+  for (auto* shards : {&oracle.gradients, &oracle.parameters}) {
+    const auto count = static_cast<std::size_t>(send_values({static_cast<double>(shards->size())})[0]);
+    shards->resize(count);
+    for (auto& shard : *shards) {
+      shard.name = send(shard.name);
+      std::vector<double> values;
+      if (world.rank() == 0) {
+        at::Tensor flat = shard.values.to(at::kDouble).contiguous().reshape({-1});
+        values.assign(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
+      }
+      values = send_values(std::move(values));
+      shard.values = at::tensor(values, at::kDouble);
+    }
+  }
+  return oracle;
+}
+
+// One verdict a control: it is caught where any rank caught it.
+void merge_controls(std::vector<Verdict>& verdicts) {
+  std::vector<Verdict> merged;
+  for (auto& verdict : verdicts) {
+    auto same = std::ranges::find_if(merged, [&](const Verdict& other) {
+      return other.name == verdict.name && other.variant == verdict.variant;
+    });
+    if (!verdict.name.starts_with("control/") || same == merged.end())
+      merged.push_back(verdict);
+    else if (same->status != Status::pass && verdict.status == Status::pass)
+      *same = verdict;
+  }
+  verdicts = std::move(merged);
+}
+
+void worse(SweepPoint& mine, const SweepPoint& theirs) {
+  mine.allocated = std::max(mine.allocated, theirs.allocated);
+  mine.active = std::max(mine.active, theirs.active);
+  mine.reserved = std::max(mine.reserved, theirs.reserved);
+  mine.step_time_ns = std::max(mine.step_time_ns, theirs.step_time_ns);
+}
+
+TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
+  auto all = world.gather(codec.pack(mine));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    auto theirs = codec.unpack(all[rank]);
+    for (std::size_t v = 0; v < mine.variants.size(); ++v) {
+      std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
+      for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i) worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
+    }
+    std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
+  }
+  merge_controls(mine.verdicts);
+  return mine;
+}
+
+}  // namespace
+
+TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world, const Codec& codec,
+                      const RunOptions& options) {
+  TrialRecord record{trial.scenario, trial.size, trial.schedule, trial.mode, trial.ranks, trial.steps,
+                     trial.seed,     trial.params, {},           {},         {}};
+  std::vector<Seen> all;
+  for (const auto& variant : scenario.variants) {
+    if (options.selected && !options.selected(variant)) continue;
+    if (options.progress && world.rank() == 0) options.progress(record.name() + " " + variant.name);
+    VariantRecord mine;
+    mine.name = variant.name;
+    mine.role = variant.role;
+    Seen seen;
+    if (auto reason = reason_to_skip(variant); !reason.empty()) {
+      seen.variant = &variant;
+      seen.record.rank = world.rank();
+      seen.skipped = reason;
+    } else {
+      seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
+      mine.ranks.push_back(seen.record);
+      if (!options.run_ahead.empty() && variant.role != Role::control)
+        mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+    }
+    all.push_back(std::move(seen));
+    record.variants.push_back(std::move(mine));
+  }
+  Oracle oracle;
+  if (trial.mode == Mode::math) oracle = shared_oracle(scenario, trial, world);
+  record.verdicts = judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
+  return gather(std::move(record), world, codec);
+}
+
+}  // namespace tidemark
