@@ -1,0 +1,44 @@
+// Renderings of one small report, compared with approved/. After a wanted change:
+// TIDEMARK_APPROVE=1 approval_test, then read the difference before committing it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "reports/benchmark.h"
+#include "reports/json.h"
+#include "reports/junit.h"
+#include "reports/markdown.h"
+#include "reports/testing/sample.h"
+#include "reports/text.h"
+#include "reports/trace.h"
+
+namespace tidemark {
+namespace {
+
+void approve(const std::string& name, const std::string& rendered) {
+  const std::string path = std::string(TIDEMARK_APPROVED) + "/" + name;
+  if (std::getenv("TIDEMARK_APPROVE")) {
+    std::ofstream(path, std::ios::binary) << rendered;
+    return;
+  }
+  std::ifstream in(path, std::ios::binary);
+  const std::string approved(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(rendered, approved) << path << " (wanted? TIDEMARK_APPROVE=1 approval_test writes it)";
+}
+
+TEST(Approval, Text) { approve("table.txt", text_of(small_report())); }
+TEST(Approval, ColouredText) { approve("table_coloured.txt", text_of(small_report(), true)); }
+TEST(Approval, LargerText) { approve("table_large.txt", text_of(sample_report(2))); }
+TEST(Approval, HostileText) { approve("table_hostile.txt", text_of(hostile_report())); }
+TEST(Approval, Json) { approve("report.json", json_text(small_report())); }
+TEST(Approval, Markdown) { approve("summary.md", markdown(small_report())); }
+TEST(Approval, JUnit) { approve("junit.xml", junit(small_report())); }
+TEST(Approval, Benchmark) { approve("benchmark.json", benchmark_json(small_report())); }
+TEST(Approval, Trace) { approve("trace.json", chrome_trace(small_report().trials[0].variants[0])); }
+TEST(Approval, Loss) { approve("loss.txt", loss_lines(small_report().trials[0].variants[0])); }
+TEST(Approval, Nothing) { approve("table_nothing.txt", text_of({})); }
+
+}  // namespace
+}  // namespace tidemark

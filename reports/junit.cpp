@@ -1,0 +1,110 @@
+#include "reports/junit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : one_line(text)) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+struct Suite {
+  std::string name, cases;
+  int tests = 0, failures = 0, errors = 0, skipped = 0;
+
+  /// `inner` is the element that says why the case did not pass, or empty.
+  void add(const TrialRecord& trial, const std::string& name_of_case, const std::string& inner) {
+    ++tests;
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", escaped(trial.name()),
+                         escaped(name_of_case));
+    cases += inner.empty() ? "/>\n" : fmt::format(">\n      {}\n    </testcase>\n", inner);
+  }
+};
+
+std::string element(const char* tag, const std::string& message, const std::string& body = "") {
+  const std::string head = fmt::format("<{} message=\"{}\"", tag, escaped(message));
+  return body.empty() ? head + "/>" : fmt::format("{}>{}</{}>", head, body, tag);
+}
+
+void add_verdict(const Report& report, const TrialRecord& trial, const Verdict& v, Suite& suite) {
+  std::string inner;
+  if (v.status == Status::fail) {
+    ++suite.failures;
+    std::string body;
+    for (const std::string& line :
+         {"expected " + expected_text(v), "formula " + formula_text(v),
+          "measured " + measured_text(v), "again: " + command(report, trial)}) {
+      body += escaped(line) + "\n";
+    }
+    inner = element("failure", v.why.empty() ? "measured " + measured_text(v) : v.why, body);
+  } else if (v.status == Status::skip) {
+    ++suite.skipped;
+    inner = element("skipped", v.why);
+  }
+  suite.add(trial, fmt::format("{}/rank{}/{}", v.variant, v.rank, v.name), inner);
+}
+
+}  // namespace
+
+std::string junit(const Report& report) {
+  std::vector<Suite> suites;
+  for (const TrialRecord& trial : report.trials) {
+    auto suite = std::ranges::find(suites, trial.scenario, &Suite::name);
+    if (suite == suites.end()) suite = suites.insert(suites.end(), Suite{trial.scenario, {}});
+    if (!trial.skipped.empty()) {
+      ++suite->skipped;
+      suite->add(trial, "trial", element("skipped", trial.skipped));
+    }
+    for (const VariantRecord& variant : trial.variants) {
+      if (variant.error.empty()) continue;
+      ++suite->errors;
+      suite->add(trial, variant.name, element("error", variant.error));
+    }
+    for (const Verdict& verdict : trial.verdicts) add_verdict(report, trial, verdict, *suite);
+  }
+  Suite all;
+  std::string body;
+  for (const Suite& s : suites) {
+    all.tests += s.tests, all.failures += s.failures, all.errors += s.errors,
+        all.skipped += s.skipped;
+    body += fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
+        "timestamp=\"{}\" "
+        "hostname=\"{}\">\n{}  </testsuite>\n",
+        escaped(s.name), s.tests, s.failures, s.errors, s.skipped, escaped(report.run.started),
+        escaped(report.run.host), s.cases);
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<testsuites name=\"tidemark\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
+      "skipped=\"{}\">\n{}</testsuites>\n",
+      all.tests, all.failures, all.errors, all.skipped, body);
+}
+
+}  // namespace tidemark

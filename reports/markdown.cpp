@@ -1,0 +1,135 @@
+#include "reports/markdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kFailuresShown = 50;
+
+/// Text that Markdown and HTML leave alone.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (char c : one_line(text)) {
+    if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else {
+      if (std::string_view("\\`*_[]|#~!").find(c) != std::string_view::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+/// Code: fenced by more backticks than it holds; a bar would end a table's cell even there.
+std::string code(const std::string& text) {
+  std::string fence = "`", body = one_line(text);
+  while (body.find(fence) != std::string::npos) fence += '`';
+  for (std::size_t at = 0; (at = body.find('|', at)) != std::string::npos; at += 2)
+    body.insert(at, "\\");
+  const char* space = fence.size() > 1 ? " " : "";
+  return fence + space + body + space + fence;
+}
+
+std::string verdicts(const Cell& cell) {
+  if (!cell.error.empty()) return "**error**";
+  if (cell.failed > 0) return fmt::format("**{} failed**, {} passed", cell.failed, cell.passed);
+  if (cell.passed > 0) return fmt::format("{} passed", cell.passed);
+  return cell.skipped > 0 ? fmt::format("{} skipped", cell.skipped) : "–";
+}
+
+std::string failure(const Report& report, const Failure& f) {
+  const Verdict& v = *f.verdict;
+  std::string out = fmt::format("- **{}**, {}, {}, {}\n", plain(v.name), plain(f.trial->name()),
+                                plain(v.variant), ranks_text(f.ranks));
+  const std::string expected = expected_text(v);
+  if (!expected.empty()) out += fmt::format("  - expected {}\n", plain(expected));
+  if (!formula_text(v).empty()) out += fmt::format("  - formula {}\n", code(formula_text(v)));
+  out += fmt::format("  - measured {}\n", plain(measured_text(v)));
+  if (!v.why.empty()) out += fmt::format("  - {}\n", plain(v.why));
+  return out + fmt::format("  - again: {}\n", code(command(report, *f.trial)));
+}
+
+bool broken(const OverviewRow& row) {
+  return std::ranges::any_of(row.cells,
+                             [](const Cell& c) { return c.failed > 0 || !c.error.empty(); });
+}
+
+std::string table(const Overview& overview) {
+  std::string out =
+      fmt::format("## {}\n\n{}\n\n", plain(overview.title()), plain(overview.detail()));
+  for (const TrialRecord* trial : overview.trials) {
+    if (!trial->skipped.empty())
+      out += fmt::format("Skipped under {}: {}\n", plain(trial->schedule), plain(trial->skipped));
+  }
+  if (overview.rows.empty()) return out;
+
+  const ByteUnit unit = unit_for(overview.largest);
+  out += fmt::format(
+      "Peaks in {} of the worst rank: allocated / active / reserved.\n\n| variant | role |",
+      unit.name);
+  std::string rule = "|---|---|";
+  for (const TrialRecord* trial : overview.trials) {
+    out += fmt::format(" {} | peaks |", plain(trial->schedule));
+    rule += "---|---:|";
+  }
+  out += "\n" + rule + "\n";
+  std::vector<const OverviewRow*> rows;
+  for (const OverviewRow& row : overview.rows) rows.push_back(&row);
+  std::ranges::stable_partition(rows, [](const OverviewRow* row) { return broken(*row); });
+  for (const OverviewRow* row : rows) {
+    out +=
+        fmt::format("| {} | {} |", plain(row->variant.empty() ? "(all)" : row->variant), row->role);
+    for (const Cell& cell : row->cells) {
+      const std::string peaks = cell.measured ? fmt::format("{} / {} / {}", unit(cell.peak[0]),
+                                                            unit(cell.peak[1]), unit(cell.peak[2]))
+                                              : "–";
+      out += fmt::format(" {} | {} |", verdicts(cell), peaks);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string markdown(const Report& report) {
+  std::string out =
+      fmt::format("# tidemark: {} passed, {} failed, {} skipped\n\n", report.count(Status::pass),
+                  report.count(Status::fail), report.count(Status::skip));
+  const std::vector<Failure> failed = failures(report);
+  if (!failed.empty()) {
+    out += "## Failed\n\n";
+    for (std::size_t i = 0; i < std::min(failed.size(), kFailuresShown); ++i)
+      out += failure(report, failed[i]);
+    if (failed.size() > kFailuresShown)
+      out += fmt::format("- and {} more, in report.html\n", failed.size() - kFailuresShown);
+    out += "\n";
+  }
+  for (const TrialRecord& trial : report.trials) {
+    for (const VariantRecord& variant : trial.variants) {
+      if (variant.error.empty()) continue;
+      out += fmt::format("- **error** in {}, {}: {}\n", plain(trial.name()), plain(variant.name),
+                         plain(variant.error));
+    }
+  }
+  for (const Overview& overview : overviews(report)) out += "\n" + table(overview);
+  const RunRecord& run = report.run;
+  out += fmt::format("\n{}: {} · torch {} · {}\n",
+                     run.device_kind == "virtual"
+                         ? "Virtual device (times are those of its clock, not of hardware)"
+                         : plain(run.device_kind) + " device",
+                     plain(run.profile), plain(run.torch), plain(run.started));
+  return out;
+}
+
+}  // namespace tidemark

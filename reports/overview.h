@@ -1,0 +1,62 @@
+// What the renderings for people have in common: trials that differ in the schedule alone side by
+// side, equal failures once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// A variant under one schedule.
+struct Cell {
+  int passed = 0, failed = 0, skipped = 0;
+  std::string error;
+  bool measured = false;
+  std::array<Bytes, 4> peak{};  // by Statistic: of the last step, all phases, the worst rank
+  Ns step_time_ns = 0;          // see typical_step_time
+};
+
+struct OverviewRow {
+  std::string variant;
+  std::string role;         // empty for verdicts on the trial as a whole
+  std::vector<Cell> cells;  // by schedule
+};
+
+/// The trials of one scenario, size, world and mode.
+struct Overview {
+  std::vector<const TrialRecord*> trials;  // one a schedule, at least one
+  std::vector<OverviewRow> rows;
+  Bytes largest = 0;           // of all the peaks
+  std::string title() const;   // scenario/size
+  std::string detail() const;  // "4 ranks, math, 4 steps, seed 0, layers=4"
+};
+std::vector<Overview> overviews(const Report& report);
+
+/// A failed verdict, on all the ranks on which it failed; the figures are of the first of them.
+struct Failure {
+  const TrialRecord* trial;
+  const Verdict* verdict;
+  std::vector<int> ranks;
+};
+std::vector<Failure> failures(const Report& report);
+
+/// "rank 0", "ranks 0-3", "ranks 0, 2".
+std::string ranks_text(const std::vector<int>& ranks);
+/// "838,860,800 bytes", "between 1 and 2 ulp", "at most 3 bytes"; empty where nothing bounds it.
+std::string expected_text(const Verdict& verdict);
+/// "2*U + S with S = 3, U = 4".
+std::string formula_text(const Verdict& verdict);
+/// "6,291,456 bytes (+1,048,576)"; the difference is to the nearer bound.
+std::string measured_text(const Verdict& verdict);
+
+/// Median of the step times, the first step (warm-up) left out where there are others; 0 without
+/// any.
+Ns typical_step_time(const VariantRecord& variant);
+
+/// The command that runs this trial again, from nothing.
+std::string command(const Report& report, const TrialRecord& trial);
+
+}  // namespace tidemark

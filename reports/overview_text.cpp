@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// A flag that the record of a trial does not hold, as the run was given it: "--x VALUE" or
+/// "--x=VALUE".
+std::string given(const std::vector<std::string>& argv, const std::string& flag) {
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (argv[i] == flag && i + 1 < argv.size()) return " " + flag + " " + quoted(argv[i + 1]);
+    if (argv[i].starts_with(flag + "=")) return " " + quoted(argv[i]);
+  }
+  return "";
+}
+
+std::string in_unit(double value, const std::string& unit) {
+  return exact(value) + " " + one_line(unit);
+}
+
+}  // namespace
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const bool run =
+      std::ranges::adjacent_find(ranks, [](int a, int b) { return b != a + 1; }) == ranks.end();
+  if (run) return fmt::format("ranks {}-{}", ranks.front(), ranks.back());
+  return fmt::format("ranks {}", fmt::join(ranks, ", "));
+}
+
+std::string expected_text(const Verdict& v) {
+  if (v.low && v.high && *v.low == *v.high) return in_unit(*v.low, v.unit);
+  if (v.low && v.high)
+    return fmt::format("between {} and {}", exact(*v.low), in_unit(*v.high, v.unit));
+  if (v.low) return "at least " + in_unit(*v.low, v.unit);
+  if (v.high) return "at most " + in_unit(*v.high, v.unit);
+  return "";
+}
+
+std::string formula_text(const Verdict& v) {
+  std::string out = one_line(v.formula);
+  const char* before = out.empty() ? "" : " with ";
+  for (const auto& [name, value] : v.values) {
+    out += fmt::format("{}{} = {}", before, one_line(name), exact(value));
+    before = ", ";
+  }
+  return out;
+}
+
+std::string measured_text(const Verdict& v) {
+  if (!v.measured) return "no value";
+  std::string out = in_unit(*v.measured, v.unit);
+  double difference = 0;
+  if (v.high && *v.measured > *v.high) difference = *v.measured - *v.high;
+  if (v.low && *v.measured < *v.low) difference = *v.measured - *v.low;
+  if (difference != 0) out += fmt::format(" ({}{})", difference > 0 ? "+" : "", exact(difference));
+  return out;
+}
+
+std::string command(const Report& report, const TrialRecord& trial) {
+  std::string out = fmt::format(
+      "tidemark run {} --size {} --mode {} --schedule {} --ranks {} --steps {} --seed {}",
+      quoted(trial.scenario), quoted(trial.size), name_of(trial.mode), quoted(trial.schedule),
+      trial.ranks, trial.steps, trial.seed);
+  for (const auto& [name, value] : trial.params)
+    out += " --set " + quoted(fmt::format("{}={}", name, value));
+  if (!report.run.device_kind.empty()) out += " --device " + quoted(report.run.device_kind);
+  if (report.run.device_kind == "virtual" && !report.run.profile.empty()) {
+    out += " --gpu " + quoted(report.run.profile);
+  }
+  return out + given(report.run.argv, "--capacity") + given(report.run.argv, "--alloc-conf");
+}
+
+}  // namespace tidemark

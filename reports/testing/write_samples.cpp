@@ -1,0 +1,26 @@
+// sample_reports DIR: writes every made-up report as DIR/<name>/.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "reports/testing/sample.h"
+#include "reports/write.h"
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: sample_reports DIR\n");
+    return 2;
+  }
+  const std::filesystem::path folder = argv[1];
+  tidemark::Report passing = tidemark::small_report();
+  passing.trials.erase(passing.trials.begin() + 1);
+  tidemark::write_all(folder / "small", tidemark::small_report());
+  tidemark::write_all(folder / "passing", passing);
+  tidemark::write_all(folder / "sample", tidemark::sample_report());
+  tidemark::write_all(folder / "hostile", tidemark::hostile_report());
+  tidemark::write_all(folder / "empty", {});
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "error: %s\n", e.what());
+  return 2;
+}

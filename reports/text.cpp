@@ -1,0 +1,164 @@
+#include "reports/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
+constexpr std::size_t kFailuresShown = 20;   // the page has them all
+
+struct Paint {
+  bool on;
+  std::string operator()(const char* code, const std::string& text) const {
+    return on ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+  }
+  std::string bold(const std::string& text) const { return (*this)("1", text); }
+  std::string dim(const std::string& text) const { return (*this)("2", text); }
+  std::string red(const std::string& text) const { return (*this)("31", text); }
+  std::string green(const std::string& text) const { return (*this)("32", text); }
+};
+
+/// Characters, not bytes.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string left(const std::string& text, std::size_t columns) {
+  return text + std::string(columns - std::min(columns, width(text)), ' ');
+}
+
+std::string right(const std::string& text, std::size_t columns) {
+  return std::string(columns - std::min(columns, width(text)), ' ') + text;
+}
+
+std::string verdicts(const Cell& cell) {
+  if (!cell.error.empty()) return "ERROR";
+  std::string out = cell.failed > 0 ? fmt::format("{} FAIL", cell.failed) : "";
+  const auto more = [&](int n, const char* what) {
+    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, what);
+  };
+  more(cell.passed, "pass");
+  more(cell.skipped, "skip");
+  return out.empty() ? "-" : out;
+}
+
+/// The columns [from, to) of one group of trials: verdicts, then peaks.
+std::string tables(const Overview& overview, std::size_t from, std::size_t to, const Paint& paint) {
+  std::size_t names = 12;
+  for (const OverviewRow& row : overview.rows)
+    names = std::max(names, width(one_line(row.variant)) + 1);
+  const std::size_t cell = 24;
+  std::string out = "  " + left("verdicts", names + 10);
+  for (std::size_t i = from; i < to; ++i) out += left(one_line(overview.trials[i]->schedule), cell);
+  out = paint.dim(out) + "\n";
+  for (const OverviewRow& row : overview.rows) {
+    out += "  " + left(one_line(row.variant.empty() ? "(all)" : row.variant), names) +
+           paint.dim(left(row.role, 10));
+    for (std::size_t i = from; i < to; ++i) {
+      const Cell& c = row.cells[i];
+      const std::string text = left(verdicts(c), cell);
+      out += c.failed > 0 || !c.error.empty() ? paint.red(text)
+             : c.passed > 0                   ? paint.green(text)
+                                              : text;
+    }
+    out += "\n";
+  }
+  if (overview.largest == 0) return out;
+
+  const ByteUnit unit = unit_for(overview.largest);
+  out += "\n" + paint.dim("  " + left(fmt::format("peaks, {}", unit.name), names));
+  for (std::size_t i = from; i < to; ++i)
+    out += paint.dim(right(one_line(overview.trials[i]->schedule), 26));
+  out += "\n" + paint.dim("  " + left("worst rank", names));
+  for (std::size_t i = from; i < to; ++i) out += paint.dim("     alloc  active reserved");
+  out += "\n";
+  for (const OverviewRow& row : overview.rows) {
+    if (std::ranges::none_of(row.cells, &Cell::measured)) continue;
+    out += "  " + left(one_line(row.variant), names);
+    for (std::size_t i = from; i < to; ++i) {
+      const Cell& c = row.cells[i];
+      const auto figure = [&](std::size_t s) {
+        return c.measured ? unit(c.peak[s]) : std::string("-");
+      };
+      out += right(figure(0), 10) + right(figure(1), 8) + right(figure(2), 8);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string failure(const Report& report, const Failure& f, const Paint& paint) {
+  const Verdict& v = *f.verdict;
+  std::string out =
+      fmt::format("  {} {} {}/{} {}: {} {}\n", paint.red("FAIL"), paint.bold(one_line(v.name)),
+                  one_line(f.trial->scenario), one_line(f.trial->size), one_line(f.trial->schedule),
+                  one_line(v.variant), ranks_text(f.ranks));
+  const std::string expected = expected_text(v), formula = formula_text(v);
+  if (!(expected + formula).empty()) {
+    out += fmt::format("       expected {}{}{}\n", expected,
+                       expected.empty() || formula.empty() ? "" : " = ", formula);
+  }
+  out += fmt::format("       measured {}\n", measured_text(v));
+  if (!v.why.empty()) out += fmt::format("       {}\n", one_line(v.why));
+  return out + paint.dim("       again: " + one_line(command(report, *f.trial))) + "\n";
+}
+
+std::string group(const Overview& overview, const Paint& paint) {
+  std::string out = paint.bold(overview.title()) + "  " + paint.dim(overview.detail()) + "\n";
+  for (const TrialRecord* trial : overview.trials) {
+    if (!trial->skipped.empty()) {
+      out += fmt::format("  skipped under {}: {}\n", one_line(trial->schedule),
+                         one_line(trial->skipped));
+    }
+  }
+  if (overview.rows.empty()) return out + "\n";
+  for (std::size_t from = 0; from < overview.trials.size(); from += kSchedulesAcross) {
+    out += "\n" +
+           tables(overview, from, std::min(from + kSchedulesAcross, overview.trials.size()), paint);
+  }
+  for (const OverviewRow& row : overview.rows) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      if (row.cells[i].error.empty()) continue;
+      out += fmt::format("  {} {} under {}: {}\n", paint.red("ERROR"), one_line(row.variant),
+                         one_line(overview.trials[i]->schedule), one_line(row.cells[i].error));
+    }
+  }
+  return out + "\n";
+}
+
+std::string trimmed(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '\n') out.erase(out.find_last_not_of(' ') + 1);
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string text_of(const Report& report, bool colour) {
+  const Paint paint{colour};
+  std::string out;
+  for (const Overview& overview : overviews(report)) out += group(overview, paint);
+  const std::vector<Failure> failed = failures(report);
+  for (std::size_t i = 0; i < std::min(failed.size(), kFailuresShown); ++i)
+    out += failure(report, failed[i], paint) + "\n";
+  if (failed.size() > kFailuresShown) {
+    out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kFailuresShown);
+  }
+  const int failures_counted = report.count(Status::fail);
+  const std::string last =
+      fmt::format("{} passed, {} failed, {} skipped", report.count(Status::pass), failures_counted,
+                  report.count(Status::skip));
+  return trimmed(out) + (failures_counted > 0 ? paint.red(last) : paint.green(last)) + "\n";
+}
+
+}  // namespace tidemark

@@ -1,0 +1,80 @@
+#include "reports/trace.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace tidemark {
+namespace {
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string microseconds(Ns ns) {
+  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", std::abs(ns / 1000), std::abs(ns % 1000));
+}
+
+void add_rank(const RankRecord& rank, std::vector<std::string>& events) {
+  events.push_back(fmt::format(
+      R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}"}}}})", rank.rank));
+  const Ns end = rank.timeline.empty() ? 0 : rank.timeline.back().time;
+  for (std::size_t i = 0; i < rank.phase_starts.size(); ++i) {
+    const auto& [name, start] = rank.phase_starts[i];
+    const Ns next =
+        i + 1 < rank.phase_starts.size() ? rank.phase_starts[i + 1].second : std::max(start, end);
+    events.push_back(
+        fmt::format(R"({{"name":{},"cat":"phase","ph":"X","ts":{},"dur":{},"pid":{},"tid":0}})",
+                    quoted(name), microseconds(start), microseconds(next - start), rank.rank));
+  }
+  for (const Sample& s : rank.timeline) {
+    for (const auto& [name, value] :
+         {std::pair{"allocated", s.allocated}, {"active", s.active}, {"reserved", s.reserved}}) {
+      events.push_back(
+          fmt::format(R"({{"name":"{0}","ph":"C","ts":{1},"pid":{2},"args":{{"bytes":{3}}}}})",
+                      name, microseconds(s.time), rank.rank, value));
+    }
+  }
+}
+
+}  // namespace
+
+std::string chrome_trace(const VariantRecord& variant) {
+  std::vector<std::string> events;
+  for (const RankRecord& rank : variant.ranks) add_rank(rank, events);
+  return fmt::format("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n",
+                     fmt::join(events, ",\n"));
+}
+
+std::string loss_lines(const VariantRecord& variant) {
+  std::string out;
+  for (const LossPoint& point : variant.loss) {
+    if (!point.value) continue;
+    std::string number = fmt::format("{}", *point.value);
+    if (number.find_first_of(".en") == std::string::npos) number += ".0";
+    out += fmt::format("{} {}\n", point.step, number);
+  }
+  return out;
+}
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  constexpr int kWithGzipHeader = 15 + 16;  // a header without name and time
+  if (deflateInit2(&stream, 6, Z_DEFLATED, kWithGzipHeader, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("zlib cannot start: out of memory?");
+  }
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("zlib cannot compress a trace");
+  return out;
+}
+
+}  // namespace tidemark

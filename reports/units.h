@@ -1,0 +1,28 @@
+// Figures as people read them.
+#pragma once
+
+#include <string>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// One unit for a whole table, so that its figures compare at a glance.
+struct ByteUnit {
+  const char* name;
+  double bytes;
+  int decimals;
+  std::string operator()(Bytes value) const;  // the figure alone
+};
+ByteUnit unit_for(Bytes largest);
+
+/// "838,860,800": exact where whole, the shortest decimal otherwise.
+std::string exact(double value);
+
+std::string duration(Ns ns);  // "53.2 ms"
+
+/// The only text of others that reaches a terminal or a table: control characters (line breaks too)
+/// become spaces, bytes that are not UTF-8 become '?'.
+std::string one_line(const std::string& text);
+
+}  // namespace tidemark

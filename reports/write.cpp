@@ -1,0 +1,163 @@
+#include "reports/write.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+
+#include "reports/benchmark.h"
+#include "reports/html.h"
+#include "reports/json.h"
+#include "reports/junit.h"
+#include "reports/markdown.h"
+#include "reports/trace.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& remedy) {
+  throw std::runtime_error(fmt::format("{}: {}: {}", path.string(), what, remedy));
+}
+
+constexpr const char* kElsewhere = "choose another output folder (--out)";
+
+std::string folder_of(const TrialRecord& trial) {
+  std::string out;
+  for (const std::string& part : {trial.scenario, trial.size, fmt::format("r{}", trial.ranks),
+                                  std::string(name_of(trial.mode)), trial.schedule}) {
+    out += path_component(part) + "/";
+  }
+  return out;
+}
+
+/// Two trials (of different parameters, say) may have one name: the second is told apart by its
+/// place.
+std::vector<File> per_variant(const Report& report) {
+  std::vector<File> out;
+  std::map<std::string, int> taken;
+  for (const TrialRecord& trial : report.trials) {
+    for (const VariantRecord& variant : trial.variants) {
+      std::string name = folder_of(trial) + path_component(variant.name);
+      if (const int before = taken[name]++; before > 0) name += fmt::format("_{}", before + 1);
+      if (std::string lines = loss_lines(variant); !lines.empty())
+        out.push_back({"loss/" + name + ".txt", std::move(lines)});
+      const bool sampled = std::ranges::any_of(
+          variant.ranks, [](const RankRecord& r) { return !r.timeline.empty(); });
+      if (sampled) out.push_back({"trace/" + name + ".json.gz", gzip(chrome_trace(variant))});
+    }
+  }
+  return out;
+}
+
+std::vector<File> renderings(const Report& report) {
+  std::vector<File> out = per_variant(report);
+  out.push_back({"junit.xml", junit(report)});
+  out.push_back({"summary.md", markdown(report)});
+  out.push_back({"benchmark.json", benchmark_json(report)});
+  out.push_back({"report.html", html(report)});
+  return out;
+}
+
+/// Files written under other names, gone again unless they have been renamed.
+class Drafts {
+ public:
+  ~Drafts() {
+    std::error_code ignored;
+    for (const fs::path& draft : drafts_) fs::remove(draft, ignored);
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
+      fs::remove(*folder, ignored);  // if empty
+  }
+
+  void folder(const fs::path& path) {
+    if (path.empty() || fs::is_directory(path)) return;
+    folder(path.parent_path());
+    std::error_code error;
+    fs::create_directory(path, error);
+    if (error) refuse(path, "cannot be made: " + error.message(), kElsewhere);
+    made_.push_back(path);
+  }
+
+  void write(const fs::path& path, const std::string& bytes) {
+    folder(path.parent_path());
+    const fs::path draft = path.string() + ".partial";
+    drafts_.push_back(draft);
+    errno = 0;
+    std::ofstream out(draft, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) refuse(path, std::string("cannot be written: ") + std::strerror(errno), kElsewhere);
+  }
+
+  void publish(const std::vector<fs::path>& paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      std::error_code error;
+      fs::rename(drafts_[i], paths[i], error);
+      if (error) refuse(paths[i], "cannot be put in place: " + error.message(), kElsewhere);
+    }
+    drafts_.clear();
+    made_.clear();
+  }
+
+ private:
+  std::vector<fs::path> drafts_, made_;
+};
+
+}  // namespace
+
+std::string path_component(const std::string& name) {
+  std::string out = name.substr(0, 100);
+  for (char& c : out) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    if (!plain) c = '_';
+  }
+  if (out.empty() || out.front() == '.') out.insert(0, "_");
+  return out;
+}
+
+void write_files(const fs::path& folder, const std::vector<File>& files) {
+  Drafts drafts;
+  std::vector<fs::path> paths;
+  for (const File& file : files) {
+    paths.push_back(folder / file.path);
+    drafts.write(paths.back(), file.bytes);
+  }
+  drafts.publish(paths);
+}
+
+void prepare_folder(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (fs::exists(status)) {
+    if (!fs::is_directory(status)) refuse(folder, "is a file", kElsewhere);
+    const bool empty = fs::is_empty(folder, error);
+    if (error) refuse(folder, "cannot be read: " + error.message(), kElsewhere);
+    if (!empty) refuse(folder, "is not empty", kElsewhere);
+  }
+  { Drafts().write(folder / "report.json", ""); }  // the only sure way to know
+  fs::create_directories(folder, error);
+  if (error) refuse(folder, "cannot be made: " + error.message(), kElsewhere);
+}
+
+void write_all(const fs::path& folder, const Report& report) {
+  if (fs::exists(folder / "report.json")) refuse(folder, "holds a report already", kElsewhere);
+  std::vector<File> files = renderings(report);
+  files.push_back({"report.json", json_text(report)});  // last: who sees it sees the others too
+  write_files(folder, files);
+}
+
+Report rerender(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    refuse(folder, "is not a folder", "give the folder that a run wrote (--out)");
+  Report report = read_report(folder);
+  write_files(folder, renderings(report));
+  return report;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,35 @@
+// The folder that a run leaves behind.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// What a run is about to need, asked before it starts: throws std::runtime_error in one line where
+/// `folder` holds something already, or cannot be made or written. Leaves an empty folder.
+void prepare_folder(const std::filesystem::path& folder);
+
+/// report.json, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/. All or nothing:
+/// everything is written under other names first. Throws std::runtime_error in one line, also where
+/// there is a report already.
+void write_all(const std::filesystem::path& folder, const Report& report);
+
+/// Everything but report.json again, from report.json.
+Report rerender(const std::filesystem::path& folder);
+
+struct File {
+  std::string path;  // below the folder
+  std::string bytes;
+};
+/// All or nothing, as far as a file system allows: the files appear by renaming once all are
+/// written.
+void write_files(const std::filesystem::path& folder, const std::vector<File>& files);
+
+/// A name as one component of a path: what is not a letter, digit or one of "._-" becomes '_'.
+std::string path_component(const std::string& name);
+
+}  // namespace tidemark

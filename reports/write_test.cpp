@@ -1,0 +1,211 @@
+#include "reports/write.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reports/html.h"
+#include "reports/json.h"
+#include "reports/testing/sample.h"
+#include "reports/trace.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) out[fs::relative(entry, folder).string()] = read(entry);
+  }
+  return out;
+}
+
+template <class Action>
+std::string refusal(Action action) {
+  try {
+    action();
+  } catch (const std::runtime_error& e) {
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+    return e.what();
+  }
+  return "(nothing refused)";
+}
+
+TEST(Files, WritesTheNamedFilesAndNoOther) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", small_report());
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : contents(scratch / "out")) names.push_back(name);
+  const std::string trial = "fsdp_prefetch/smoke/r2/math/";
+  EXPECT_THAT(
+      names,
+      testing::UnorderedElementsAre(
+          "report.json", "report.html", "junit.xml", "summary.md", "benchmark.json",
+          "loss/" + trial + "instant/record_stream.txt", "loss/" + trial + "instant/stash.txt",
+          "loss/" + trial + "lagging/record_stream.txt", "loss/" + trial + "lagging/stash.txt",
+          "trace/" + trial + "instant/record_stream.json.gz",
+          "trace/" + trial + "instant/stash.json.gz",
+          "trace/" + trial + "lagging/record_stream.json.gz",
+          "trace/" + trial + "lagging/stash.json.gz"));
+}
+
+TEST(Files, TwoWritesAreByteIdentical) {
+  ScratchFolder scratch;
+  write_all(scratch / "a", sample_report(4));
+  write_all(scratch / "b", sample_report(4));
+  EXPECT_EQ(contents(scratch / "a"), contents(scratch / "b"));
+}
+
+TEST(Files, RerenderingGivesTheSameFiles) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", sample_report(2));
+  const auto before = contents(scratch / "out");
+  for (const auto& [name, bytes] : before) {
+    if (name != "report.json") fs::remove(scratch / ("out/" + name));
+  }
+  rerender(scratch / "out");
+  EXPECT_EQ(contents(scratch / "out"), before);
+}
+
+TEST(Files, NeverOverwritesAReport) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", small_report());
+  const auto before = contents(scratch / "out");
+  EXPECT_THAT(refusal([&] { write_all(scratch / "out", sample_report(2)); }),
+              HasSubstr("holds a report already"));
+  EXPECT_THAT(refusal([&] { prepare_folder(scratch / "out"); }),
+              HasSubstr("is not empty: choose another"));
+  EXPECT_EQ(contents(scratch / "out"), before);
+}
+
+TEST(Files, NothingHalfWritten) {
+  ScratchFolder scratch;
+  std::ofstream(scratch / "file") << "x";
+  EXPECT_THAT(refusal([&] { prepare_folder(scratch / "file"); }), HasSubstr("is a file"));
+  EXPECT_THAT(refusal([&] { write_all(scratch / "file/out", small_report()); }),
+              HasSubstr("cannot be made"));
+  // A folder where a file should be: the last rename cannot work, the drafts go.
+  fs::create_directories(scratch / "out/summary.md/x");
+  EXPECT_THAT(refusal([&] {
+                write_files(scratch / "out", {{"summary.md", "y"}});
+              }),
+              HasSubstr("cannot be put in place"));
+  EXPECT_FALSE(fs::exists(scratch / "out/summary.md.partial"));
+  // No space left: none of the files appears.
+  fs::create_directories(scratch / "full");
+  fs::create_symlink("/dev/full", scratch / "full/b.partial");
+  EXPECT_THAT(refusal([&] {
+                write_files(scratch / "full", {{"a", "x"}, {"b", std::string(100000, 'y')}});
+              }),
+              HasSubstr("cannot be written: No space left"));
+  EXPECT_TRUE(contents(scratch / "full").empty());
+}
+
+TEST(Files, PreparesAFolder) {
+  ScratchFolder scratch;
+  prepare_folder(scratch / "a/b");
+  EXPECT_TRUE(fs::is_empty(scratch / "a/b"));
+  prepare_folder(scratch / "a/b");
+  write_all(scratch / "a/b", small_report());
+  EXPECT_THAT(refusal([] { prepare_folder("/proc/tidemark"); }),
+              HasSubstr("/proc/tidemark: cannot be made"));
+}
+
+TEST(Files, RerenderSaysWhatIsMissing) {
+  ScratchFolder scratch;
+  EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }), HasSubstr("is not a folder"));
+  EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cannot be read"));
+  std::ofstream(scratch / "report.json") << json_text(small_report()).substr(0, 999);
+  EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cut off"));
+  EXPECT_EQ(contents(scratch.path()).size(), 1u);
+}
+
+TEST(Files, HostileNamesStayInsideTheFolder) {
+  ScratchFolder scratch;
+  write_all(scratch / "in/out", hostile_report());
+  for (const auto& [name, bytes] : contents(scratch.path()))
+    EXPECT_THAT(name, testing::StartsWith("in/out/"));
+  EXPECT_EQ(path_component(".."), "_..");
+  EXPECT_EQ(path_component(""), "_");
+  EXPECT_EQ(path_component("a/b c"), "a_b_c");
+}
+
+TEST(Files, TrialsOfOneNameDoNotShareFiles) {
+  Report report = small_report();
+  report.trials[1].schedule = report.trials[0].schedule;
+  report.trials[1].params["layers"] = 5;
+  ScratchFolder scratch;
+  write_all(scratch / "out", report);
+  EXPECT_TRUE(fs::exists(scratch / "out/loss/fsdp_prefetch/smoke/r2/math/instant/stash_2.txt"));
+}
+
+TEST(Files, ShapesHaveNoLosses) {
+  Report report = small_report();
+  for (LossPoint& point : report.trials[0].variants[0].loss) point.value.reset();
+  EXPECT_EQ(loss_lines(report.trials[0].variants[0]), "");
+}
+
+TEST(Files, LossesReadAsPythonWritesThem) {
+  VariantRecord variant;
+  variant.loss = {{0, 0.1},  {1, 1.0}, {2, 1e16},    {3, 1e-5}, {4, 123456789012345680.0},
+                  {5, -0.0}, {6, NAN}, {7, HUGE_VAL}};
+  EXPECT_EQ(loss_lines(variant),
+            "0 0.1\n1 1.0\n2 1e+16\n3 1e-05\n4 1.2345678901234568e+17\n5 -0.0\n6 nan\n7 inf\n");
+}
+
+TEST(Files, TraceIsGzippedJson) {
+  const VariantRecord variant = hostile_report().trials[0].variants[0];
+  const std::string packed = gzip(chrome_trace(variant));
+  std::string out(1 << 20, '\0');
+  z_stream stream{};
+  ASSERT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
+  std::string in = packed;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  ASSERT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  inflateEnd(&stream);
+  const auto trace = nlohmann::json::parse(out);
+  // A name and a phase for each of two ranks, and three counters at three moments.
+  EXPECT_EQ(trace["traceEvents"].size(), 2u * (1 + 1 + 9));
+  EXPECT_EQ(trace["traceEvents"][2]["args"]["bytes"], 3 << 20);
+  EXPECT_EQ(trace["traceEvents"][5]["ts"], 1.5);
+}
+
+TEST(Html, DataCannotEndItsElement) {
+  const std::string page = html(hostile_report());
+  const auto begin = page.find("id=\"data\">"), end = page.find("</script>", begin);
+  const std::string data = page.substr(begin, end - begin);
+  EXPECT_EQ(data.substr(10).find_first_of("<>&"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::accept(data.substr(10)));
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+}
+
+TEST(Html, AsksNoNetwork) {
+  const std::string page = html(sample_report(2));
+  for (const char* word : {"http://", "https://", "//cdn", "@import", "src=\"", "url("}) {
+    const auto at = page.find(word);
+    if (at == std::string::npos) continue;
+    EXPECT_THAT(page.substr(at, 40), HasSubstr("w3.org"))
+        << page.substr(at, 80);  // SVG's namespace
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
