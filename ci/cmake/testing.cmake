@@ -10,7 +10,7 @@ function(tidemark_test name)
   target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE libtorch virtual_platform)
-    target_compile_options(${name} PRIVATE -fpch-preprocess)
+    target_compile_options(${name} PRIVATE -fpch-preprocess -fPIC) # as the header was compiled
     target_precompile_headers(${name} REUSE_FROM torch_headers)
   endif()
   if(arg_RANKS)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -48,3 +49,4 @@ size_t tidemark_device_read_trace(char* text, size_t size);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop

@@ -14,6 +14,7 @@
 struct CUstream_st;
 struct CUevent_st;
 
+#pragma GCC visibility push(default)
 namespace tidemark::device {
 
 using Ns = std::int64_t;
@@ -74,3 +75,4 @@ struct Links {         // of the profile, for the ring model
 Links links();
 
 }  // namespace tidemark::device
+#pragma GCC visibility pop

@@ -1,0 +1,238 @@
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/stream.h"
+
+namespace device = tidemark::device;
+using device::call;
+
+namespace {
+
+constexpr int kVersion = 13000;
+
+bool exists(int d) { return d >= 0 && d < device::device_count(); }
+
+int get(cudaDeviceAttr a, int d) {
+  int value = 0;
+  device::attribute(&value, static_cast<int>(a), d);
+  return value;
+}
+
+std::set<std::pair<int, int>>& peers() {  // (device, peer); guarded by peer_mutex
+  static auto& instance = *new std::set<std::pair<int, int>>;
+  return instance;
+}
+std::mutex peer_mutex;
+
+}  // namespace
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  return call([&] {
+    if (!count) return cudaErrorInvalidValue;
+    *count = device::device_count();
+    return *count ? cudaSuccess : cudaErrorNoDevice;
+  });
+}
+
+cudaError_t cudaGetDevice(int* d) {
+  return call([&] {
+    if (!d) return cudaErrorInvalidValue;
+    if (device::device_count() == 0) return cudaErrorNoDevice;
+    *d = device::current_device_index();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaSetDevice(int d) {
+  return call([&] { return device::select_device(d); });
+}
+cudaError_t cudaInitDevice(int d, unsigned, unsigned) {
+  return call([&] { return exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
+}
+cudaError_t cudaSetDeviceFlags(unsigned) {
+  return call([] { return cudaSuccess; });
+}
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  return call([&] {
+    if (!flags) return cudaErrorInvalidValue;
+    *flags = cudaDeviceScheduleAuto | cudaDeviceMapHost;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  if (!version) return device::note_error(cudaErrorInvalidValue);
+  *version = kVersion;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int d) {
+  return call([&] { return device::attribute(value, static_cast<int>(attribute), d); });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
+  return call([&] {
+    if (!p) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    std::memset(p, 0, sizeof *p);
+    std::snprintf(p->name, sizeof p->name, "%s", device::device_name());
+    device::device_uuid(d, p->uuid.bytes);
+    p->totalGlobalMem = device::device_capacity(d);
+    const auto bytes = [&](cudaDeviceAttr a) { return static_cast<size_t>(get(a, d)); };
+    p->sharedMemPerBlock = bytes(cudaDevAttrMaxSharedMemoryPerBlock);
+    p->regsPerBlock = get(cudaDevAttrMaxRegistersPerBlock, d);
+    p->warpSize = get(cudaDevAttrWarpSize, d);
+    p->memPitch = bytes(cudaDevAttrMaxPitch);
+    p->maxThreadsPerBlock = get(cudaDevAttrMaxThreadsPerBlock, d);
+    for (int i = 0; i < 3; ++i) {
+      p->maxThreadsDim[i] = get(static_cast<cudaDeviceAttr>(cudaDevAttrMaxBlockDimX + i), d);
+      p->maxGridSize[i] = get(static_cast<cudaDeviceAttr>(cudaDevAttrMaxGridDimX + i), d);
+      p->maxTexture3D[i] = get(static_cast<cudaDeviceAttr>(cudaDevAttrMaxTexture3DWidth + i), d);
+    }
+    p->totalConstMem = bytes(cudaDevAttrTotalConstantMemory);
+    p->major = get(cudaDevAttrComputeCapabilityMajor, d);
+    p->minor = get(cudaDevAttrComputeCapabilityMinor, d);
+    p->textureAlignment = bytes(cudaDevAttrTextureAlignment);
+    p->texturePitchAlignment = bytes(cudaDevAttrTexturePitchAlignment);
+    p->multiProcessorCount = get(cudaDevAttrMultiProcessorCount, d);
+    p->canMapHostMemory = get(cudaDevAttrCanMapHostMemory, d);
+    p->maxTexture1D = get(cudaDevAttrMaxTexture1DWidth, d);
+    p->maxTexture2D[0] = get(cudaDevAttrMaxTexture2DWidth, d);
+    p->maxTexture2D[1] = get(cudaDevAttrMaxTexture2DHeight, d);
+    p->surfaceAlignment = bytes(cudaDevAttrSurfaceAlignment);
+    p->concurrentKernels = get(cudaDevAttrConcurrentKernels, d);
+    p->ECCEnabled = get(cudaDevAttrEccEnabled, d);
+    p->pciBusID = get(cudaDevAttrPciBusId, d);
+    p->asyncEngineCount = get(cudaDevAttrAsyncEngineCount, d);
+    p->unifiedAddressing = get(cudaDevAttrUnifiedAddressing, d);
+    p->memoryBusWidth = get(cudaDevAttrGlobalMemoryBusWidth, d);
+    p->l2CacheSize = get(cudaDevAttrL2CacheSize, d);
+    p->persistingL2CacheMaxSize = get(cudaDevAttrMaxPersistingL2CacheSize, d);
+    p->maxThreadsPerMultiProcessor = get(cudaDevAttrMaxThreadsPerMultiProcessor, d);
+    p->streamPrioritiesSupported = get(cudaDevAttrStreamPrioritiesSupported, d);
+    p->globalL1CacheSupported = get(cudaDevAttrGlobalL1CacheSupported, d);
+    p->localL1CacheSupported = get(cudaDevAttrLocalL1CacheSupported, d);
+    p->sharedMemPerMultiprocessor = bytes(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+    p->regsPerMultiprocessor = get(cudaDevAttrMaxRegistersPerMultiprocessor, d);
+    p->computePreemptionSupported = get(cudaDevAttrComputePreemptionSupported, d);
+    p->canUseHostPointerForRegisteredMem = get(cudaDevAttrCanUseHostPointerForRegisteredMem, d);
+    p->cooperativeLaunch = get(cudaDevAttrCooperativeLaunch, d);
+    p->sharedMemPerBlockOptin = bytes(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    p->maxBlocksPerMultiProcessor = get(cudaDevAttrMaxBlocksPerMultiprocessor, d);
+    p->accessPolicyMaxWindowSize = get(cudaDevAttrMaxAccessPolicyWindowSize, d);
+    p->reservedSharedMemPerBlock = bytes(cudaDevAttrReservedSharedMemoryPerBlock);
+    p->hostRegisterSupported = get(cudaDevAttrHostRegisterSupported, d);
+    p->hostRegisterReadOnlySupported = get(cudaDevAttrHostRegisterReadOnlySupported, d);
+    p->memoryPoolsSupported = get(cudaDevAttrMemoryPoolsSupported, d);
+    p->clusterLaunch = get(cudaDevAttrClusterLaunch, d);
+    p->deviceNumaId = p->hostNumaId = -1;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int d) {
+  return call([&] {
+    if (!text || size <= 0) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    std::snprintf(text, static_cast<size_t>(size), "%s", device::bus_id(d).c_str());
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* d, const char* text) {
+  return call([&] {
+    if (!d || !text) return cudaErrorInvalidValue;
+    for (*d = 0; *d < device::device_count(); ++*d) {
+      if (device::bus_id(*d) == text) return cudaSuccess;
+    }
+    return cudaErrorInvalidDevice;
+  });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call([&] {
+    device::priority_range(least, greatest);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return call([] { return device::synchronise_device(device::current_device_index()); });
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  return call([&] {
+    if (!value) return cudaErrorInvalidValue;
+    switch (limit) {  // what CUDA starts with
+      case cudaLimitStackSize: *value = 1024; return cudaSuccess;
+      case cudaLimitPrintfFifoSize: *value = 7 << 20; return cudaSuccess;
+      case cudaLimitMallocHeapSize: *value = 8 << 20; return cudaSuccess;
+      case cudaLimitMaxL2FetchGranularity: *value = 64; return cudaSuccess;
+      default: return cudaErrorUnsupportedLimit;
+    }
+  });
+}
+
+// Cache preferences are hints.
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  return call([&] {
+    if (!config) return cudaErrorInvalidValue;
+    *config = cudaFuncCachePreferNone;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+  return call([] { return cudaSuccess; });
+}
+
+// All devices of the process see each other over NVLink.
+cudaError_t cudaDeviceCanAccessPeer(int* can, int d, int peer) {
+  return call([&] {
+    if (!can) return cudaErrorInvalidValue;
+    if (!exists(d) || !exists(peer)) return cudaErrorInvalidDevice;
+    *can = d != peer;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return call([&] {
+    const int mine = device::current_device_index();
+    if (flags) return cudaErrorInvalidValue;
+    if (!exists(peer) || peer == mine) return cudaErrorInvalidDevice;
+    std::lock_guard lock(peer_mutex);
+    return peers().emplace(mine, peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call([&] {
+    std::lock_guard lock(peer_mutex);
+    return peers().erase({device::current_device_index(), peer}) ? cudaSuccess : cudaErrorPeerAccessNotEnabled;
+  });
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int d, int peer) {
+  return call([&] {
+    if (!value) return cudaErrorInvalidValue;
+    if (!exists(d) || !exists(peer) || d == peer) return cudaErrorInvalidDevice;
+    *value = attribute == cudaDevP2PAttrAccessSupported || attribute == cudaDevP2PAttrNativeAtomicSupported;
+    return cudaSuccess;
+  });
+}
+
+// Profilers attach to nothing here; ranges cost nothing.
+cudaError_t cudaProfilerStart() {
+  return call([] { return cudaSuccess; });
+}
+cudaError_t cudaProfilerStop() {
+  return call([] { return cudaSuccess; });
+}

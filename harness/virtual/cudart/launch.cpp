@@ -1,0 +1,244 @@
+// What nvcc's generated code calls: registration before main(), and launches.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/copy.h"
+#include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/kernel.h"
+#include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/stream.h"
+
+namespace device = tidemark::device;
+using device::call;
+
+namespace {
+
+struct Configuration {
+  dim3 grid, block;
+  size_t shared;
+  cudaStream_t stream;
+};
+std::vector<Configuration>& configurations() {
+  thread_local std::vector<Configuration> stack;
+  return stack;
+}
+
+std::mutex variables_mutex;
+std::unordered_map<const void*, size_t>& variables() {  // bytes, by host shadow
+  static auto& instance = *new std::unordered_map<const void*, size_t>;
+  return instance;
+}
+
+// The variable's place on the current device.
+cudaError_t variable(const void* symbol, void** address, size_t* bytes) {
+  {
+    std::lock_guard lock(variables_mutex);
+    auto found = variables().find(symbol);
+    if (found == variables().end()) return cudaErrorInvalidSymbol;
+    *bytes = found->second;
+  }
+  *address = device::module_variable(device::current_device_index(), symbol, *bytes);
+  return *address ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   bool cooperative = false) {
+  return call([&] {
+    return device::launch_kernel(device::find_kernel(function), {grid, block, shared, stream, cooperative});
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle[1];
+  return handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
+
+void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+  device::register_kernel(host_function, name);
+}
+
+void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, size_t bytes, int, int) {
+  std::lock_guard lock(variables_mutex);
+  variables()[symbol] = bytes;
+}
+
+void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
+  device::not_supported("libcudart", name);
+}
+void __cudaRegisterTexture(void**, const void*, const void**, const char* name, int, int, int) {
+  device::not_supported("libcudart", name);
+}
+void __cudaRegisterSurface(void**, const void*, const void**, const char* name, int, int) {
+  device::not_supported("libcudart", name);
+}
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
+  configurations().push_back({grid, block, shared, stream});
+  return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+  if (configurations().empty()) return device::note_error(cudaErrorMissingConfiguration);
+  const Configuration c = configurations().back();
+  configurations().pop_back();
+  *grid = c.grid;
+  *block = c.block;
+  *shared = c.shared;
+  *static_cast<cudaStream_t*>(stream) = c.stream;
+  return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  device::Kernel* found = device::find_kernel(function);
+  if (!found) return device::note_error(cudaErrorInvalidDeviceFunction);
+  *kernel = reinterpret_cast<cudaKernel_t>(found);
+  return cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
+  return launch(kernel, grid, block, shared, stream);
+}
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared,
+                                    cudaStream_t stream) {
+  return launch(kernel, grid, block, shared, stream ? stream : cudaStreamPerThread);
+}
+
+}  // extern "C"
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
+  return launch(function, grid, block, shared, stream);
+}
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
+                                        cudaStream_t stream) {
+  return launch(function, grid, block, shared, stream, true);
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
+  if (!config) return device::note_error(cudaErrorInvalidValue);
+  bool cooperative = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    cooperative |= config->attrs[i].id == cudaLaunchAttributeCooperative && config->attrs[i].val.cooperative;
+  }
+  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, cooperative);
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return call([&] { return kernel ? __cudaGetKernel(kernel, function) : cudaErrorInvalidValue; });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* function) {
+  return call([&] {
+    const device::Kernel* kernel = device::find_kernel(function);
+    if (!a) return cudaErrorInvalidValue;
+    if (!kernel) return cudaErrorInvalidDeviceFunction;
+    std::memset(a, 0, sizeof *a);
+    int major = 0, minor = 0;
+    device::attribute(&major, cudaDevAttrComputeCapabilityMajor, device::current_device_index());
+    device::attribute(&minor, cudaDevAttrComputeCapabilityMinor, device::current_device_index());
+    a->binaryVersion = a->ptxVersion = 10 * major + minor;
+    a->maxThreadsPerBlock = kernel->max_threads;
+    a->numRegs = kernel->registers;
+    a->maxDynamicSharedSizeBytes = kernel->max_dynamic_shared;
+    a->preferredShmemCarveout = kernel->preferred_carveout;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return call([&] {
+    device::Kernel* kernel = device::find_kernel(function);
+    if (!kernel) return cudaErrorInvalidDeviceFunction;
+    int most = 0;
+    device::attribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device::current_device_index());
+    switch (attribute) {
+      case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        if (value < 0 || value > most) return cudaErrorInvalidValue;
+        kernel->max_dynamic_shared = value;
+        return cudaSuccess;
+      case cudaFuncAttributePreferredSharedMemoryCarveout:
+        if (value < -1 || value > 100) return cudaErrorInvalidValue;
+        kernel->preferred_carveout = value;
+        return cudaSuccess;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed: return cudaSuccess;
+      default:
+        device::not_supported("libcudart", "cudaFuncSetAttribute (cluster dimensions)");
+        return cudaErrorNotSupported;
+    }
+  });
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {  // a hint
+  return call([&] { return device::find_kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction; });
+}
+cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  return call([&] {
+    const device::Kernel* kernel = device::find_kernel(function);
+    if (!name) return cudaErrorInvalidValue;
+    if (!kernel) return cudaErrorInvalidDeviceFunction;
+    *name = kernel->name.c_str();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared) {
+  return call([&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
+                                                                   size_t shared, unsigned) {
+  return call([&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+}
+
+cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
+  return call([&] {
+    size_t bytes = 0;
+    return address ? variable(symbol, address, &bytes) : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
+  return call([&] {
+    void* address = nullptr;
+    return bytes ? variable(symbol, &address, bytes) : cudaErrorInvalidValue;
+  });
+}
+
+namespace {
+cudaError_t copy_variable(const void* symbol, void* host, size_t bytes, size_t offset, bool to_symbol, cudaMemcpyKind kind,
+                          cudaStream_t stream, device::Waiting waiting) {
+  return call([&]() -> cudaError_t {
+    void* address = nullptr;
+    size_t whole = 0;
+    if (cudaError_t error = variable(symbol, &address, &whole)) return error;
+    if (offset > whole || bytes > whole - offset) return cudaErrorInvalidValue;
+    void* const place = static_cast<char*>(address) + offset;
+    return to_symbol ? device::copy(place, host, bytes, kind, stream, waiting)
+                     : device::copy(host, place, bytes, kind, stream, waiting);
+  });
+}
+}  // namespace
+
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, nullptr, device::Waiting::sync);
+}
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, stream, device::Waiting::async);
+}
+cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+  return copy_variable(symbol, to, bytes, offset, false, kind, nullptr, device::Waiting::sync);
+}
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
+                                      cudaStream_t stream) {
+  return copy_variable(symbol, to, bytes, offset, false, kind, stream, device::Waiting::async);
+}

@@ -1,0 +1,107 @@
+#include "harness/virtual/device/control.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+
+using namespace tidemark::device;
+
+namespace {
+
+int fail(Engine& e, const std::string& why) {
+  e.error = why;
+  return -1;
+}
+
+std::size_t& capacity_override() {
+  static std::size_t bytes = 0;
+  return bytes;
+}
+
+}  // namespace
+
+int tidemark_device_set_schedule(const char* name) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  const std::string s = name ? name : "";
+  if (s != "instant" && s != "calibrated" && s != "lagging") {
+    return fail(e, "no schedule '" + s + "'; there are: instant, calibrated, lagging");
+  }
+  synchronise_with(lock, e.mark_all(-1));
+  e.schedule = s == "instant" ? Schedule::instant : s == "lagging" ? Schedule::lagging : Schedule::calibrated;
+  return 0;
+}
+
+int tidemark_device_set_profile(const char* name) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  for (const DeviceMemory* memory : e.memory) {
+    if (memory->used_) return fail(e, "the GPU profile can only change while no device memory is allocated");
+  }
+  try {
+    e.profile = load_profile(name ? name : "");
+  } catch (const std::exception& error) {
+    return fail(e, error.what());
+  }
+  for (DeviceMemory* memory : e.memory) {
+    memory->capacity = capacity_override() ? capacity_override() : e.profile.memory_bytes;
+  }
+  return 0;
+}
+
+int tidemark_device_set_capacity(uint64_t bytes) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const std::size_t capacity = bytes ? bytes : e.profile.memory_bytes;
+  for (const DeviceMemory* memory : e.memory) {
+    if (memory->used_ > capacity) {
+      return fail(e, "capacity " + std::to_string(capacity) + " is below the " + std::to_string(memory->used_) +
+                         " bytes allocated now");
+    }
+  }
+  capacity_override() = bytes;
+  for (DeviceMemory* memory : e.memory) memory->capacity = capacity;
+  return 0;
+}
+
+void tidemark_device_set_data(int on) { engine().data = on != 0; }
+
+void tidemark_device_set_launch_cost(int64_t ns) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  e.launch_override = ns;
+}
+
+void tidemark_device_reset_clock(void) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  synchronise_with(lock, e.mark_all(-1));
+  e.now = 0;
+  e.launches = e.synchronisations = e.unready_polls = 0;
+  for (Stream& s : e.streams) s.tail = 0;
+  reset_event_times();
+  reset_kernel_counts();
+  e.trace.clear();
+}
+
+const char* tidemark_device_error(void) {
+  thread_local std::string copy;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  copy = e.error;
+  return copy.c_str();
+}
+
+int64_t tidemark_device_now(void) { return host_now(); }
+
+uint64_t tidemark_device_launches(void) {
+  std::lock_guard lock(engine().mutex);
+  return engine().launches;
+}
+
+uint64_t tidemark_device_synchronisations(void) {
+  std::lock_guard lock(engine().mutex);
+  return engine().synchronisations;
+}

@@ -1,0 +1,169 @@
+#include "harness/virtual/device/copy.h"
+
+#include <cstring>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/stream.h"
+
+namespace tidemark::device {
+namespace {
+
+// A device-to-host copy of at most so many bytes leaves 0xFF behind in shapes: "no value" (NaN), never a stale number.
+constexpr std::size_t kNoValueBytes = 64 << 10;
+
+enum class Place { pageable, pinned, device };
+struct Side {
+  Place place = Place::pageable;
+  int device = -1;
+};
+
+std::size_t extent(const Rectangle& r, std::size_t pitch, std::size_t slice) {
+  return (r.depth - 1) * slice + (r.height - 1) * pitch + r.width;
+}
+
+// False: the range leaves its allocation.
+bool locate(const void* address, std::size_t bytes, Side& side) {
+  side.device = device_of(address);
+  if (side.device >= 0) {
+    side.place = Place::device;
+    std::lock_guard lock(engine().mutex);
+    return device_holding(reinterpret_cast<std::uintptr_t>(address), bytes) == side.device;
+  }
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  for (const DeviceMemory* memory : engine().memory) {
+    if (value - memory->span.begin < memory->span.bytes) return false;  // device memory that nobody has allocated
+  }
+  const Span mappings = mapping_span();
+  if (value - mappings.begin < mappings.bytes) return false;
+  side.place = is_pinned(address) ? Place::pinned : Place::pageable;
+  return true;
+}
+
+bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
+  const bool to_device = to.place == Place::device, from_device = from.place == Place::device;
+  const bool to_any = to.place != Place::pageable, from_any = from.place != Place::pageable;  // pinned is mapped
+  switch (kind) {
+    case cudaMemcpyHostToHost: return !to_device && !from_device;
+    case cudaMemcpyHostToDevice: return to_any && !from_device;
+    case cudaMemcpyDeviceToHost: return !to_device && from_any;
+    case cudaMemcpyDeviceToDevice: return to_any && from_any;
+    default: return kind == cudaMemcpyDefault;
+  }
+}
+
+template <class Row>
+void each_row(const Rectangle& r, Row row) {
+  for (std::size_t z = 0; z < r.depth; ++z) {
+    for (std::size_t y = 0; y < r.height; ++y) row(z, y);
+  }
+}
+
+void move(char* to, const char* from, const Rectangle& r) {
+  each_row(r, [&](std::size_t z, std::size_t y) {
+    std::memmove(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch, r.width);
+  });
+}
+
+const char* name_of(Side to, Side from) {
+  if (to.place == Place::device) {
+    if (from.place != Place::device) return "memcpy HtoD";
+    return to.device == from.device ? "memcpy DtoD" : "memcpy PtoP";
+  }
+  return from.place == Place::device ? "memcpy DtoH" : "memcpy HtoH";
+}
+
+Ns duration(const Profile& p, Side to, Side from, double bytes) {
+  if (to.place == Place::device && from.place == Place::device) {
+    if (to.device == from.device) return p.duration({.bytes = 2 * bytes});
+    return p.links.nvlink_latency + p.transfer(bytes, p.links.nvlink_gbps);
+  }
+  return p.pcie_latency + p.transfer(bytes, p.pcie_gbps);
+}
+
+}  // namespace
+
+cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyKind kind, StreamHandle stream,
+                 Waiting waiting) {
+  if (shape.height > 1 && (shape.width > shape.to_pitch || shape.width > shape.from_pitch)) {
+    return cudaErrorInvalidPitchValue;
+  }
+  const std::size_t bytes = shape.width * shape.height * shape.depth;
+  if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  if (bytes == 0) return cudaSuccess;
+  if (!to || !from) return cudaErrorInvalidValue;
+  Side target, source;
+  if (!locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) ||
+      !locate(from, extent(shape, shape.from_pitch, shape.from_slice), source) ||
+      !direction_fits(kind, target, source)) {
+    return cudaErrorInvalidValue;
+  }
+  const bool on_host = target.place != Place::device && source.place != Place::device;
+  const bool to_host = target.place != Place::device && !on_host;
+  const bool from_host = source.place != Place::device && !on_host;
+  const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
+
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return cudaErrorInvalidResourceHandle;
+  // Pageable memory is staged: a synchronous upload waits for the stream before it begins.
+  if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
+  e.now += e.launch_cost();
+  count_activity(e, true);
+  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name_of(target, source));
+  if (!on_host) charge_in_bracket(*s, 2.0 * static_cast<double>(bytes), false);
+  const bool wait = on_host || (to_host && (pageable || waiting == Waiting::sync)) ||
+                    (from_host && !pageable && waiting == Waiting::sync);
+  if (wait) synchronise_with(lock, e.mark(*s));
+  lock.unlock();
+
+  if (on_host || data_moves()) {
+    move(static_cast<char*>(to), static_cast<const char*>(from), shape);
+  } else if (to_host && bytes <= kNoValueBytes) {
+    each_row(shape, [&](std::size_t z, std::size_t y) {
+      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff, shape.width);
+    });
+  }
+  return cudaSuccess;
+}
+
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamHandle stream,
+                 Waiting waiting) {
+  return copy(to, from, Rectangle{.width = bytes}, kind, stream, waiting);
+}
+
+cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& shape, StreamHandle stream,
+                 Waiting waiting) {
+  const std::size_t bytes = shape.width * shape.height * shape.depth;
+  if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  if (bytes == 0) return cudaSuccess;
+  Side target;
+  if (!to || !locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) || target.place == Place::pageable) {
+    return cudaErrorInvalidValue;
+  }
+  if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  Stream* s = e.find(stream);
+  e.now += e.launch_cost();
+  count_activity(e, true);
+  e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset");
+  charge_in_bracket(*s, static_cast<double>(bytes), false);
+  // Device memory: asynchronous in both forms.
+  if (waiting == Waiting::sync && target.place == Place::pinned) synchronise_with(lock, e.mark(*s));
+  lock.unlock();
+  if (target.place == Place::pinned || data_moves()) {
+    each_row(shape, [&](std::size_t z, std::size_t y) {
+      char* row = static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch;
+      if (unit == 1) {
+        std::memset(row, static_cast<int>(value & 0xff), shape.width);
+      } else {
+        for (std::size_t x = 0; x + unit <= shape.width; x += unit) std::memcpy(row + x, &value, unit);
+      }
+    });
+  }
+  return cudaSuccess;
+}
+
+}  // namespace tidemark::device

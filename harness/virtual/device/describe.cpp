@@ -1,0 +1,45 @@
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/names.h"
+
+namespace tidemark::device {
+std::vector<std::pair<std::string, std::uint64_t>> kernel_counts();  // kernel.cpp
+}
+
+using namespace tidemark::device;
+
+size_t tidemark_device_describe(char* text, size_t size) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [name, count] : kernel_counts()) counts[readable(name)] += count;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const Profile& p = e.profile;
+  const char* const schedules[] = {"instant", "calibrated", "lagging"};
+  nlohmann::ordered_json j = {
+      {"profile", p.name},
+      {"device", p.device},
+      {"devices", e.devices},
+      {"capacity_bytes", e.memory.empty() ? 0 : e.memory.front()->capacity},
+      {"used_bytes", e.memory.empty() ? 0 : e.memory.front()->used_},
+      {"schedule", schedules[static_cast<int>(e.schedule)]},
+      {"data", e.data.load()},
+      {"compute_capability", std::to_string(p.major) + "." + std::to_string(p.minor)},
+      {"multiprocessors", p.multiprocessors},
+      {"memory_gbps", p.memory_gbps},
+      {"nvlink_gbps", p.links.nvlink_gbps},
+      {"network_gbps", p.links.network_gbps},
+      {"pcie_gbps", p.pcie_gbps},
+      {"launch_ns", e.launch_cost()},
+      {"now_ns", e.now},
+      {"launches", e.launches},
+      {"synchronisations", e.synchronisations},
+  };
+  const char* const kinds[] = {"f64", "f32", "tf32", "f16", "bf16", "f8", "i8"};
+  for (std::size_t i = 0; i < 7; ++i) j["dense_tflops"][kinds[i]] = p.tflops[i];
+  j["kernels"] = counts;
+  return give_text(j.dump(), text, size);
+}

@@ -1,0 +1,172 @@
+#include "harness/virtual/device/engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "harness/virtual/device/memory.h"
+
+namespace tidemark::device {
+namespace {
+
+constexpr std::uintptr_t kFirstHandle = 0x10000;
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+// TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list of k names k devices.
+int visible_devices() {
+  int count = 1;
+  const char* set = environment("TIDEMARK_DEVICES");
+  if (set) count = std::clamp(std::atoi(set), 0, 64);
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!list) return count;
+  if (!*list || std::strcmp(list, "-1") == 0 || std::strcmp(list, "NoDevFiles") == 0) return 0;
+  const int named = 1 + static_cast<int>(std::count(list, list + std::strlen(list), ','));
+  return set ? std::min(count, named) : named;
+}
+
+thread_local std::vector<Stream*> per_thread_streams;
+
+}  // namespace
+
+int& current_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+Engine& engine() {
+  static Engine& instance = *new Engine;
+  return instance;
+}
+
+Engine::Engine() {
+  try {
+    const char* gpu = environment("TIDEMARK_GPU");
+    profile = load_profile(gpu ? gpu : "h100-80g");
+    if (const char* name = environment("TIDEMARK_SCHEDULE")) {
+      const std::string s = name;
+      if (s != "instant" && s != "calibrated" && s != "lagging") {
+        throw std::runtime_error("TIDEMARK_SCHEDULE=" + s + ": instant, calibrated or lagging");
+      }
+      schedule = s == "instant" ? Schedule::instant : s == "lagging" ? Schedule::lagging : Schedule::calibrated;
+    }
+    std::size_t capacity = profile.memory_bytes;
+    if (const char* bytes = environment("TIDEMARK_CAPACITY")) {
+      char* end = nullptr;
+      capacity = std::strtoull(bytes, &end, 10);
+      if (*end || capacity == 0) throw std::runtime_error(std::string("TIDEMARK_CAPACITY=") + bytes + ": bytes, above 0");
+    }
+    const char* mode = environment("TIDEMARK_MODE");
+    if (mode && std::strcmp(mode, "math") != 0 && std::strcmp(mode, "shapes") != 0) {
+      throw std::runtime_error(std::string("TIDEMARK_MODE=") + mode + ": math or shapes");
+    }
+    data = mode && std::strcmp(mode, "math") == 0;
+    devices = visible_devices();
+    for (int d = 0; d < devices; ++d) {
+      add_stream(d, 0, 0, false).legacy = true;
+      memory.push_back(new DeviceMemory(d, devices, capacity));
+    }
+  } catch (const std::exception& e) {
+    error = e.what();
+    devices = 0;
+    std::fprintf(stderr, "tidemark: no virtual device: %s\n", e.what());
+    break_context(cudaErrorInitializationError);
+  }
+}
+
+Stream* Engine::find(StreamHandle handle) {
+  const auto value = reinterpret_cast<std::uintptr_t>(handle);
+  const auto device = static_cast<std::size_t>(current_device());
+  if (value <= 1) return devices > 0 ? &streams[device] : nullptr;
+  if (value == 2) {
+    if (devices == 0) return nullptr;
+    per_thread_streams.resize(static_cast<std::size_t>(devices));
+    Stream*& mine = per_thread_streams[device];
+    if (!mine) {
+      mine = &add_stream(current_device(), 0, 0, true);
+      mine->handle = handle;
+    }
+    return mine;
+  }
+  const std::uintptr_t index = (value - kFirstHandle) / 16;
+  if (value < kFirstHandle || value % 16 != 0 || index >= streams.size()) return nullptr;
+  Stream& s = streams[index];
+  return s.destroyed || s.handle != handle ? nullptr : &s;
+}
+
+Stream& Engine::add_stream(int device, int priority, unsigned flags, bool blocking) {
+  Stream s;
+  s.index = static_cast<std::uint32_t>(streams.size());
+  s.device = device;
+  s.priority = priority;
+  s.flags = flags;
+  s.blocking = blocking;
+  s.handle = reinterpret_cast<StreamHandle>(kFirstHandle + 16ull * s.index);
+  return streams.emplace_back(std::move(s));
+}
+
+void Engine::order_after(Stream& s, const Mark& after) {
+  s.clock.merge(after.clock);
+  s.tail = std::max(s.tail, after.time);
+}
+
+void Engine::apply_default_stream_rules(Stream& s) {
+  if (s.legacy) {
+    for (const Stream& other : streams) {
+      if (other.blocking && other.device == s.device && other.count) {
+        s.clock.merge(other.clock);
+        s.tail = std::max(s.tail, other.tail);
+      }
+    }
+  } else if (s.blocking) {
+    const Stream& other = legacy(s.device);
+    s.clock.merge(other.clock);
+    s.tail = std::max(s.tail, other.tail);
+  }
+}
+
+Ns Engine::append(Stream& s, Ns duration, std::string_view name) {
+  apply_default_stream_rules(s);
+  const Ns start = std::max(s.tail, now);
+  s.tail = start + duration;
+  s.clock.raise(s.index, ++s.count);
+  unready_polls = 0;
+  if (tracing) trace.push_back({std::string(name), s.index, start, s.tail, now});
+  return start;
+}
+
+Mark Engine::mark(Stream& s) {
+  apply_default_stream_rules(s);
+  return {s.clock, s.tail};
+}
+
+Mark Engine::mark_all(int device) {
+  Mark all;
+  for (const Stream& s : streams) {
+    if (device >= 0 && s.device != device) continue;
+    all.clock.merge(s.clock);
+    all.time = std::max(all.time, s.tail);
+  }
+  return all;
+}
+
+bool Engine::is_done(const Mark& m) const {
+  switch (schedule) {
+    case Schedule::instant: return true;
+    case Schedule::calibrated: return m.time <= now;
+    case Schedule::lagging: return done.covers(m.clock);
+  }
+  return false;
+}
+
+void Engine::complete(const Mark& m) {
+  done.merge(m.clock);
+  now = std::max(now, m.time);
+}
+
+}  // namespace tidemark::device

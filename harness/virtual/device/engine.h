@@ -1,0 +1,117 @@
+// The state behind the virtual device, for the files of this folder alone. Everything in it is guarded by its mutex,
+// except where a comment says otherwise.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/virtual/device/device.h"
+#include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/profile.h"
+#include "harness/virtual/device/vector_clock.h"
+
+namespace tidemark::device {
+
+class DeviceMemory;
+
+struct Stream {
+  std::uint32_t index = 0;  // its name in vector clocks, and in traces
+  int device = 0;
+  int priority = 0;
+  unsigned flags = 0;
+  bool legacy = false;    // the default stream of its device
+  bool blocking = false;  // synchronises with the legacy default stream
+  bool destroyed = false;
+  std::uint64_t count = 0;  // operations enqueued
+  VectorClock clock;        // ordered before whatever comes next, its own operations included
+  Ns tail = 0;              // when all that ends
+  StreamHandle handle = nullptr;
+};
+
+/// A point in a stream's work.
+struct Mark {
+  VectorClock clock;
+  Ns time = 0;
+};
+
+struct TraceEntry {
+  std::string name;
+  std::uint32_t stream;
+  Ns start, end, host;
+};
+
+struct Engine {
+  Engine();
+
+  std::mutex mutex;
+  Schedule schedule = Schedule::calibrated;
+  Profile profile;
+  int devices = 0;
+  std::string error;  // of the last control call that failed
+
+  Ns now = 0;        // host clock
+  VectorClock done;  // what the host knows to have completed, because it synchronised
+  std::uint64_t launches = 0, synchronisations = 0;
+  std::int64_t launch_override = -1;
+
+  std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams
+  std::vector<DeviceMemory*> memory;
+
+  // Polling (poll.cpp): not-ready answers since the last operation was enqueued, and what everybody's calls amount to.
+  std::uint64_t unready_polls = 0, activity = 0;
+
+  bool tracing = false;
+  std::vector<TraceEntry> trace;
+
+  std::atomic<bool> data{false};  // no lock needed
+
+  Ns launch_cost() const { return launch_override >= 0 ? launch_override : profile.launch; }
+  /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's device.
+  Stream* find(StreamHandle handle);
+  Stream& legacy(int device) { return streams[static_cast<std::size_t>(device)]; }
+  Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
+  /// What the default streams' rules order before the next thing that is put into `s`.
+  void apply_default_stream_rules(Stream& s);
+  /// Puts one operation at the end of `s`; the host has paid for it already. Returns its start.
+  Ns append(Stream& s, Ns duration, std::string_view name);
+  /// Raises `s` to come after `mark`.
+  void order_after(Stream& s, const Mark& mark);
+  Mark mark(Stream& s);
+  Mark mark_all(int device);  // < 0: every device's
+  bool is_done(const Mark& mark) const;
+  /// The host has waited for this.
+  void complete(const Mark& mark);
+};
+
+/// Made at the first call, never destroyed: libraries call until the very end of the process.
+Engine& engine();
+
+/// The calling thread's device.
+int& current_device();
+
+/// Waits (lock not held) until the host functions ordered before `mark` have run.
+void await_callbacks(const VectorClock& clock);
+bool callbacks_pending(const VectorClock& clock);
+
+/// Host synchronisation with `mark`, lock held by `lock`.
+void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
+/// Answers a query about `mark`: costs the host time, so that a polling program gets on.
+bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
+/// Says that this thread drives the device; polls of threads that never do leave the clock alone.
+void count_activity(Engine& e, bool enqueued);
+
+/// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged themselves.
+void charge_in_bracket(Stream& s, double bytes, bool real_work);
+
+/// Every record is at time 0 now (lock held).
+void reset_event_times();
+
+/// Kernel launch counts to zero.
+void reset_kernel_counts();
+
+}  // namespace tidemark::device

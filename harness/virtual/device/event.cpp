@@ -1,0 +1,142 @@
+#include "harness/virtual/device/event.h"
+
+#include <vector>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/pool.h"
+
+namespace tidemark::device {
+namespace {
+
+struct Event {
+  unsigned flags = 0;
+  int device = 0;
+  std::uint32_t generation = 0;
+  bool alive = false, recorded = false;
+  Mark record;
+};
+
+// Handles count up and carry a generation, so that a destroyed event is an error and not another event.
+struct Table {
+  std::vector<Event> events;
+  std::vector<std::uint32_t> unused;
+
+  Event* find(EventHandle handle) {
+    const auto value = reinterpret_cast<std::uintptr_t>(handle);
+    const std::uintptr_t slot = ((value & 0xffffffffu) >> 4) - 1;
+    if (value % 16 != 8 || slot >= events.size()) return nullptr;
+    Event& event = events[slot];
+    return event.alive && event.generation == value >> 32 ? &event : nullptr;
+  }
+};
+
+Table& table() {
+  static Table& instance = *new Table;
+  return instance;
+}
+
+}  // namespace
+
+cudaError_t create_event(EventHandle* event, unsigned flags) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (!event || (flags & ~7u) || ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
+    return cudaErrorInvalidValue;
+  }
+  if (flags & cudaEventInterprocess) {
+    not_supported("libcudart", "cudaEventCreateWithFlags(cudaEventInterprocess)");
+    return cudaErrorNotSupported;
+  }
+  if (e.devices == 0) return cudaErrorNoDevice;
+  Table& t = table();
+  if (t.unused.empty()) {
+    t.unused.push_back(static_cast<std::uint32_t>(t.events.size()));
+    t.events.emplace_back();
+  }
+  const std::uint32_t slot = t.unused.back();
+  t.unused.pop_back();
+  Event& made = t.events[slot];
+  made = {flags, current_device(), made.generation, true, false, {}};
+  *event = reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 | (std::uintptr_t{slot} + 1) << 4 | 8);
+  return cudaSuccess;
+}
+
+cudaError_t destroy_event(EventHandle event) {
+  std::lock_guard lock(engine().mutex);
+  Table& t = table();
+  Event* found = t.find(event);
+  if (!found) return cudaErrorInvalidResourceHandle;
+  found->alive = false;
+  ++found->generation;
+  t.unused.push_back(static_cast<std::uint32_t>(found - t.events.data()));
+  return cudaSuccess;
+}
+
+cudaError_t record_event(EventHandle event, StreamHandle stream) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Event* found = table().find(event);
+  Stream* s = e.find(stream);
+  if (!found || !s || found->device != s->device) return cudaErrorInvalidResourceHandle;
+  count_activity(e, true);
+  found->record = e.mark(*s);
+  // An idle stream reaches the record when the host has put it there.
+  found->record.time = std::max(found->record.time, e.now);
+  found->recorded = true;
+  return cudaSuccess;
+}
+
+cudaError_t wait_event(StreamHandle stream, EventHandle event) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Event* found = table().find(event);
+  Stream* s = e.find(stream);
+  if (!found || !s) return cudaErrorInvalidResourceHandle;
+  count_activity(e, true);
+  if (found->recorded) e.order_after(*s, found->record);
+  return cudaSuccess;
+}
+
+cudaError_t query_event(EventHandle event) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  const Event* found = table().find(event);
+  if (!found) return cudaErrorInvalidResourceHandle;
+  if (!found->recorded) return cudaSuccess;
+  const Mark record = found->record;
+  return poll(lock, record) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t synchronise_event(EventHandle event) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  const Event* found = table().find(event);
+  if (!found) return cudaErrorInvalidResourceHandle;
+  if (!found->recorded) return cudaSuccess;
+  const int device = found->device;
+  const Mark record = found->record;
+  synchronise_with(lock, record);
+  release_pool_memory(device);
+  return cudaSuccess;
+}
+
+cudaError_t elapsed_time(float* milliseconds, EventHandle start, EventHandle end) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (!milliseconds) return cudaErrorInvalidValue;
+  const Event* a = table().find(start);
+  const Event* b = table().find(end);
+  if (!a || !b || !a->recorded || !b->recorded || a->device != b->device ||
+      ((a->flags | b->flags) & cudaEventDisableTiming)) {
+    return cudaErrorInvalidResourceHandle;
+  }
+  if (!e.is_done(a->record) || !e.is_done(b->record)) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>(static_cast<double>(b->record.time - a->record.time) * 1e-6);
+  return cudaSuccess;
+}
+
+void reset_event_times() {
+  for (Event& event : table().events) event.record.time = 0;
+}
+
+}  // namespace tidemark::device

@@ -1,0 +1,45 @@
+#include "harness/virtual/device/failure.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "harness/virtual/device/engine.h"
+
+namespace tidemark::device {
+namespace {
+thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<cudaError_t> broken{cudaSuccess};
+}  // namespace
+
+cudaError_t sticky_error() {
+  engine();  // a profile that cannot be read is an initialisation error
+  return broken.load(std::memory_order_relaxed);
+}
+
+cudaError_t take_last_error() {
+  if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  return std::exchange(last_error, cudaSuccess);
+}
+
+cudaError_t peek_last_error() {
+  if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  return last_error;
+}
+
+cudaError_t note_error(cudaError_t error) { return last_error = error; }
+
+void break_context(cudaError_t error) { broken = error; }
+
+void not_supported(const char* library, const char* function) {
+  static std::mutex mutex;
+  static auto& said = *new std::set<std::string>;
+  std::lock_guard lock(mutex);
+  if (!said.insert(std::string(library) + "/" + function).second) return;
+  std::fprintf(stderr, "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n", function,
+               library);
+}
+
+}  // namespace tidemark::device

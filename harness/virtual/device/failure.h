@@ -1,0 +1,33 @@
+// CUDA's error rules: the last error of a thread, and the sticky ones that end a context. Driver and runtime number their
+// errors alike, so cudaError_t serves both.
+#pragma once
+
+#include <driver_types.h>
+
+#pragma GCC visibility push(default)
+namespace tidemark::device {
+
+cudaError_t take_last_error();  // and forgets it, unless it is sticky
+cudaError_t peek_last_error();
+/// Notes and returns `error`.
+cudaError_t note_error(cudaError_t error);
+
+/// CUDA's own words, or null for a code that it does not have.
+const char* error_name(cudaError_t error);
+const char* error_text(cudaError_t error);
+
+/// An error that a kernel would have caused (cudaErrorIllegalAddress ...): from now on every call returns it.
+void break_context(cudaError_t error);
+/// That error, or cudaSuccess.
+cudaError_t sticky_error();
+
+/// Every entry point of the runtime runs its body in this.
+template <class Body>
+cudaError_t call(Body&& body) {
+  if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  const cudaError_t error = body();
+  return error == cudaSuccess ? error : note_error(error);
+}
+
+}  // namespace tidemark::device
+#pragma GCC visibility pop

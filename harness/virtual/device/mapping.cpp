@@ -1,0 +1,240 @@
+#include "harness/virtual/device/mapping.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+
+namespace tidemark::device {
+namespace {
+
+// Physical memory is a range of one anonymous file: it keeps its content while unmapped and may be mapped twice.
+struct Physical {
+  std::size_t bytes;
+  int device;
+  std::uint64_t file_offset;
+  int references = 1, mappings = 0;
+};
+
+struct Mapping {
+  std::size_t bytes;
+  std::uint64_t handle;
+  std::size_t offset;
+  bool readable = false;
+};
+
+struct State {
+  int file = memfd_create("device memory", MFD_CLOEXEC);
+  Ranges addresses{mapping_span().begin, mapping_span().bytes};
+  Ranges offsets{kGranule, std::size_t{1} << 45};  // of the file; 0 means none
+  std::map<std::uintptr_t, std::size_t> reserved;
+  std::map<std::uint64_t, Physical> physical;
+  std::map<std::uintptr_t, Mapping> mapped;
+  std::uint64_t next_handle = 0x100;
+
+  State() {
+    if (ftruncate(file, off_t{1} << 46) != 0) file = -1;
+  }
+};
+
+State& state() {
+  static State& instance = *new State;
+  return instance;
+}
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+bool in_reservation(const State& s, std::uintptr_t begin, std::size_t bytes) {
+  auto found = s.reserved.upper_bound(begin);
+  if (found == s.reserved.begin()) return false;
+  --found;
+  return begin + bytes <= found->first + found->second;
+}
+
+// The first mapping that ends after `address`.
+std::map<std::uintptr_t, Mapping>::iterator mapping_from(State& s, std::uintptr_t address) {
+  auto found = s.mapped.upper_bound(address);
+  if (found != s.mapped.begin()) {
+    auto before = std::prev(found);
+    if (address < before->first + before->second.bytes) return before;
+  }
+  return found;
+}
+
+void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
+  if (p->second.references > 0 || p->second.mappings > 0) return;
+  fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(p->second.file_offset),
+            static_cast<off_t>(p->second.bytes));
+  s.offsets.give(p->second.file_offset, p->second.bytes);
+  engine().memory[static_cast<std::size_t>(p->second.device)]->refund(p->second.bytes);
+  s.physical.erase(p);
+}
+
+}  // namespace
+
+cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::size_t alignment, std::uintptr_t wish) {
+  if (!begin || bytes == 0 || bytes % kGranule || (alignment & (alignment - 1))) return cudaErrorInvalidValue;
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  *begin = wish && wish % kGranule == 0 && s.addresses.take_at(wish, bytes)
+               ? wish
+               : s.addresses.take(bytes, std::max(alignment, kGranule));
+  if (!*begin) return cudaErrorMemoryAllocation;
+  s.reserved[*begin] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  auto found = s.reserved.find(begin);
+  if (found == s.reserved.end() || found->second != bytes) return cudaErrorInvalidValue;
+  auto mapped = mapping_from(s, begin);
+  if (mapped != s.mapped.end() && mapped->first < begin + bytes) return cudaErrorInvalidValue;
+  s.reserved.erase(found);
+  s.addresses.give(begin, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device) {
+  if (!handle || bytes == 0 || bytes % kGranule) return cudaErrorInvalidValue;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (device < 0 || device >= e.devices) return cudaErrorInvalidDevice;
+  State& s = state();
+  if (s.file < 0) return cudaErrorOperatingSystem;
+  count_activity(e, false);
+  e.now += e.profile.allocate;
+  DeviceMemory& memory = *e.memory[static_cast<std::size_t>(device)];
+  if (!memory.charge(bytes)) return cudaErrorMemoryAllocation;
+  const std::uint64_t offset = s.offsets.take(bytes, kGranule);
+  if (!offset) {
+    memory.refund(bytes);
+    return cudaErrorMemoryAllocation;
+  }
+  *handle = s.next_handle++;
+  s.physical.emplace(*handle, Physical{bytes, device, offset});
+  return cudaSuccess;
+}
+
+cudaError_t release_physical(std::uint64_t handle) {
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  auto found = s.physical.find(handle);
+  if (found == s.physical.end() || found->second.references == 0) return cudaErrorInvalidValue;
+  --found->second.references;
+  drop_if_unused(s, found);
+  return cudaSuccess;
+}
+
+cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t offset, std::uint64_t handle) {
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  auto found = s.physical.find(handle);
+  if (found == s.physical.end()) return cudaErrorInvalidValue;
+  Physical& p = found->second;
+  if (bytes == 0 || begin % kGranule || bytes % kGranule || offset % kGranule || offset > p.bytes ||
+      bytes > p.bytes - offset || !in_reservation(s, begin, bytes)) {
+    return cudaErrorInvalidValue;
+  }
+  auto overlap = mapping_from(s, begin);
+  if (overlap != s.mapped.end() && overlap->first < begin + bytes) return cudaErrorInvalidValue;
+  if (mmap(pointer(begin), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, s.file,
+           static_cast<off_t>(p.file_offset + offset)) == MAP_FAILED) {
+    return cudaErrorMemoryAllocation;
+  }
+  ++p.mappings;
+  s.mapped.emplace(begin, Mapping{bytes, handle, offset});
+  return cudaSuccess;
+}
+
+cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  State& s = state();
+  // The range must be whole mappings without a gap.
+  std::uintptr_t at = begin;
+  int device = -1;
+  while (at < begin + bytes) {
+    auto found = s.mapped.find(at);
+    if (found == s.mapped.end()) return cudaErrorInvalidValue;
+    device = s.physical.at(found->second.handle).device;
+    at += found->second.bytes;
+  }
+  if (bytes == 0 || at != begin + bytes) return cudaErrorInvalidValue;
+  e.now += e.profile.release;
+  (void)device;
+  mmap(pointer(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  for (at = begin; at < begin + bytes;) {
+    auto found = s.mapped.find(at);
+    auto physical = s.physical.find(found->second.handle);
+    at += found->second.bytes;
+    s.mapped.erase(found);
+    --physical->second.mappings;
+    drop_if_unused(s, physical);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t set_access(std::uintptr_t begin, std::size_t bytes, bool readable, bool writable) {
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  std::uintptr_t at = begin;
+  while (at < begin + bytes) {
+    auto found = mapping_from(s, at);
+    if (found == s.mapped.end() || found->first > at) return cudaErrorInvalidValue;
+    at = found->first + found->second.bytes;
+  }
+  if (bytes == 0) return cudaErrorInvalidValue;
+  const int protection = (readable ? PROT_READ : PROT_NONE) | (writable ? PROT_WRITE : PROT_NONE);
+  if (mprotect(pointer(begin), bytes, protection) != 0) return cudaErrorInvalidValue;
+  for (auto m = mapping_from(s, begin); m != s.mapped.end() && m->first < begin + bytes; ++m) {
+    m->second.readable = readable;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t retain_physical(std::uint64_t* handle, std::uintptr_t address) {
+  std::lock_guard lock(engine().mutex);
+  State& s = state();
+  auto found = mapping_from(s, address);
+  if (!handle || found == s.mapped.end() || found->first > address) return cudaErrorInvalidValue;
+  *handle = found->second.handle;
+  ++s.physical.at(*handle).references;
+  return cudaSuccess;
+}
+
+cudaError_t physical_device(std::uint64_t handle, int* device) {
+  std::lock_guard lock(engine().mutex);
+  auto found = state().physical.find(handle);
+  if (!device || found == state().physical.end()) return cudaErrorInvalidValue;
+  *device = found->second.device;
+  return cudaSuccess;
+}
+
+int mapped_device(std::uintptr_t begin, std::size_t bytes) {
+  State& s = state();
+  int device = -1;
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    auto found = mapping_from(s, at);
+    if (found == s.mapped.end() || found->first > at || !found->second.readable) return -1;
+    if (device < 0) device = s.physical.at(found->second.handle).device;
+    at = found->first + found->second.bytes;
+  }
+  return device;
+}
+
+bool mapped_range(std::uintptr_t address, std::uintptr_t* begin, std::size_t* bytes) {
+  State& s = state();
+  auto found = mapping_from(s, address);
+  if (found == s.mapped.end() || found->first > address) return false;
+  *begin = found->first;
+  *bytes = found->second.bytes;
+  return true;
+}
+
+}  // namespace tidemark::device

@@ -1,0 +1,153 @@
+#include "harness/virtual/device/memory.h"
+
+#include <unordered_map>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/mapping.h"
+#include "harness/virtual/device/pool.h"
+
+namespace tidemark::device {
+namespace {
+constexpr std::size_t kModuleBytes = std::size_t{1} << 30;  // of the span's end, for modules' variables
+}
+
+DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes)
+    : span(device_span(device, devices)),
+      capacity(bytes),
+      free_(span.begin, span.bytes - kModuleBytes),
+      modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {}
+
+bool DeviceMemory::charge(std::size_t bytes) {
+  if (bytes > capacity || used_ > capacity - bytes) return false;
+  used_ += bytes;
+  return true;
+}
+
+std::uintptr_t DeviceMemory::take(std::size_t bytes) {
+  if (bytes > capacity) return 0;
+  const std::size_t rounded = round_up(bytes, kGranule);
+  if (!charge(rounded)) return 0;
+  const std::uintptr_t begin = free_.take(rounded, kGranule);
+  if (begin == 0 || !commit(begin, rounded)) {
+    refund(rounded);
+    if (begin) free_.give(begin, rounded);
+    return 0;
+  }
+  allocations_.emplace(begin, Allocation{rounded, bytes});
+  return begin;
+}
+
+std::size_t DeviceMemory::give(std::uintptr_t begin) {
+  auto found = allocations_.find(begin);
+  if (found == allocations_.end()) return 0;
+  const std::size_t bytes = found->second.bytes;
+  allocations_.erase(found);
+  decommit(begin, bytes);
+  free_.give(begin, bytes);
+  refund(bytes);
+  return bytes;
+}
+
+std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
+  const std::size_t rounded = round_up(bytes, 4096);
+  const std::uintptr_t begin = modules_.take(rounded, 4096);
+  return begin && commit(begin, rounded) ? begin : 0;
+}
+
+std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(std::uintptr_t address) const {
+  auto found = allocations_.upper_bound(address);
+  if (found == allocations_.begin()) return allocations_.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : allocations_.end();
+}
+
+int device_holding(std::uintptr_t begin, std::size_t bytes) {
+  const Span mappings = mapping_span();
+  if (begin - mappings.begin < mappings.bytes) return mapped_device(begin, bytes);
+  const auto& memories = engine().memory;
+  for (std::size_t device = 0; device < memories.size(); ++device) {
+    const DeviceMemory& memory = *memories[device];
+    if (begin - memory.span.begin >= memory.span.bytes) continue;
+    if (begin >= memory.span.begin + memory.span.bytes - kModuleBytes) return static_cast<int>(device);
+    auto found = memory.find(begin);
+    // Allocations may lie side by side, but a copy never runs from one into the next.
+    const bool inside = found != memory.all().end() && begin + bytes <= found->first + found->second.bytes;
+    return inside ? static_cast<int>(device) : -1;
+  }
+  return -1;
+}
+
+int device_of(const void* address) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  Engine& e = engine();
+  if (e.memory.empty()) return -1;
+  std::lock_guard lock(e.mutex);
+  return device_holding(value, 1);
+}
+
+cudaError_t allocate(void** address, std::size_t bytes) {
+  if (!address) return cudaErrorInvalidValue;
+  *address = nullptr;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (e.devices == 0) return cudaErrorNoDevice;
+  if (bytes == 0) return cudaSuccess;
+  count_activity(e, false);
+  e.now += e.profile.allocate;
+  const std::uintptr_t begin = e.memory[static_cast<std::size_t>(current_device())]->take(bytes);
+  *address = reinterpret_cast<void*>(begin);
+  return begin ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t release(void* address) {
+  if (!address) return cudaSuccess;
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  const int device = device_holding(value, 1);
+  const Span mappings = mapping_span();
+  if (device < 0 || value - mappings.begin < mappings.bytes) return cudaErrorInvalidValue;
+  synchronise_with(lock, e.mark_all(device));
+  --e.synchronisations;  // the program asked for none
+  e.now += e.profile.release;
+  if (free_from_pool(value)) return cudaSuccess;
+  return e.memory[static_cast<std::size_t>(device)]->give(value) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t memory_left(std::size_t* left, std::size_t* total) {
+  if (!left || !total) return cudaErrorInvalidValue;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (e.devices == 0) return cudaErrorNoDevice;
+  const DeviceMemory& memory = *e.memory[static_cast<std::size_t>(current_device())];
+  *total = memory.capacity;
+  *left = memory.capacity - memory.used_;
+  return cudaSuccess;
+}
+
+cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (mapped_range(value, begin, bytes)) return cudaSuccess;
+  for (const DeviceMemory* memory : e.memory) {
+    auto found = memory->find(value);
+    if (found == memory->all().end()) continue;
+    *begin = found->first;
+    *bytes = found->second.requested;
+    return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+
+void* module_variable(int device, const void* symbol, std::size_t bytes) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (e.devices == 0) return nullptr;
+  static auto& known = *new std::map<std::pair<int, const void*>, std::uintptr_t>;
+  std::uintptr_t& place = known[{device, symbol}];
+  if (!place) place = e.memory[static_cast<std::size_t>(device)]->take_module(std::max<std::size_t>(bytes, 1));
+  return reinterpret_cast<void*>(place);
+}
+
+}  // namespace tidemark::device

@@ -1,0 +1,72 @@
+// Device memory: capacity in 2 MiB granules, addresses first fit from the device's fixed span.
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "harness/virtual/device/address_space.h"
+
+#pragma GCC visibility push(default)
+namespace tidemark::device {
+
+/// 0 bytes: null and success. cudaErrorMemoryAllocation at capacity.
+cudaError_t allocate(void** address, std::size_t bytes);
+/// Synchronises the device first, as CUDA does. Null is fine; pool memory too.
+cudaError_t release(void* address);
+cudaError_t memory_left(std::size_t* left, std::size_t* total);
+/// The allocation around `address`.
+cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes);
+
+/// Pinned host memory.
+cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags);
+cudaError_t release_pinned(void* address);
+cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags);
+cudaError_t unregister_pinned(void* address);
+cudaError_t pinned_flags(void* address, unsigned* flags);
+/// The pinned range around `address`: false where there is none.
+bool is_pinned(const void* address);
+
+/// Device memory behind a variable of a module: outside the capacity, as a loaded module's is.
+void* module_variable(int device, const void* symbol, std::size_t bytes);
+
+}  // namespace tidemark::device
+#pragma GCC visibility pop
+
+namespace tidemark::device {
+
+/// One device's memory. The engine's lock is held by whoever calls.
+class DeviceMemory {
+ public:
+  DeviceMemory(int device, int devices, std::size_t capacity);
+
+  std::uintptr_t take(std::size_t bytes);  // 0: no room. Committed
+  /// Bytes of the allocation that begins here, rounded; 0 where none does.
+  std::size_t give(std::uintptr_t begin);
+  /// Capacity without addresses, for memory that is mapped elsewhere. False: no room.
+  bool charge(std::size_t bytes);
+  void refund(std::size_t bytes) { used_ -= bytes; }
+  std::uintptr_t take_module(std::size_t bytes);
+
+  struct Allocation {
+    std::size_t bytes;      // in granules
+    std::size_t requested;  // by the program
+  };
+  /// The allocation that holds `address`, or the end.
+  std::map<std::uintptr_t, Allocation>::const_iterator find(std::uintptr_t address) const;
+  const std::map<std::uintptr_t, Allocation>& all() const { return allocations_; }
+
+  const Span span;
+  std::size_t capacity, used_ = 0;
+
+ private:
+  Ranges free_, modules_;
+  std::map<std::uintptr_t, Allocation> allocations_;
+};
+
+/// Whether [begin, begin + bytes) lies in memory of a device; which (or -1). Lock held.
+int device_holding(std::uintptr_t begin, std::size_t bytes);
+
+}  // namespace tidemark::device

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <string>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/kernel.h"
+
+namespace tidemark::device {
+namespace {
+
+struct Bracket {
+  int depth = 0;
+  std::string name;
+  std::uint32_t stream = 0;
+  bool used = false;     // has put something into `stream`
+  bool charged = false;  // real work was charged inside
+  double bytes = 0;      // charged by copies and memsets
+};
+thread_local Bracket bracket;
+thread_local int suspended = 0;
+
+void launch(Engine& e) {
+  e.now += e.launch_cost();
+  ++e.launches;
+  count_activity(e, true);
+}
+
+}  // namespace
+
+bool data_moves() { return suspended <= 0 && engine().data.load(std::memory_order_relaxed); }
+
+Ns host_now() {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  return e.now;
+}
+
+Links links() {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  return e.profile.links;
+}
+
+void charge_in_bracket(Stream& s, double bytes, bool real_work) {
+  if (bracket.depth == 0) return;
+  bracket.stream = s.index;
+  bracket.used = true;
+  bracket.bytes += bytes;
+  bracket.charged |= real_work;
+}
+
+void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return;
+  launch(e);
+  e.append(*s, e.profile.duration(cost), name);
+  charge_in_bracket(*s, 0, cost.flops > 0 || cost.bytes > 0);
+}
+
+void enqueue_for(StreamHandle stream, std::string_view name, Ns duration) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return;
+  launch(e);
+  e.append(*s, std::max<Ns>(duration, 0), name);
+  charge_in_bracket(*s, 0, true);
+}
+
+Ns begin_collective(StreamHandle stream) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return e.now;
+  launch(e);
+  e.apply_default_stream_rules(*s);
+  return std::max(s->tail, e.now);
+}
+
+void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return;
+  s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
+  e.append(*s, std::max<Ns>(end - s->tail, 0), name);
+  charge_in_bracket(*s, 0, true);
+}
+
+// A kernel whose work is not known from its arguments.
+void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes) {
+  Engine& e = engine();
+  launch(e);
+  const bool inside = bracket.depth > 0;
+  e.append(s, e.profile.duration({.bytes = inside ? 0 : fallback_bytes}), name);
+  charge_in_bracket(s, 0, false);
+}
+
+}  // namespace tidemark::device
+
+using namespace tidemark::device;
+
+void tidemark_device_suspend_data(int delta) { suspended += delta; }
+
+void tidemark_device_begin_operator(const char* name) {
+  if (bracket.depth++ == 0) {
+    bracket = {};
+    bracket.depth = 1;
+    bracket.name = name ? name : "";
+  }
+}
+
+void tidemark_device_end_operator(uint64_t bytes) {
+  if (bracket.depth == 0 || --bracket.depth > 0 || !bracket.used || bracket.charged) return;
+  const double left = static_cast<double>(bytes) - bracket.bytes;
+  if (left <= 0) return;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream& s = e.streams[bracket.stream];
+  s.tail += e.profile.transfer(left, e.profile.memory_gbps);
+  if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index) {
+    e.trace.back().end = s.tail;
+    e.trace.back().name = bracket.name + "/" + e.trace.back().name;
+  }
+}

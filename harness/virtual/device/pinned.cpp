@@ -1,0 +1,100 @@
+#include <sys/mman.h>
+
+#include <map>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+
+namespace tidemark::device {
+namespace {
+
+struct Pinned {
+  std::size_t bytes;
+  unsigned flags;
+  bool ours;  // allocated here, not merely registered
+};
+
+std::map<std::uintptr_t, Pinned>& pinned() {
+  static auto& instance = *new std::map<std::uintptr_t, Pinned>;
+  return instance;
+}
+
+std::map<std::uintptr_t, Pinned>::iterator holding(std::uintptr_t address) {
+  auto found = pinned().upper_bound(address);
+  if (found == pinned().begin()) return pinned().end();
+  --found;
+  return address - found->first < found->second.bytes ? found : pinned().end();
+}
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+}  // namespace
+
+cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
+  if (!address || (flags & ~7u)) return cudaErrorInvalidValue;
+  *address = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const std::size_t rounded = round_up(bytes, 4096);
+  void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return cudaErrorMemoryAllocation;
+  e.now += e.profile.allocate;
+  pinned()[number(got)] = {rounded, flags, true};
+  *address = got;
+  return cudaSuccess;
+}
+
+cudaError_t release_pinned(void* address) {
+  if (!address) return cudaSuccess;
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  auto found = pinned().find(number(address));
+  if (found == pinned().end() || !found->second.ours) return cudaErrorInvalidValue;
+  synchronise_with(lock, e.mark_all(-1));
+  --e.synchronisations;  // the program asked for none
+  e.now += e.profile.release;
+  found = pinned().find(number(address));
+  if (found == pinned().end()) return cudaErrorInvalidValue;
+  munmap(address, found->second.bytes);
+  pinned().erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
+  if (!address || bytes == 0) return cudaErrorInvalidValue;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  auto next = pinned().lower_bound(number(address));
+  const bool overlaps = holding(number(address)) != pinned().end() ||
+                        (next != pinned().end() && next->first < number(address) + bytes);
+  if (overlaps) return cudaErrorHostMemoryAlreadyRegistered;
+  e.now += e.profile.allocate;
+  pinned()[number(address)] = {bytes, flags, false};
+  return cudaSuccess;
+}
+
+cudaError_t unregister_pinned(void* address) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  auto found = pinned().find(number(address));
+  if (found == pinned().end() || found->second.ours) return cudaErrorHostMemoryNotRegistered;
+  e.now += e.profile.release;
+  pinned().erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t pinned_flags(void* address, unsigned* flags) {
+  std::lock_guard lock(engine().mutex);
+  auto found = holding(number(address));
+  if (!flags || found == pinned().end()) return cudaErrorInvalidValue;
+  *flags = found->second.flags;
+  return cudaSuccess;
+}
+
+bool is_pinned(const void* address) {
+  std::lock_guard lock(engine().mutex);
+  return holding(number(address)) != pinned().end();
+}
+
+}  // namespace tidemark::device

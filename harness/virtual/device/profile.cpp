@@ -1,0 +1,128 @@
+#include "harness/virtual/device/profile.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
+
+namespace tidemark::device {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path folder() {
+  if (const char* set = std::getenv("TIDEMARK_PROFILES")) return set;
+  Dl_info self = {};
+  dladdr(reinterpret_cast<const void*>(&load_profile), &self);
+  return fs::path(self.dli_fname ? self.dli_fname : ".").parent_path() / "profiles";
+}
+
+std::string choices() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder(), error)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none in " + folder().string() : text;
+}
+
+// Figures are {"value": x, "source": "..."}: the source is for people.
+double figure(const json& group, const char* key) {
+  const double value = group.at(key).at("value").get<double>();
+  if (!(value >= 0) || !std::isfinite(value)) {
+    throw std::runtime_error(std::string(key) + " must be a number that is not negative");
+  }
+  return value;
+}
+
+int whole(const json& group, const char* key) { return static_cast<int>(group.at(key).at("value").get<double>()); }
+Ns nanoseconds(const json& group, const char* key) { return static_cast<Ns>(figure(group, key)); }
+
+Profile parse(const json& j) {
+  Profile p;
+  p.name = j.at("name").get<std::string>();
+  p.device = j.at("device").get<std::string>();
+  const json& memory = j.at("memory");
+  p.memory_bytes = static_cast<std::size_t>(figure(memory, "bytes"));
+  p.memory_gbps = figure(memory, "gbps");
+  p.memory_clock_khz = whole(memory, "clock_khz");
+  p.memory_bus_bits = whole(memory, "bus_bits");
+
+  const json& rates = j.at("dense_tflops");
+  const char* const kinds[] = {"f64", "f32", "tf32", "f16", "bf16", "f8", "i8"};
+  for (std::size_t i = 0; i < std::size(kinds); ++i) p.tflops[i] = figure(rates, kinds[i]);
+  p.tflops[static_cast<std::size_t>(Number::other)] = p.tflops[static_cast<std::size_t>(Number::f32)];
+
+  const json& links = j.at("links");
+  p.links = {figure(links, "nvlink_gbps"), figure(links, "network_gbps"), nanoseconds(links, "nvlink_latency_ns"),
+             nanoseconds(links, "network_latency_ns"), whole(links, "ranks_per_node")};
+  p.pcie_gbps = figure(links, "pcie_gbps");
+  p.pcie_latency = nanoseconds(links, "pcie_latency_ns");
+
+  const json& host = j.at("host");
+  p.launch = nanoseconds(host, "launch_ns");
+  p.kernel_latency = nanoseconds(host, "kernel_latency_ns");
+  p.poll = nanoseconds(host, "poll_ns");
+  p.synchronise = nanoseconds(host, "synchronise_ns");
+  p.allocate = nanoseconds(host, "allocate_ns");
+  p.release = nanoseconds(host, "release_ns");
+
+  const json& chip = j.at("chip");
+  p.major = whole(chip, "compute_major");
+  p.minor = whole(chip, "compute_minor");
+  p.multiprocessors = whole(chip, "multiprocessors");
+  p.clock_khz = whole(chip, "clock_khz");
+  p.l2_bytes = whole(chip, "l2_bytes");
+  p.persisting_l2_bytes = whole(chip, "persisting_l2_bytes");
+  p.shared_per_multiprocessor = whole(chip, "shared_per_multiprocessor");
+  p.shared_per_block = whole(chip, "shared_per_block");
+  p.shared_per_block_optin = whole(chip, "shared_per_block_optin");
+  p.shared_reserved = whole(chip, "shared_reserved");
+  p.threads_per_multiprocessor = whole(chip, "threads_per_multiprocessor");
+  p.blocks_per_multiprocessor = whole(chip, "blocks_per_multiprocessor");
+  p.registers_per_multiprocessor = whole(chip, "registers_per_multiprocessor");
+  p.async_engines = whole(chip, "async_engines");
+  p.lowest_priority = whole(chip, "lowest_priority");
+  p.highest_priority = whole(chip, "highest_priority");
+  if (p.memory_gbps <= 0 || p.pcie_gbps <= 0 || p.memory_bytes == 0 || p.multiprocessors <= 0) {
+    throw std::runtime_error("memory, its bandwidth, PCIe and multiprocessors must be above 0");
+  }
+  return p;
+}
+
+}  // namespace
+
+Ns Profile::transfer(double bytes, double gbps) const {
+  return gbps > 0 ? static_cast<Ns>(std::llround(bytes / gbps)) : 0;  // GB/s = bytes/ns
+}
+
+Ns Profile::duration(const Cost& cost) const {
+  const double arithmetic = cost.flops > 0 ? cost.flops / std::max(rate(cost.number), 1e-3) : 0;
+  return kernel_latency + static_cast<Ns>(std::llround(std::max(arithmetic, cost.bytes / memory_gbps)));
+}
+
+Profile load_profile(const std::string& name_or_path) {
+  const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
+  const fs::path path = is_path ? fs::path(name_or_path) : folder() / (name_or_path + ".json");
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
+  try {
+    Profile profile = parse(json::parse(in));
+    profile.path = path.string();
+    return profile;
+  } catch (const std::exception& e) {
+    throw std::runtime_error("GPU profile " + path.string() + ": " + e.what());
+  }
+}
+
+}  // namespace tidemark::device

@@ -1,0 +1,148 @@
+#include "harness/virtual/device/stream.h"
+
+#include <algorithm>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/pool.h"
+
+namespace tidemark::device {
+namespace {
+// A program that only polls is waiting. After so many not-ready answers with nothing enqueued in between, queries begin
+// to cost more and more; where no time helps (lagging, or a thread whose polls are free), so many are a synchronisation.
+constexpr std::uint64_t kPatience = 1024, kWaiting = 4096;
+
+thread_local bool drives_device = false;
+thread_local std::uint64_t watched_activity = 0, idle_polls = 0;
+}  // namespace
+
+void count_activity(Engine& e, bool enqueued) {
+  if (enqueued) drives_device = true;
+  ++e.activity;
+}
+
+void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
+  if (callbacks_pending(mark.clock)) {
+    lock.unlock();
+    await_callbacks(mark.clock);
+    lock.lock();
+  }
+  Engine& e = engine();
+  e.now += e.profile.synchronise;
+  ++e.synchronisations;
+  count_activity(e, false);
+  e.complete(mark);
+}
+
+bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
+  Engine& e = engine();
+  if (callbacks_pending(mark.clock)) return false;
+  if (!drives_device) {  // a watchdog: its polls must not move the clock of those who work
+    if (e.is_done(mark)) return true;
+    if (std::exchange(watched_activity, e.activity) != e.activity) idle_polls = 0;
+    if (++idle_polls < kWaiting) return false;
+    synchronise_with(lock, mark);
+    return true;
+  }
+  ++e.activity;
+  e.now += e.profile.poll;
+  if (e.is_done(mark)) return true;
+  if (++e.unready_polls > kPatience) {
+    e.now += e.profile.poll << std::min<std::uint64_t>((e.unready_polls - kPatience) / 64, 30);
+  }
+  if (e.unready_polls < kWaiting) return e.is_done(mark);
+  synchronise_with(lock, mark);
+  return true;
+}
+
+cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (!stream || (flags & ~1u)) return cudaErrorInvalidValue;
+  if (e.devices == 0) return cudaErrorNoDevice;
+  const int clamped = std::clamp(priority, e.profile.highest_priority, e.profile.lowest_priority);
+  *stream = e.add_stream(current_device(), clamped, flags, flags == 0).handle;
+  return cudaSuccess;
+}
+
+cudaError_t destroy_stream(StreamHandle stream) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
+  s->destroyed = true;
+  return cudaSuccess;
+}
+
+cudaError_t query_stream(StreamHandle stream) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return cudaErrorInvalidResourceHandle;
+  return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t synchronise_stream(StreamHandle stream) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return cudaErrorInvalidResourceHandle;
+  synchronise_with(lock, e.mark(*s));
+  release_pool_memory(s->device);
+  return cudaSuccess;
+}
+
+cudaError_t synchronise_device(int device) {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  synchronise_with(lock, e.mark_all(device));
+  release_pool_memory(device);
+  return cudaSuccess;
+}
+
+template <class T, class Get>
+cudaError_t read_stream(StreamHandle stream, T* out, Get get) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (!out) return cudaErrorInvalidValue;
+  const Stream* s = e.find(stream);
+  if (!s) return cudaErrorInvalidResourceHandle;
+  *out = get(*s);
+  return cudaSuccess;
+}
+
+cudaError_t stream_priority(StreamHandle stream, int* priority) {
+  return read_stream(stream, priority, [](const Stream& s) { return s.priority; });
+}
+cudaError_t stream_flags(StreamHandle stream, unsigned* flags) {
+  return read_stream(stream, flags, [](const Stream& s) { return s.flags; });
+}
+cudaError_t stream_id(StreamHandle stream, unsigned long long* id) {
+  return read_stream(stream, id, [](const Stream& s) { return static_cast<unsigned long long>(s.index) + 1; });
+}
+cudaError_t stream_device(StreamHandle stream, int* device) {
+  return read_stream(stream, device, [](const Stream& s) { return s.device; });
+}
+
+bool is_stream(StreamHandle stream) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  return e.find(stream) != nullptr;
+}
+
+void priority_range(int* lowest, int* highest) {
+  const Profile& p = engine().profile;
+  if (lowest) *lowest = p.lowest_priority;
+  if (highest) *highest = p.highest_priority;
+}
+
+int device_count() { return engine().devices; }
+int current_device_index() { return current_device(); }
+
+cudaError_t select_device(int device) {
+  if (engine().devices == 0) return cudaErrorNoDevice;
+  if (device < 0 || device >= engine().devices) return cudaErrorInvalidDevice;
+  current_device() = device;
+  return cudaSuccess;
+}
+
+}  // namespace tidemark::device

@@ -1,0 +1,205 @@
+// Devices and their primary contexts, which are all the contexts there are: context n + 1 belongs to device n.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/event.h"
+#include "harness/virtual/device/stream.h"
+#include "harness/virtual/driver/result.h"
+
+namespace device = tidemark::device;
+
+namespace {
+
+bool exists(CUdevice d) { return d >= 0 && d < device::device_count(); }
+CUcontext context_of(CUdevice d) { return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(d) + 1); }
+
+const char* driver_name(CUresult result) {
+  switch (result) {
+#include "driver_error_names.inc"
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+CUresult cuInit(unsigned flags) {
+  return answer([&] {
+    if (flags) return cudaErrorInvalidValue;
+    return device::device_count() ? cudaSuccess : cudaErrorNoDevice;
+  });
+}
+CUresult cuDriverGetVersion(int* version) {
+  if (!version) return CUDA_ERROR_INVALID_VALUE;
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int* count) {
+  return answer([&] {
+    if (!count) return cudaErrorInvalidValue;
+    *count = device::device_count();
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceGet(CUdevice* d, int ordinal) {
+  return answer([&] {
+    if (!d) return cudaErrorInvalidValue;
+    if (!exists(ordinal)) return cudaErrorInvalidDevice;
+    *d = ordinal;
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceGetName(char* name, int size, CUdevice d) {
+  return answer([&] {
+    if (!name || size <= 0) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    std::snprintf(name, static_cast<size_t>(size), "%s", device::device_name());
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice d) {
+  return answer([&] {
+    if (!uuid) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    device::device_uuid(d, uuid->bytes);
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice d) {
+  return answer([&] {
+    if (!bytes) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    *bytes = device::device_capacity(d);
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice d) {
+  return answer([&] { return device::attribute(value, static_cast<int>(attribute), d); });
+}
+CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice d) {
+  return answer([&] {
+    if (!text || size <= 0) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    std::snprintf(text, static_cast<size_t>(size), "%s", device::bus_id(d).c_str());
+    return cudaSuccess;
+  });
+}
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice d, CUdevice peer) {
+  return answer([&] {
+    if (!can) return cudaErrorInvalidValue;
+    if (!exists(d) || !exists(peer)) return cudaErrorInvalidDevice;
+    *can = d != peer;
+    return cudaSuccess;
+  });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned* flags, int* active) {
+  return answer([&] {
+    if (!flags || !active) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    *flags = 0;
+    *active = 1;
+    return cudaSuccess;
+  });
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice d) {
+  return answer([&] {
+    if (!context) return cudaErrorInvalidValue;
+    if (!exists(d)) return cudaErrorInvalidDevice;
+    *context = context_of(d);
+    return cudaSuccess;
+  });
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice d) {
+  return answer([&] { return exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  return answer([&] {
+    if (!context) return cudaErrorInvalidValue;
+    *context = device::device_count() ? context_of(device::current_device_index()) : nullptr;
+    return cudaSuccess;
+  });
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  return answer([&] {
+    if (!context) return cudaSuccess;
+    const auto number = reinterpret_cast<std::uintptr_t>(context);
+    if (number > static_cast<std::uintptr_t>(device::device_count())) return cudaErrorDeviceUninitialized;
+    return device::select_device(static_cast<int>(number) - 1);
+  });
+}
+CUresult cuCtxGetDevice(CUdevice* d) {
+  return answer([&] {
+    if (!d) return cudaErrorInvalidValue;
+    *d = device::current_device_index();
+    return cudaSuccess;
+  });
+}
+CUresult cuCtxSynchronize() {
+  return answer([] { return device::synchronise_device(device::current_device_index()); });
+}
+
+CUresult cuGetErrorString(CUresult result, const char** text) {
+  if (!text) return CUDA_ERROR_INVALID_VALUE;
+  *text = device::error_text(static_cast<cudaError_t>(result));
+  return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuGetErrorName(CUresult result, const char** name) {
+  if (!name) return CUDA_ERROR_INVALID_VALUE;
+  *name = driver_name(result);
+  return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t, CUdriverProcAddressQueryResult* result) {
+  if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
+  static void* self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  *function = nullptr;
+  for (const char* suffix : {"_v3", "_v2", ""}) {
+    if (!*function && self) *function = dlsym(self, (std::string(symbol) + suffix).c_str());
+  }
+  if (result) *result = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return answer([&] { return device::synchronise_stream(stream); });
+}
+CUresult cuStreamQuery(CUstream stream) {
+  return answer([&] { return device::query_stream(stream); });
+}
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return answer([&] { return device::create_stream(stream, flags, 0); });
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  return answer([&] { return device::destroy_stream(stream); });
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  return answer([&] { return device::wait_event(stream, event); });
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return answer([&] {
+    if (!status) return cudaErrorInvalidValue;
+    if (!device::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cudaSuccess;
+  });
+}
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return answer([&] { return device::create_event(event, flags); });
+}
+CUresult cuEventDestroy(CUevent event) {
+  return answer([&] { return device::destroy_event(event); });
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return answer([&] { return device::record_event(event, stream); });
+}
+CUresult cuEventQuery(CUevent event) {
+  return answer([&] { return device::query_event(event); });
+}
+CUresult cuEventSynchronize(CUevent event) {
+  return answer([&] { return device::synchronise_event(event); });
+}

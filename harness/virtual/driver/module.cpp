@@ -1,0 +1,111 @@
+// Modules that a program loads (NVRTC, Triton): their code is never looked at, their kernels are known by name.
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "harness/virtual/device/kernel.h"
+#include "harness/virtual/device/stream.h"
+#include "harness/virtual/driver/result.h"
+
+namespace device = tidemark::device;
+
+namespace {
+
+struct Modules {
+  std::mutex mutex;
+  std::uintptr_t next = 0x100;
+  std::map<std::uintptr_t, std::map<std::string, device::Kernel*>> loaded;
+};
+
+Modules& modules() {
+  static Modules& instance = *new Modules;
+  return instance;
+}
+
+cudaError_t load(CUmodule* module, const void* image) {
+  if (!module || !image) return cudaErrorInvalidValue;
+  Modules& m = modules();
+  std::lock_guard lock(m.mutex);
+  *module = reinterpret_cast<CUmodule>(m.next);
+  m.loaded[m.next++];
+  return cudaSuccess;
+}
+
+device::Kernel* kernel_of(CUfunction f) { return device::find_kernel(f); }
+
+}  // namespace
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return answer([&] { return load(module, image); });
+}
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
+  return answer([&] { return load(module, image); });
+}
+CUresult cuModuleUnload(CUmodule module) {
+  return answer([&] {
+    std::lock_guard lock(modules().mutex);
+    return modules().loaded.erase(reinterpret_cast<std::uintptr_t>(module)) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  return answer([&] {
+    if (!function || !name) return cudaErrorInvalidValue;
+    Modules& m = modules();
+    std::lock_guard lock(m.mutex);
+    auto found = m.loaded.find(reinterpret_cast<std::uintptr_t>(module));
+    if (found == m.loaded.end()) return cudaErrorInvalidResourceHandle;
+    device::Kernel*& kernel = found->second[name];
+    if (!kernel) kernel = device::make_kernel(name);
+    *function = reinterpret_cast<CUfunction>(kernel);
+    return cudaSuccess;
+  });
+}
+
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  return answer([&] {
+    const device::Kernel* kernel = kernel_of(function);
+    if (!value) return cudaErrorInvalidValue;
+    if (!kernel) return cudaErrorInvalidResourceHandle;
+    switch (attribute) {
+      case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kernel->max_threads; return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = kernel->registers; return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = kernel->max_dynamic_shared; return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+      case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 0; return cudaSuccess;
+      default: return cudaErrorInvalidValue;
+    }
+  });
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  return answer([&] {
+    device::Kernel* kernel = kernel_of(function);
+    if (!kernel) return cudaErrorInvalidResourceHandle;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) kernel->max_dynamic_shared = value;
+    return cudaSuccess;
+  });
+}
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {  // a hint
+  return answer([&] { return kernel_of(function) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads, size_t shared) {
+  return answer([&] { return device::occupancy(kernel_of(function), threads, shared, blocks); });
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void**, void**) {
+  return answer([&] {
+    return device::launch_kernel(kernel_of(function),
+                                 {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, false});
+  });
+}
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+                                   void**) {
+  return answer([&] {
+    return device::launch_kernel(kernel_of(function),
+                                 {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, true});
+  });
+}

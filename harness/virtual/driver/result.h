@@ -1,0 +1,12 @@
+// The driver's results are the runtime's numbers.
+#pragma once
+
+#include <cuda.h>
+
+#include "harness/virtual/device/failure.h"
+
+template <class Body>
+CUresult answer(Body&& body) {
+  if (const cudaError_t sticky = tidemark::device::sticky_error()) return static_cast<CUresult>(sticky);
+  return static_cast<CUresult>(body());
+}
