@@ -1,0 +1,34 @@
+// Native controls: the browser brings the keyboard and the screen reader.
+import { h, freshId } from './dom.js';
+
+/** `options` are [value, text]; `change` gets the value. */
+export function select(label, options, value, change) {
+  const box = h('select', { onchange: () => change(options[box.selectedIndex][0]) },
+    options.map(([key, text]) => h('option', { selected: key === value }, text)));
+  return h('label', { class: 'control' }, h('span', {}, label), box);
+}
+
+/** A row of choices, one of which holds. */
+export function choice(label, options, value, change) {
+  const name = freshId('choice');
+  return h('fieldset', { class: 'control choice' }, h('legend', {}, label),
+    h('div', {}, options.map(([key, text]) => h('label', {},
+      h('input', { type: 'radio', name, checked: key === value, onchange: () => change(key) }), h('span', {}, text)))));
+}
+
+/** `choice` while the options are few, else `select`. */
+export function pick(label, options, value, change) {
+  const characters = options.reduce((sum, [, text]) => sum + text.length + 3, 0);
+  return (characters <= 48 ? choice : select)(label, options, value, change);
+}
+
+/** A heading with its own link, a sentence, and what `parts` hold. */
+export function section(id, title, lede, ...parts) {
+  return h('section', { id, 'aria-labelledby': `${id}-title` },
+    h('h2', { id: `${id}-title` }, title), lede && h('p', { class: 'lede' }, lede), parts);
+}
+
+/** A table that scrolls by itself where it is wider than the page. */
+export function scroller(label, table) {
+  return h('div', { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label }, table);
+}

@@ -1,0 +1,50 @@
+// Figures as people read them. The same rules as in units.cpp.
+
+const UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['bytes', 1]];
+
+/** One unit for figures that stand together, chosen by the largest of them. */
+export function unitFor(largest) {
+  const size = Math.abs(largest);
+  const [name, bytes] = UNITS.find(([unit, scale]) => size >= (unit === 'MiB' ? 1 : 10) * scale) ?? UNITS[3];
+  const decimals = name === 'bytes' ? 0 : name === 'KiB' || (name === 'MiB' && size >= 100 * bytes) ? 1 : 2;
+  return { name, bytes, format: (value) => grouped((value / bytes).toFixed(decimals)) };
+}
+
+function grouped(digits) {
+  const [whole, fraction] = digits.split('.');
+  const spaced = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+  return fraction === undefined ? spaced : `${spaced}.${fraction}`;
+}
+
+export function bytes(value) {
+  const unit = unitFor(value);
+  return `${unit.format(value)} ${unit.name}`;
+}
+
+/** "838,860,800": every digit. */
+export function exact(value) {
+  if (value === null || value === undefined) return 'no value';
+  return Number.isInteger(value) ? grouped(String(value)) : String(value);
+}
+
+export function exactBytes(value) {
+  return `${exact(value)} bytes`;
+}
+
+export function duration(ns) {
+  for (const [unit, scale] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+    if (Math.abs(ns) >= scale) return `${Number((ns / scale).toPrecision(3))} ${unit}`;
+  }
+  return `${ns} ns`;
+}
+
+export function plural(n, noun) {
+  return `${exact(n)} ${noun}${n === 1 ? '' : 's'}`;
+}
+
+/** "rank 0", "ranks 0–3", "ranks 0, 2". */
+export function rankList(ranks) {
+  if (ranks.length === 1) return `rank ${ranks[0]}`;
+  const run = ranks.every((rank, i) => i === 0 || rank === ranks[i - 1] + 1);
+  return run ? `ranks ${ranks[0]}–${ranks.at(-1)}` : `ranks ${ranks.join(', ')}`;
+}
