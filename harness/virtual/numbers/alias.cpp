@@ -1,0 +1,82 @@
+#include "harness/virtual/numbers/alias.h"
+
+#include <cstring>
+
+namespace tidemark::numbers {
+
+at::Tensor host_alias(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  const c10::Storage& storage = tensor.storage();
+  auto* memory = const_cast<void*>(storage.data());
+  c10::Storage view(c10::Storage::use_byte_size_t(), storage.nbytes(),
+                    c10::DataPtr(memory, c10::Device(c10::kCPU)), nullptr, /*resizable=*/false);
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(view), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  c10::TensorImpl* impl = alias.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+  if (tensor.is_conj()) alias._set_conj(true);
+  if (tensor.is_neg()) alias._set_neg(true);
+  return alias;
+}
+
+c10::IValue host_alias(const c10::IValue& value) {
+  if (value.isTensor()) return host_alias(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(host_alias(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::make_optional(host_alias(*tensor)) : std::nullopt);
+    return list;
+  }
+  if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(c10::kCPU);
+  return value;
+}
+
+void store(const at::Tensor& output, const at::Tensor& result, const std::string& what) {
+  if (!output.defined() || !result.defined()) return;
+  TORCH_CHECK(output.sizes() == result.sizes(), what,
+              " has no numbers for these arguments: its CPU kernel gives ", result.sizes(),
+              " where CUDA gives ", output.sizes());
+  if (output.numel() == 0) return;
+  const at::Tensor alias = host_alias(output);
+  void* to = alias.data_ptr();
+  const void* from = result.const_data_ptr();
+  if (to == from) return;
+  if (alias.dtype() == result.dtype() && alias.strides() == result.strides() &&
+      alias.is_non_overlapping_and_dense() && !alias.is_conj() && !result.is_conj() &&
+      !alias.is_neg() && !result.is_neg()) {
+    std::memcpy(to, from, alias.nbytes());
+    return;
+  }
+  alias.copy_(result);
+}
+
+std::uint64_t bytes_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided) return 0;
+  std::uint64_t elements = 1;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.size(i) == 0 || tensor.stride(i) != 0)
+      elements *= static_cast<std::uint64_t>(tensor.size(i));
+  }
+  return elements * tensor.element_size();
+}
+
+std::uint64_t bytes_of(const c10::IValue& value) {
+  std::uint64_t bytes = 0;
+  if (value.isTensor()) {
+    bytes = bytes_of(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) bytes += bytes_of(tensor);
+  } else if (value.isOptionalTensorList()) {
+    for (const auto& tensor : value.toOptionalTensorVector())
+      bytes += tensor ? bytes_of(*tensor) : 0;
+  }
+  return bytes;
+}
+
+}  // namespace tidemark::numbers

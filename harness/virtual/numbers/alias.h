@@ -1,0 +1,27 @@
+// Host aliases: CPU tensors over the memory of CUDA tensors, which on the virtual device is
+// ordinary memory.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tidemark::numbers {
+
+/// The same sizes, strides, offset, conj and neg bits, wrapped-number flag. CPU tensors and
+/// undefined ones come back.
+at::Tensor host_alias(const at::Tensor& tensor);
+/// Tensors, lists and optional lists of them aliased; a CUDA device becomes the CPU; all else as it
+/// is.
+c10::IValue host_alias(const c10::IValue& value);
+
+/// Writes a CPU result into a device output. Throws when sizes differ; `what` names the operator.
+void store(const at::Tensor& output, const at::Tensor& result, const std::string& what);
+
+/// Bytes of memory behind a tensor's elements; an expanded dimension counts once.
+std::uint64_t bytes_of(const at::Tensor& tensor);
+std::uint64_t bytes_of(const c10::IValue& value);
+
+}  // namespace tidemark::numbers

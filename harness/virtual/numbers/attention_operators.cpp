@@ -1,0 +1,260 @@
+// The fused attention operators, flash and memory-efficient, as calls of attention.h.
+#include <cmath>
+
+#include "harness/virtual/numbers/attention.h"
+#include "harness/virtual/numbers/compositions.h"
+
+namespace tidemark::numbers {
+namespace {
+
+double scale_of(const c10::IValue& value, const at::Tensor& query) {
+  return value.isNone() ? 1 / std::sqrt(static_cast<double>(query.size(-1))) : value.toDouble();
+}
+std::optional<std::int64_t> window(const c10::IValue& value) {
+  return value.isNone() ? std::nullopt : std::make_optional(value.toInt());
+}
+void refuse(bool when, const HostCall& call, const char* what) {
+  TORCH_CHECK(!when, c10::toString(call.op.operator_name()), " has no numbers with ", what);
+}
+// [B, S, H, D] <-> [B, H, S, D]
+at::Tensor swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
+
+// The state a forward call has put in its outputs: {2} as flash writes it, or two scalars.
+RandomState saved(const at::Tensor& seed, const at::Tensor& offset) {
+  const auto read = [](const at::Tensor& t, std::int64_t i) {
+    return static_cast<std::uint64_t>(t.reshape({-1})[i].view(at::kLong).item<std::int64_t>());
+  };
+  if (!seed.defined() || seed.numel() == 0) return {};
+  return seed.numel() == 2 ? RandomState{read(seed, 0), read(seed, 1)}
+                           : RandomState{read(seed, 0), read(offset, 0)};
+}
+at::Tensor as_tensor(RandomState state) {
+  const at::Tensor both = at::empty({2}, at::kLong);
+  both[0] = static_cast<std::int64_t>(state.seed);
+  both[1] = static_cast<std::int64_t>(state.offset);
+  return both.view(at::kUInt64);
+}
+
+// (query, key, value, dropout_p, is_causal, return_debug_mask, scale)
+//   -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, rng_state, unused, debug_attn_mask)
+void flash(HostCall& call) {
+  auto& s = call.stack;
+  refuse(s[5].toBool(), call, "return_debug_mask");
+  const at::Tensor q = tensor_at(call, 0), k = tensor_at(call, 1);
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = tensor_at(call, 2),
+                    .bias = {},
+                    .scale = scale_of(s[6], q),
+                    .dropout = s[3].toDouble(),
+                    .random = call.random,
+                    .causal = s[4].toBool(),
+                    .diagonal = k.size(2) - q.size(2),
+                    .left = {},
+                    .right = {}};
+  const AttentionResult r = attention_forward(a);
+  const at::Tensor none;
+  give(call, r.output, r.logsumexp, none, none, q.size(2), k.size(2),
+       a.dropout > 0 ? as_tensor(call.random) : none, none, none);
+}
+
+// (grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+// is_causal, philox_seed,
+//  philox_offset, scale)
+void flash_backward(HostCall& call) {
+  auto& s = call.stack;
+  const at::Tensor q = tensor_at(call, 1), k = tensor_at(call, 2);
+  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = tensor_at(call, 3),
+                    .bias = {},
+                    .scale = scale_of(s[14], q),
+                    .dropout = s[10].toDouble(),
+                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
+                    .causal = s[11].toBool(),
+                    .diagonal = k.size(2) - q.size(2),
+                    .left = {},
+                    .right = {}};
+  const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 4), tensor_at(call, 5));
+  give(call, g.query, g.key, g.value);
+}
+
+// (query, key, value [B, S, H, D], cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
+// return_debug_mask, scale,
+//  window_size_left, window_size_right, seqused_k, alibi_slopes) -> (output, logsumexp, rng_state,
+//  unused, debug)
+void flash_layer(HostCall& call) {
+  auto& s = call.stack;
+  refuse(tensor_at(call, 3).defined() || tensor_at(call, 13).defined(), call,
+         "sequences of different lengths");
+  refuse(tensor_at(call, 14).defined(), call, "alibi_slopes");
+  refuse(s[9].toBool(), call, "return_debug_mask");
+  const at::Tensor q = swapped(tensor_at(call, 0)), k = swapped(tensor_at(call, 1));
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = swapped(tensor_at(call, 2)),
+                    .bias = {},
+                    .scale = scale_of(s[10], q),
+                    .dropout = s[7].toDouble(),
+                    .random = call.random,
+                    .causal = s[8].toBool(),
+                    .diagonal = k.size(2) - q.size(2),
+                    .left = window(s[11]),
+                    .right = window(s[12])};
+  const AttentionResult r = attention_forward(a);
+  const at::Tensor none;
+  give(call, swapped(r.output), r.logsumexp, a.dropout > 0 ? as_tensor(call.random) : none, none,
+       none);
+}
+
+// (grad_out, query, key, value, out [B, S, H, D], logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
+// dropout_p, is_causal,
+//  rng_state, unused, scale, window_size_left, window_size_right)
+void flash_layer_backward(HostCall& call) {
+  auto& s = call.stack;
+  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
+  const at::Tensor q = swapped(tensor_at(call, 1)), k = swapped(tensor_at(call, 2));
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = swapped(tensor_at(call, 3)),
+                    .bias = {},
+                    .scale = scale_of(s[14], q),
+                    .dropout = s[10].toDouble(),
+                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
+                    .causal = s[11].toBool(),
+                    .diagonal = k.size(2) - q.size(2),
+                    .left = window(s[15]),
+                    .right = window(s[16])};
+  const auto g = attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 4)),
+                                    tensor_at(call, 5));
+  give(call, swapped(g.query), swapped(g.key), swapped(g.value));
+}
+
+// The memory-efficient kernel's logsumexp has its queries padded to a multiple of 32, or none at
+// all.
+at::Tensor padded(const at::Tensor& logsumexp, const at::Tensor& output) {
+  if (output.size(-1) == 0) return {};
+  return at::constant_pad_nd(logsumexp, {0, output.size(-1) - logsumexp.size(-1)},
+                             std::numeric_limits<double>::infinity());
+}
+
+// (query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
+//   -> (output, log_sumexp, philox_seed, philox_offset); the host code fills the last two
+void efficient(HostCall& call) {
+  auto& s = call.stack;
+  const at::Tensor q = tensor_at(call, 0);
+  const Attention a{.query = q,
+                    .key = tensor_at(call, 1),
+                    .value = tensor_at(call, 2),
+                    .bias = tensor_at(call, 3),
+                    .scale = scale_of(s[7], q),
+                    .dropout = s[5].toDouble(),
+                    .random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor()),
+                    .causal = s[6].toBool(),
+                    .diagonal = 0,
+                    .left = {},
+                    .right = {}};
+  const AttentionResult r = attention_forward(a);
+  const at::Tensor none;
+  give(call, r.output, padded(r.logsumexp, call.outputs[1].toTensor()), none, none);
+}
+
+// (grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p,
+// mask[4], is_causal,
+//  scale)
+void efficient_backward(HostCall& call) {
+  auto& s = call.stack;
+  const at::Tensor q = tensor_at(call, 1);
+  const Attention a{.query = q,
+                    .key = tensor_at(call, 2),
+                    .value = tensor_at(call, 3),
+                    .bias = tensor_at(call, 4),
+                    .scale = scale_of(s[12], q),
+                    .dropout = s[9].toDouble(),
+                    .random = saved(tensor_at(call, 7), tensor_at(call, 8)),
+                    .causal = s[11].toBool(),
+                    .diagonal = 0,
+                    .left = {},
+                    .right = {}};
+  const at::Tensor lse = tensor_at(call, 6).slice(-1, 0, q.size(2));
+  const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 5), lse);
+  const bool wants_bias =
+      a.bias.defined() && call.outputs[3].isTensor() && call.outputs[3].toTensor().defined();
+  give(call, g.query, g.key, g.value, wants_bias ? g.bias : at::Tensor());
+}
+
+bool causal(const c10::IValue& mask_type) {
+  return mask_type.toInt() != 0;
+}  // 1 top left, 2 bottom right
+std::int64_t diagonal(const c10::IValue& mask_type, const at::Tensor& q, const at::Tensor& k) {
+  return mask_type.toInt() == 2 ? k.size(2) - q.size(2) : 0;
+}
+
+// (query, key, value [B, S, H, D], bias, cu_seqlens_q, cu_seqlens_k, max_q, max_k, dropout_p,
+// custom_mask_type,
+//  compute_log_sumexp, scale, seqlen_k, window_size) -> (output, logsumexp, seed, offset, max_q,
+//  max_k)
+void efficient_layer(HostCall& call) {
+  auto& s = call.stack;
+  refuse(tensor_at(call, 4).defined() || tensor_at(call, 12).defined(), call,
+         "sequences of different lengths");
+  refuse(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
+  const at::Tensor q = swapped(tensor_at(call, 0)), k = swapped(tensor_at(call, 1));
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = swapped(tensor_at(call, 2)),
+                    .bias = tensor_at(call, 3),
+                    .scale = scale_of(s[11], q),
+                    .dropout = s[8].toDouble(),
+                    .random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor()),
+                    .causal = causal(s[9]),
+                    .diagonal = diagonal(s[9], q, k),
+                    .left = {},
+                    .right = {}};
+  const AttentionResult r = attention_forward(a);
+  const at::Tensor none;
+  give(call, swapped(r.output), padded(r.logsumexp, call.outputs[1].toTensor()), none, none,
+       q.size(2), k.size(2));
+}
+
+// (grad_out, query, key, value, bias, out, cu_seqlens_q, cu_seqlens_k, max_q, max_k, logsumexp,
+// dropout_p, seed, offset,
+//  custom_mask_type, bias_requires_grad, scale, num_splits_key, window_size, shared_storage_dqdkdv)
+void efficient_layer_backward(HostCall& call) {
+  auto& s = call.stack;
+  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
+  refuse(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
+  const at::Tensor q = swapped(tensor_at(call, 1)), k = swapped(tensor_at(call, 2));
+  const Attention a{.query = q,
+                    .key = k,
+                    .value = swapped(tensor_at(call, 3)),
+                    .bias = tensor_at(call, 4),
+                    .scale = scale_of(s[16], q),
+                    .dropout = s[11].toDouble(),
+                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
+                    .causal = causal(s[14]),
+                    .diagonal = diagonal(s[14], q, k),
+                    .left = {},
+                    .right = {}};
+  const at::Tensor lse = tensor_at(call, 10).slice(-1, 0, q.size(2));
+  const auto g =
+      attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 5)), lse);
+  give(call, swapped(g.query), swapped(g.key), swapped(g.value),
+       s[15].toBool() ? g.bias : at::Tensor());
+}
+
+}  // namespace
+
+void add_attention(Compositions& table) {
+  table["aten::_scaled_dot_product_flash_attention"] = flash;
+  table["aten::_scaled_dot_product_flash_attention_backward"] = flash_backward;
+  table["aten::_flash_attention_forward"] = flash_layer;
+  table["aten::_flash_attention_backward"] = flash_layer_backward;
+  table["aten::_scaled_dot_product_efficient_attention"] = efficient;
+  table["aten::_scaled_dot_product_efficient_attention_backward"] = efficient_backward;
+  table["aten::_efficient_attention_forward"] = efficient_layer;
+  table["aten::_efficient_attention_backward"] = efficient_layer_backward;
+}
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,34 @@
+// The virtual device's control functions that the operator layer needs, looked up by name: this
+// library also loads where there is no virtual device, and then refuses to be installed.
+#pragma once
+
+#include <cstdint>
+
+namespace tidemark::numbers {
+
+struct DeviceCalls {
+  void (*suspend_data)(int delta) = nullptr;
+  void (*begin_operator)(const char* name) = nullptr;
+  void (*end_operator)(std::uint64_t bytes) = nullptr;
+
+  /// False when the process has no virtual device.
+  bool find();
+};
+inline DeviceCalls device;
+
+/// While it lives, no bytes move on this thread.
+struct SuspendData {
+  SuspendData() { device.suspend_data(1); }
+  ~SuspendData() { device.suspend_data(-1); }
+  SuspendData(const SuspendData&) = delete;
+};
+
+/// Brackets an operator; `bytes` is what it is charged when it ends.
+struct Bracket {
+  explicit Bracket(const char* name) { device.begin_operator(name); }
+  ~Bracket() { device.end_operator(bytes); }
+  Bracket(const Bracket&) = delete;
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,150 @@
+// Entering and leaving a mode: which kernel goes before which operator.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/kernels.h"
+#include "harness/virtual/numbers/numbers.h"
+
+namespace tidemark::numbers {
+namespace {
+
+using c10::DispatchKey;
+
+bool is_view(const c10::OperatorHandle& op) {
+  const auto& returns = op.schema().returns();
+  return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& r) {
+    return r.alias_info() && !r.alias_info()->isWrite();
+  });
+}
+
+// PyTorch warns, once, that a kernel is replaced; here that is the purpose.
+struct Quiet final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+class Installation {
+ public:
+  std::string enter(const std::string& mode) {
+    if (mode != "off" && mode != "shapes" && mode != "cost" && mode != "math")
+      return "no such mode: " + mode + " (off, shapes, cost, math)";
+    const std::lock_guard lock(mutex_);
+    if (mode != "off" && !device.find()) return "this process has no virtual device";
+    registrations_.clear();
+    wrapped_ = composed_ = 0;
+    without_numbers_.clear();
+    mode_ = mode;
+    if (mode == "off") return "";
+    Quiet quiet;
+    c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+      const auto op = c10::Dispatcher::singleton().findSchema(name);
+      if (op) mode == "math" ? add_math(*op) : add_shapes(*op);
+    }
+    return "";
+  }
+
+  std::string mode() const { return mode_; }
+  std::string describe() const {
+    auto names = without_numbers_;
+    std::sort(names.begin(), names.end());
+    return nlohmann::json{
+        {"mode", mode_}, {"wrapped", wrapped_}, {"composed", composed_}, {"without_numbers", names}}
+        .dump();
+  }
+
+ private:
+  // copy_ is registered once for all devices.
+  static bool is_copy(const std::string& name) { return name == "aten::copy_"; }
+  static bool on_cuda(const c10::OperatorHandle& op, const std::string& name) {
+    return (op.hasKernelForDispatchKey(DispatchKey::CUDA) || is_copy(name)) && !is_view(op) &&
+           !computes_nothing(name) && !is_communication(name);
+  }
+  static Original original(const c10::OperatorHandle& op, DispatchKey key = DispatchKey::CUDA) {
+    return op.getComputedKernelForDispatchKey(key);
+  }
+  void put(const c10::OperatorHandle& op, Kernel kernel, DispatchKey key = DispatchKey::CUDA) {
+    registrations_.push_back(c10::Dispatcher::singleton().registerImpl(
+        op.operator_name(), key, std::move(kernel), std::nullopt, nullptr, "tidemark numbers"));
+    ++wrapped_;
+  }
+
+  void add_math(const c10::OperatorHandle& op) {
+    const std::string name = c10::toString(op.operator_name());
+    for (const DispatchKey key : {DispatchKey::SparseCUDA, DispatchKey::SparseCsrCUDA,
+                                  DispatchKey::QuantizedCUDA, DispatchKey::NestedTensorCUDA})
+      if (op.hasKernelForDispatchKey(key)) put(op, no_numbers_kernel(op, original(op, key)), key);
+    if (!on_cuda(op, name)) return;
+    if (name == "aten::_local_scalar_dense") {
+      put(op, read_value_kernel(op, original(op)));
+    } else if (composition(name)) {
+      put(op, math_kernel(op, original(op)));
+      ++composed_;
+    } else if (op.hasComputedKernelForDispatchKey(DispatchKey::CPU)) {
+      put(op, math_kernel(op, original(op)));
+    } else {
+      put(op, no_numbers_kernel(op, original(op)));
+      without_numbers_.push_back(name);
+    }
+  }
+
+  void add_shapes(const c10::OperatorHandle& op) {
+    const std::string name = c10::toString(op.operator_name());
+    if (!on_cuda(op, name)) return;
+    if (name == "aten::_local_scalar_dense") {
+      put(op, no_value_kernel(original(op)));
+    } else if (is_copy(name)) {
+      put(op, copy_kernel(op, original(op), mode_ == "cost"));
+    } else if (needs_values(name)) {
+      put(op, needs_values_kernel(op));
+    } else if (mode_ == "cost") {
+      put(op, cost_kernel(op, original(op)));
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::string mode_ = "off";
+  std::vector<c10::RegistrationHandleRAII> registrations_;
+  std::size_t wrapped_ = 0, composed_ = 0;
+  std::vector<std::string> without_numbers_;
+};
+
+// Never destroyed: the dispatcher may go first.
+Installation& installation() {
+  static auto* one = new Installation;
+  return *one;
+}
+thread_local std::string answer;
+
+}  // namespace
+}  // namespace tidemark::numbers
+
+using tidemark::numbers::answer;
+using tidemark::numbers::installation;
+#define EXPORTED extern "C" [[gnu::visibility("default")]]
+
+EXPORTED int tidemark_numbers_install(const char* mode) {
+  try {
+    answer = installation().enter(mode ? mode : "");
+  } catch (const std::exception& error) {
+    answer = error.what();
+  }
+  return answer.empty() ? 0 : -1;
+}
+EXPORTED const char* tidemark_numbers_error() { return answer.c_str(); }
+EXPORTED const char* tidemark_numbers_mode() {
+  thread_local std::string mode;
+  mode = installation().mode();
+  return mode.c_str();
+}
+EXPORTED size_t tidemark_numbers_describe(char* text, size_t size) {
+  const std::string whole = installation().describe();
+  if (size > 0) {
+    const size_t count = std::min(size - 1, whole.size());
+    std::memcpy(text, whole.data(), count);
+    text[count] = 0;
+  }
+  return whole.size();
+}

@@ -1,0 +1,30 @@
+// The kernels that stand before CUDA's own in the dispatcher, one class a purpose.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "harness/virtual/numbers/operators.h"
+
+namespace tidemark::numbers {
+
+using Original = c10::SafeKernelFunction;  // the kernel that was there
+using Kernel = c10::KernelFunction;
+
+/// math: the original, then numbers on the host.
+Kernel math_kernel(const c10::OperatorHandle& op, Original original);
+/// math: item() reads the memory itself, after the original's synchronisation.
+Kernel read_value_kernel(const c10::OperatorHandle& op, Original original);
+/// math: an error that names the operator, except inside the host code of another, whose numbers
+/// come from elsewhere.
+Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
+
+/// shapes: an error that names the operator, which needs values.
+Kernel needs_values_kernel(const c10::OperatorHandle& op);
+/// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
+Kernel no_value_kernel(Original original);
+/// shapes: a small floating-point copy to the host (a loss) arrives as NaN, never as zero.
+Kernel copy_kernel(const c10::OperatorHandle& op, Original original, bool bracket);
+/// cost: the original, bracketed with the bytes of its tensors.
+Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
+
+}  // namespace tidemark::numbers

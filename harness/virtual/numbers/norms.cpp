@@ -1,0 +1,112 @@
+// Normalisations. CUDA keeps their statistics in the accumulation type (float for half precision);
+// the CPU keeps them in the type of the parameters, and expects them so in backward.
+#include "harness/virtual/numbers/compositions.h"
+
+namespace tidemark::numbers {
+namespace {
+
+// The dtype of the CPU's statistics: that of the parameter, else of the input.
+at::ScalarType statistics_type(const at::Tensor& input, const at::Tensor& parameter) {
+  return parameter.defined() ? parameter.scalar_type() : input.scalar_type();
+}
+void cast(HostCall& call, std::size_t i, at::ScalarType type) {
+  const at::Tensor tensor = tensor_at(call, i);
+  if (tensor.defined()) call.stack[i] = tensor.to(type);
+}
+
+// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask)
+void layer_norm_backward(HostCall& call) {
+  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 5));
+  cast(call, 3, type);
+  cast(call, 4, type);
+  run_cpu_kernel(call);
+}
+
+// native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, mask)
+void group_norm_backward(HostCall& call) {
+  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 4));
+  cast(call, 2, type);
+  cast(call, 3, type);
+  run_cpu_kernel(call);
+}
+
+// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
+// save_invstd, train, eps, mask)
+void batch_norm_backward(HostCall& call) {
+  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 2));
+  cast(call, 5, type);
+  cast(call, 6, type);
+  run_cpu_kernel(call);
+}
+
+// batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
+// update, eps, mask, reserve) is native_batch_norm_backward but for the reserve, which only cuDNN
+// fills.
+void batch_norm_with_reserve_backward(HostCall& call) {
+  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 2));
+  cast(call, 5, type);
+  cast(call, 6, type);
+  run_cpu_kernel(call);
+}
+
+std::vector<std::int64_t> normalized_dims(const at::Tensor& input, std::size_t count) {
+  std::vector<std::int64_t> dims;
+  for (std::size_t i = 0; i < count; ++i)
+    dims.push_back(input.dim() - static_cast<std::int64_t>(count - i));
+  return dims;
+}
+
+// _fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, mask) -> (grad_input,
+// grad_weight)
+//   x^ = x r;  dx = r (g w - x^ mean(g w x^));  dw = sum over rows of g x^
+void rms_norm_backward(HostCall& call) {
+  const at::Tensor input = tensor_at(call, 1), weight = tensor_at(call, 4);
+  const auto type = input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor grad = tensor_at(call, 0).to(type), x = input.to(type),
+                   r = tensor_at(call, 3).to(type);
+  const auto mask = call.stack[5].toBoolList();
+  const auto shape = call.stack[2].toIntVector();
+  const auto dims = normalized_dims(input, shape.size());
+  const at::Tensor normalized = x * r;
+  at::Tensor grad_input, grad_weight;
+  if (mask[0]) {
+    const at::Tensor scaled = weight.defined() ? grad * weight.to(type) : grad;
+    grad_input = r * (scaled - normalized * (scaled * normalized).mean(dims, /*keepdim=*/true));
+    grad_input = grad_input.to(input.scalar_type());
+  }
+  if (mask[1] && weight.defined()) {
+    grad_weight =
+        (grad * normalized).reshape({-1, c10::multiply_integers(shape)}).sum(0).reshape(shape);
+    grad_weight = grad_weight.to(weight.scalar_type());
+  }
+  give(call, grad_input, grad_weight);
+}
+
+// _fused_rms_norm(input, normalized_shape, weight, eps) -> (output, rstd)
+void rms_norm(HostCall& call) {
+  const at::Tensor input = tensor_at(call, 0), weight = tensor_at(call, 2);
+  const auto type = input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const double otherwise = type == at::kDouble
+                               ? std::numeric_limits<double>::epsilon()
+                               : static_cast<double>(std::numeric_limits<float>::epsilon());
+  const double eps = call.stack[3].isNone() ? otherwise : call.stack[3].toDouble();
+  const at::Tensor x = input.to(type);
+  const auto dims = normalized_dims(input, call.stack[1].toIntVector().size());
+  const at::Tensor r = at::rsqrt(x.square().mean(dims, /*keepdim=*/true).add_(eps));
+  at::Tensor output = x * r;
+  if (weight.defined()) output = output * weight.to(type);
+  give(call, output.to(input.scalar_type()), r);
+}
+
+}  // namespace
+
+void add_norms(Compositions& table) {
+  table["aten::native_layer_norm_backward"] = layer_norm_backward;
+  table["aten::native_group_norm_backward"] = group_norm_backward;
+  table["aten::native_batch_norm_backward"] = batch_norm_backward;
+  table["aten::batch_norm_backward"] = batch_norm_with_reserve_backward;
+  table["aten::_fused_rms_norm"] = rms_norm;
+  table["aten::_fused_rms_norm_backward"] = rms_norm_backward;
+}
+
+}  // namespace tidemark::numbers

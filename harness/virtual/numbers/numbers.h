@@ -1,0 +1,34 @@
+// What PyTorch's CUDA operators compute on the virtual device, where kernels compute nothing. Plain
+// C, to be called by a program or looked up by name.
+//
+//   off     PyTorch is untouched
+//   shapes  no numbers: reading a float value gives NaN after its synchronisation; an operator that
+//   needs values (its
+//           output's size, an integer read on the host) is refused by name
+//   cost    shapes, and every operator is bracketed with the bytes of its tensors, for the
+//   calibrated clock math    after an operator's own CUDA host code has run, the CPU kernel of the
+//   same operator computes into the same
+//           memory; bracketed as in cost. An operator without numbers is an error that names it.
+//
+// `math` allocates on the device exactly what `shapes` does. Install from one thread, while no
+// operator runs.
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Leaves the mode before, if any, and enters `mode`. 0, or -1: tidemark_numbers_error() says why.
+int tidemark_numbers_install(const char* mode);
+const char* tidemark_numbers_mode(void);
+const char* tidemark_numbers_error(void);
+
+/// {"mode", "wrapped", "composed", "without_numbers": [names]} as JSON. Returns its length; writes
+/// up to `size`.
+size_t tidemark_numbers_describe(char* text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif

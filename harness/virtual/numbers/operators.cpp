@@ -1,0 +1,99 @@
+#include "harness/virtual/numbers/operators.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "harness/virtual/numbers/compositions.h"
+
+namespace tidemark::numbers {
+namespace {
+using Names = std::unordered_set<std::string>;
+
+bool starts_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
+  for (const char* prefix : prefixes)
+    if (name.rfind(prefix, 0) == 0) return true;
+  return false;
+}
+}  // namespace
+
+bool computes_nothing(const std::string& name) {
+  static const Names names{"aten::empty.memory_format",
+                           "aten::empty_strided",
+                           "aten::record_stream",
+                           "aten::resize_",
+                           "aten::is_pinned",
+                           "aten::_pin_memory",
+                           "aten::is_set_to",
+                           "aten::_efficientzerotensor",
+                           "aten::_fused_sdp_choice",
+                           "aten::_use_cudnn_ctc_loss",
+                           "aten::_use_cudnn_ctc_loss.Tensor",
+                           "aten::_use_miopen_ctc_loss",
+                           "aten::_use_miopen_ctc_loss.Tensor"};
+  return names.count(name) || starts_with_any(name, {"aten::set_."}) || name == "aten::set_";
+}
+
+bool reads_inner_values(const std::string& name) {
+  static const Names names{"aten::bincount",       "aten::histc",
+                           "aten::histc.out",      "aten::repeat_interleave.Tensor",
+                           "aten::equal",          "aten::multinomial",
+                           "aten::multinomial.out"};
+  return names.count(name) != 0;
+}
+
+bool needs_values(const std::string& name) {
+  static const Names names{"aten::nonzero",
+                           "aten::nonzero.out",
+                           "aten::masked_select",
+                           "aten::masked_select.out",
+                           "aten::_unique",
+                           "aten::_unique2",
+                           "aten::unique_dim",
+                           "aten::unique_consecutive",
+                           "aten::unique_dim_consecutive",
+                           "aten::bincount",
+                           "aten::equal",
+                           "aten::mode",
+                           "aten::embedding_renorm_"};
+  return names.count(name) != 0;
+}
+
+bool draws_silently(const std::string& name) {
+  static const Names names{"aten::native_dropout", "aten::_scaled_dot_product_flash_attention",
+                           "aten::_scaled_dot_product_efficient_attention",
+                           "aten::_flash_attention_forward", "aten::_efficient_attention_forward"};
+  return names.count(name) != 0;
+}
+
+bool gathers(const std::string& name) {
+  static const Names names{"aten::index.Tensor", "aten::index.Tensor_out",
+                           "aten::index_select", "aten::index_select.out",
+                           "aten::gather",       "aten::gather.out",
+                           "aten::take",         "aten::take.out",
+                           "aten::embedding"};
+  return names.count(name) != 0;
+}
+
+bool is_communication(const std::string& name) {
+  return starts_with_any(name, {"c10d::", "_c10d_functional::", "symm_mem::"});
+}
+
+void run_cpu_kernel(HostCall& call) {
+  call.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &call.stack);
+}
+
+HostKernel composition(const std::string& name) {
+  static const std::unordered_map<std::string, HostKernel> all = [] {
+    std::unordered_map<std::string, HostKernel> table;
+    add_attention(table);
+    add_dropout(table);
+    add_matmul(table);
+    add_norms(table);
+    add_softmax(table);
+    return table;
+  }();
+  const auto found = all.find(name);
+  return found == all.end() ? HostKernel{} : found->second;
+}
+
+}  // namespace tidemark::numbers

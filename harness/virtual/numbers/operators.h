@@ -1,0 +1,45 @@
+// What is known about single operators.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/virtual/numbers/random.h"
+
+namespace tidemark::numbers {
+
+/// One operator call on the host: `stack` holds the host aliases of its arguments and, afterwards,
+/// its results (an undefined tensor leaves that output as the CUDA host code made it). `outputs`
+/// are the device's.
+struct HostCall {
+  const c10::OperatorHandle& op;
+  torch::jit::Stack& stack;
+  const std::vector<c10::IValue>& outputs;
+  RandomState random;
+};
+using HostKernel = std::function<void(HostCall&)>;
+
+/// A composition for operators whose CPU kernel is missing or differs; empty for all others.
+HostKernel composition(const std::string& name);
+/// Runs the operator's own CPU kernel on the stack.
+void run_cpu_kernel(HostCall& call);
+
+/// Allocation, metadata and queries: nothing to compute, never wrapped.
+bool computes_nothing(const std::string& name);
+/// The CUDA host code reads values that its own inner operators computed (a maximum, a sum): these
+/// need numbers too.
+bool reads_inner_values(const std::string& name);
+/// Its output's size, or its result on the host, depends on values: refused where there are none.
+bool needs_values(const std::string& name);
+/// Draws random numbers from the default generator without a generator argument.
+bool draws_silently(const std::string& name);
+/// Reads, of its first tensor, only what it returns.
+bool gathers(const std::string& name);
+/// Communication: real data moves there by itself.
+bool is_communication(const std::string& name);
+
+}  // namespace tidemark::numbers

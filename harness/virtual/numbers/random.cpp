@@ -1,0 +1,26 @@
+#include "harness/virtual/numbers/random.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+namespace tidemark::numbers {
+
+RandomState random_state(const c10::IValue& value) {
+  const at::Generator generator =
+      value.isGenerator() ? value.toGenerator()
+                          : at::cuda::detail::getDefaultCUDAGenerator(c10::cuda::current_device());
+  if (generator.device().type() != c10::kCUDA) return {};
+  const auto* cuda = generator.get<at::CUDAGeneratorImpl>();
+  return {cuda->current_seed(), cuda->philox_offset_per_thread()};
+}
+
+at::Generator cpu_generator(RandomState state) {
+  // splitmix64 of both, so that neighbouring offsets give unrelated streams.
+  std::uint64_t x = state.seed + 0x9e3779b97f4a7c15 * (state.offset + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return at::detail::createCPUGenerator(x ^ (x >> 31));
+}
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,22 @@
+// Randomness of `math`: the CUDA generator's seed and offset before an operator decide the CPU
+// generator that computes its numbers; the CUDA generator itself is advanced by the operator's own
+// host code. So a seed gives the same numbers in every run, and an operator that replays a mask
+// from a saved (seed, offset) finds the same mask.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/stack.h>
+
+#include <cstdint>
+
+namespace tidemark::numbers {
+
+struct RandomState {
+  std::uint64_t seed = 0, offset = 0;
+};
+
+/// Of the CUDA generator in `value`, or of the current device's default one.
+RandomState random_state(const c10::IValue& value);
+at::Generator cpu_generator(RandomState state);
+
+}  // namespace tidemark::numbers

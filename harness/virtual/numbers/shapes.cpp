@@ -1,0 +1,104 @@
+// shapes and cost: no numbers, and nobody is told otherwise.
+#include <limits>
+
+#include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/kernels.h"
+#include "harness/virtual/numbers/signature.h"
+
+namespace tidemark::numbers {
+namespace {
+using torch::jit::Stack;
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+// Larger copies to the host (offloaded states) would cost real memory; a loss or a row of metrics
+// is small.
+constexpr std::int64_t small_copy = 4096;
+
+class NeedsValuesKernel final : public c10::OperatorKernel {
+ public:
+  explicit NeedsValuesKernel(const c10::OperatorHandle& op)
+      : name_(c10::toString(op.operator_name())) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack*) {
+    TORCH_CHECK(false, name_, " depends on values, and in shapes there are none: run it in math");
+  }
+
+ private:
+  std::string name_;
+};
+
+class NoValueKernel final : public c10::OperatorKernel {
+ public:
+  explicit NoValueKernel(Original original) : original_(std::move(original)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::ScalarType type = stack->back().toTensor().scalar_type();
+    original_.callBoxed(op, keys, stack);
+    TORCH_CHECK(at::isFloatingType(type) || at::isComplexType(type), "a value of type ", type,
+                " is read on the host (item), and in shapes there is none: run it in math");
+    stack->back() = at::isComplexType(type) ? at::Scalar(c10::complex<double>(no_value, no_value))
+                                            : at::Scalar(no_value);
+  }
+
+ private:
+  Original original_;
+};
+
+class CopyKernel final : public c10::OperatorKernel {
+ public:
+  CopyKernel(const c10::OperatorHandle& op, Original original, bool bracket)
+      : signature_(op), original_(std::move(original)), bracket_(bracket) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::Tensor to = (*stack)[stack->size() - 3].toTensor(),
+                     from = (*stack)[stack->size() - 2].toTensor();
+    if (bracket_) {
+      Bracket bracket(signature_.name.c_str());
+      bracket.bytes = signature_.argument_bytes(&(*stack)[stack->size() - 3]);
+      original_.callBoxed(op, keys, stack);
+    } else {
+      original_.callBoxed(op, keys, stack);
+    }
+    if (to.is_cpu() && from.is_cuda() && to.numel() <= small_copy &&
+        (to.is_floating_point() || to.is_complex()))
+      to.detach().fill_(no_value);
+  }
+
+ private:
+  Signature signature_;
+  Original original_;
+  bool bracket_;
+};
+
+class CostKernel final : public c10::OperatorKernel {
+ public:
+  CostKernel(const c10::OperatorHandle& op, Original original)
+      : signature_(op), original_(std::move(original)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    Bracket bracket(signature_.name.c_str());
+    bracket.bytes = signature_.argument_bytes(stack->data() + stack->size() - signature_.arguments);
+    original_.callBoxed(op, keys, stack);
+    bracket.bytes += signature_.result_bytes(stack->data() + stack->size() - signature_.returns);
+  }
+
+ private:
+  Signature signature_;
+  Original original_;
+};
+
+}  // namespace
+
+Kernel needs_values_kernel(const c10::OperatorHandle& op) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<NeedsValuesKernel>(op));
+}
+Kernel no_value_kernel(Original original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<NoValueKernel>(std::move(original)));
+}
+Kernel copy_kernel(const c10::OperatorHandle& op, Original original, bool bracket) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<CopyKernel>(op, std::move(original), bracket));
+}
+Kernel cost_kernel(const c10::OperatorHandle& op, Original original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<CostKernel>(op, std::move(original)));
+}
+
+}  // namespace tidemark::numbers

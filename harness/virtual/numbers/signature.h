@@ -1,0 +1,30 @@
+// What an operator's schema says, read once.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tidemark::numbers {
+
+struct Signature {
+  explicit Signature(const c10::OperatorHandle& op);
+
+  std::string name;  // with overload: aten::add.Tensor
+  std::size_t arguments, returns;
+  int generator = -1;       // position of the Generator argument, if any
+  std::vector<bool> fresh;  // per return: a new tensor, not an alias of an argument
+  std::vector<int>
+      crossings;  // per argument: how often its bytes cross the memory bus (read, written, both)
+  int fresh_crossings = 1;  // per fresh result; gathers also read what they return
+
+  /// Device bytes read and written: call before the arguments leave the stack, and after the
+  /// results are on it.
+  std::uint64_t argument_bytes(const c10::IValue* begin) const;
+  std::uint64_t result_bytes(const c10::IValue* begin) const;
+};
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,31 @@
+// CUDA's softmax can read half precision and write single precision in one operator; the CPU's
+// cannot.
+#include "harness/virtual/numbers/compositions.h"
+
+namespace tidemark::numbers {
+namespace {
+
+// _softmax(self, dim, half_to_float[, out]) and _log_softmax
+void forward(HostCall& call) {
+  if (call.stack[2].toBool()) {
+    call.stack[0] = tensor_at(call, 0).to(at::kFloat);
+    call.stack[2] = false;
+  }
+  run_cpu_kernel(call);
+}
+
+// _softmax_backward_data(grad_output, output, dim, input_dtype) and _log_softmax_backward_data: the
+// gradient is computed in the dtype of grad_output; storing it converts.
+void backward(HostCall& call) {
+  call.stack[3] = static_cast<std::int64_t>(tensor_at(call, 0).scalar_type());
+  run_cpu_kernel(call);
+}
+
+}  // namespace
+
+void add_softmax(Compositions& table) {
+  table["aten::_softmax"] = table["aten::_log_softmax"] = forward;
+  table["aten::_softmax_backward_data"] = table["aten::_log_softmax_backward_data"] = backward;
+}
+
+}  // namespace tidemark::numbers
