@@ -10,14 +10,6 @@
 
 #include "harness/virtual/device/device.h"
 
-namespace tidemark::device {
-[[gnu::weak]] void not_supported(const char* library, const char* function);
-}
-
-inline void say_refused(const char* soname, const char* function) {
-  if (tidemark::device::not_supported) tidemark::device::not_supported(soname, function);
-}
-
 /// Opens the definition of one function by hand in overrides/: STUB(result, name)(arguments) { ...
 /// }
 #define STUB(result, name) extern "C" [[gnu::visibility("default")]] result name
@@ -25,6 +17,6 @@ inline void say_refused(const char* soname, const char* function) {
 #define REFUSED(name)                                   \
   extern "C" [[gnu::visibility("default")]] int name(); \
   int name() {                                          \
-    say_refused(library, #name);                        \
+    tidemark::device::not_supported(library, #name);    \
     return not_supported;                               \
   }

@@ -4,7 +4,7 @@ struct FileError {
   int file, cuda;
 };
 static FileError refuse(const char* function) {
-  say_refused(library, function);
+  tidemark::device::not_supported(library, function);
   return {not_supported, 801};
 }
 STUB(FileError, cuFileHandleRegister)() { return refuse("cuFileHandleRegister"); }

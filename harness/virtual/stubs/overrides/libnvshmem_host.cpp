@@ -1,5 +1,5 @@
 static void* refuse(const char* function) {
-  say_refused(library, function);
+  tidemark::device::not_supported(library, function);
   return nullptr;
 }
 STUB(void*, nvshmem_malloc)() { return refuse("nvshmem_malloc"); }
