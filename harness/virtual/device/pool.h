@@ -4,6 +4,7 @@
 #include <driver_types.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "harness/virtual/device/device.h"
 

@@ -1,0 +1,150 @@
+// CUDA's error rules, launch checks, what is not modelled, properties.
+#include <cuda.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/testing.h"
+
+extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*);
+
+namespace {
+
+using namespace tidemark::device::testing;
+
+const char host_function = 0;
+
+struct Errors : testing::Test {
+  void SetUp() override {
+    schedule("calibrated");
+    __cudaRegisterFunction(nullptr, &host_function, nullptr, "_Z4workPfi", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+  }
+  void TearDown() override { cudaGetLastError(); }
+  static std::string describe() {
+    std::string text(tidemark_device_describe(nullptr, 0) + 1, 0);
+    tidemark_device_describe(text.data(), text.size());
+    return text;
+  }
+};
+
+TEST_F(Errors, NamesAndTextsAreCudas) {
+  EXPECT_STREQ("cudaErrorMemoryAllocation", cudaGetErrorName(cudaErrorMemoryAllocation));
+  EXPECT_STREQ("out of memory", cudaGetErrorString(cudaErrorMemoryAllocation));
+  EXPECT_STREQ("no error", cudaGetErrorString(cudaSuccess));
+  EXPECT_STREQ("an illegal memory access was encountered", cudaGetErrorString(cudaErrorIllegalAddress));
+  EXPECT_STREQ("unrecognized error code", cudaGetErrorName(static_cast<cudaError_t>(12345)));
+  const char* name = nullptr;
+  EXPECT_EQ(CUDA_SUCCESS, cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
+  EXPECT_STREQ("CUDA_ERROR_OUT_OF_MEMORY", name);
+}
+
+TEST_F(Errors, TheLastErrorIsTheThreadsAndPeekingKeepsIt) {
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaSetDevice(99));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaPeekAtLastError());
+  cudaError_t elsewhere = cudaErrorUnknown;
+  std::thread([&] { elsewhere = cudaPeekAtLastError(); }).join();
+  EXPECT_EQ(cudaSuccess, elsewhere);
+  int device = -1;
+  CUDA(cudaGetDevice(&device));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaGetLastError()) << "a success does not clear it";
+  EXPECT_EQ(cudaSuccess, cudaGetLastError());
+}
+
+TEST_F(Errors, BadLaunchesAreRefused) {
+  const auto launch = [](dim3 grid, dim3 block, size_t shared = 0) {
+    return cudaLaunchKernel(&host_function, grid, block, nullptr, shared, nullptr);
+  };
+  const auto before = tidemark_device_launches();
+  EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(0), dim3(32)));
+  EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1), dim3(1025)));
+  EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1), dim3(1, 1, 65)));
+  EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1, 65536), dim3(32)));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(dim3(1), dim3(32), 100'000)) << "shared memory was not opted in";
+  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(&before, dim3(1), dim3(1), nullptr, 0, nullptr));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle,
+            cudaLaunchKernel(&host_function, dim3(1), dim3(1), nullptr, 0, reinterpret_cast<cudaStream_t>(0x999990)));
+  EXPECT_EQ(before, tidemark_device_launches());
+  CUDA(cudaFuncSetAttribute(&host_function, cudaFuncAttributeMaxDynamicSharedMemorySize, 200'000));
+  EXPECT_EQ(cudaSuccess, launch(dim3(1), dim3(32), 100'000));
+  EXPECT_EQ(cudaErrorCooperativeLaunchTooLarge,
+            cudaLaunchCooperativeKernel(&host_function, dim3(132 * 2 + 1), dim3(1024), nullptr, 0, nullptr));
+}
+
+TEST_F(Errors, LaunchesAreCountedByName) {
+  EXPECT_EQ(std::string::npos, describe().find("work(float*, int)"));
+  for (int i = 0; i < 3; ++i) CUDA(cudaLaunchKernel(&host_function, dim3(1), dim3(32), nullptr, 0, nullptr));
+  EXPECT_NE(std::string::npos, describe().find("\"work(float*, int)\":3")) << describe();
+}
+
+TEST_F(Errors, OccupancyIsTheProfiles) {
+  int blocks = 0;
+  CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &host_function, 1024, 0));
+  EXPECT_EQ(2, blocks) << "2048 threads a multiprocessor";
+  CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &host_function, 32, 0));
+  EXPECT_EQ(32, blocks) << "32 blocks a multiprocessor";
+  CUDA(cudaFuncSetAttribute(&host_function, cudaFuncAttributeMaxDynamicSharedMemorySize, 100'000));
+  CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &host_function, 128, 100'000));
+  EXPECT_EQ(2, blocks) << "shared memory";
+  cudaDeviceProp p;
+  CUDA(cudaGetDeviceProperties(&p, 0));
+  EXPECT_EQ(132, p.multiProcessorCount);
+  EXPECT_EQ(9, p.major);
+  EXPECT_STREQ("NVIDIA H100 80GB HBM3", p.name);
+  EXPECT_EQ(size_t{81559} << 20, p.totalGlobalMem);
+  ASSERT_EQ(0, tidemark_device_set_profile("a100-40g"));
+  CUDA(cudaGetDeviceProperties(&p, 0));
+  EXPECT_EQ(108, p.multiProcessorCount);
+  EXPECT_EQ(size_t{40960} << 20, p.totalGlobalMem);
+  EXPECT_EQ(-1, tidemark_device_set_profile("tpu"));
+  EXPECT_NE(nullptr, strstr(tidemark_device_error(), "h100-80g")) << "says which there are";
+  ASSERT_EQ(0, tidemark_device_set_profile("h100-80g"));
+}
+
+TEST_F(Errors, WhatIsNotModelledSaysSo) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  CUDA(cudaStreamIsCapturing(nullptr, &status));
+  EXPECT_EQ(cudaStreamCaptureStatusNone, status);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaErrorNotSupported, cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaErrorNotSupported, cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
+  void* p = nullptr;
+  EXPECT_EQ(cudaErrorNotSupported, cudaMallocManaged(&p, 1, cudaMemAttachGlobal));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(std::string::npos, said.find("cudaStreamBeginCapture"));
+  EXPECT_EQ(said.find("cudaStreamBeginCapture"), said.rfind("cudaStreamBeginCapture")) << "once";
+  EXPECT_NE(std::string::npos, said.find("cudaMallocManaged"));
+}
+
+TEST_F(Errors, OperatorBracketsChargeTheBytesOfTheirTensors) {
+  tidemark_device_set_launch_cost(0);
+  const auto time = [](bool bracket, double bytes) {
+    tidemark_device_reset_clock();
+    if (bracket) tidemark_device_begin_operator("op");
+    for (int i = 0; i < 2; ++i) cudaLaunchKernel(&host_function, dim3(1 << 20), dim3(1024), nullptr, 0, nullptr);
+    if (bracket) tidemark_device_end_operator(static_cast<uint64_t>(bytes));
+    cudaDeviceSynchronize();
+    return tidemark_device_now();
+  };
+  const auto empty = time(true, 0);
+  EXPECT_NEAR(1e6, static_cast<double>(time(true, 3350e6) - empty), 10) << "3.35 GB at 3350 GB/s";
+  EXPECT_GT(time(false, 0), empty + 10'000'000) << "by the grid: 2 x 2^30 threads x 32 bytes";
+  tidemark_device_set_launch_cost(-1);
+}
+
+// Last: nothing works afterwards.
+TEST_F(Errors, StickyErrorsStay) {
+  EXPECT_EXIT(
+      {
+        tidemark::device::break_context(cudaErrorIllegalAddress);
+        void* p = nullptr;
+        const bool ok = cudaMalloc(&p, 1) == cudaErrorIllegalAddress && cudaGetLastError() == cudaErrorIllegalAddress &&
+                        cudaGetLastError() == cudaErrorIllegalAddress &&
+                        cudaDeviceSynchronize() == cudaErrorIllegalAddress;
+        std::exit(ok ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace

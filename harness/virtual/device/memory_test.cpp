@@ -1,0 +1,216 @@
+// Device memory: capacity, addresses, virtual memory management, stream-ordered pools, pinned memory.
+#include <cuda.h>
+
+#include <cstring>
+#include <vector>
+
+#include "harness/virtual/device/testing.h"
+
+namespace {
+
+using namespace tidemark::device::testing;
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+struct Memory : testing::Test {
+  void SetUp() override {
+    schedule("calibrated");
+    ASSERT_EQ(0, tidemark_device_set_capacity(1024 * kMiB));
+  }
+  void TearDown() override {
+    tidemark_device_set_data(0);
+    EXPECT_EQ(0u, used()) << "a test left memory behind";
+    EXPECT_EQ(0, tidemark_device_set_capacity(0));
+    cudaGetLastError();
+  }
+  static size_t used() {
+    size_t left = 0, total = 0;
+    EXPECT_EQ(cudaSuccess, cudaMemGetInfo(&left, &total));
+    return total - left;
+  }
+  static char* allocate(size_t bytes) {
+    void* p = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaMalloc(&p, bytes));
+    return static_cast<char*>(p);
+  }
+};
+
+TEST_F(Memory, CountsGranulesAndFailsAtCapacity) {
+  char* a = allocate(1);
+  EXPECT_EQ(2 * kMiB, used());
+  char* b = allocate(2 * kMiB + 1);
+  EXPECT_EQ(6 * kMiB, used());
+  void* big = reinterpret_cast<void*>(1);
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&big, 1018 * kMiB + 1));
+  EXPECT_EQ(nullptr, big);
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaGetLastError());
+  EXPECT_EQ(cudaSuccess, cudaGetLastError()) << "reading it forgets it";
+  char* rest = allocate(1018 * kMiB);
+  EXPECT_EQ(1024 * kMiB, used());
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&big, ~size_t{0})) << "no overflow";
+  cudaGetLastError();
+  for (char* p : {a, b, rest}) CUDA(cudaFree(p));
+}
+
+TEST_F(Memory, AddressesAreFirstFit) {
+  char* a = allocate(4 * kMiB);
+  char* b = allocate(2 * kMiB);
+  char* c = allocate(2 * kMiB);
+  EXPECT_EQ(a + 4 * kMiB, b);
+  EXPECT_EQ(b + 2 * kMiB, c);
+  CUDA(cudaFree(a));
+  EXPECT_EQ(a, allocate(2 * kMiB));
+  EXPECT_EQ(a + 2 * kMiB, allocate(2 * kMiB));
+  for (char* p : {a, a + 2 * kMiB, b, c}) CUDA(cudaFree(p));
+}
+
+TEST_F(Memory, FreeRefusesWhatIsNotAnAllocation) {
+  char* a = allocate(4 * kMiB);
+  int on_stack = 0;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(a + 512));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(&on_stack));
+  CUDA(cudaFree(a));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(a)) << "twice";
+  CUDA(cudaFree(nullptr));
+}
+
+TEST_F(Memory, FreeSynchronisesTheDevice) {
+  char* a = allocate(kMiB);
+  const cudaStream_t s = make_stream();
+  run(s, 1'000'000'000);
+  CUDA(cudaFree(a));
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(s));
+  EXPECT_GE(tidemark_device_now(), 1'000'000'000);
+}
+
+TEST_F(Memory, CapacityCannotFallBelowWhatIsUsed) {
+  char* a = allocate(8 * kMiB);
+  EXPECT_EQ(-1, tidemark_device_set_capacity(4 * kMiB));
+  EXPECT_NE(nullptr, strstr(tidemark_device_error(), "8388608"));
+  EXPECT_EQ(-1, tidemark_device_set_profile("a100-40g"));
+  CUDA(cudaFree(a));
+}
+
+TEST_F(Memory, CopiesMoveOnlyWhereDataMoves) {
+  char* d = allocate(kMiB);
+  std::vector<char> out(1000, 1), in(1000, 7);
+  CUDA(cudaMemcpy(d, in.data(), in.size(), cudaMemcpyHostToDevice));
+  CUDA(cudaMemcpy(out.data(), d, out.size(), cudaMemcpyDeviceToHost));
+  EXPECT_EQ(std::vector<char>(1000, '\xff'), out) << "shapes: no value";
+  tidemark_device_set_data(1);
+  CUDA(cudaMemset(d, 5, 1000));
+  CUDA(cudaMemcpy(d + 10, in.data(), 3, cudaMemcpyHostToDevice));
+  CUDA(cudaMemcpy2D(out.data(), 10, d, 100, 10, 10, cudaMemcpyDefault));
+  EXPECT_EQ(5, out[0]);
+  CUDA(cudaMemcpy(out.data(), d, out.size(), cudaMemcpyDefault));
+  EXPECT_EQ(5, out[9]);
+  EXPECT_EQ(7, out[10]);
+  EXPECT_EQ(5, out[13]);
+  tidemark_device_suspend_data(1);
+  CUDA(cudaMemset(d, 6, 1000));
+  tidemark_device_suspend_data(-1);
+  CUDA(cudaMemcpy(out.data(), d, 1, cudaMemcpyDefault));
+  EXPECT_EQ(5, out[0]) << "suspended";
+  CUDA(cudaFree(d));
+}
+
+TEST_F(Memory, CopiesStayInsideTheirAllocation) {
+  char* d = allocate(2 * kMiB);
+  char* next = allocate(2 * kMiB);
+  std::vector<char> host(64);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(d + 2 * kMiB - 8, host.data(), 64, cudaMemcpyHostToDevice));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(d, host.data(), 64, cudaMemcpyDeviceToHost)) << "direction";
+  EXPECT_EQ(cudaErrorInvalidPitchValue, cudaMemcpy2D(d, 4, host.data(), 8, 8, 2, cudaMemcpyDefault));
+  CUDA(cudaFree(next));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(next, host.data(), 64, cudaMemcpyHostToDevice)) << "freed";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset(host.data(), 0, 64)) << "pageable memory";
+  CUDA(cudaFree(d));
+}
+
+TEST_F(Memory, DownloadsToPageableMemoryWaitAndToPinnedDoNot) {
+  char* d = allocate(kMiB);
+  void* pinned = nullptr;
+  CUDA(cudaHostAlloc(&pinned, kMiB, cudaHostAllocDefault));
+  std::vector<char> pageable(kMiB);
+  const cudaStream_t s = make_stream();
+  run(s, 1'000'000'000);
+  CUDA(cudaMemcpyAsync(pinned, d, kMiB, cudaMemcpyDeviceToHost, s));
+  CUDA(cudaMemcpyAsync(d, pageable.data(), kMiB, cudaMemcpyHostToDevice, s));
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(s));
+  CUDA(cudaMemcpyAsync(pageable.data(), d, kMiB, cudaMemcpyDeviceToHost, s));
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(s));
+  CUDA(cudaFreeHost(pinned));
+  CUDA(cudaFree(d));
+}
+
+TEST_F(Memory, PointersSayWhatTheyAre) {
+  char* d = allocate(2 * kMiB);
+  void* pinned = nullptr;
+  CUDA(cudaMallocHost(&pinned, 100));
+  int local = 0;
+  cudaPointerAttributes a = {};
+  CUDA(cudaPointerGetAttributes(&a, d + 100));
+  EXPECT_EQ(cudaMemoryTypeDevice, a.type);
+  EXPECT_EQ(0, a.device);
+  CUDA(cudaPointerGetAttributes(&a, pinned));
+  EXPECT_EQ(cudaMemoryTypeHost, a.type);
+  EXPECT_EQ(pinned, a.devicePointer);
+  CUDA(cudaPointerGetAttributes(&a, &local));
+  EXPECT_EQ(cudaMemoryTypeUnregistered, a.type);
+  CUDA(cudaHostRegister(&local, sizeof local, 0));
+  EXPECT_EQ(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(&local, sizeof local, 0));
+  CUDA(cudaHostUnregister(&local));
+  EXPECT_EQ(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(&local));
+  CUDA(cudaFreeHost(pinned));
+  CUDA(cudaFree(d));
+}
+
+TEST_F(Memory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
+  CUmemAllocationProp p = {};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUdeviceptr begin = 0;
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAddressReserve(&begin, 8 * kMiB, 0, 0, 0));
+  CUmemGenericAllocationHandle a = 0, b = 0;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&a, kMiB, &p, 0)) << "not a multiple of the granularity";
+  ASSERT_EQ(CUDA_SUCCESS, cuMemCreate(&a, 2 * kMiB, &p, 0));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemCreate(&b, 4 * kMiB, &p, 0));
+  EXPECT_EQ(6 * kMiB, used());
+  CUmemGenericAllocationHandle none = 0;
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemCreate(&none, 1020 * kMiB, &p, 0));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemMap(begin, 2 * kMiB, 0, a, 0));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemMap(begin + 2 * kMiB, 4 * kMiB, 0, b, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 4 * kMiB, 2 * kMiB, 0, a, 0)) << "mapped already";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 6 * kMiB, 4 * kMiB, 0, b, 0)) << "beyond the reservation";
+
+  tidemark_device_set_data(1);
+  auto* memory = reinterpret_cast<char*>(begin);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset(memory, 1, 16)) << "no access yet";
+  CUmemAccessDesc access = {p.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  ASSERT_EQ(CUDA_SUCCESS, cuMemSetAccess(begin, 6 * kMiB, &access, 1));
+  CUDA(cudaMemset(memory + 2 * kMiB - 8, 9, 16)) << "across both mappings";
+  char back = 0;
+  CUDA(cudaMemcpy(&back, memory + 2 * kMiB + 7, 1, cudaMemcpyDefault));
+  EXPECT_EQ(9, back);
+  cudaPointerAttributes attributes = {};
+  CUDA(cudaPointerGetAttributes(&attributes, memory + 3 * kMiB));
+  EXPECT_EQ(cudaMemoryTypeDevice, attributes.type);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(begin, kMiB)) << "part of a mapping";
+
+  ASSERT_EQ(CUDA_SUCCESS, cuMemUnmap(begin, 2 * kMiB));
+  EXPECT_EQ(6 * kMiB, used()) << "unmapped, not released";
+  ASSERT_EQ(CUDA_SUCCESS, cuMemMap(begin + 6 * kMiB, 2 * kMiB, 0, a, 0));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemSetAccess(begin + 6 * kMiB, 2 * kMiB, &access, 1));
+  CUDA(cudaMemcpy(&back, memory + 8 * kMiB - 8, 1, cudaMemcpyDefault));
+  EXPECT_EQ(9, back) << "physical memory keeps its content";
+  ASSERT_EQ(CUDA_SUCCESS, cuMemRelease(a));
+  EXPECT_EQ(6 * kMiB, used()) << "released, still mapped";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(begin, 8 * kMiB)) << "something is mapped";
+  ASSERT_EQ(CUDA_SUCCESS, cuMemUnmap(begin + 2 * kMiB, 6 * kMiB));
+  EXPECT_EQ(4 * kMiB, used());
+  ASSERT_EQ(CUDA_SUCCESS, cuMemRelease(b));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemRelease(b));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAddressFree(begin, 8 * kMiB));
+}
+
+}  // namespace
