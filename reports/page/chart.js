@@ -1,7 +1,7 @@
 // One kind of chart: lines over a number, with bands behind them and a cursor that reads all lines at once.
 import { h, svg } from './dom.js';
 
-const TOP = 14, BOTTOM = 26;
+const TOP = 24, BOTTOM = 26; // above the plot: the unit and the names of the bands
 
 /** Round steps of 1, 2 or 5 times a power of ten, in multiples of `unit`. */
 export function ticks(low, high, count, unit = 1) {
@@ -68,17 +68,18 @@ export function chart({ label, series, bands = [], x: xAxis, y: yAxis, height = 
     } };
     const xs = xAxis.log ? [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))]
       : ticks(box.left, box.right, Math.max(2, inner / 110), xAxis.unit);
+    const crowded = Math.ceil(44 * xs.length / inner); // every so many labels
     const ys = ticks(box.bottom, box.top, 5, yAxis.unit);
     hairline = svg('line', { class: 'hairline', y1: TOP, y2: TOP + tall, visibility: 'hidden' });
     const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label },
       bands.map(({ name, from, to }, i) => [
         svg('rect', { class: i % 2 ? 'band odd' : 'band', x: x(from), width: Math.max(0, x(to) - x(from)), y: TOP, height: tall }, svg('title', {}, name)),
-        x(to) - x(from) > 7 * name.length && svg('text', { class: 'band-name', x: x(from) + 6, y: TOP + 13 }, name)]),
+        x(to) - x(from) > 7 * name.length + 8 && svg('text', { class: 'band-name', x: x(from) + 2, y: TOP - 8 }, name)]),
       ys.map((value) => [svg('line', { class: 'grid', x1: LEFT, x2: LEFT + inner, y1: y(value), y2: y(value) }),
         svg('text', { class: 'tick', x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, yAxis.format(value))]),
-      xs.map((value, i) => svg('text', { class: 'tick', x: x(value), y: height - 8,
+      xs.map((value, i) => i % crowded === 0 && svg('text', { class: 'tick', x: x(value), y: height - 8,
         'text-anchor': i === 0 && x(value) < LEFT + 12 ? 'start' : x(value) > LEFT + inner - 12 ? 'end' : 'middle' }, xAxis.format(value))),
-      yAxis.label && svg('text', { class: 'tick', x: 2, y: 9 }, yAxis.label),
+      yAxis.label && svg('text', { class: 'tick', x: LEFT - 8, y: TOP - 8, 'text-anchor': 'end' }, yAxis.label),
       drawn.map((line) => svg('g', { class: `line ${line.tone}${line.dashed ? ' dashed' : ''}` },
         line.fill && svg('path', { class: 'area', d: `${path(line, x, y)}V${y(box.bottom)}H${x(line.points[0][0]).toFixed(1)}Z` }),
         svg('path', { class: 'stroke', d: path(line, x, y) }),

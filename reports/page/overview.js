@@ -15,7 +15,7 @@ function cell(trial, variant, show) {
   const { pass, fail, skip } = tally(verdicts);
   if (error) return h('td', {}, h('span', { class: 'status fail', title: error }, 'error'));
   if (verdicts.length === 0) return h('td', { class: 'quiet' }, '–');
-  const [kind, text] = fail > 0 ? ['fail', `${exact(fail)} of ${exact(pass + fail)} failed`]
+  const [kind, text] = fail > 0 ? ['fail', [exact(fail), h('span', { class: 'long' }, ` of ${exact(pass + fail)} failed`)]]
     : pass > 0 ? ['pass', exact(pass)] : ['skip', `${exact(skip)} skipped`];
   const spoken = `${variant} under ${trial.schedule}: ${pass} passed, ${fail} failed, ${skip} skipped. Show them`;
   return h('td', {}, h('button', { class: `status ${kind}`, 'aria-label': spoken, title: spoken,

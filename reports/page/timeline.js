@@ -57,7 +57,7 @@ export function timeline(group, { schedule, rank }) {
   draw();
   return section('time', 'Memory over time', null, h('div', { class: 'controls' },
     choice('Statistic', STATISTICS.map((name) => [name, name]), own.statistic, (statistic) => { own.statistic = statistic; draw(); }),
-    names.length > 1 && [['first', 'Variant'], ['second', 'over']].map(([key, label]) => pick(label, names, own[key], (name) => { own[key] = name; draw(); }))), body);
+    names.length > 1 && [['first', 'Variant'], ['second', 'Compared with']].map(([key, label]) => pick(label, names, own[key], (name) => { own[key] = name; draw(); }))), body);
 }
 
 export function composition(group, { schedule, rank }) {

@@ -119,14 +119,14 @@ export function verdicts(report, groups) {
       choice('Status', [['', `all ${exact(all.length)}`], ['fail', `failed ${exact(count('fail'))}`], ['skip', `skipped ${exact(count('skip'))}`],
         ['pass', `passed ${exact(count('pass'))}`]], filter.status, (status) => set({ status })),
       ...picks.map(([key, of]) => [key, options(key, of)]).filter(([, found]) => found.length > 2)
-        .map(([key, found]) => select(key, found, filter[key], (value) => set({ [key]: value }))),
+        .map(([key, found]) => select(key[0].toUpperCase() + key.slice(1), found, filter[key], (value) => set({ [key]: value }))),
       h('label', { class: 'control search' }, h('span', {}, 'Search'), h('input', { type: 'search', value: filter.text,
         placeholder: 'memory/active backward …', oninput: (event) => set({ text: event.target.value }) })));
   }
 
   const list = h('div', { class: 'list' }, bar, summary,
     h('div', { class: 'scroller' }, h('table', { class: 'assertions' }, h('thead', {}, h('tr', {},
-      ['verdict', 'variant', 'trial', 'measured', 'off by'].map((name) => h('th', { scope: 'col' }, name)))), body)), more);
+      ['verdict', 'variant', 'trial', 'measured', 'off by'].map((name, i) => h('th', { scope: 'col', class: i > 2 && 'figure' }, name)))), body)), more);
   controls();
   draw();
   return section('verdicts', 'Verdicts', 'Each figure is what a closed form says, per rank and phase. A control passes when the harness has caught it.',
