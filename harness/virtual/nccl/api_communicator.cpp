@@ -1,0 +1,130 @@
+// The exported functions that make, ask and end communicators.
+#include <algorithm>
+
+#include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/family.h"
+#include "harness/virtual/nccl/group.h"
+
+using namespace tidemark::nccl;
+
+namespace {
+
+ncclResult_t init_rank(const char* function, ncclComm_t* comm, int size, const ncclUniqueId* ids,
+                       int id_count, int rank, const ncclConfig_t* config) {
+  return at_border(function, [&] {
+    try {
+      if (comm != nullptr) *comm = nullptr;
+      submit(Request{comm, size, rank, id_of(ids, id_count), config, cuda::current_device()});
+    } catch (const Failure& failure) {
+      fail_group(failure.code(), failure.what());
+      throw;
+    }
+  });
+}
+
+template <typename Result>
+ncclResult_t ask(const char* function, ncclComm_t handle, Result* result,
+                 Result ncclComm::*member) {
+  return at_border(function, [&] {
+    ncclComm& comm = known(handle);
+    if (result == nullptr) fail(ncclInvalidArgument, "the pointer to the result is NULL");
+    if (comm.state == State::destroyed)
+      fail(ncclInvalidArgument, "{} was destroyed before", text_of(comm));
+    *result = comm.*member;
+  });
+}
+
+}  // namespace
+
+NCCL_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  return at_border("ncclGetUniqueId", [&] {
+    if (id == nullptr) fail(ncclInvalidArgument, "the pointer to the unique id is NULL");
+    *id = new_unique_id();
+  });
+}
+
+NCCL_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  return init_rank("ncclCommInitRank", comm, size, &id, 1, rank, nullptr);
+}
+
+NCCL_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                             ncclConfig_t* config) {
+  return init_rank("ncclCommInitRankConfig", comm, size, &id, 1, rank, config);
+}
+
+NCCL_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int id_count,
+                                               ncclUniqueId* ids, ncclConfig_t* config) {
+  return init_rank("ncclCommInitRankScalable", comm, size, ids, id_count, rank, config);
+}
+
+NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
+  return at_border("ncclCommInitAll", [&] { init_all(comms, count, devices); });
+}
+
+NCCL_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result,
+                                    ncclConfig_t* config) {
+  return at_border("ncclCommSplit", [&] { split(comm, color, key, result, config); });
+}
+
+NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* result,
+                                     ncclConfig_t* config, int flags) {
+  return at_border("ncclCommShrink", [&] { shrink(comm, excluded, count, result, config, flags); });
+}
+
+NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
+  return at_border("ncclCommFinalize", [&] {
+    ncclComm& comm = known(handle);
+    State live = State::live;
+    if (!comm.state.compare_exchange_strong(live, State::finalized)) {
+      fail(ncclInvalidArgument, "{} was finalized, destroyed or aborted before", text_of(comm));
+    }
+  });
+}
+
+NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return at_border("ncclCommDestroy", [&] { leave(comm, State::destroyed); });
+}
+
+NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return at_border("ncclCommAbort", [&] { leave(comm, State::aborted); });
+}
+
+NCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
+  return at_border("ncclCommGetAsyncError", [&] {
+    ncclComm& comm = known(handle);
+    if (error == nullptr) fail(ncclInvalidArgument, "the pointer to the result is NULL");
+    if (comm.state == State::destroyed)
+      fail(ncclInvalidArgument, "{} was destroyed before", text_of(comm));
+    *error = poll_error(comm);
+  });
+}
+
+NCCL_API ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  return ask("ncclCommCount", comm, count, &ncclComm::size);
+}
+
+NCCL_API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  return ask("ncclCommUserRank", comm, rank, &ncclComm::rank);
+}
+
+NCCL_API ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  return ask("ncclCommCuDevice", comm, device, &ncclComm::device);
+}
+
+PROFILED(ncclGetUniqueId);
+PROFILED(ncclCommInitRank);
+PROFILED(ncclCommInitRankConfig);
+PROFILED(ncclCommInitRankScalable);
+PROFILED(ncclCommInitAll);
+PROFILED(ncclCommSplit);
+PROFILED(ncclCommShrink);
+PROFILED(ncclCommFinalize);
+PROFILED(ncclCommDestroy);
+PROFILED(ncclCommAbort);
+PROFILED(ncclCommGetAsyncError);
+PROFILED(ncclCommCount);
+PROFILED(ncclCommUserRank);
+PROFILED(ncclCommCuDevice);

@@ -1,0 +1,139 @@
+// The exported functions that concern no operation: versions, texts, memory, registration; and what
+// is not modelled.
+#include <cstdio>
+
+#include "harness/virtual/device/device.h"
+#include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/communicator.h"
+#include "harness/virtual/nccl/cuda.h"
+
+using namespace tidemark::nccl;
+
+namespace {
+
+ncclResult_t not_supported(const char* function) {
+  tidemark::device::not_supported("NCCL", function);
+  return report_failure(function, ncclInvalidUsage, "not supported by the virtual device");
+}
+
+}  // namespace
+
+NCCL_API ncclResult_t ncclGetVersion(int* version) {
+  return at_border("ncclGetVersion", [&] {
+    if (version == nullptr) fail(ncclInvalidArgument, "the pointer to the version is NULL");
+    *version = NCCL_VERSION_CODE;
+  });
+}
+
+NCCL_API const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+NCCL_API const char* ncclGetLastError(ncclComm_t handle) {
+  thread_local std::string text;
+  text = last_error();
+  try {
+    if (handle != nullptr) {
+      ncclComm& comm = known(handle);
+      std::lock_guard lock(comm.mutex);
+      if (!comm.error_text.empty()) text = comm.error_text;
+    }
+  } catch (const Failure& failure) {
+    text = failure.what();
+  }
+  return text.c_str();
+}
+
+// The real function reloads what NCCL_DEBUG says; here every error asks for it anew.
+NCCL_API void ncclResetDebugInit() {}
+
+NCCL_API ncclResult_t ncclMemAlloc(void** address, size_t size) {
+  return at_border("ncclMemAlloc", [&] {
+    if (address == nullptr) fail(ncclInvalidArgument, "the pointer to the address is NULL");
+    if (int error = cuda::allocate(address, size))
+      fail(ncclUnhandledCudaError, "cudaMalloc({}) returned {}", size, error);
+  });
+}
+
+NCCL_API ncclResult_t ncclMemFree(void* address) {
+  return at_border("ncclMemFree", [&] {
+    if (int error = cuda::release(address))
+      fail(ncclUnhandledCudaError, "cudaFree({}) returned {}", address, error);
+  });
+}
+
+NCCL_API ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t size,
+                                       void** registration) {
+  return at_border("ncclCommRegister", [&] {
+    ncclComm& comm = check_usable(handle);
+    if (buffer == nullptr || registration == nullptr || size == 0)
+      fail(ncclInvalidArgument, "nothing to register");
+    std::lock_guard lock(comm.mutex);
+    ++comm.registered[buffer];
+    *registration = buffer;
+  });
+}
+
+NCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
+  return at_border("ncclCommDeregister", [&] {
+    ncclComm& comm = known(handle);
+    std::lock_guard lock(comm.mutex);
+    if (registration == nullptr) return;
+    auto place = comm.registered.find(registration);
+    if (place == comm.registered.end())
+      fail(ncclInvalidArgument, "{} was not registered here", registration);
+    if (--place->second == 0) comm.registered.erase(place);
+  });
+}
+
+NCCL_API ncclResult_t ncclCommRevoke(ncclComm_t, int) { return not_supported("ncclCommRevoke"); }
+
+NCCL_API ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, size_t, ncclWindow_t*, int) {
+  return not_supported("ncclCommWindowRegister");
+}
+
+NCCL_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
+  return not_supported("ncclCommWindowDeregister");
+}
+
+// Of nccl_device.h, which does not come with nccl.h.
+NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
+  return not_supported("ncclDevCommCreate");
+}
+NCCL_API ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*) {
+  return not_supported("ncclDevCommDestroy");
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+PROFILED(ncclResetDebugInit);
+#pragma GCC diagnostic pop
+PROFILED(ncclGetVersion);
+PROFILED(ncclGetErrorString);
+PROFILED(ncclGetLastError);
+PROFILED(ncclMemAlloc);
+PROFILED(ncclMemFree);
+PROFILED(ncclCommRegister);
+PROFILED(ncclCommDeregister);
+PROFILED(ncclCommRevoke);
+PROFILED(ncclCommWindowRegister);
+PROFILED(ncclCommWindowDeregister);

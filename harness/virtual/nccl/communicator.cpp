@@ -1,0 +1,129 @@
+#include "harness/virtual/nccl/communicator.h"
+
+#include <unordered_set>
+
+#include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/mailbox.h"
+
+namespace tidemark::nccl {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_set<const ncclComm*> handles;
+  int made = 0;
+};
+Registry& registry() {
+  static auto* registry = new Registry;
+  return *registry;
+}
+
+}  // namespace
+
+ncclComm* make_communicator(const CommId& id, int rank, std::vector<int> processes, bool alone,
+                            const ncclConfig_t* config) {
+  auto* comm = new ncclComm;  // kept: see the head of communicator.h
+  comm->id = id;
+  comm->rank = rank;
+  comm->size = static_cast<int>(processes.size());
+  comm->device = cuda::current_device();
+  comm->alone = alone;
+  comm->sent.resize(processes.size());
+  comm->received.resize(processes.size());
+  comm->processes = std::move(processes);
+  if (config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT)
+    comm->blocking = config->blocking;
+  std::lock_guard lock(registry().mutex);
+  comm->name = config != nullptr && config->commName != nullptr
+                   ? config->commName
+                   : fmt::format("{}", registry().made);
+  ++registry().made;
+  registry().handles.insert(comm);
+  return comm;
+}
+
+ncclComm& known(ncclComm_t handle) {
+  if (handle == nullptr) fail(ncclInvalidArgument, "the communicator is NULL");
+  std::lock_guard lock(registry().mutex);
+  if (!registry().handles.contains(handle)) {
+    fail(ncclInvalidArgument, "{} is not a communicator of this process",
+         static_cast<const void*>(handle));
+  }
+  return *handle;
+}
+
+ncclComm& check_usable(ncclComm_t handle) {
+  ncclComm& comm = known(handle);
+  switch (comm.state.load()) {
+    case State::live:
+      break;
+    case State::finalized:
+      fail(ncclInvalidUsage, "{} was finalized: only ncclCommDestroy may follow", text_of(comm));
+    case State::destroyed:
+      fail(ncclInvalidArgument, "{} was destroyed before", text_of(comm));
+    case State::aborted:
+      fail(ncclInvalidUsage, "{} was aborted before", text_of(comm));
+  }
+  if (poll_error(comm) != ncclSuccess) {
+    std::lock_guard lock(comm.mutex);
+    fail(comm.error, "{} failed before: {}", text_of(comm), comm.error_text);
+  }
+  return comm;
+}
+
+void set_error(ncclComm& comm, ncclResult_t code, const std::string& text) {
+  std::lock_guard lock(comm.mutex);
+  if (comm.error != ncclSuccess) return;
+  comm.error = code;
+  comm.error_text = text;
+}
+
+ncclResult_t poll_error(ncclComm& comm) {
+  if (!comm.alone && comm.size > 1) {
+    Mailbox::of_process().progress();
+    for (const Notice& notice : Mailbox::of_process().notices(comm.id, comm.rank)) {
+      if (notice.failure) set_error(comm, ncclInvalidUsage, notice.text);
+    }
+  }
+  std::lock_guard lock(comm.mutex);
+  return comm.error;
+}
+
+void notify(ncclComm& comm, int target, bool failure, const std::string& text) {
+  Header header;
+  header.comm = comm.id;
+  header.kind = Kind::notice;
+  header.source = comm.rank;
+  header.target = target;
+  header.words[0] = failure ? 1 : 0;
+  Mailbox::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
+                             Payload::copy_of(text.data(), text.size()));
+}
+
+void leave(ncclComm_t handle, State state) {
+  ncclComm& comm = known(handle);
+  State before = comm.state.load();
+  do {
+    if (before == State::destroyed || before == State::aborted) {
+      fail(ncclInvalidArgument, "{} was {} before", text_of(comm),
+           before == State::aborted ? "aborted" : "destroyed");
+    }
+  } while (!comm.state.compare_exchange_weak(before, state));
+  if (comm.alone) return;
+  std::string text = fmt::format("rank {} has {} the communicator", comm.rank,
+                                 state == State::aborted ? "aborted" : "destroyed");
+  for (int target = 0; target < comm.size; ++target) {
+    if (target != comm.rank) notify(comm, target, false, text);
+  }
+  Mailbox::of_process().forget(comm.id, comm.rank);
+}
+
+std::string text_of(const ncclComm& comm) {
+  return fmt::format("rank {} of communicator '{}' ({} ranks)", comm.rank, comm.name, comm.size);
+}
+
+std::string list_of(const std::vector<int>& ranks) {
+  return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,208 @@
+#include "harness/virtual/nccl/exchange.h"
+
+#include <algorithm>
+
+#include "harness/virtual/nccl/reduction.h"
+#include "harness/virtual/nccl/slices.h"
+
+namespace tidemark::nccl {
+
+std::size_t Operation::bytes() const {
+  return call.count * size_of(static_cast<ncclDataType_t>(call.type));
+}
+
+bool Operation::takes_time() const {
+  if (call.function == Function::split || call.function == Function::shrink) return false;
+  return !is_collective(call.function) || call.count > 0;
+}
+
+bool Operation::stays_here() const {
+  return is_collective(call.function) ? comm->size == 1 : call.root == comm->rank;
+}
+
+// From here on a large all-reduce costs less in two halves: everyone reduces a chunk of its own,
+// then hands it round.
+bool Exchange::chunked() const {
+  return operation_.call.function == Function::all_reduce && size() > 2 &&
+         operation_.bytes() > 32768;
+}
+
+void Exchange::number() {
+  ncclComm& comm = *operation_.comm;
+  std::lock_guard lock(comm.mutex);
+  auto peer = static_cast<std::size_t>(operation_.call.root);
+  switch (operation_.call.function) {
+    case Function::send:
+      number_ = comm.sent[peer]++;
+      break;
+    case Function::recv:
+      number_ = comm.received[peer]++;
+      break;
+    default:
+      number_ = comm.calls++;
+  }
+}
+
+Header Exchange::header(Kind kind, int target) const {
+  Header header;
+  header.comm = operation_.comm->id;
+  header.kind = kind;
+  header.source = operation_.comm->rank;
+  header.target = target;
+  header.number = number_;
+  header.call = operation_.call;
+  header.start = start_;
+  header.words[0] = operation_.words[0];
+  header.words[1] = operation_.words[1];
+  return header;
+}
+
+void Exchange::post(device::Ns start) {
+  start_ = latest_ = start;
+  if (operation_.comm->alone) {
+    stage_ = Stage::done;
+  } else if (operation_.call.function == Function::send) {
+    const Operation& op = operation_;
+    Mailbox::of_process().send(
+        process(op.call.root), header(Kind::message, op.call.root),
+        op.call.moves_data ? Payload::copy_of(op.send, op.bytes()) : Payload());
+    stage_ = Stage::done;
+  } else if (operation_.call.function != Function::recv) {
+    post_parts();
+  }
+}
+
+void Exchange::post_parts() {
+  if (operation_.device_scalar != nullptr && operation_.call.moves_data) {
+    operation_.words[0] =
+        to_scalar(operation_.device_scalar, static_cast<ncclDataType_t>(operation_.call.type));
+  }
+  parts_.resize(static_cast<std::size_t>(size()));
+  for (int target = 0; target < size(); ++target) {
+    Mailbox::of_process().send(process(target), header(Kind::part, target), slice_for(target));
+  }
+  whole_ = {};
+}
+
+Payload Exchange::slice_for(int target) {
+  const Operation& op = operation_;
+  Slice slice = op.call.moves_data ? slice_to(target, op, chunked()) : Slice();
+  if (slice.size == 0) return {};
+  const auto* from = static_cast<const std::byte*>(op.send) + slice.at;
+  if (slice.at != 0 || slice.size != op.bytes()) return Payload::copy_of(from, slice.size);
+  if (whole_.size == 0) whole_ = Payload::copy_of(from, slice.size);
+  return whole_;
+}
+
+bool Exchange::advance() {
+  if (stage_ == Stage::done) return true;
+  if (operation_.call.function == Function::recv) return take_message();
+  if (stage_ == Stage::parts) {
+    if (!take_parts(Kind::part)) return false;
+    compare();
+    for (const LetterPtr& part : parts_) latest_ = std::max(latest_, part->header.start);
+    if (chunked() && operation_.call.moves_data) {
+      send_reduced_chunk();
+      stage_ = Stage::chunks;
+    } else {
+      assemble();
+      stage_ = Stage::done;
+      return true;
+    }
+  }
+  if (!take_parts(Kind::chunk)) return false;
+  copy_chunks();
+  stage_ = Stage::done;
+  return true;
+}
+
+bool Exchange::take_message() {
+  const Operation& op = operation_;
+  LetterPtr letter =
+      Mailbox::of_process().take(op.comm->id, op.comm->rank, Kind::message, op.call.root, number_);
+  if (!letter) return false;
+  const Call& theirs = letter->header.call;
+  if (theirs.type != op.call.type || theirs.count != op.call.count ||
+      theirs.moves_data != op.call.moves_data) {
+    std::string text = fmt::format(
+        "mismatch on communicator '{}', message {} from rank {} to rank {}: rank {} called {}, "
+        "rank {} called {}",
+        op.comm->name, number_, op.call.root, op.comm->rank, op.call.root, text_of(theirs),
+        op.comm->rank, text_of(op.call));
+    if (op.call.root != op.comm->rank) notify(*op.comm, op.call.root, true, text);
+    throw Failure(ncclInvalidUsage, text);
+  }
+  latest_ = std::max(latest_, letter->header.start);
+  copy_to(op.recv, 0, letter->payload);
+  stage_ = Stage::done;
+  return true;
+}
+
+bool Exchange::take_parts(Kind kind) {
+  bool all = true;
+  for (int source = 0; source < size(); ++source) {
+    LetterPtr& part = parts_[static_cast<std::size_t>(source)];
+    if (!part)
+      part = Mailbox::of_process().take(operation_.comm->id, operation_.comm->rank, kind, source,
+                                        number_);
+    all = all && part != nullptr;
+  }
+  return all;
+}
+
+// The same on all ranks: the first rank that differs from the lowest one.
+void Exchange::compare() const {
+  const Letter* first = nullptr;
+  for (const LetterPtr& part : parts_) {
+    if (!part) continue;
+    if (first == nullptr) first = part.get();
+    if (part->header.call == first->header.call) continue;
+    fail(ncclInvalidUsage,
+         "mismatch on communicator '{}' of {} ranks, call {}: rank {} called {}, rank {} called {}",
+         operation_.comm->name, size(), number_, first->header.source, text_of(first->header.call),
+         part->header.source, text_of(part->header.call));
+  }
+}
+
+void Exchange::assemble() {
+  const Operation& op = operation_;
+  if (!op.call.moves_data || op.call.count == 0) return;
+  bool at_root = op.comm->rank == op.call.root;
+  if ((op.call.function == Function::reduce || op.call.function == Function::gather) && !at_root)
+    return;
+  if (op.call.reduction != Reduction::none) {
+    std::vector<Input> inputs;
+    for (const LetterPtr& part : parts_)
+      inputs.push_back({part->payload.data.get(), part->header.words[0]});
+    reduce(op.recv, inputs, op.call.count, static_cast<ncclDataType_t>(op.call.type),
+           op.call.reduction, size());
+  } else if (op.call.function == Function::broadcast || op.call.function == Function::scatter) {
+    copy_to(op.recv, 0, parts_[static_cast<std::size_t>(op.call.root)]->payload);
+  } else {
+    for (std::size_t r = 0; r < parts_.size(); ++r)
+      copy_to(op.recv, r * op.bytes(), parts_[r]->payload);
+  }
+}
+
+void Exchange::send_reduced_chunk() {
+  const Operation& op = operation_;
+  auto type = static_cast<ncclDataType_t>(op.call.type);
+  std::vector<Input> inputs;
+  for (const LetterPtr& part : parts_)
+    inputs.push_back({part->payload.data.get(), part->header.words[0]});
+  Payload reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
+  reduce(reduced.data.get(), inputs, reduced.size / size_of(type), type, op.call.reduction, size());
+  for (int target = 0; target < size(); ++target) {
+    Mailbox::of_process().send(process(target), header(Kind::chunk, target), reduced);
+  }
+  std::fill(parts_.begin(), parts_.end(), nullptr);
+}
+
+void Exchange::copy_chunks() {
+  for (std::size_t r = 0; r < parts_.size(); ++r) {
+    copy_to(operation_.recv, slice_to(static_cast<int>(r), operation_, true).at,
+            parts_[r]->payload);
+  }
+}
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,83 @@
+// One operation of one rank under way: sends its own part at once, then takes in the others' as
+// they come. Never blocks; whoever drives it (group.h) may have several in hand, which is why no
+// order of calls within a group can deadlock.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/virtual/device/device.h"
+#include "harness/virtual/nccl/communicator.h"
+#include "harness/virtual/nccl/mailbox.h"
+
+namespace tidemark::nccl {
+
+class Exchange;
+
+struct Operation {
+  ncclComm* comm = nullptr;
+  Call call;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  device::StreamHandle stream = nullptr;
+  std::int64_t words[2] = {0, 0};  // see Header
+  const void* device_scalar =
+      nullptr;  // premul-sum with ncclScalarDevice: read when the operation runs
+
+  std::function<void(const Exchange&)> finish;  // after the group has completed
+
+  std::size_t bytes() const;  // count elements
+  bool takes_time() const;    // an empty collective does not; it is matched all the same
+  bool stays_here() const;    // the only rank, or a message to itself
+};
+
+class Exchange {
+ public:
+  explicit Exchange(const Operation& operation) : operation_(operation) {}
+
+  /// Takes the operation's number on its communicator, in program order.
+  void number();
+  /// `start`: when this rank's stream is ready, ns; -1 where the operation takes no time.
+  void post(device::Ns start);
+  /// Whether everything is here and the result written. Throws Failure when the ranks' calls do not
+  /// match.
+  bool advance();
+  /// Throws Failure when what is still missing will never come: aborted, or a rank has left or
+  /// failed.
+  void check_partners();
+  /// Who is missing and who waits for them in what.
+  std::string absent(double seconds);
+
+  const Operation& operation() const { return operation_; }
+  /// The latest start of all participants that this rank waited for.
+  device::Ns latest() const { return latest_; }
+  const std::vector<LetterPtr>& parts() const { return parts_; }
+
+ private:
+  enum class Stage { parts, chunks, done };
+
+  bool chunked() const;
+  Header header(Kind kind, int target) const;
+  Payload slice_for(int target);
+  void post_parts();
+  bool take_message();
+  bool take_parts(Kind kind);
+  void compare() const;
+  void assemble();
+  void send_reduced_chunk();
+  void copy_chunks();
+  bool here_already(int source) const;
+  std::vector<int> missing() const;
+  int process(int rank) const { return operation_.comm->processes[static_cast<std::size_t>(rank)]; }
+  int size() const { return operation_.comm->size; }
+
+  Operation operation_;
+  Stage stage_ = Stage::parts;
+  std::uint64_t number_ = 0;
+  device::Ns start_ = -1, latest_ = -1;
+  Payload whole_;  // the send buffer, when several ranks get all of it
+  std::vector<LetterPtr> parts_;
+};
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,129 @@
+#include "harness/virtual/nccl/family.h"
+
+#include <algorithm>
+#include <set>
+
+#include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/group.h"
+#include "harness/virtual/nccl/mailbox.h"
+
+namespace tidemark::nccl {
+namespace {
+
+ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector<int>& members,
+                     const ncclConfig_t* config, const char* how) {
+  std::vector<int> processes;
+  for (int member : members)
+    processes.push_back(parent.processes[static_cast<std::size_t>(member)]);
+  if (parent.alone && members.size() == 1) processes = {here};
+  auto place = std::find(members.begin(), members.end(), parent.rank) - members.begin();
+  cuda::OnDevice on(parent.device);
+  ncclComm* child = make_communicator(id, static_cast<int>(place), processes,
+                                      parent.alone && members.size() > 1, config);
+  if (config == nullptr) child->blocking = parent.blocking;
+  if (config == nullptr || config->commName == nullptr)
+    child->name = fmt::format("{}/{}", parent.name, how);
+  return child;
+}
+
+Operation meeting(ncclComm& comm, Function function) {
+  Operation operation;
+  operation.comm = &comm;
+  operation.call.function = function;
+  return operation;
+}
+
+// The ranks with this one's color, by key, then by rank.
+std::vector<int> of_one_color(const std::vector<LetterPtr>& parts, std::int64_t color) {
+  std::vector<std::pair<std::int64_t, int>> found;
+  for (const LetterPtr& part : parts) {
+    if (part->header.words[0] == color)
+      found.emplace_back(part->header.words[1], part->header.source);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<int> members;
+  for (const auto& [key, rank] : found) members.push_back(rank);
+  return members;
+}
+
+}  // namespace
+
+void init_all(ncclComm_t* comms, int count, const int* devices) {
+  if (comms == nullptr) fail(ncclInvalidArgument, "the pointer to the communicators is NULL");
+  if (count < 1) fail(ncclInvalidArgument, "{} devices: at least one is needed", count);
+  std::set<int> seen;
+  ncclUniqueId unique = new_unique_id();
+  CommId id = id_of(&unique, 1);
+  std::vector<ncclComm*> made;
+  for (int rank = 0; rank < count; ++rank) {
+    int device = devices == nullptr ? rank : devices[rank];
+    if (!seen.insert(device).second) fail(ncclInvalidUsage, "device {} is listed twice", device);
+    cuda::OnDevice on(device);
+    std::vector<int> processes(static_cast<std::size_t>(count), here);
+    made.push_back(make_communicator(id, rank, processes, false, nullptr));
+  }
+  std::copy(made.begin(), made.end(), comms);
+}
+
+void split(ncclComm_t handle, int color, int key, ncclComm_t* result, const ncclConfig_t* config) {
+  ncclComm& parent = check_usable(handle);
+  if (result == nullptr) fail(ncclInvalidArgument, "the pointer to the new communicator is NULL");
+  if (color < NCCL_SPLIT_NOCOLOR) fail(ncclInvalidArgument, "color {} is negative", color);
+  *result = nullptr;
+  if (parent.alone && color != NCCL_SPLIT_NOCOLOR) {
+    fail(ncclInvalidUsage,
+         "{} has no partners that could say their colors: make the sub-group with "
+         "ncclCommInitRank, which names its size (in "
+         "PyTorch: init_process_group without device_id)",
+         text_of(parent));
+  }
+  if (parent.alone) return;
+  Operation operation = meeting(parent, Function::split);
+  operation.words[0] = color;
+  operation.words[1] = key;
+  std::uint64_t number;
+  {
+    std::lock_guard lock(parent.mutex);
+    number = parent.children++;
+  }
+  operation.finish = [&parent, color, result, config, number](const Exchange& exchange) {
+    if (color == NCCL_SPLIT_NOCOLOR) return;
+    CommId id = child_of(parent.id, 2 * number, static_cast<std::uint64_t>(color));
+    *result = make_child(parent, id, of_one_color(exchange.parts(), color), config, "split");
+  };
+  submit(operation);
+}
+
+void shrink(ncclComm_t handle, const int* excluded, int count, ncclComm_t* result,
+            const ncclConfig_t* config, int flags) {
+  ncclComm& parent = (flags & NCCL_SHRINK_ABORT) != 0 ? known(handle) : check_usable(handle);
+  if (parent.state != State::live)
+    fail(ncclInvalidUsage, "{} is no longer in use", text_of(parent));
+  if (result == nullptr) fail(ncclInvalidArgument, "the pointer to the new communicator is NULL");
+  if (excluded == nullptr || count < 1) fail(ncclInvalidArgument, "no rank to exclude was given");
+  std::set<int> out(excluded, excluded + count);
+  for (int rank : out) {
+    if (rank < 0 || rank >= parent.size)
+      fail(ncclInvalidArgument, "excluded rank {} is not one of {}", rank, parent.size);
+  }
+  if (out.contains(parent.rank))
+    fail(ncclInvalidUsage, "rank {} is excluded and must not call", parent.rank);
+  std::vector<int> members;
+  for (int rank = 0; rank < parent.size; ++rank) {
+    if (!out.contains(rank)) members.push_back(rank);
+  }
+  // The numbers of calls made may differ between the ranks after an error: the members name the
+  // child.
+  CommId id = child_of(parent.id, 1, 0);
+  for (int member : members) id = child_of(id, 1, static_cast<std::uint64_t>(member));
+  {
+    std::lock_guard lock(parent.mutex);
+    id = child_of(id, parent.shrunk++, 0);
+  }
+  ncclComm* child = make_child(parent, id, members, config, "shrink");
+  Operation operation = meeting(*child, Function::shrink);
+  operation.finish = [child, result](const Exchange&) { *result = child; };
+  submit(operation);
+}
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,61 @@
+// What travels between ranks: a fixed header and, where data moves, a payload.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "harness/virtual/nccl/call.h"
+
+namespace tidemark::nccl {
+
+/// A communicator's name among all processes: the unique id's hash, or the parent's and a number
+/// for its children.
+struct CommId {
+  std::uint64_t high = 0, low = 0;
+  auto operator<=>(const CommId&) const = default;
+};
+
+/// A different id for every (parent, number), the same on all ranks.
+CommId child_of(const CommId& parent, std::uint64_t number, std::uint64_t color);
+CommId hash_of(const void* bytes, std::size_t size);
+
+enum class Kind : std::uint32_t {
+  hello,    // "I am rank `source` of `target` ranks": to every process of the world
+  part,     // a rank's part in call `number` of the communicator
+  chunk,    // the second half of an all-reduce: a reduced chunk
+  message,  // the `number`-th send from `source` to `target`
+  notice,   // the sender has left the communicator, or met an error; the payload is a text
+};
+
+struct Header {
+  CommId comm;
+  Kind kind = Kind::part;
+  std::int32_t source = 0, target = 0;  // ranks of the communicator
+  std::int32_t process = 0;             // the sender's rank in the MPI world
+  std::uint64_t number = 0;
+  Call call;
+  std::int64_t start = -1;  // ns; when the sender's stream is ready. -1: takes no time there
+  std::int64_t words[2] = {
+      0, 0};  // split: color and key; premul-sum: the scalar's bits and whether it is a double
+  std::uint64_t bytes = 0;  // of the payload
+};
+
+/// Shared, so that one copy of a buffer serves all receivers. Never touched once sent.
+struct Payload {
+  std::shared_ptr<std::byte[]> data;
+  std::size_t size = 0;
+
+  static Payload allocate(std::size_t size);
+  static Payload copy_of(const void* source, std::size_t size);
+};
+
+struct Letter {
+  Header header;
+  Payload payload;
+  bool complete = true;   // the payload has arrived
+  int contradicted = -1;  // another process that claims to be the same rank (hello)
+};
+using LetterPtr = std::shared_ptr<Letter>;
+
+}  // namespace tidemark::nccl

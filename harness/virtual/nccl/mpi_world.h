@@ -1,0 +1,27 @@
+// The MPI world under the communicators: found, or, where a launcher started the process and nobody
+// has initialised MPI yet, initialised here.
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+
+namespace tidemark::nccl {
+
+struct MpiWorld {
+  int rank = 0;
+  int size = 1;  // 1: no partners outside this process
+};
+
+/// Throws Failure: MPI without MPI_THREAD_MULTIPLE, already finalised, or not initialised by all
+/// within the time-out.
+MpiWorld join_world();
+
+/// TIDEMARK_NCCL_ALONE=1: communicators are declared without partners, whatever world there is.
+bool declared_alone();
+
+/// How long anything waits for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300
+/// without it.
+std::chrono::duration<double> patience();
+
+}  // namespace tidemark::nccl

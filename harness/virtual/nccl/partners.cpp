@@ -1,0 +1,81 @@
+// What an exchange says about partners that do not come.
+#include <algorithm>
+
+#include "harness/virtual/nccl/exchange.h"
+
+namespace tidemark::nccl {
+
+bool Exchange::here_already(int source) const {
+  const Operation& op = operation_;
+  Kind kind = op.call.function == Function::recv
+                  ? Kind::message
+                  : (stage_ == Stage::chunks ? Kind::chunk : Kind::part);
+  return Mailbox::of_process().look(op.comm->id, op.comm->rank, kind, source, number_).has_value();
+}
+
+std::vector<int> Exchange::missing() const {
+  if (stage_ == Stage::done) return {};
+  std::vector<int> ranks;
+  if (operation_.call.function == Function::recv) {
+    if (!here_already(operation_.call.root)) ranks.push_back(operation_.call.root);
+    return ranks;
+  }
+  for (int source = 0; source < size(); ++source) {
+    if (!parts_[static_cast<std::size_t>(source)] && !here_already(source)) ranks.push_back(source);
+  }
+  return ranks;
+}
+
+void Exchange::check_partners() {
+  ncclComm& comm = *operation_.comm;
+  if (comm.alone) return;
+  if (comm.state == State::aborted || comm.state == State::destroyed) {
+    fail(ncclInternalError, "{} was aborted while it waited in {}", text_of(comm),
+         text_of(operation_.call));
+  }
+  // In this order: what a rank sent before it left is then already here.
+  std::vector<Notice> notices = Mailbox::of_process().notices(comm.id, comm.rank);
+  std::vector<int> ranks = missing();
+  for (const Notice& notice : notices) {
+    if (std::find(ranks.begin(), ranks.end(), notice.source) == ranks.end()) continue;
+    fail(notice.failure ? ncclInvalidUsage : ncclRemoteError,
+         "{} while rank {} waits for it in {}, call {} on communicator '{}'", notice.text,
+         comm.rank, text_of(operation_.call), number_, comm.name);
+  }
+}
+
+std::string Exchange::absent(double seconds) {
+  const Operation& op = operation_;
+  if (stage_ == Stage::parts && is_collective(op.call.function))
+    compare();  // a mismatch says more than a time-out
+  std::vector<int> ranks = missing(), waiting;
+  if (ranks.empty()) {
+    fail(ncclRemoteError, "data of {} has not arrived on rank {} after {} s", text_of(op.call),
+         op.comm->rank, seconds);
+  }
+  for (int rank = 0; rank < size(); ++rank) {
+    bool is_missing = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    if (is_collective(op.call.function) ? !is_missing : rank == op.comm->rank)
+      waiting.push_back(rank);
+  }
+  std::string text = fmt::format(
+      "rank {} has not come after {} s: rank {} waits in {}, {} {} on communicator '{}' of {} "
+      "ranks",
+      list_of(ranks), seconds, list_of(waiting), text_of(op.call),
+      is_collective(op.call.function) ? "call" : "message", number_, op.comm->name, size());
+  for (int rank : ranks) {
+    for (Kind kind : {Kind::part, Kind::message}) {
+      auto other = Mailbox::of_process().waiting(op.comm->id, op.comm->rank, kind, rank);
+      if (other)
+        text += fmt::format("; rank {} has called {} (not met here)", rank, text_of(other->call));
+    }
+  }
+  if (op.call.function == Function::recv) {
+    text +=
+        "; a receive holds the host here until the sender has called: group it with the sends it "
+        "depends on";
+  }
+  return text;
+}
+
+}  // namespace tidemark::nccl

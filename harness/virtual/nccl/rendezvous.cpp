@@ -1,0 +1,165 @@
+#include "harness/virtual/nccl/rendezvous.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+
+#include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/waiting.h"
+
+namespace tidemark::nccl {
+namespace {
+
+constexpr char magic[8] = {'t', 'i', 'd', 'e', 'm', 'a', 'r', 'k'};
+
+// A rank of an id is made once: a second communicator needs an id of its own.
+void claim(const Request& request) {
+  static auto* mutex = new std::mutex;
+  static auto* claimed = new std::set<std::pair<CommId, int>>;
+  std::lock_guard lock(*mutex);
+  if (!claimed->insert({request.id, request.rank}).second) {
+    fail(ncclInvalidUsage,
+         "rank {} of this unique id was made before in this process: every communicator needs its "
+         "own id",
+         request.rank);
+  }
+}
+
+void check(const Request& request) {
+  if (request.result == nullptr)
+    fail(ncclInvalidArgument, "the pointer to the new communicator is NULL");
+  if (request.size < 1 || request.rank < 0 || request.rank >= request.size) {
+    fail(ncclInvalidArgument, "rank {} of {} ranks: the rank has to lie in [0, ranks)",
+         request.rank, request.size);
+  }
+  const ncclConfig_t* config = request.config;
+  if (config == nullptr) return;
+  if (config->magic != 0xcafebeef)
+    fail(ncclInvalidArgument, "the ncclConfig_t lacks NCCL_CONFIG_INITIALIZER");
+  if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 && config->blocking != 1) {
+    fail(ncclInvalidArgument, "config.blocking is {}, not 0 or 1", config->blocking);
+  }
+}
+
+std::optional<Letter> greeting(const Request& request, int source) {
+  return Mailbox::of_process().look(request.id, -1, Kind::hello, source, 0);
+}
+
+void greet(const Request& request, const MpiWorld& world) {
+  Header header;
+  header.comm = request.id;
+  header.kind = Kind::hello;
+  header.source = request.rank;
+  header.call.count = static_cast<std::uint64_t>(request.size);
+  for (int process = 0; process < world.size; ++process)
+    Mailbox::of_process().send(process, header);
+}
+
+// The processes of all ranks, once every one of them has greeted; empty before.
+std::vector<int> gathered(const Request& request) {
+  std::vector<int> processes;
+  for (int source = 0; source < request.size; ++source) {
+    auto letter = greeting(request, source);
+    if (!letter) continue;
+    if (letter->contradicted >= 0) {
+      fail(ncclInvalidUsage,
+           "processes {} and {} both claim to be rank {} of {} of the same unique id",
+           letter->header.process, letter->contradicted, source, request.size);
+    }
+    auto size = static_cast<int>(letter->header.call.count);
+    if (size != request.size) {
+      fail(ncclInvalidUsage,
+           "rank {} (process {}) wants a communicator of {} ranks, rank {} (process {}) one of {}",
+           request.rank, Mailbox::of_process().world().rank, request.size, source,
+           letter->header.process, size);
+    }
+    processes.push_back(letter->header.process);
+  }
+  if (static_cast<int>(processes.size()) < request.size) processes.clear();
+  return processes;
+}
+
+[[noreturn]] void report_absent(const Request& request, double seconds) {
+  std::vector<int> present, absent;
+  for (int source = 0; source < request.size; ++source)
+    (greeting(request, source) ? present : absent).push_back(source);
+  fail(ncclRemoteError,
+       "rank {} of {} ranks has not come after {} s: rank {} waits in ncclCommInitRank",
+       list_of(absent), request.size, seconds, list_of(present));
+}
+
+void meet_over_mpi(const std::vector<Request>& requests, const MpiWorld& world) {
+  Mailbox::of_process().connect(world);
+  for (const Request& request : requests) greet(request, world);
+  Waiting waiting;
+  std::vector<std::vector<int>> found(requests.size());
+  for (std::size_t i = 0; i < requests.size();) {
+    Mailbox::of_process().progress();
+    found[i] = gathered(requests[i]);
+    if (!found[i].empty()) {
+      ++i;
+    } else if (waiting.too_long()) {
+      report_absent(requests[i], waiting.limit_seconds());
+    } else {
+      waiting.rest();
+    }
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    cuda::OnDevice on(requests[i].device);
+    *requests[i].result =
+        make_communicator(requests[i].id, requests[i].rank, found[i], false, requests[i].config);
+  }
+}
+
+void meet_here(const std::vector<Request>& requests) {
+  for (const Request& request : requests) {
+    auto present = std::count_if(requests.begin(), requests.end(),
+                                 [&](const Request& r) { return r.id == request.id; });
+    bool alone = present < request.size;
+    std::vector<int> processes(static_cast<std::size_t>(request.size), here);
+    for (int rank = 0; alone && rank < request.size; ++rank)
+      processes[static_cast<std::size_t>(rank)] = rank;
+    cuda::OnDevice on(request.device);
+    *request.result = make_communicator(request.id, request.rank, processes, alone, request.config);
+  }
+}
+
+}  // namespace
+
+ncclUniqueId new_unique_id() {
+  ncclUniqueId id{};
+  std::memcpy(id.internal, magic, sizeof magic);
+  if (getrandom(id.internal + sizeof magic, 24, 0) != 24)
+    fail(ncclSystemError, "the system gave no random bytes");
+  static std::atomic<std::uint64_t> counter{0};
+  std::uint64_t number = counter++;
+  std::memcpy(id.internal + 32, &number, sizeof number);
+  return id;
+}
+
+CommId id_of(const ncclUniqueId* ids, int count) {
+  if (ids == nullptr || count < 1) fail(ncclInvalidArgument, "no unique id was given");
+  for (int i = 0; i < count; ++i) {
+    if (std::memcmp(ids[i].internal, magic, sizeof magic) != 0) {
+      fail(ncclInvalidArgument, "the unique id was not made by ncclGetUniqueId of this library");
+    }
+  }
+  return hash_of(ids, static_cast<std::size_t>(count) * sizeof *ids);
+}
+
+void meet(const std::vector<Request>& requests) {
+  for (const Request& request : requests) check(request);
+  for (const Request& request : requests) claim(request);
+  MpiWorld world = declared_alone() ? MpiWorld{} : join_world();
+  if (world.size > 1) {
+    meet_over_mpi(requests, world);
+  } else {
+    meet_here(requests);
+  }
+}
+
+}  // namespace tidemark::nccl

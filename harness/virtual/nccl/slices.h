@@ -1,0 +1,19 @@
+// Which bytes of a send buffer go to which rank.
+#pragma once
+
+#include <cstddef>
+
+#include "harness/virtual/nccl/exchange.h"
+
+namespace tidemark::nccl {
+
+struct Slice {
+  std::size_t at = 0, size = 0;  // bytes
+};
+
+/// `chunked`: of an all-reduce, only the chunk that `target` reduces.
+Slice slice_to(int target, const Operation& operation, bool chunked);
+
+void copy_to(void* buffer, std::size_t at, const Payload& payload);
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,23 @@
+// Waiting for other ranks, with a time-out, on machines with fewer cores than ranks.
+#pragma once
+
+#include <chrono>
+
+#include "harness/virtual/nccl/mpi_world.h"
+
+namespace tidemark::nccl {
+
+class Waiting {
+ public:
+  /// Gives the core to somebody else: a yield at first, soon short sleeps.
+  void rest();
+  bool too_long() const { return std::chrono::steady_clock::now() - begun_ > limit_; }
+  double limit_seconds() const { return limit_.count(); }
+
+ private:
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::duration<double> limit_ = patience();
+  int rests_ = 0;
+};
+
+}  // namespace tidemark::nccl
