@@ -1,0 +1,167 @@
+#include "harness/parallel/communicator.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <cstring>
+#include <exception>
+
+#include "harness/world.h"
+
+namespace tidemark {
+namespace {
+
+ncclDataType_t type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kHalf:
+      return ncclFloat16;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kInt:
+      return ncclInt32;
+    case at::kLong:
+      return ncclInt64;
+    case at::kByte:
+      return ncclUint8;
+    default:
+      throw CommunicationError(
+          fmt::format("NCCL has no element type for {}; convert the tensor first",
+                      c10::toString(tensor.scalar_type())));
+  }
+}
+
+ncclRedOp_t op_of(Reduction reduction) { return reduction == Reduction::sum ? ncclSum : ncclAvg; }
+
+std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw CommunicationError(what);
+}
+
+}  // namespace
+
+void Work::wait() {
+  if (unstash_first_) stash_.clear();
+  end_.block(c10::cuda::getCurrentCUDAStream());
+  stash_.clear();
+}
+
+Communicator::Communicator(const World& world, Reference reference)
+    : rank_(world.rank()),
+      size_(world.size()),
+      reference_(reference),
+      stream_(c10::cuda::getStreamFromPool(false)) {
+  ncclUniqueId id{};
+  if (rank_ == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const std::string bytes = world.broadcast({id.internal, sizeof id.internal});
+  require(bytes.size() == sizeof id.internal, "the communicator's unique id arrived damaged");
+  std::memcpy(id.internal, bytes.data(), sizeof id.internal);
+  check(ncclCommInitRank(&comm_, size_, id, rank_), "ncclCommInitRank");
+}
+
+Communicator::~Communicator() {
+  if (!comm_) return;
+  // While an error unwinds, the other ranks may never come: do not wait for them.
+  if (std::uncaught_exceptions() > 0) {
+    ncclCommAbort(comm_);
+  } else {
+    ncclCommDestroy(comm_);
+  }
+}
+
+void Communicator::check(int result, const std::string& what) const {
+  if (result == ncclSuccess) return;
+  const char* last = ncclGetLastError(comm_);
+  throw CommunicationError(fmt::format("{} on rank {} of {}: {}{}{}", what, rank_, size_,
+                                       ncclGetErrorString(static_cast<ncclResult_t>(result)),
+                                       last && *last ? ": " : "", last ? last : ""));
+}
+
+template <class Launch>
+std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::Tensor> tensors,
+                                        Call call, Launch launch) {
+  for (const auto& t : tensors) {
+    require(
+        t.is_cuda() && t.is_contiguous(),
+        fmt::format("{} on rank {}: tensors must be contiguous and on the GPU", operation, rank_));
+  }
+  const auto current = c10::cuda::getCurrentCUDAStream();
+  const auto stream = call.async ? stream_ : current;
+  if (call.async) {
+    c10::cuda::CUDAEvent ready;
+    ready.record(current);
+    ready.block(stream);
+  }
+  check(launch(stream.stream()), fmt::format("{} of {} x {}", operation, tensors.back().numel(),
+                                             c10::toString(tensors.back().scalar_type())));
+  ++calls_[operation];
+  if (!call.async) return nullptr;
+
+  auto work = std::make_unique<Work>();
+  work->end_.record(stream);
+  switch (call.reference.value_or(reference_)) {
+    case Reference::record_stream:
+      for (const auto& t : tensors) {
+        c10::cuda::CUDACachingAllocator::recordStream(t.storage().data_ptr(), stream);
+      }
+      break;
+    case Reference::unstash_before_wait:
+      work->unstash_first_ = true;
+      [[fallthrough]];
+    case Reference::stash:
+      work->stash_ = std::move(tensors);
+      break;
+    case Reference::none:
+      break;
+  }
+  return work;
+}
+
+std::unique_ptr<Work> Communicator::all_gather_into(const at::Tensor& output,
+                                                    const at::Tensor& input, Call call) {
+  require(
+      output.numel() == input.numel() * size_ && output.dtype() == input.dtype(),
+      fmt::format("all_gather on rank {}: {} x {} into {} x {} on {} ranks", rank_, input.numel(),
+                  input.dtype().name(), output.numel(), output.dtype().name(), size_));
+  return run("all_gather", {output, input}, call, [&](cudaStream_t stream) {
+    return ncclAllGather(input.const_data_ptr(), output.mutable_data_ptr(), count(input),
+                         type_of(input), comm_, stream);
+  });
+}
+
+std::unique_ptr<Work> Communicator::reduce_scatter_into(const at::Tensor& output,
+                                                        const at::Tensor& input,
+                                                        Reduction reduction, Call call) {
+  require(input.numel() == output.numel() * size_ && output.dtype() == input.dtype(),
+          fmt::format("reduce_scatter on rank {}: {} x {} into {} x {} on {} ranks", rank_,
+                      input.numel(), input.dtype().name(), output.numel(), output.dtype().name(),
+                      size_));
+  return run("reduce_scatter", {input, output}, call, [&](cudaStream_t stream) {
+    return ncclReduceScatter(input.const_data_ptr(), output.mutable_data_ptr(), count(output),
+                             type_of(input), op_of(reduction), comm_, stream);
+  });
+}
+
+std::unique_ptr<Work> Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction,
+                                               Call call) {
+  return run("all_reduce", {tensor}, call, [&](cudaStream_t stream) {
+    return ncclAllReduce(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
+                         type_of(tensor), op_of(reduction), comm_, stream);
+  });
+}
+
+std::unique_ptr<Work> Communicator::broadcast(const at::Tensor& tensor, int root, Call call) {
+  require(root >= 0 && root < size_, fmt::format("broadcast: root {} of {} ranks", root, size_));
+  return run("broadcast", {tensor}, call, [&](cudaStream_t stream) {
+    return ncclBroadcast(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
+                         type_of(tensor), root, comm_, stream);
+  });
+}
+
+}  // namespace tidemark

@@ -1,0 +1,102 @@
+// Collectives on tensors over NCCL, with the one thing that NCCL leaves to its caller spelled out:
+// who keeps a tensor alive while a collective on another stream still uses it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+struct ncclComm;
+
+namespace tidemark {
+
+class World;
+
+/// How an asynchronous collective's tensors outlive it. A freed block goes back to the pool of the
+/// stream it was allocated on, so a later allocation there may overwrite what the communication
+/// stream still reads.
+enum class Reference {
+  record_stream,  // the allocator keeps a freed block until the communication stream has passed
+                  // this point
+  stash,          // the work keeps the tensors until wait() has made the waiting stream wait
+  none,           // nobody: a race
+  unstash_before_wait,  // the work drops the tensors in wait(), but before the stream waits: a race
+};
+
+enum class Reduction { sum, average };
+
+/// NCCL failed, or was asked for something it cannot do. One line: the call, this rank, NCCL's
+/// reason.
+class CommunicationError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An asynchronous collective under way.
+class Work {
+ public:
+  /// Makes the current stream wait for the collective's end (the host goes on), and lets go of its
+  /// tensors.
+  void wait();
+
+ private:
+  friend class Communicator;
+  c10::cuda::CUDAEvent end_;
+  std::vector<at::Tensor> stash_;
+  bool unstash_first_ = false;
+};
+
+/// One NCCL communicator over the ranks of a world. Calls may come from any thread, one at a time.
+class Communicator {
+ public:
+  /// Collective over `world`: every rank constructs its communicator at the same point.
+  explicit Communicator(const World& world, Reference reference = Reference::stash);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// Where asynchronous collectives run.
+  c10::cuda::CUDAStream stream() const { return stream_; }
+
+  struct Call {
+    bool async = false;  // false: on the current stream, ordered by it, nothing to keep
+    std::optional<Reference> reference;  // of this call alone, instead of the communicator's
+  };
+
+  /// Every call returns its work when asynchronous, else null. Sizes are in elements and must
+  /// agree: output = input * size() for all_gather_into, input = output * size() for
+  /// reduce_scatter_into.
+  std::unique_ptr<Work> all_gather_into(const at::Tensor& output, const at::Tensor& input,
+                                        Call call);
+  std::unique_ptr<Work> reduce_scatter_into(const at::Tensor& output, const at::Tensor& input,
+                                            Reduction reduction, Call call);
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor, Reduction reduction, Call call);
+  std::unique_ptr<Work> broadcast(const at::Tensor& tensor, int root, Call call);
+
+  /// Calls so far, by operation.
+  const std::map<std::string, std::int64_t>& calls() const { return calls_; }
+
+ private:
+  template <class Launch>
+  std::unique_ptr<Work> run(const char* operation, std::vector<at::Tensor> tensors, Call call,
+                            Launch launch);
+  void check(int result, const std::string& what) const;
+
+  ncclComm* comm_ = nullptr;
+  int rank_ = 0, size_ = 1;
+  Reference reference_;
+  c10::cuda::CUDAStream stream_;
+  std::map<std::string, std::int64_t> calls_;
+};
+
+}  // namespace tidemark

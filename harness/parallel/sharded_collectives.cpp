@@ -1,0 +1,150 @@
+// The memory side of a sharded unit: gather into one flat buffer, copy out of it, and reduce the
+// gradients.
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "harness/parallel/sharded_unit.h"
+#include "harness/recorder.h"
+
+namespace tidemark {
+namespace {
+
+at::TensorOptions on_gpu(at::ScalarType type) {
+  return at::TensorOptions().dtype(type).device(at::kCUDA);
+}
+
+void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& waited) {
+  c10::cuda::CUDAEvent event;
+  event.record(waited);
+  event.block(waiting);
+}
+
+/// What is sent of each parameter, flat; converted where the gathered type differs from the stored
+/// one.
+std::vector<at::Tensor> inputs_of(std::vector<ShardedParameter>& parameters, at::ScalarType type) {
+  std::vector<at::Tensor> inputs;
+  std::vector<std::int64_t> sizes;
+  std::int64_t total = 0;
+  for (auto& p : parameters) {
+    inputs.push_back(p.padded_shard());
+    sizes.push_back(p.padded_numel());
+    total += p.padded_numel();
+  }
+  if (inputs[0].scalar_type() == type) return inputs;
+  auto converted = at::split_with_sizes(at::empty({total}, on_gpu(type)), sizes);
+  at::_foreach_copy_(converted, inputs);
+  return converted;
+}
+
+}  // namespace
+
+Gathered ShardedUnit::gather() {
+  Gathered result;
+  if (step_.ranks() == 1) return result;
+  const auto& options = step_.options;
+  const auto layout = options.layout;
+  const CategoryScope category("communication");
+  step_.limit_in_flight();
+
+  const auto current = c10::cuda::getCurrentCUDAStream();
+  const bool separate = layout == GatherLayout::separate_streams;
+  const bool async = layout == GatherLayout::asynchronous || layout == GatherLayout::two_buffers;
+  const auto copy_in = separate ? step_.copy_in_stream : current;
+  const auto gather = async ? current : step_.gather_stream;
+  at::Tensor input;
+  {
+    const c10::cuda::CUDAStreamGuard guard(copy_in);
+    const auto inputs = inputs_of(parameters_, options.gathered);
+    std::int64_t numel = 0;
+    for (const auto& t : inputs) {
+      result.split.push_back(t.numel());
+      numel += t.numel();
+    }
+    result.flat = layout == GatherLayout::two_buffers
+                      ? step_.next_buffer(numel * step_.ranks(), options.gathered)
+                      : at::empty({numel * step_.ranks()}, on_gpu(options.gathered));
+    input = result.flat.narrow(0, numel * step_.rank(), numel);
+    at::_foreach_copy_(at::split_with_sizes(input, result.split), inputs);
+  }
+  if (gather != copy_in) wait_for(gather, copy_in);
+  {
+    const c10::cuda::CUDAStreamGuard guard(gather);
+    result.work =
+        step_.communicator->all_gather_into(result.flat, input, {async, options.gather_reference});
+    result.end.record(gather);
+  }
+  if (!options.unit_keeps_buffer) {
+    result.flat = at::from_blob(result.flat.data_ptr(), result.flat.sizes(), result.flat.options());
+  }
+  return result;
+}
+
+void ShardedUnit::copy_out(Gathered& gathered) {
+  const CategoryScope category("unsharded");
+  gathered.end.block(c10::cuda::getCurrentCUDAStream());
+  if (gathered.work) gathered.work->wait();
+  std::vector<at::Tensor> outputs;
+  for (auto& p : parameters_) outputs.push_back(p.take().view({step_.ranks(), -1}));
+  at::split_with_sizes_copy_out(outputs, gathered.flat.view({step_.ranks(), -1}), gathered.split,
+                                1);
+}
+
+void ShardedUnit::copy_own() {
+  const CategoryScope category("unsharded");
+  at::Tensor input;  // outlives its turn of the loop, as in FSDP2
+  for (auto& p : parameters_) {
+    input = p.padded_shard().to(step_.options.gathered);
+    p.take().copy_(input);
+  }
+}
+
+void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
+                         const std::vector<ShardedParameter*>& owners) {
+  const at::NoGradGuard no_grad;
+  const auto& options = step_.options;
+  const auto ranks = step_.ranks();
+  const auto current = c10::cuda::getCurrentCUDAStream();
+  std::int64_t numel = 0;
+  for (auto* p : owners) numel += p->padded_numel();
+  at::Tensor input;
+  {
+    const CategoryScope category("communication");
+    input = at::empty({numel * ranks}, on_gpu(options.reduced));
+    auto rows = input.view({ranks, -1});
+    at::_chunk_cat_out(rows, gradients, 0, ranks);
+  }
+  // As in FSDP2, where a loop variable keeps it: the last gradient lives until the reduce-scatter
+  // has been launched.
+  const auto last = ranks > 1 ? gradients.back() : at::Tensor();
+  gradients.clear();
+  wait_for(step_.reduce_stream, current);
+
+  const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
+  const CategoryScope category("gradients");
+  auto output = at::empty({numel}, on_gpu(options.reduced));
+  if (ranks > 1) {
+    // NCCL's average: no division of our own, as in PyTorch (for element types that cannot
+    // overflow).
+    step_.communicator->reduce_scatter_into(output, input, Reduction::average, {});
+  } else {
+    output.copy_(input);
+  }
+  ShardedStep::Reducing reducing{std::move(input), {}};
+  reducing.end.record(step_.reduce_stream);
+  output = output.to(options.stored);
+  std::int64_t offset = 0;
+  for (auto* p : owners) {
+    const auto shard = output.as_strided(p->shard().sizes(), p->shard().strides(), offset);
+    if (p->gradient.defined()) {
+      p->gradient += shard;
+    } else {
+      p->gradient = shard;
+    }
+    offset += p->padded_numel();
+  }
+  post_reduce_.emplace();
+  post_reduce_->record(step_.reduce_stream);
+  step_.reducing = std::move(reducing);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,48 @@
+#include "harness/parallel/sharded_parameter.h"
+
+#include <ATen/ATen.h>
+#include <ATen/native/cuda/Resize.h>
+
+#include <algorithm>
+
+namespace tidemark {
+
+ShardedParameter::ShardedParameter(ParameterShape shape, at::ScalarType stored,
+                                   at::ScalarType gathered, int rank, int ranks)
+    : shape_(std::move(shape)), gathered_type_(gathered), ranks_(ranks) {
+  const auto rows = shape_.size.at(0);
+  const auto padded_rows = (rows + ranks - 1) / ranks;
+  auto size = shape_.size;
+  size[0] = padded_rows;
+  const auto padded = at::zeros(size, at::TensorOptions().dtype(stored).device(at::kCUDA));
+  const auto first = std::min(rows, rank * padded_rows);
+  const auto mine = std::clamp<std::int64_t>(rows - rank * padded_rows, 0, padded_rows);
+  shard_ = padded.narrow(0, 0, mine);
+  padded_ = padded.view(-1);
+  offset_ = padded_rows > 0 ? first * (padded.numel() / padded_rows) : 0;
+}
+
+bool ShardedParameter::unsharded() const {
+  return gathered_.defined() && gathered_.storage().nbytes() != 0;
+}
+
+at::Tensor ShardedParameter::take() {
+  if (!gathered_.defined()) {
+    gathered_ = at::empty({padded_.numel() * ranks_},
+                          at::TensorOptions().dtype(gathered_type_).device(at::kCUDA));
+    std::vector<std::int64_t> stride(shape_.size.size(), 1);
+    for (auto i = stride.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * shape_.size[i];
+    whole_ = gathered_.as_strided(shape_.size, stride, 0).detach().requires_grad_(true);
+  } else if (!unsharded()) {
+    at::native::resize_bytes_cuda(
+        gathered_.storage().unsafeGetStorageImpl(),
+        static_cast<std::size_t>(gathered_.numel()) * gathered_.element_size());
+  }
+  return gathered_.variable_data();  // a version counter of its own
+}
+
+void ShardedParameter::give_back() {
+  if (unsharded()) at::native::resize_bytes_cuda(gathered_.storage().unsafeGetStorageImpl(), 0);
+}
+
+}  // namespace tidemark

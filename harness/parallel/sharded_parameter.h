@@ -1,0 +1,59 @@
+// One parameter, sharded along its first dimension: every rank keeps ceil(rows / ranks) rows (the
+// last ones padding), and the whole exists only while it is unsharded. Its storage is then taken
+// and given back under the same tensor, so that what autograd has saved of it stays valid (as
+// PyTorch's FSDP2 does).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+struct ParameterShape {
+  std::string name;
+  std::vector<std::int64_t> size;
+};
+
+class ShardedParameter {
+ public:
+  /// `stored`: element type of the shard; `gathered`: of the whole while it is unsharded.
+  ShardedParameter(ParameterShape shape, at::ScalarType stored, at::ScalarType gathered, int rank,
+                   int ranks);
+
+  const std::string& name() const { return shape_.name; }
+  /// This rank's rows; may be empty where there are fewer rows than ranks.
+  const at::Tensor& shard() const { return shard_; }
+  /// In elements of the flattened whole.
+  std::int64_t shard_offset() const { return offset_; }
+  /// What is sent: the padded shard, flat.
+  const at::Tensor& padded_shard() const { return padded_; }
+  /// Rows of a shard before padding ends, the same on every rank, times the row length.
+  std::int64_t padded_numel() const { return padded_.numel(); }
+  std::vector<std::int64_t> shard_size() const { return shard_.sizes().vec(); }
+
+  /// The whole, a leaf for autograd. Its memory exists between take() and give_back(); reading it
+  /// otherwise throws.
+  const at::Tensor& whole() const { return whole_; }
+  bool unsharded() const;
+  /// Memory for the whole (padding included), flat, to be filled. Writing it does not count as a
+  /// change to autograd.
+  at::Tensor take();
+  void give_back();
+
+  /// Of the shard, after backward; none before.
+  at::Tensor gradient;
+
+ private:
+  ParameterShape shape_;
+  at::ScalarType gathered_type_;
+  int ranks_;
+  std::int64_t offset_ = 0;
+  at::Tensor padded_, shard_;
+  at::Tensor gathered_;  // flat, padded; its storage comes and goes
+  at::Tensor whole_;     // the leading part of gathered_, in shape
+};
+
+}  // namespace tidemark

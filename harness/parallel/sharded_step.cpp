@@ -1,0 +1,75 @@
+#include "harness/parallel/sharded_step.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include "harness/parallel/sharded_unit.h"
+#include "harness/recorder.h"
+
+namespace tidemark {
+
+ShardedStep::ShardedStep(Communicator* communicator_, const ShardingOptions& options_)
+    : communicator(communicator_),
+      options(options_),
+      copy_in_stream(c10::cuda::getStreamFromPool(true)),
+      gather_stream(c10::cuda::getStreamFromPool(true)),
+      reduce_stream(c10::cuda::getStreamFromPool(true)) {}
+
+void ShardedStep::begin_forward() {
+  c10::cuda::CUDAEvent now;
+  now.record(c10::cuda::getCurrentCUDAStream());
+  gathers_wait_for(now);
+}
+
+void ShardedStep::end_forward() {
+  if (!deferred) return;
+  gathers_wait_for(deferred->copied_out);
+  deferred.reset();
+}
+
+void ShardedStep::expect_end_of_backward() {
+  if (end_expected_) return;
+  end_expected_ = true;
+  torch::autograd::Engine::get_default_engine().queue_callback([this] { end_backward(); });
+}
+
+void ShardedStep::end_backward() {
+  for (auto* unit : units) unit->end_backward();
+  forward_order.clear();
+  if (reducing) {
+    reducing->end.block(c10::cuda::getCurrentCUDAStream());
+    reducing.reset();
+  }
+  end_expected_ = false;
+}
+
+void ShardedStep::gathers_wait_for(c10::cuda::CUDAEvent& event) {
+  event.block(copy_in_stream);
+  event.block(gather_stream);
+}
+
+at::Tensor ShardedStep::next_buffer(std::int64_t numel, at::ScalarType type) {
+  auto& buffer = buffers_[next_];
+  next_ = 1 - next_;
+  if (!buffer.defined() || buffer.numel() < numel) {
+    buffer.reset();
+    buffer = at::empty({numel}, at::TensorOptions().dtype(type).device(at::kCUDA));
+  }
+  return buffer.narrow(0, 0, numel);
+}
+
+void ShardedStep::limit_in_flight() {
+  if (options.in_flight_limit == 0) return;
+  while (in_flight_.size() >= static_cast<std::size_t>(options.in_flight_limit)) {
+    in_flight_.front().synchronize();
+    in_flight_.pop_front();
+  }
+}
+
+void ShardedStep::copied_out() {
+  if (options.in_flight_limit == 0) return;
+  in_flight_.emplace_back();
+  in_flight_.back().record(c10::cuda::getCurrentCUDAStream());
+}
+
+}  // namespace tidemark

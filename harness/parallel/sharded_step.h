@@ -1,0 +1,105 @@
+// What the sharded units of one model share: the layout (which memory a gather uses, on which
+// streams it runs), the streams, and what is under way within a step. The structure follows
+// PyTorch 2.11's FSDP2 (torch/distributed/fsdp/_fully_shard) call by call, so that the allocator
+// sees the same sequence.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "harness/parallel/communicator.h"
+
+namespace tidemark {
+
+class ShardedUnit;
+
+/// Where the flat buffer of an all-gather lives and where the gather runs.
+enum class GatherLayout {
+  separate_streams,  // allocated on a copy-in stream, gathered on another; kept until the next
+                     // copy-out (implicit prefetch)
+  asynchronous,    // allocated on the compute stream, gathered asynchronously on the communicator's
+                   // stream
+  current_stream,  // allocated on the compute stream, gathered synchronously on the gather stream
+  two_buffers,     // asynchronous, into two persistent buffers in turn
+};
+
+struct ShardingOptions {
+  GatherLayout layout = GatherLayout::asynchronous;
+  /// Of the all-gathers alone, instead of the communicator's.
+  std::optional<Reference> gather_reference = {};
+  /// Whether a unit keeps its flat buffer until it is copied out. Without, the work's reference is
+  /// the only one.
+  bool unit_keeps_buffer = true;
+  /// The host waits until at most this many gathered buffers are in flight; 0: it never waits.
+  int in_flight_limit = 0;
+  bool reshard_after_forward = true;
+  at::ScalarType stored = at::kFloat;    // element types of the shards,
+  at::ScalarType gathered = at::kFloat;  // of the unsharded parameters,
+  at::ScalarType reduced = at::kFloat;  // and of the gradients while they are summed over the ranks
+};
+
+/// A gather that has been launched and not yet copied out.
+struct Gathered {
+  at::Tensor flat;
+  c10::cuda::CUDAEvent end;  // of a synchronous gather
+  std::unique_ptr<Work> work;
+  std::vector<std::int64_t> split;
+};
+
+class ShardedStep {
+ public:
+  /// `communicator` may be null on one rank.
+  ShardedStep(Communicator* communicator, const ShardingOptions& options);
+
+  int ranks() const { return communicator ? communicator->size() : 1; }
+  int rank() const { return communicator ? communicator->rank() : 0; }
+
+  /// Before the forward of the whole model: gathers may not overtake the optimizer.
+  void begin_forward();
+  /// After it: lets go of the last gathered buffer.
+  void end_forward();
+  /// Asks the autograd engine for end_backward() at the end of this backward pass, once.
+  void expect_end_of_backward();
+
+  /// Both gather streams wait for `event`.
+  void gathers_wait_for(c10::cuda::CUDAEvent& event);
+  /// Next of the two persistent buffers, at least this large.
+  at::Tensor next_buffer(std::int64_t numel, at::ScalarType type);
+  /// Host-side limit of the gathers in flight: before a launch, and after a buffer was copied out.
+  void limit_in_flight();
+  void copied_out();
+
+  Communicator* communicator;
+  const ShardingOptions options;
+  c10::cuda::CUDAStream copy_in_stream, gather_stream, reduce_stream;
+
+  struct Deferred {  // a copied-out buffer that lives on until the next copy-out
+    Gathered gathered;
+    c10::cuda::CUDAEvent copied_out;
+  };
+  struct Reducing {  // the reduce-scatter under way and its input
+    at::Tensor input;
+    c10::cuda::CUDAEvent end;
+  };
+  std::optional<Deferred> deferred;
+  std::optional<Reducing> reducing;
+  std::vector<ShardedUnit*> units;          // the root first
+  std::vector<ShardedUnit*> forward_order;  // as the forwards have ended
+
+ private:
+  void end_backward();
+
+  bool end_expected_ = false;
+  std::array<at::Tensor, 2> buffers_;
+  std::size_t next_ = 0;
+  std::deque<c10::cuda::CUDAEvent> in_flight_;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,64 @@
+// A group of sharded parameters that are gathered and reduced together around one part of the
+// model: FSDP2's parameter group.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/parallel/sharded_parameter.h"
+#include "harness/parallel/sharded_step.h"
+
+namespace tidemark {
+
+class ShardedUnit {
+ public:
+  /// Registers itself with `step`, in order of construction; `step` must outlive it.
+  ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes);
+  ShardedUnit(const ShardedUnit&) = delete;
+  ShardedUnit& operator=(const ShardedUnit&) = delete;
+
+  /// Units to gather ahead of their own turn, as soon as this one is ready. Without `backward`, the
+  /// unit whose forward came before this one's.
+  void prefetch(std::vector<ShardedUnit*> forward, std::vector<ShardedUnit*> backward);
+
+  /// The parameter, whole, between pre_forward and post_forward (and, for autograd, in backward).
+  const at::Tensor& operator[](std::size_t i) const { return parameters_[i].whole(); }
+  std::vector<ShardedParameter>& parameters() { return parameters_; }
+
+  /// Gathers, waits, and returns `input` with the post-backward hook attached (where it requires a
+  /// gradient).
+  at::Tensor pre_forward(const at::Tensor& input);
+  /// Reshards and returns `output` with the pre-backward hook attached.
+  at::Tensor post_forward(const at::Tensor& output);
+
+  void post_backward();  // called by autograd
+  void end_backward();   // called by the step
+
+ private:
+  enum class State { idle, forward, pre_backward, post_backward };
+
+  void unshard();
+  void wait_for_unshard();
+  void reshard();
+  void prefetch_unshard(State state);
+  void pre_backward();
+  Gathered gather();
+  void copy_out(Gathered& gathered);
+  void copy_own();  // one rank: nothing to gather
+  void reduce(std::vector<at::Tensor> gradients, const std::vector<ShardedParameter*>& owners);
+  void wait_for_post_backward();
+
+  ShardedStep& step_;
+  std::vector<ShardedParameter> parameters_;
+  std::vector<ShardedUnit*> forward_prefetch_, backward_prefetch_;
+  State state_ = State::idle;
+  bool unsharded_ = false;
+  std::optional<Gathered> gathered_;
+  std::vector<std::size_t> forward_indices_;  // of this unit's forwards in the step's order
+  std::optional<c10::cuda::CUDAEvent> post_reduce_;
+};
+
+}  // namespace tidemark
