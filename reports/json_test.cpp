@@ -32,7 +32,7 @@ std::string with(std::string text, const std::string& what, const std::string& b
 TEST(Json, ReadsBackWhatItWrote) {
   for (const Report& report : {small_report(), sample_report(), hostile_report()}) {
     const std::string text = json_text(report);
-    EXPECT_EQ(json_text(parse_report(text, "x")), text);
+    EXPECT_EQ(first_difference(json_text(parse_report(text, "x")), text), "");
   }
 }
 

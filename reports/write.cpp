@@ -131,20 +131,6 @@ void write_files(const fs::path& folder, const std::vector<File>& files) {
   drafts.publish(paths);
 }
 
-void prepare_folder(const fs::path& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(folder, error);
-  if (fs::exists(status)) {
-    if (!fs::is_directory(status)) refuse(folder, "is a file", kElsewhere);
-    const bool empty = fs::is_empty(folder, error);
-    if (error) refuse(folder, "cannot be read: " + error.message(), kElsewhere);
-    if (!empty) refuse(folder, "is not empty", kElsewhere);
-  }
-  { Drafts().write(folder / "report.json", ""); }  // the only sure way to know
-  fs::create_directories(folder, error);
-  if (error) refuse(folder, "cannot be made: " + error.message(), kElsewhere);
-}
-
 void write_all(const fs::path& folder, const Report& report) {
   if (fs::exists(folder / "report.json")) refuse(folder, "holds a report already", kElsewhere);
   std::vector<File> files = renderings(report);

@@ -9,10 +9,6 @@
 
 namespace tidemark {
 
-/// What a run is about to need, asked before it starts: throws std::runtime_error in one line where
-/// `folder` holds something already, or cannot be made or written. Leaves an empty folder.
-void prepare_folder(const std::filesystem::path& folder);
-
 /// report.json, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/. All or nothing:
 /// everything is written under other names first. Throws std::runtime_error in one line, also where
 /// there is a report already.

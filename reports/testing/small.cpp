@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -127,6 +128,14 @@ Report hostile_report() {
     }
   }
   return report;
+}
+
+std::string first_difference(const std::string& a, const std::string& b) {
+  if (a == b) return "";
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  const std::size_t from = at - std::min<std::size_t>(at, 40);
+  return "at " + std::to_string(at) + ": '" + a.substr(from, 80) + "' and '" + b.substr(from, 80) +
+         "'";
 }
 
 ScratchFolder::ScratchFolder() {
