@@ -73,7 +73,7 @@ std::string table(const Overview& overview) {
   }
   if (overview.rows.empty()) return out;
 
-  const ByteUnit unit = unit_for(overview.largest);
+  const ByteUnit unit = unit_for(overview.largest, overview.smallest);
   out += fmt::format(
       "Peaks in {} of the worst rank: allocated / active / reserved.\n\n| variant | role |",
       unit.name);

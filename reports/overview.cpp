@@ -41,6 +41,12 @@ void fill(Overview& overview, std::size_t column) {
       }
     }
   }
+  for (const OverviewRow& row : overview.rows) {
+    for (Bytes peak : row.cells[column].peak) {
+      if (peak > 0 && (overview.smallest == 0 || peak < overview.smallest))
+        overview.smallest = peak;
+    }
+  }
   for (const Verdict& verdict : trial.verdicts) {
     Cell& cell = row_of(overview, verdict.variant, "").cells[column];
     ++(verdict.status == Status::pass   ? cell.passed

@@ -29,9 +29,9 @@ struct OverviewRow {
 struct Overview {
   std::vector<const TrialRecord*> trials;  // one a schedule, at least one
   std::vector<OverviewRow> rows;
-  Bytes largest = 0;           // of all the peaks
-  std::string title() const;   // scenario/size
-  std::string detail() const;  // "4 ranks, math, 4 steps, seed 0, layers=4"
+  Bytes largest = 0, smallest = 0;  // of all the peaks but zeros
+  std::string title() const;        // scenario/size
+  std::string detail() const;       // "4 ranks, math, 4 steps, seed 0, layers=4"
 };
 std::vector<Overview> overviews(const Report& report);
 

@@ -72,7 +72,7 @@ std::string tables(const Overview& overview, std::size_t from, std::size_t to, c
   }
   if (overview.largest == 0) return out;
 
-  const ByteUnit unit = unit_for(overview.largest);
+  const ByteUnit unit = unit_for(overview.largest, overview.smallest);
   out += "\n" + paint.dim("  " + left(fmt::format("peaks, {}", unit.name), names));
   for (std::size_t i = from; i < to; ++i)
     out += paint.dim(right(one_line(overview.trials[i]->schedule), 26));

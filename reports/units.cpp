@@ -33,13 +33,16 @@ std::string ByteUnit::operator()(Bytes value) const {
   return fmt::format("{:.{}f}", static_cast<double>(value) / bytes, decimals);
 }
 
-ByteUnit unit_for(Bytes largest) {
-  constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
-  const auto size = static_cast<double>(largest);
-  if (size >= 10 * kGiB) return {"GiB", kGiB, 2};
-  if (size >= kMiB) return {"MiB", kMiB, size >= 100 * kMiB ? 1 : 2};
-  if (size >= 10 * kKiB) return {"KiB", kKiB, 1};
-  return {"bytes", 1, 0};
+ByteUnit unit_for(Bytes largest, Bytes smallest) {
+  static constexpr ByteUnit kUnits[] = {
+      {"GiB", 1 << 30, 2}, {"MiB", 1 << 20, 1}, {"KiB", 1 << 10, 1}, {"bytes", 1, 0}};
+  const auto high = static_cast<double>(largest), low = static_cast<double>(smallest);
+  std::size_t at = high >= 10.0 * (1 << 30) ? 0 : high >= 1 << 20 ? 1 : high >= 10 << 10 ? 2 : 3;
+  const auto lost = [&] { return low > 0 && low < kUnits[at].bytes; };
+  while (at < 3 && lost() && high < 1e5 * kUnits[at + 1].bytes) ++at;
+  ByteUnit unit = kUnits[at];
+  if (at == 1 && high < 100 * unit.bytes) unit.decimals = 2;
+  return unit;
 }
 
 std::string exact(double value) {

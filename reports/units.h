@@ -14,7 +14,9 @@ struct ByteUnit {
   int decimals;
   std::string operator()(Bytes value) const;  // the figure alone
 };
-ByteUnit unit_for(Bytes largest);
+/// The unit in which `smallest` still shows, as long as `largest` stays readable; zero and less
+/// count for nothing.
+ByteUnit unit_for(Bytes largest, Bytes smallest = 0);
 
 /// "838,860,800": exact where whole, the shortest decimal otherwise.
 std::string exact(double value);

@@ -2,11 +2,13 @@
 
 const UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['bytes', 1]];
 
-/** One unit for figures that stand together, chosen by the largest of them. */
-export function unitFor(largest) {
+/** One unit for figures that stand together: `smallest` still shows in it as long as `largest` stays readable. */
+export function unitFor(largest, smallest = 0) {
   const size = Math.abs(largest);
-  const [name, bytes] = UNITS.find(([unit, scale]) => size >= (unit === 'MiB' ? 1 : 10) * scale) ?? UNITS[3];
-  const decimals = name === 'bytes' ? 0 : name === 'KiB' || (name === 'MiB' && size >= 100 * bytes) ? 1 : 2;
+  let at = [10 * 2 ** 30, 2 ** 20, 10 * 2 ** 10, 0].findIndex((least) => size >= least);
+  while (at < 3 && smallest > 0 && smallest < UNITS[at][1] && size < 1e5 * UNITS[at + 1][1]) at += 1;
+  const [name, bytes] = UNITS[at];
+  const decimals = at === 3 ? 0 : at === 0 || (at === 1 && size < 100 * bytes) ? 2 : 1;
   return { name, bytes, format: (value) => grouped((value / bytes).toFixed(decimals)) };
 }
 

@@ -19,8 +19,9 @@ function table(group, { rank }, { phase, units }) {
     const variant = variantIn(group, schedule, name);
     return STATISTICS.map((statistic) => peak(variant, statistic, { rank, phase }));
   }) }));
-  const largest = Math.max(1, ...rows.flatMap((row) => row.cells.flat()).filter((level) => level !== null));
-  const unit = unitFor(largest);
+  const levels = rows.flatMap((row) => row.cells.flat()).filter((level) => level > 0);
+  const largest = Math.max(1, ...levels);
+  const unit = unitFor(largest, Math.min(largest, ...levels));
   const format = units === 'bytes' ? exact : unit.format;
   return [h('p', { class: 'quiet' }, `Peaks in ${units === 'bytes' ? 'bytes' : unit.name}: allocated, active, reserved. The bars share one scale.`),
     scroller('Peaks of every variant', h('table', { class: 'peaks' },
