@@ -74,17 +74,30 @@ std::string measured_text(const Verdict& v) {
 }
 
 std::string command(const Report& report, const TrialRecord& trial) {
-  std::string out = fmt::format(
+  const RunRecord& run = report.run;
+  std::string out;
+  for (const auto& [name, value] : run.env) {
+    if (!name.starts_with("TIDEMARK_")) out += fmt::format("{}={} ", quoted(name), quoted(value));
+  }
+  out += fmt::format(
       "tidemark run {} --size {} --mode {} --schedule {} --ranks {} --steps {} --seed {}",
       quoted(trial.scenario), quoted(trial.size), name_of(trial.mode), quoted(trial.schedule),
       trial.ranks, trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
     out += " --set " + quoted(fmt::format("{}={}", name, value));
-  if (!report.run.device_kind.empty()) out += " --device " + quoted(report.run.device_kind);
-  if (report.run.device_kind == "virtual" && !report.run.profile.empty()) {
-    out += " --gpu " + quoted(report.run.profile);
+  if (!run.device_kind.empty()) out += " --device " + quoted(run.device_kind);
+  for (const auto& [flag, variable] : {std::pair{"--gpu", "TIDEMARK_GPU"},
+                                       {"--capacity", "TIDEMARK_CAPACITY"},
+                                       {"--alloc-conf", "TIDEMARK_ALLOC_CONF"}}) {
+    const std::string by_flag = given(run.argv, flag);
+    const auto twin = run.env.find(variable);
+    if (!by_flag.empty()) {
+      out += by_flag;
+    } else if (twin != run.env.end()) {
+      out += fmt::format(" {} {}", flag, quoted(twin->second));
+    }
   }
-  return out + given(report.run.argv, "--capacity") + given(report.run.argv, "--alloc-conf");
+  return out;
 }
 
 }  // namespace tidemark

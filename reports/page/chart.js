@@ -4,8 +4,8 @@ import { h, svg } from './dom.js';
 const TOP = 24, BOTTOM = 26; // above the plot: the unit and the names of the bands
 
 /** Round steps of 1, 2 or 5 times a power of ten, in multiples of `unit`. */
-export function ticks(low, high, count, unit = 1) {
-  const rough = (high - low) / unit / count || 1;
+export function ticks(low, high, count, unit = 1, least = 0) {
+  const rough = Math.max(least, (high - low) / unit / count) || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power * unit;
   const out = [];
@@ -43,7 +43,7 @@ function path(line, x, y) {
 
 /**
  * series: [{name, tone, points: [[x, y]...] ascending in x, steps, dots, peak}], bands: [{name, from, to}],
- * x, y: {format, unit, label, log, zero}. `tone` is a CSS class that sets --tone.
+ * x, y: {format, unit, label, log, zero, least: the smallest step between ticks}. `tone` is a CSS class that sets --tone.
  */
 export function chart({ label, series, bands = [], x: xAxis, y: yAxis, height = 300 }) {
   const drawn = series.filter((line) => line.points.length > 0);
@@ -67,7 +67,7 @@ export function chart({ label, series, bands = [], x: xAxis, y: yAxis, height = 
       return xAxis.log ? 2 ** part : part;
     } };
     const xs = xAxis.log ? [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))]
-      : ticks(box.left, box.right, Math.max(2, inner / 110), xAxis.unit);
+      : ticks(box.left, box.right, Math.max(2, inner / 110), xAxis.unit, xAxis.least);
     const crowded = Math.ceil(44 * xs.length / inner); // every so many labels
     const ys = ticks(box.bottom, box.top, 5, yAxis.unit);
     hairline = svg('line', { class: 'hairline', y1: TOP, y2: TOP + tall, visibility: 'hidden' });

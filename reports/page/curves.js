@@ -29,7 +29,7 @@ export function losses(group, { schedule }) {
     legend(runs.map(({ name }, i) => ({ tone: toned(group, name), name, note: notes[i] }))),
     chart({ label: 'Loss of every variant over the steps', height: 240,
       series: runs.map(({ name, loss }) => ({ name, tone: toned(group, name), dots: true, points: loss.filter(({ value }) => value !== null).map(({ step, value }) => [step, value]) })),
-      x: { name: 'step', unit: 1, format: String }, y: { label: '', format: (value) => String(Number(value.toPrecision(4))), exact: String } }));
+      x: { name: 'step', unit: 1, least: 1, format: String }, y: { label: '', format: (value) => String(Number(value.toPrecision(4))), exact: String } }));
 }
 
 export function runAhead(group) {

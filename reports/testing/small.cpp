@@ -21,12 +21,12 @@ RunRecord run() {
   out.torch = "2.11.0";
   out.nccl = "2.28.9";
   out.mpi = "Open MPI 4.1.4";
-  out.argv = {"tidemark", "run", "fsdp_prefetch", "--schedule", "all"};
+  out.argv = {"tidemark", "run", "fsdp_prefetch", "--schedule", "all", "--capacity=64G"};
   out.duration_ns = 1'234'000'000;
   out.device_kind = "virtual";
   out.profile = "h100-80g";
   out.capacity_bytes = Bytes{80} << 30;
-  out.env = {{"NCCL_ALGO", "Ring"}};
+  out.env = {{"NCCL_ALGO", "Ring"}, {"TIDEMARK_GPU", "h100-80g"}};
   return out;
 }
 

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""formats_test.py SAMPLE_REPORTS: what other programs read is what their parsers take: JUnit's XML, Google Benchmark's
+JSON, gzipped Chrome traces, losses as "step float" lines."""
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+
+class Formats(unittest.TestCase):
+    folders: list[Path] = []
+
+    def each(self):
+        self.assertEqual(len(self.folders), 5)
+        for folder in self.folders:
+            with self.subTest(report=folder.name):
+                yield folder, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+    def test_junit(self):
+        for folder, report in self.each():
+            root = xml.parse(folder / "junit.xml").getroot()
+            self.assertEqual(root.tag, "testsuites")
+            verdicts = [verdict for trial in report["trials"] for verdict in trial["verdicts"]]
+            self.assertEqual(len(root.findall("testsuite")), len({trial["scenario"] for trial in report["trials"]}))
+            for attribute, element in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+                found = list(root.iter(element))
+                self.assertEqual(int(root.get(attribute)), len(found), attribute)
+                self.assertEqual(sum(int(suite.get(attribute)) for suite in root), len(found), attribute)
+            self.assertEqual(int(root.get("failures")), sum(verdict["status"] == "fail" for verdict in verdicts))
+            self.assertEqual(int(root.get("skipped")), report["summary"]["skipped"])
+            names = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+            self.assertEqual(len(names), len(set(names)), "every case has a name of its own")
+
+    def test_benchmark(self):
+        for folder, report in self.each():
+            data = json.loads((folder / "benchmark.json").read_text(encoding="utf-8"))
+            self.assertIn("date", data["context"])
+            measured = sum(bool(variant["ranks"]) for trial in report["trials"] for variant in trial["variants"])
+            self.assertEqual(len(data["benchmarks"]), measured)
+            for entry in data["benchmarks"]:
+                self.assertLessEqual({"name", "run_name", "run_type", "iterations", "real_time", "cpu_time", "time_unit"}, set(entry))
+                self.assertGreater(entry["real_time"], 0)
+                self.assertGreaterEqual(entry["peak_reserved"], entry["peak_active"])
+
+    def test_traces(self):
+        for folder, report in self.each():
+            for file in folder.glob("trace/**/*.json.gz"):
+                events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+                self.assertEqual({event["ph"] for event in events}, {"M", "X", "C"})
+                self.assertTrue(all(event["dur"] >= 0 for event in events if event["ph"] == "X"))
+
+    def test_losses(self):
+        for folder, report in self.each():
+            runs = [variant["loss"] for trial in report["trials"] for variant in trial["variants"]]
+            files = list(folder.glob("loss/**/*.txt"))
+            self.assertEqual(len(files), sum(any(point["value"] is not None for point in loss) for loss in runs))
+            for file in files:
+                for line in file.read_text().splitlines():
+                    step, value = line.split(" ")
+                    self.assertEqual(f"{int(step)} {float(value)!r}", line)
+
+
+if __name__ == "__main__":
+    work = Path(tempfile.mkdtemp())
+    try:
+        subprocess.run([sys.argv[1], str(work)], check=True)
+        Formats.folders = sorted(work.iterdir())
+        outcome = unittest.main(argv=sys.argv[:1], exit=False).result
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    sys.exit(0 if outcome.wasSuccessful() and outcome.testsRun == 4 else 1)
