@@ -18,9 +18,10 @@ Signed ordered(Float value) {
   return bits < 0 ? std::numeric_limits<Signed>::min() - bits : bits;
 }
 
-template <typename Signed>
-double steps(Signed a, Signed b) {
-  return std::abs(static_cast<double>(a) - static_cast<double>(b));
+// In unsigned arithmetic: exact, and without overflow where the two are far apart.
+double steps(std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+  return static_cast<double>(a > b ? x - y : y - x);
 }
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();

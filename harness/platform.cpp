@@ -7,11 +7,10 @@
 
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 
 #include "harness/virtual/device/control.h"
+#include "harness/virtual/numbers/numbers.h"
 
 namespace tidemark {
 namespace {
@@ -40,7 +39,7 @@ class VirtualPlatform final : public Platform {
     if (tidemark_device_set_schedule(schedule.c_str()) != 0)
       throw std::invalid_argument("the virtual device has no schedule '" + schedule + "'");
     tidemark_device_set_data(mode == Mode::math ? 1 : 0);
-    install_numbers(mode == Mode::math ? "math" : schedule == "calibrated" ? "cost" : "off");
+    install_numbers(mode == Mode::math ? "math" : schedule == "calibrated" ? "cost" : "shapes");
     tidemark_device_reset_clock();
   }
   Ns now() const override { return tidemark_device_now(); }
@@ -52,31 +51,29 @@ class VirtualPlatform final : public Platform {
     tidemark_device_set_launch_cost(ns);
     return true;
   }
+  bool set_capacity(Bytes bytes) override { return tidemark_device_set_capacity(static_cast<std::uint64_t>(bytes)) == 0; }
   bool detects_races() const override { return false; }
-  std::string check_settings() const override {
-    const char* gpu = std::getenv("TIDEMARK_GPU");
-    if (gpu != nullptr && tidemark_device_set_profile(gpu) != 0) return std::string("--gpu ") + gpu + ": " + tidemark_device_error();
-    const char* capacity = std::getenv("TIDEMARK_CAPACITY");
-    if (capacity == nullptr) return "";
+  std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
+    if (!gpu.empty() && tidemark_device_set_profile(gpu.c_str()) != 0) return "--gpu " + gpu + ": " + tidemark_device_error();
+    if (capacity.empty()) return "";
     std::uint64_t bytes = 0;
-    const char* end = capacity + std::strlen(capacity);
-    auto [stop, error] = std::from_chars(capacity, end, bytes);
+    const char* end = capacity.data() + capacity.size();
+    auto [stop, error] = std::from_chars(capacity.data(), end, bytes);
     if (error != std::errc() || stop != end || bytes == 0)
-      return std::string("--capacity ") + capacity + ": expected a number of bytes, at least 1";
-    if (tidemark_device_set_capacity(bytes) != 0) return std::string("--capacity ") + capacity + ": " + tidemark_device_error();
+      return "--capacity " + capacity + ": expected a number of bytes, at least 1";
+    if (tidemark_device_set_capacity(bytes) != 0) return "--capacity " + capacity + ": " + tidemark_device_error();
     return "";
   }
 
  private:
   // The operator layer is a library of its own, beside the virtual ones; it is loaded when first wanted.
   static void install_numbers(const char* mode) {
-    static auto* install = [] {
-      void* library = dlopen("libtidemark_numbers.so", RTLD_NOW | RTLD_GLOBAL);
-      if (library == nullptr) throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
-      return reinterpret_cast<int (*)(const char*)>(dlsym(library, "tidemark_numbers_install"));
-    }();
-    if (install == nullptr || install(mode) != 0)
-      throw std::runtime_error(std::string("the operator layer has no mode '") + mode + "'");
+    static void* library = dlopen("libtidemark_numbers.so", RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
+    static auto* install = find<decltype(::tidemark_numbers_install)>("tidemark_numbers_install");
+    static auto* error = find<decltype(::tidemark_numbers_error)>("tidemark_numbers_error");
+    if (install == nullptr || error == nullptr) throw std::runtime_error("libtidemark_numbers.so is not the operator layer");
+    if (install(mode) != 0) throw std::runtime_error(std::string("the operator layer: ") + error());
   }
 
   TIDEMARK_CONTROL(tidemark_device_set_schedule);
@@ -107,11 +104,10 @@ class CudaPlatform final : public Platform {
   std::int64_t launches() const override { return 0; }
   std::int64_t synchronisations() const override { return 0; }
   bool set_launch_cost(Ns) override { return false; }
+  bool set_capacity(Bytes) override { return false; }
   bool detects_races() const override { return false; }
-  std::string check_settings() const override {
-    for (const char* name : {"TIDEMARK_GPU", "TIDEMARK_CAPACITY"})
-      if (std::getenv(name) != nullptr) return std::string(name) + " is for the virtual device: this runs on a real GPU";
-    return "";
+  std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
+    return gpu.empty() && capacity.empty() ? "" : "--gpu and --capacity are for the virtual device: this runs on a real GPU";
   }
 
  private:

@@ -23,9 +23,11 @@ class Platform {
   virtual std::int64_t synchronisations() const = 0;
   /// Host cost of one launch in ns for what follows; < 0 the profile's. False where it cannot be set.
   virtual bool set_launch_cost(Ns ns) = 0;
+  /// Bytes of the device for what follows (0: the profile's). False where it cannot be set.
+  virtual bool set_capacity(Bytes bytes) = 0;
   virtual bool detects_races() const = 0;
-  /// What is wrong with the settings that the environment gives the platform (profile, capacity), or empty.
-  virtual std::string check_settings() const = 0;
+  /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or empty.
+  virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;
 };
 
 Platform& platform();

@@ -19,28 +19,9 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same random numbers.
-void clean_device(const Trial& trial) {
-  c10::cuda::device_synchronize();
-  at::cuda::clearCublasWorkspaces();
-  allocator::emptyCache();
-  auto device = c10::cuda::current_device();
-  auto stats = allocator::getDeviceStats(device);
-  if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
-    throw std::logic_error("the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
-                           " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
-  allocator::resetPeakStats(device);
-  for (auto kind : {at::kCPU, at::kCUDA}) {
-    at::Generator generator = at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
-    generator.set_current_seed(trial.seed);
-  }
-  platform().begin(trial.schedule, trial.mode);
-  set_current_category("activations");
-}
-
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
                  std::vector<LossPoint>& loss, std::vector<Ns>& step_time) {
-  clean_device(trial);
+  prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
   {
@@ -173,6 +154,25 @@ TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
 }
 
 }  // namespace
+
+void prepare_device(const Trial& trial) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  c10::cuda::device_synchronize();
+  at::cuda::clearCublasWorkspaces();
+  allocator::emptyCache();
+  auto device = c10::cuda::current_device();
+  auto stats = allocator::getDeviceStats(device);
+  if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
+    throw std::logic_error("the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
+                           " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
+  allocator::resetPeakStats(device);
+  for (auto kind : {at::kCPU, at::kCUDA}) {
+    at::Generator generator = at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
+    generator.set_current_seed(trial.seed);
+  }
+  platform().begin(trial.schedule, trial.mode);
+  set_current_category("activations");
+}
 
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world, const Codec& codec,
                       const RunOptions& options) {

@@ -23,6 +23,10 @@ struct RunOptions {
   std::vector<double> run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
 };
 
+/// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same random numbers. Throws
+/// std::logic_error where something of before is still alive.
+void prepare_device(const Trial& trial);
+
 /// The whole record on rank 0, this rank's part elsewhere. Exceptions of a program (out of memory, a failed collective) are
 /// not caught here: the other ranks may be waiting, and only the process's border can end them.
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world, const Codec& codec,

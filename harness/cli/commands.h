@@ -18,5 +18,7 @@ int run_command(Options& options, int argc, char** argv);
 /// One rank of it.
 int rank_command(const Options& options, int argc, char** argv);
 int report_command(const Options& options);
+/// Google Benchmark's own flags; alone, or on every rank of a launcher.
+int bench_command(int argc, char** argv);
 
 }  // namespace tidemark

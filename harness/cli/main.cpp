@@ -1,6 +1,7 @@
 // tidemark, the command: parses, chooses the device, hands over; the one place where an exception becomes a line and a code.
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "harness/cli/commands.h"
 #include "harness/launch.h"
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
     return code;
   };
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
     int exit_code = -1;
     Options options = parse_options(argc, argv, exit_code);
     if (exit_code >= 0) return exit_code;

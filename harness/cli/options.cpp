@@ -58,6 +58,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 
+  app.add_subcommand("bench", "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
+
   auto* report = app.add_subcommand("report", "render DIR/report.json again");
   report->add_option("dir", options.folder, "the output folder of a run")->required();
 

@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/output_folder.h"
 #include "harness/launch.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
@@ -22,6 +23,7 @@
 namespace tidemark {
 namespace {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 bool in_color(const Options& options) {
@@ -39,19 +41,20 @@ class Progress {
   void next() { ++trial_; }
   void operator()(const std::string& what) const {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    if (isatty(STDERR_FILENO) != 0)
+    if (live_)
       fmt::print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s)", trial_, count_, what, seconds);
     else if (what != last_)
       fmt::print(stderr, "[{}/{}] {} ({:.1f} s)\n", trial_, count_, what, seconds);
     last_ = what;
   }
   void done() const {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+    if (live_) fmt::print(stderr, "\r\033[K");
   }
 
  private:
   std::size_t trial_ = 0, count_;
   mutable std::string last_;
+  const bool live_ = isatty(STDERR_FILENO) != 0 || std::getenv("TIDEMARK_LIVE") != nullptr;
   Clock::time_point start_ = Clock::now();
 };
 
@@ -95,12 +98,22 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   return report;
 }
 
+// Makes (or moves) the link `latest` beside the folder. A convenience: where it cannot be made it is left out.
+void link_latest(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path link = folder.parent_path() / "latest", fresh = folder.parent_path() / ".latest.new";
+  if (fs::exists(fs::symlink_status(link, ignored)) && !fs::is_symlink(link, ignored)) return;
+  fs::remove(fresh, ignored);
+  fs::create_directory_symlink(folder.filename(), fresh, ignored);
+  fs::rename(fresh, link, ignored);
+}
+
 int write_and_print(const Report& report, const Options& options) {
-  const char* out = std::getenv("TIDEMARK_OUT");
-  const OutputFolder folder(out != nullptr ? out : options.out, report.run.id);
-  write_all(folder.path(), report);
-  link_latest(folder.path());
-  fmt::print("{}", text_of(report, in_color(options)));
+  // The launching process has chosen and made the folder; under somebody else's launcher it is for rank 0 to do.
+  const fs::path folder = fs::absolute(options.out.empty() ? fs::path("tidemark-out") / report.run.id : fs::path(options.out));
+  write_all(folder, report);
+  link_latest(folder);
+  fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(), text_of(report, in_color(options)));
   std::fflush(stdout);
   return report.exit_code();
 }

@@ -6,12 +6,14 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/output_folder.h"
 #include "harness/launch.h"
 #include "harness/platform.h"
+#include "reports/write.h"
 
 namespace tidemark {
 namespace {
+
+namespace fs = std::filesystem;
 
 void set_twin(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
@@ -35,11 +37,27 @@ void print_plan(const std::vector<PlannedTrial>& planned) {
   }
 }
 
+// Made before anything runs, so that an unwritable place is found at once; never one that has something in it.
+fs::path output_folder(const std::string& wanted, const std::string& id) {
+  const fs::path folder = fs::absolute(wanted.empty() ? fs::path("tidemark-out") / id : fs::path(wanted)).lexically_normal();
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw UsageError(fmt::format("--out {}: is not a folder; choose another one", folder.string()));
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    throw UsageError(fmt::format("--out {}: has something in it, and a run never overwrites another; choose an empty or a new "
+                                 "folder", folder.string()));
+  fs::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("--out {}: cannot be made ({}); choose another folder", folder.string(), error.message()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw UsageError(fmt::format("--out {}: cannot be written; choose another folder", folder.string()));
+  return folder;
+}
+
 }  // namespace
 
 int run_command(Options& options, int argc, char** argv) {
+  if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty()) throw UsageError(wrong);
   export_settings(options);
-  if (auto wrong = platform().check_settings(); !wrong.empty()) throw UsageError(wrong);
   Request request = options.request;
   if (request.ranks == 0) request.ranks = 4;
   auto planned = plan(request, scenarios(), platform_schedules());
@@ -47,9 +65,16 @@ int run_command(Options& options, int argc, char** argv) {
     print_plan(planned);
     return 0;
   }
-  const OutputFolder folder(options.out, describe_run(argc, argv).id);
-  setenv("TIDEMARK_OUT", folder.path().c_str(), 1);
-  return launch(request.ranks, {argv, argv + argc});
+  const fs::path folder = output_folder(options.out, describe_run(argc, argv).id);
+  setenv("TIDEMARK_OUT", folder.c_str(), 1);
+  // The ranks' own output goes through mpirun: only this process knows what the user looks at.
+  if (options.color == "auto")
+    setenv("TIDEMARK_COLOR", isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr ? "always" : "never", 1);
+  if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
+  const int code = launch(request.ranks, {argv, argv + argc});
+  std::error_code ignored;
+  if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
+  return code;
 }
 
 }  // namespace tidemark

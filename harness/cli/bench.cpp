@@ -1,0 +1,166 @@
+// `tidemark bench`: Google Benchmark's own front end and flags. What one operator costs on the plain CPU, in shapes and in math;
+// starting; one step of every variant; a Llama-3-70B-shaped forward and backward.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <benchmark/benchmark.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <mpi.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/llama.h"
+#include "harness/platform.h"
+#include "harness/recorder.h"
+#include "harness/runner.h"
+
+extern char** environ;
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+struct Operator {
+  const char* name;
+  at::Tensor (*call)(at::Tensor& x, const at::Tensor& y);
+};
+
+const Operator kOperators[] = {
+    {"add_", [](at::Tensor& x, const at::Tensor& y) { return x.add_(y); }},
+    {"mm", [](at::Tensor& x, const at::Tensor& y) { return at::mm(x, y); }},
+    {"gelu", [](at::Tensor& x, const at::Tensor&) { return at::gelu(x); }},
+    {"softmax", [](at::Tensor& x, const at::Tensor&) { return at::softmax(x, -1); }},
+};
+
+void run_operator(benchmark::State& state, const Operator& op, at::Device device, Mode mode) {
+  at::NoGradGuard no_grad;
+  if (device.is_cuda()) platform().begin(platform_schedules().front(), mode);
+  at::Tensor x = at::ones({4, 4}, device), y = at::ones({4, 4}, device);
+  for (auto _ : state) benchmark::DoNotOptimize(op.call(x, y));
+}
+
+void register_operators() {
+  for (const auto& op : kOperators) {
+    const std::string name = std::string("operator/") + op.name + "/4x4/";
+    benchmark::RegisterBenchmark((name + "cpu").c_str(), run_operator, op, at::Device(at::kCPU), Mode::math);
+    benchmark::RegisterBenchmark((name + "shapes").c_str(), run_operator, op, at::Device(at::kCUDA, 0), Mode::shapes);
+    benchmark::RegisterBenchmark((name + "math").c_str(), run_operator, op, at::Device(at::kCUDA, 0), Mode::math);
+  }
+}
+
+// The whole program from nothing: loader, libtorch, virtual device, first answer.
+void run_start(benchmark::State& state) {
+  const char* argv[] = {"tidemark", "--version", nullptr};
+  for (auto _ : state) {
+    posix_spawn_file_actions_t quiet;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 1, 0);
+    pid_t pid = 0;
+    int status = 1;
+    if (posix_spawn(&pid, "/proc/self/exe", &quiet, nullptr, const_cast<char**>(argv), environ) != 0 ||
+        waitpid(pid, &status, 0) < 0 || status != 0)
+      state.SkipWithError("tidemark --version failed");
+    posix_spawn_file_actions_destroy(&quiet);
+  }
+}
+
+constexpr int kWarmUp = 2, kSteps = 8;
+
+void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant, Trial trial, World& world) {
+  trial.steps = kWarmUp + kSteps;
+  prepare_device(trial);
+  Recorder recorder(trial);
+  auto program = scenario.make(trial, variant, world);
+  int index = 0;
+  auto step = [&] {
+    recorder.begin_step(index);
+    program->step(index++, recorder);
+    recorder.end_step();
+  };
+  while (index < kWarmUp) step();
+  for (auto _ : state) step();
+  recorder.finish();
+  for (Statistic statistic : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
+    Bytes peak = 0;
+    for (const auto& phase : recorder.record.steps.back().phases) peak = std::max(peak, phase[statistic].peak);
+    state.counters[std::string(name_of(statistic)) + "_peak"] = static_cast<double>(peak);
+  }
+}
+
+void register_steps(World& world) {
+  for (const auto& scenario : scenarios())
+    for (const auto& size : scenario.sizes) {
+      if (size.name != "smoke") continue;
+      for (const auto& variant : scenario.variants) {
+        if (variant.role == Role::control) continue;
+        for (Mode mode : {Mode::shapes, Mode::math}) {
+          Trial trial{scenario.name, size.name, platform_schedules().front(), size.params, mode, world.size(), 0, 0};
+          if (scenario.unfit && !scenario.unfit(trial).empty()) continue;
+          const std::string name = "step/" + scenario.name + "/" + variant.name + "/" + size.name + "/r" +
+                                   std::to_string(world.size()) + "/" + name_of(mode);
+          benchmark::RegisterBenchmark(name.c_str(), [&scenario, &variant, trial, &world](benchmark::State& state) {
+            run_step(state, scenario, variant, trial, world);
+          })->Iterations(kSteps)->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+}
+
+void run_llama(benchmark::State& state) {
+  platform().begin(platform_schedules().front(), Mode::shapes);
+  if (!platform().set_capacity(Bytes{4} << 40)) {
+    state.SkipWithError("needs 421 GiB: the virtual device");
+    return;
+  }
+  {
+    Llama model(kLlama70B);
+    model.step();
+    allocator::resetPeakStats(0);
+    for (auto _ : state) model.step();
+    auto stats = allocator::getDeviceStats(0);
+    state.counters["allocated_peak"] = static_cast<double>(stats.allocated_bytes[0].peak);
+    state.counters["reserved_peak"] = static_cast<double>(stats.reserved_bytes[0].peak);
+  }
+  allocator::emptyCache();
+  platform().set_capacity(0);
+}
+
+// Reports nothing: only rank 0 speaks.
+class Silent final : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+}  // namespace
+
+int bench_command(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  at::set_num_threads(1);
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  c10::cuda::set_device(0);
+  int ran = 0;
+  {
+    World world(MPI_COMM_WORLD);
+    if (world.size() == 1) {  // these time one process; ranks beside it would only disturb
+      register_operators();
+      benchmark::RegisterBenchmark("start", run_start)->Iterations(5)->Unit(benchmark::kMillisecond)->UseRealTime();
+      benchmark::RegisterBenchmark("llama3_70b/forward_backward/seq4096/shapes", run_llama)->Iterations(5)->Unit(benchmark::kMillisecond);
+    }
+    register_steps(world);
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    Silent silent;
+    ran = static_cast<int>(world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent));
+    benchmark::Shutdown();
+  }
+  MPI_Finalize();
+  return ran > 0 ? 0 : 4;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,172 @@
+// A harness that measures others is held to more than what it measures: nothing reads as nothing, a mebibyte reads as a
+// mebibyte, and whatever is broken on purpose is found.
+#include "harness/runner.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "harness/recorder.h"
+#include "harness/testing/toy.h"
+
+namespace tidemark {
+namespace {
+
+using testing::toy_scenario;
+using testing::toy_trial;
+using testing::ToyFaults;
+
+const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
+
+TrialRecord run(const Scenario& scenario, const Trial& trial) {
+  World world(MPI_COMM_SELF);
+  return run_trial(scenario, trial, world, kAlone);
+}
+
+std::vector<std::string> failed(const TrialRecord& record) {
+  std::vector<std::string> names;
+  for (const auto& verdict : record.verdicts)
+    if (verdict.status == Status::fail) names.push_back(verdict.variant + " " + verdict.name + ": " + verdict.why);
+  return names;
+}
+
+bool fails(const TrialRecord& record, const std::string& variant, const std::string& prefix) {
+  for (const auto& v : record.verdicts)
+    if (v.variant == variant && v.name.starts_with(prefix) && v.status == Status::fail) return true;
+  return false;
+}
+
+class Lambda final : public Program {
+ public:
+  explicit Lambda(std::function<void(Recorder&)> body) : body_(std::move(body)) {}
+  void step(int, Recorder& recorder) override { body_(recorder); }
+  std::vector<Shard> parameters() override { return {}; }
+
+ private:
+  std::function<void(Recorder&)> body_;
+};
+
+RankRecord measure(const std::function<void(Recorder&)>& body) {
+  Scenario scenario;
+  scenario.name = "measure";
+  scenario.variants = {{"only", Role::baseline, ""}};
+  scenario.make = [&](const Trial&, const Variant&, World&) { return std::make_unique<Lambda>(body); };
+  scenario.expect = [](const Trial&, const Variant&, int) { return std::vector<Expectation>{}; };
+  return run(scenario, {"measure", "", "instant", {}, Mode::shapes, 1, 2, 0}).variants.at(0).ranks.at(0);
+}
+
+TEST(Null, AnEmptyStepReadsNothing) {
+  auto record = measure([](Recorder& recorder) { recorder.phase("empty"); });
+  for (Statistic statistic : kStatistics) {
+    EXPECT_EQ((*record.phase("empty"))[statistic].peak, 0);
+    EXPECT_EQ((*record.phase("empty"))[statistic].end, 0);
+  }
+  EXPECT_TRUE(record.categories.empty());
+  EXPECT_TRUE(record.timeline.empty());
+  EXPECT_EQ(record.counters.num_device_alloc, 0);
+  EXPECT_EQ(record.counters.launches, 0);
+  EXPECT_EQ(record.counters.synchronisations, 0);
+}
+
+TEST(Null, OneMebibyteReadsExactlyThat) {
+  auto record = measure([](Recorder& recorder) {
+    recorder.phase("hold");
+    CategoryScope scope("temporaries");
+    at::Tensor tensor = at::empty({1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte));
+    recorder.phase("after");
+  });
+  const Phase& hold = *record.phase("hold");
+  EXPECT_EQ(hold[Statistic::allocated].peak, 1048576);
+  EXPECT_EQ(hold[Statistic::active].peak, 1048576);
+  EXPECT_EQ(hold[Statistic::requested].peak, 1048576);
+  EXPECT_EQ(hold[Statistic::reserved].peak, 2097152);  // a small-pool segment
+  // Alive when the second phase begins, gone when the step ends.
+  EXPECT_EQ(hold[Statistic::allocated].end, 1048576);
+  EXPECT_EQ((*record.phase("after"))[Statistic::allocated].peak, 1048576);
+  EXPECT_EQ((*record.phase("after"))[Statistic::allocated].end, 0);
+  EXPECT_EQ((*record.phase("after"))[Statistic::reserved].end, 2097152);
+  ASSERT_EQ(record.categories.size(), 1u);
+  EXPECT_EQ(record.categories[0].name, "temporaries");
+  EXPECT_EQ(record.categories[0].peak_share, 1048576);
+  EXPECT_EQ(record.rest_after, record.rest_before);
+}
+
+TEST(Null, OneByteMoreIsOneGranuleMore) {
+  auto record = measure([](Recorder& recorder) {
+    recorder.phase("hold");
+    at::Tensor tensor = at::empty({513}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte));
+  });
+  EXPECT_EQ((*record.phase("hold"))[Statistic::allocated].peak, 1024);
+  EXPECT_EQ((*record.phase("hold"))[Statistic::requested].peak, 513);
+}
+
+TEST(Shares, SumToThePeakWithUnsplitRemaindersToo) {
+  // Blocks of 1 to 10 MiB are cut from 20 MiB segments, and a remainder of a mebibyte or less stays with the block: then a
+  // block is larger than any rounding of its request.
+  auto record = measure([](Recorder& recorder) {
+    recorder.phase("hold");
+    auto options = at::TensorOptions().device(at::kCUDA).dtype(at::kByte);
+    std::vector<at::Tensor> held;
+    for (int i = 0; i < 9; ++i) {
+      CategoryScope scope(i % 2 ? "activations" : "unsharded");
+      held.push_back(at::empty({(i % 3 + 1) * 3333333}, options));
+      at::Tensor passing = at::empty({123457 * (i + 1)}, options);
+    }
+  });
+  Bytes sum = 0;
+  for (const auto& category : record.categories) sum += category.peak_share;
+  EXPECT_EQ(sum, (*record.phase("hold"))[Statistic::allocated].peak);
+}
+
+class Toy : public ::testing::TestWithParam<std::tuple<Mode, std::string, std::int64_t>> {};
+
+TEST_P(Toy, PassesWhenNothingIsBroken) {
+  auto [mode, schedule, n] = GetParam();
+  auto record = run(toy_scenario(), toy_trial(n, mode, schedule));
+  EXPECT_EQ(failed(record), std::vector<std::string>{});
+  EXPECT_EQ(Report({}, {record}).exit_code(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Toy,
+                         ::testing::Combine(::testing::Values(Mode::math, Mode::shapes),
+                                            ::testing::Values("instant", "calibrated", "lagging"),
+                                            ::testing::Values(1, 127, 128, 129, 1000, 32768)));
+
+TEST(Mutation, AFixThatDoesNothingIsRejected) {
+  auto record = run(toy_scenario({.fix_does_nothing = true}), toy_trial(1000, Mode::math));
+  EXPECT_TRUE(fails(record, "drop", "memory/allocated/backward"));
+  EXPECT_TRUE(fails(record, "drop", "saving/allocated/backward"));
+  EXPECT_EQ(Report({}, {record}).exit_code(), 1);
+}
+
+TEST(Mutation, AWrongGradientIsRejected) {
+  auto record = run(toy_scenario({.wrong_gradient = true}), toy_trial(1000, Mode::math));
+  EXPECT_TRUE(fails(record, "drop", "parity/baseline/gradients"));
+  EXPECT_TRUE(fails(record, "drop", "parity/baseline/parameters"));
+  EXPECT_FALSE(fails(record, "keep", "parity/"));
+}
+
+TEST(Mutation, ALeakOfOneTensorIsRejected) {
+  auto record = run(toy_scenario({.leaks = true}), toy_trial(1000, Mode::shapes));
+  EXPECT_TRUE(fails(record, "drop", "rest/allocated"));
+  EXPECT_FALSE(fails(record, "keep", "rest/"));
+}
+
+TEST(Mutation, AControlThatIsRightGoesUnnoticedAndFails) {
+  auto record = run(toy_scenario({.control_is_right = true}), toy_trial(1000, Mode::shapes));
+  EXPECT_TRUE(fails(record, "keep_too", "control/memory/"));
+}
+
+TEST(Mutation, ABoundAThousandTimesTooWideIsRefused) {
+  auto sharp = run(toy_scenario({.slack = 1000}), toy_trial(1000, Mode::shapes));
+  EXPECT_FALSE(fails(sharp, "drop", "memory/allocated/backward"));
+  auto wide = run(toy_scenario({.slack = 4 * 1000 * 1000}), toy_trial(1000, Mode::shapes));
+  EXPECT_TRUE(fails(wide, "drop", "memory/allocated/backward"));
+}
+
+TEST(Mutation, NothingJudgedIsNoSuccess) {
+  EXPECT_EQ(Report().exit_code(), 4);
+  EXPECT_EQ(Report({}, {TrialRecord{}}).exit_code(), 4);
+}
+
+}  // namespace
+}  // namespace tidemark

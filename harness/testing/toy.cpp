@@ -1,0 +1,98 @@
+#include "harness/testing/toy.h"
+
+#include <ATen/ATen.h>
+
+#include "harness/recorder.h"
+
+namespace tidemark::testing {
+namespace {
+
+class Toy final : public Program {
+ public:
+  Toy(const Trial& trial, const Variant& variant, const ToyFaults& faults)
+      : n_(trial["n"]),
+        keeps_(variant.name == "keep" || (variant.name == "keep_too" && !faults.control_is_right) ||
+               (variant.name == "drop" && faults.fix_does_nothing)),
+        wrong_(variant.name == "drop" && faults.wrong_gradient),
+        leaks_(variant.name == "drop" && faults.leaks) {
+    CategoryScope scope("parameters");
+    w_ = at::ones({n_}, at::TensorOptions().device(at::kCUDA));
+  }
+
+  void step(int index, Recorder& recorder) override {
+    at::NoGradGuard no_grad;
+    recorder.phase("forward");
+    at::Tensor x = at::full({n_}, 0.5 + index, w_.options());
+    at::Tensor scratch = at::mul(w_, x);
+    at::Tensor loss = scratch.sum();
+    if (!keeps_) scratch.reset();
+    recorder.phase("backward");
+    at::Tensor gradient = wrong_ ? x * 1.000001 : x.clone();
+    recorder.gradients({{"w", 0, gradient}});
+    w_.sub_(gradient, 0.125);
+    recorder.loss(loss);
+    if (leaks_) leaked_.push_back(at::empty({n_}, w_.options()));
+  }
+
+  std::vector<Shard> parameters() override { return {{"w", 0, w_}}; }
+
+ private:
+  std::int64_t n_;
+  bool keeps_, wrong_, leaks_;
+  at::Tensor w_;
+  std::vector<at::Tensor> leaked_;
+};
+
+// Alive at the peaks, in units of B = block(4n): w, x, scratch and the loss (forward), of which the fix has dropped the scratch
+// when the gradient (backward) appears. The sum's own temporaries stay below for n up to 2^15.
+std::vector<Expectation> expect(const Trial& trial, const Variant& variant, Bytes slack) {
+  const std::map<std::string, double> values{{"n", static_cast<double>(trial["n"])}};
+  const bool keeps = variant.name == "keep";
+  std::vector<Expectation> all;
+  for (Statistic statistic : {Statistic::allocated, Statistic::active}) {
+    all.push_back({statistic, "forward", {"3*block(4*n) + 512", values}, false, slack, slack ? "a test's" : ""});
+    all.push_back({statistic, "backward", {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values}, false, slack,
+                   slack ? "a test's" : ""});
+  }
+  return all;
+}
+
+Oracle reference(const Trial& trial) {
+  Oracle oracle{{}, {}, {}, 1e-6, "one float32 rounding an operation, at most eight of them"};
+  double w = 1;
+  const auto n = static_cast<double>(trial["n"]);
+  auto whole = [&](double value) { return at::full({trial["n"]}, value, at::kDouble); };
+  for (int step = 0; step < trial.steps; ++step) {
+    const double x = 0.5 + step;
+    oracle.loss.push_back(n * w * x);
+    if (step == 0) oracle.gradients = {{"w", 0, whole(x)}};
+    w -= 0.125 * x;
+  }
+  oracle.parameters = {{"w", 0, whole(w)}};
+  return oracle;
+}
+
+}  // namespace
+
+Scenario toy_scenario(const ToyFaults& faults) {
+  Scenario scenario;
+  scenario.name = "toy";
+  scenario.title = "a scratch buffer kept for nothing";
+  scenario.parameters = {{"n", "elements of the parameter", 1, 1 << 15}};
+  scenario.sizes = {{"smoke", {{"n", 1000}}, {Mode::math, Mode::shapes}}};
+  scenario.variants = {{"keep", Role::baseline, "keeps the scratch buffer"},
+                       {"drop", Role::fixed, "drops it"},
+                       {"keep_too", Role::control, "claims to drop it", "memory/"}};
+  scenario.make = [faults](const Trial& trial, const Variant& variant, World&) {
+    return std::make_unique<Toy>(trial, variant, faults);
+  };
+  scenario.expect = [faults](const Trial& trial, const Variant& variant, int) { return expect(trial, variant, faults.slack); };
+  scenario.reference = reference;
+  return scenario;
+}
+
+Trial toy_trial(std::int64_t n, Mode mode, const std::string& schedule) {
+  return {"toy", "smoke", schedule, {{"n", n}}, mode, 1, 3, 0};
+}
+
+}  // namespace tidemark::testing
