@@ -13,10 +13,10 @@ std::vector<std::pair<std::string, std::uint64_t>> kernel_counts();  // kernel.c
 using namespace tidemark::device;
 
 size_t tidemark_device_describe(char* text, size_t size) {
-  std::map<std::string, std::uint64_t> counts;
-  for (const auto& [name, count] : kernel_counts()) counts[readable(name)] += count;
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [name, count] : kernel_counts()) counts[readable(name)] += count;
   const Profile& p = e.profile;
   const char* const schedules[] = {"instant", "calibrated", "lagging"};
   nlohmann::ordered_json j = {

@@ -107,7 +107,9 @@ Stream& Engine::add_stream(int device, int priority, unsigned flags, bool blocki
   s.flags = flags;
   s.blocking = blocking;
   s.handle = reinterpret_cast<StreamHandle>(kFirstHandle + 16ull * s.index);
-  return streams.emplace_back(std::move(s));
+  Stream& made = streams.emplace_back(std::move(s));
+  if (blocking) blocking_streams.push_back(&made);
+  return made;
 }
 
 void Engine::order_after(Stream& s, const Mark& after) {
@@ -117,11 +119,10 @@ void Engine::order_after(Stream& s, const Mark& after) {
 
 void Engine::apply_default_stream_rules(Stream& s) {
   if (s.legacy) {
-    for (const Stream& other : streams) {
-      if (other.blocking && other.device == s.device && other.count) {
-        s.clock.merge(other.clock);
-        s.tail = std::max(s.tail, other.tail);
-      }
+    for (const Stream* other : blocking_streams) {
+      if (other->device != s.device) continue;
+      s.clock.merge(other->clock);
+      s.tail = std::max(s.tail, other->tail);
     }
   } else if (s.blocking) {
     const Stream& other = legacy(s.device);

@@ -60,6 +60,7 @@ struct Engine {
   std::int64_t launch_override = -1;
 
   std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams
+  std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
   std::vector<DeviceMemory*> memory;
 
   // Polling (poll.cpp): not-ready answers since the last operation was enqueued, and what everybody's calls amount to.

@@ -15,11 +15,61 @@ namespace {
 // a thread.
 constexpr double kBytesPerThread = 32;
 
+// PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names are only filed, in one
+// flat table, until somebody asks.
+class Names {
+ public:
+  void add(const void* function, const char* name) {
+    if (2 * ++count_ > slots_.size()) grow();
+    put({function, name});
+  }
+  const char* find(const void* function) const {
+    if (slots_.empty()) return nullptr;
+    for (std::size_t i = place(function);; ++i) {
+      const Slot& slot = slots_[i & (slots_.size() - 1)];
+      if (slot.function == function || !slot.function) return slot.name;
+    }
+  }
+
+ private:
+  struct Slot {
+    const void* function = nullptr;
+    const char* name = nullptr;
+  };
+  std::size_t place(const void* function) const {
+    return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
+  }
+  void put(Slot added) {
+    for (std::size_t i = place(added.function);; ++i) {
+      Slot& slot = slots_[i & (slots_.size() - 1)];
+      if (slot.function && slot.function != added.function) continue;
+      slot = added;  // a library loaded later at the same place replaces the name
+      return;
+    }
+  }
+  void grow() {
+    std::vector<Slot> before(std::max<std::size_t>(2 * slots_.size(), 1 << 12));
+    before.swap(slots_);
+    for (const Slot& slot : before) {
+      if (slot.function) put(slot);
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two; at most half full
+  std::size_t count_ = 0;
+};
+
 struct Registry {
   std::mutex mutex;
-  std::vector<std::pair<const void*, const char*>> fresh;  // registered, not yet looked at
-  std::unordered_map<const void*, Kernel*> by_function;
+  Names names;
+  std::unordered_map<const void*, Kernel*> known;  // by function, and by the kernel's own address
   std::deque<Kernel> kernels;
+
+  Kernel* make(const char* name) {
+    Kernel* kernel = &kernels.emplace_back();
+    kernel->name = name;
+    return known[kernel] = kernel;
+  }
 };
 
 Registry& registry() {
@@ -32,32 +82,22 @@ Registry& registry() {
 void register_kernel(const void* host_function, const char* name) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.fresh.emplace_back(host_function, name);
+  r.names.add(host_function, name);
+  r.known.erase(host_function);
 }
 
 Kernel* find_kernel(const void* function) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  for (const auto& [host, name] : r.fresh) {
-    Kernel*& kernel = r.by_function[host];
-    if (!kernel) {
-      Kernel* made = &r.kernels.emplace_back();
-      kernel = made;  // before the next insertion moves the table
-      r.by_function[made] = made;
-      made->name = name;
-    }
-  }
-  r.fresh.clear();
-  auto found = r.by_function.find(function);
-  return found == r.by_function.end() ? nullptr : found->second;
+  if (auto found = r.known.find(function); found != r.known.end()) return found->second;
+  const char* name = r.names.find(function);
+  return name ? r.known[function] = r.make(name) : nullptr;
 }
 
 Kernel* make_kernel(const char* name) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  Kernel* kernel = &r.kernels.emplace_back();
-  kernel->name = name;
-  return r.by_function[kernel] = kernel;
+  return r.make(name);
 }
 
 void reset_kernel_counts() {

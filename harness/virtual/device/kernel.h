@@ -23,7 +23,7 @@ struct Kernel {
   int preferred_carveout = -1;
 };
 
-/// Cheap: programs register tens of thousands before main(). `name` must outlive the process' use of it.
+/// Cheap: programs register tens of thousands before main(). `name` must stay readable until the kernel is first asked for.
 void register_kernel(const void* host_function, const char* name);
 /// The kernel behind a host function, or behind its own address; null where there is none.
 Kernel* find_kernel(const void* function);
