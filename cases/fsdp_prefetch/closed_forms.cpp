@@ -1,0 +1,129 @@
+// The closed forms: what is alive at the highest moment of each phase, in units of
+//   U  bytes of a block's gathered parameters      G  of its reduce-scatter's input      S  of its
+//   sharded gradient
+// above `rest`, what stays allocated between steps (parameters, optimizer state, input, output and
+// loss, cuBLAS workspaces). `small` is the rest of the plan (plan.h) replayed in a model of the
+// allocator: activations, norms, tables, rounding and unsplit remainders. Reserved follows no
+// formula: it is the replay's figure.
+#include "cases/fsdp_prefetch/closed_forms.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+// Declared here because ATen's header of these wants headers that the set-up does not bring
+// (cuSPARSE, cuSOLVER).
+namespace at::cuda {
+std::size_t getChosenWorkspaceSize();
+cudaDeviceProp* getCurrentDeviceProperties();
+}  // namespace at::cuda
+
+namespace tidemark::fsdp_prefetch {
+namespace {
+
+bool records(const Layout& layout) {
+  return layout.gather == GatherLayout::asynchronous &&
+         layout.gather_reference.value_or(layout.reference) == Reference::record_stream;
+}
+
+// At the last block whose successor's buffer is already there; with one block there is no
+// successor.
+std::string forward_form(const Layout& layout, std::int64_t layers, bool reshards, bool pile_up) {
+  const std::string whole = reshards ? "U" : "L*U";
+  switch (layout.gather) {
+    case GatherLayout::separate_streams:  // the buffer before is kept through the copy-out
+      return whole + (layers > 1 ? " + 2*U" : " + U");
+    case GatherLayout::two_buffers:  // they rest
+      return whole;
+    default:
+      if (!pile_up) return whole + " + U";
+      // Every buffer since the first step: one a block in forward and, where they are gathered
+      // again, in backward.
+      return whole + (reshards ? " + (2*k + 1)*L*U" : " + (k + 1)*L*U");
+  }
+}
+
+// While block i computes its gradients: its parameters, their gradients (U), the reduce-scatter
+// input of block i+1 (G), the sharded gradients of the blocks before (S each), and the buffer of
+// block i-1, gathered ahead.
+std::string backward_form(const Layout& layout, std::int64_t layers, bool reshards, bool pile_up) {
+  if (pile_up) {
+    if (!reshards) return "(L - 1)*U + U + G + S + (k + 1)*L*U";
+    return "2*U + G + (L - 1)*S + 2*(k + 1)*L*U";
+  }
+  if (!reshards) return "(L - 1)*U + U + G + S";
+  const bool ahead = layout.gather != GatherLayout::two_buffers;
+  if (!ahead || layers == 2) return "2*U + G + (L - 1)*S";
+  return "3*U + G + (L - 2)*S";
+}
+
+}  // namespace
+
+std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int rank,
+                                      const DeviceFacts& device) {
+  if (variant.role == Role::control) return {};
+  const Layout layout = layout_of(variant.name);
+  const auto predicted = replay(trial, layout, rank, device);
+  const auto layers = trial["layers"], hidden = trial["hidden"];
+  const bool reshards = trial["reshard_after_forward"] != 0;
+  const bool recorded = records(layout) && trial.ranks > 1;
+  const bool timeless = !recorded || trial.schedule == "instant" || trial.schedule == "lagging";
+  const auto shard =
+      2 * ((hidden + trial.ranks - 1) / trial.ranks) * hidden;  // elements of a block, padded
+  const auto stored = trial["precision"] == 1 ? 2 : 4, gathered = trial["precision"] == 0 ? 4 : 2;
+  const auto as_double = [](auto value) { return static_cast<double>(value); };
+  const std::map<std::string, double> units{{"U", as_double(shard * trial.ranks * gathered)},
+                                            {"G", as_double(shard * trial.ranks * 4)},
+                                            {"S", as_double(shard * stored)},
+                                            {"L", as_double(layers)},
+                                            {"k", as_double(trial.steps - 1)}};
+
+  std::vector<Expectation> all;
+  const auto add = [&](Statistic statistic, const std::string& phase, const std::string& form) {
+    const auto figure =
+        as_double(predicted.phases.at(phase)[static_cast<std::size_t>(statistic)].peak);
+    Formula formula;
+    if (form.empty()) {
+      formula = {"replay", {{"replay", figure}}};
+    } else {
+      formula.text = "rest + " + form;
+      for (const auto& [name, value] : units) {
+        if (form.find(name) != std::string::npos) formula.values[name] = value;
+      }
+      const auto rest =
+          statistic == Statistic::requested ? Statistic::requested : Statistic::allocated;
+      formula.values["rest"] = as_double(predicted.rest[static_cast<std::size_t>(rest)]);
+      const double large = formula.evaluate();
+      formula.text += " + small";
+      formula.values["small"] = figure - large;
+    }
+    all.push_back({statistic, phase, std::move(formula)});
+  };
+
+  for (const Statistic statistic : kStatistics) {
+    if (!timeless && statistic != Statistic::requested) continue;
+    // The rate limiter's host waits: what piles up then follows the queue of events, so the replay
+    // says it.
+    const bool pile_up = recorded && trial.schedule == "lagging" && statistic == Statistic::active;
+    const bool formless = statistic == Statistic::reserved ||
+                          (pile_up && layout.in_flight_limit > 0) || trial.ranks == 1 ||
+                          trial.steps == 1;
+    add(statistic, "forward", formless ? "" : forward_form(layout, layers, reshards, pile_up));
+    add(statistic, "backward",
+        formless || layers < 2 ? "" : backward_form(layout, layers, reshards, pile_up));
+    // Adam's one temporary: as large as this rank's parameters, padding excluded.
+    add(statistic, "optimizer", formless || pile_up ? "" : "2*L*S");
+  }
+  return all;
+}
+
+std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
+  const auto* properties = at::cuda::getCurrentDeviceProperties();
+  return closed_forms(
+      trial, variant, rank,
+      {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
+       .processors = properties->multiProcessorCount,
+       .threads_per_processor = properties->maxThreadsPerMultiProcessor});
+}
+
+}  // namespace tidemark::fsdp_prefetch

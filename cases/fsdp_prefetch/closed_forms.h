@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "cases/fsdp_prefetch/plan.h"
+#include "harness/scenario.h"
+
+namespace tidemark::fsdp_prefetch {
+
+/// Peaks of forward, backward and optimizer in the last step, in all four statistics: equalities
+/// wherever they follow from the program alone. Where recorded buffers wait for a clock
+/// (calibrated, a real GPU), only `requested` does.
+std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank);
+
+/// The same for a device known by its facts alone.
+std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int rank,
+                                      const DeviceFacts& device);
+
+}  // namespace tidemark::fsdp_prefetch

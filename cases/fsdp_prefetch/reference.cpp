@@ -1,0 +1,40 @@
+#include "cases/fsdp_prefetch/reference.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "reference/multi_mlp.h"
+
+namespace tidemark::fsdp_prefetch {
+
+Oracle oracle(const Trial& trial) {
+  const reference::MultiMlpRun run{.layers = trial["layers"],
+                                   .hidden = trial["hidden"],
+                                   .rows = trial["batch"] / trial.ranks * trial.ranks,
+                                   .steps = trial.steps,
+                                   .seed = trial.seed};
+  const auto result = reference::train(run);
+  Oracle oracle;
+  oracle.loss = result.loss;
+  const auto shards = [](const std::vector<reference::Tensor>& tensors) {
+    std::vector<Shard> all;
+    for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
+    return all;
+  };
+  oracle.gradients = shards(result.gradients);
+  oracle.parameters = shards(result.parameters);
+  // A path through the model has 2 products a block and two norms, and comes back: 4 L + 4
+  // roundings of sums of `hidden` terms, each off by about sqrt(hidden) half-units in the last
+  // place (rounding errors add up like a random walk). The loss is a mean that cancels to about a
+  // tenth of its terms, and norms amplify: another factor of 8.
+  const double unit = trial["precision"] == 0 ? std::ldexp(1, -24) : std::ldexp(1, -9);
+  const auto depth = static_cast<double>(4 * trial["layers"] + 4);
+  oracle.tolerance = 8 * unit * depth * std::sqrt(static_cast<double>(trial["hidden"]));
+  oracle.why =
+      "8 u (4 layers + 4) sqrt(hidden): rounding of the sums on a path forth and back, u the unit "
+      "roundoff";
+  return oracle;
+}
+
+}  // namespace tidemark::fsdp_prefetch

@@ -1,0 +1,180 @@
+#include "reference/multi_mlp.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "reference/deterministic.h"
+
+namespace tidemark::reference {
+namespace {
+
+using Values = std::vector<double>;
+
+struct Size {
+  std::size_t rows, hidden;
+};
+
+/// Kept of a norm for its backward: the normalised input and 1 / standard deviation of every row.
+struct Norm {
+  Values normalised, scale;
+};
+
+Values norm(const Values& x, const Values& weight, Size n, Norm& kept) {
+  Values y(x.size());
+  kept = {Values(x.size()), Values(n.rows)};
+  for (std::size_t r = 0; r < n.rows; ++r) {
+    const double* row = &x[r * n.hidden];
+    double mean = 0, variance = 0;
+    for (std::size_t j = 0; j < n.hidden; ++j) mean += row[j];
+    mean /= static_cast<double>(n.hidden);
+    for (std::size_t j = 0; j < n.hidden; ++j) variance += (row[j] - mean) * (row[j] - mean);
+    variance /= static_cast<double>(n.hidden);
+    kept.scale[r] = 1 / std::sqrt(variance + 1e-5);
+    for (std::size_t j = 0; j < n.hidden; ++j) {
+      const auto i = r * n.hidden + j;
+      kept.normalised[i] = (row[j] - mean) * kept.scale[r];
+      y[i] = kept.normalised[i] * weight[j];
+    }
+  }
+  return y;
+}
+
+Values norm_backward(const Values& dy, const Values& weight, const Norm& kept, Size n,
+                     Values& dweight) {
+  Values dx(dy.size());
+  for (std::size_t r = 0; r < n.rows; ++r) {
+    double sum = 0, dot = 0;
+    for (std::size_t j = 0; j < n.hidden; ++j) {
+      const auto i = r * n.hidden + j;
+      dweight[j] += dy[i] * kept.normalised[i];
+      sum += dy[i] * weight[j];
+      dot += dy[i] * weight[j] * kept.normalised[i];
+    }
+    sum /= static_cast<double>(n.hidden);
+    dot /= static_cast<double>(n.hidden);
+    for (std::size_t j = 0; j < n.hidden; ++j) {
+      const auto i = r * n.hidden + j;
+      dx[i] = kept.scale[r] * (dy[i] * weight[j] - sum - kept.normalised[i] * dot);
+    }
+  }
+  return dx;
+}
+
+/// y = x w^T
+Values product(const Values& x, const Values& w, Size n) {
+  Values y(x.size());
+  for (std::size_t r = 0; r < n.rows; ++r) {
+    for (std::size_t o = 0; o < n.hidden; ++o) {
+      double sum = 0;
+      for (std::size_t i = 0; i < n.hidden; ++i) sum += x[r * n.hidden + i] * w[o * n.hidden + i];
+      y[r * n.hidden + o] = sum;
+    }
+  }
+  return y;
+}
+
+Values product_backward(const Values& dy, const Values& x, const Values& w, Size n, Values& dw) {
+  Values dx(x.size());
+  for (std::size_t r = 0; r < n.rows; ++r) {
+    for (std::size_t o = 0; o < n.hidden; ++o) {
+      const double d = dy[r * n.hidden + o];
+      for (std::size_t i = 0; i < n.hidden; ++i) {
+        dw[o * n.hidden + i] += d * x[r * n.hidden + i];
+        dx[r * n.hidden + i] += d * w[o * n.hidden + i];
+      }
+    }
+  }
+  return dx;
+}
+
+double gelu(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
+
+double gelu_slope(double x) {
+  const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;
+}
+
+struct Block {
+  Values input, wide, active;  // of the block, of gelu, and after it
+};
+
+/// One forward and backward: the loss, and gradients in the parameters' order.
+double gradients(const std::vector<Tensor>& p, const Values& input, Size n,
+                 std::vector<Values>& d) {
+  const auto layers = (p.size() - 2) / 2;
+  Norm first, last;
+  std::vector<Block> blocks(layers);
+  Values x = norm(input, p.front().values, n, first);
+  for (std::size_t l = 0; l < layers; ++l) {
+    auto& b = blocks[l];
+    b.input = x;
+    b.wide = product(x, p[1 + 2 * l].values, n);
+    b.active = b.wide;
+    for (auto& v : b.active) v = gelu(v);
+    const Values out = product(b.active, p[2 + 2 * l].values, n);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+  }
+  const Values y = norm(x, p.back().values, n, last);
+  double loss = 0;
+  for (const double v : y) loss += v;
+  loss /= static_cast<double>(y.size());
+
+  for (std::size_t k = 0; k < p.size(); ++k) d[k].assign(p[k].values.size(), 0);
+  const Values dy(y.size(), 1 / static_cast<double>(y.size()));
+  Values dx = norm_backward(dy, p.back().values, last, n, d.back());
+  for (std::size_t l = layers; l-- > 0;) {
+    const auto& b = blocks[l];
+    Values dwide = product_backward(dx, b.active, p[2 + 2 * l].values, n, d[2 + 2 * l]);
+    for (std::size_t i = 0; i < dwide.size(); ++i) dwide[i] *= gelu_slope(b.wide[i]);
+    const Values through = product_backward(dwide, b.input, p[1 + 2 * l].values, n, d[1 + 2 * l]);
+    for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += through[i];
+  }
+  norm_backward(dx, p.front().values, first, n, d.front());
+  return loss;
+}
+
+std::vector<Tensor> initial(const MultiMlpRun& run) {
+  const auto h = static_cast<std::size_t>(run.hidden);
+  std::vector<Tensor> p{{"pre_norm.weight", Values(h)}};
+  for (std::int64_t l = 0; l < run.layers; ++l) {
+    const auto block = "mlps." + std::to_string(l);
+    p.push_back({block + ".fc1.weight", Values(h * h)});
+    p.push_back({block + ".fc2.weight", Values(h * h)});
+  }
+  p.push_back({"post_norm.weight", Values(h)});
+  for (auto& t : p) fill(run.seed, t.name, 0, t.values);
+  return p;
+}
+
+}  // namespace
+
+MultiMlpResult train(const MultiMlpRun& run) {
+  const Size n{static_cast<std::size_t>(run.rows), static_cast<std::size_t>(run.hidden)};
+  MultiMlpResult result;
+  auto& p = result.parameters = initial(run);
+  std::vector<Values> d(p.size()), first(p.size()), second(p.size());
+  for (std::size_t k = 0; k < p.size(); ++k) {
+    first[k].assign(p[k].values.size(), 0);
+    second[k] = first[k];
+  }
+  Values input(n.rows * n.hidden);
+  for (int step = 0; step < run.steps; ++step) {
+    fill(run.seed, "input." + std::to_string(step), 0, input);
+    result.loss.push_back(gradients(p, input, n, d));
+    if (step == 0) {
+      for (std::size_t k = 0; k < p.size(); ++k) result.gradients.push_back({p[k].name, d[k]});
+    }
+    const double c1 = 1 - std::pow(run.beta1, step + 1), c2 = 1 - std::pow(run.beta2, step + 1);
+    for (std::size_t k = 0; k < p.size(); ++k) {
+      for (std::size_t i = 0; i < d[k].size(); ++i) {
+        auto &m = first[k][i], &v = second[k][i];
+        m = run.beta1 * m + (1 - run.beta1) * d[k][i];
+        v = run.beta2 * v + (1 - run.beta2) * d[k][i] * d[k][i];
+        p[k].values[i] -= run.rate * (m / c1) / (std::sqrt(v / c2) + run.epsilon);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace tidemark::reference
