@@ -74,6 +74,70 @@ def visit(chromium: str, folder: Path) -> Drawn:
     return page
 
 
+# Touches every control of the page as a person would; what it sees goes into the title.
+TOUCH = """<script type="module">
+const seen = [];
+const all = (query) => [...document.querySelectorAll(query)];
+const count = (query) => all(query).length;
+const key = (where, name) => where.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true }));
+all('.list input[type=radio]').find((input) => input.nextSibling.textContent.startsWith('failed')).click();
+seen.push(`failed ${count('.assertion.fail')}/${count('.assertion')}`);
+all('.list input[type=radio]')[0].click();
+const search = document.querySelector('input[type=search]');
+search.value = 'LAGGING parity stash';
+search.dispatchEvent(new Event('input'));
+seen.push(`found ${count('.assertion')}`);
+search.value = 'no such thing';
+search.dispatchEvent(new Event('input'));
+seen.push(document.querySelector('[role=status]').textContent);
+search.value = '';
+search.dispatchEvent(new Event('input'));
+document.querySelector('.wide').click();
+seen.push(`more ${count('.assertion')}`);
+all('.toggle')[3].click();
+seen.push(`open ${count('tr.more:not([hidden])')}`);
+all('.matrix button').at(-1).click();
+seen.push(`of one variant ${new Set(all('.assertion td:nth-child(2)').map((cell) => cell.textContent)).size}`);
+for (const query of ['input[type=radio]', 'select', 'summary']) {
+  for (let i = 0; i < count(query); i += 1) {
+    const control = all(query)[i];
+    if (query !== 'select') control.click();
+    for (let option = 0; option < (control.options?.length ?? 0); option += 1) {
+      const again = all(query)[i];
+      if (!again) break;
+      again.selectedIndex = option;
+      again.dispatchEvent(new Event('change'));
+    }
+  }
+}
+seen.push(count('#loss .empty') === 1 ? 'shapes has no loss' : 'a loss in shapes');
+const bar = document.querySelector('.bar select');
+bar.selectedIndex = 0;
+bar.dispatchEvent(new Event('change'));
+await new Promise((done) => setTimeout(done, 500));
+const chart = document.querySelector('#time .chart');
+chart.dispatchEvent(new PointerEvent('pointermove', { clientX: chart.getBoundingClientRect().left + 300 }));
+seen.push(`reading ${chart.querySelectorAll('.reading b').length}`);
+for (const one of all('.chart')) for (const name of ['ArrowRight', 'ArrowRight', 'ArrowLeft']) key(one, name);
+seen.push(`readings ${count('.reading:not([hidden])')}`);
+for (const one of all('.chart')) key(one, 'Escape');
+seen.push(`left ${count('.reading:not([hidden])')}`);
+seen.push(`wider than the page ${document.documentElement.scrollWidth > document.documentElement.clientWidth}`);
+document.title = `tidemark: ${seen.join('; ')}`;
+</script>
+"""
+TOUCHED = ("tidemark: failed 2/2; found 2; No verdict matches.; more 100; open 2; of one variant 1; shapes has no loss; "
+           "reading 2; readings 3; left 0; wider than the page false")
+
+
+def touch(chromium: str, folder: Path) -> None:
+    touched = folder / "touched.html"
+    touched.write_text((folder / "report.html").read_text().replace("</body>", TOUCH + "</body>"))
+    dom, console = browse(chromium, touched, "--dump-dom")
+    check(console == "", f"touched: nothing on the console, but: {console[:300]}")
+    check(Drawn(dom).title == TOUCHED, f"touched: {Drawn(dom).title}\n   not: {TOUCHED}")
+
+
 def grouped(value: int) -> str:
     return f"{value:,}"
 
@@ -100,9 +164,13 @@ def main() -> None:
                     check(grouped(verdict["measured"]) in page.words, f"sample: measured figure of {verdict['name']}")
         check("Virtual device" in page.words, "sample: says that it is virtual")
 
+        touch(chromium, work / "sample")
+
         page = visit(chromium, work / "small")
         check("1 of 6 verdicts failed" in page.words, "small: headline")
         check("6,291,456 bytes" in page.words and "+1,048,576" in page.words, "small: what was measured, and how far off")
+        check("S + 2*U" in page.words and "U = 1,048,576" in page.words, "small: formula with its values")
+        check("tidemark run fsdp_prefetch --size smoke --mode math --schedule lagging" in page.words, "small: the command again")
         check("size seed runs in shapes only" in page.words, "small: why a trial was skipped")
         check(page.words.index("memory/active/forward stash") < page.words.index("memory/active/forward record_stream"),
               "small: the failed verdict comes first")

@@ -69,7 +69,7 @@ export function savings(group, { schedule }) {
   }
   const rows = [...found.values()];
   if (rows.length === 0) return null;
-  const predicted = ({ expected: { low, high } }) => (low === null ? high : high === null ? low : (low + high) / 2);
+  const predicted = ({ expected: { low, high } }) => (low === high ? low : null); // a wider bound predicts no figure
   const largest = Math.max(1, ...rows.flatMap((row) => [Math.abs(row.measured), Math.abs(predicted(row) ?? 0)]));
   const unit = unitFor(largest);
   const bar = (kind, value) => h('i', { class: `${kind}${value < 0 ? ' negative' : ''}`, style: `width:${(100 * Math.abs(value ?? 0) / largest).toFixed(2)}%` });
@@ -81,5 +81,5 @@ export function savings(group, { schedule }) {
       h('tbody', {}, rows.map((row) => h('tr', { class: row.status }, h('th', { scope: 'row' }, row.variant),
         h('td', {}, row.name.slice('saving/'.length), h('span', { class: 'role' }, rankList(row.ranks.sort((a, b) => a - b)))),
         h('td', { class: 'figure' }, predicted(row) === null ? '–' : figure(predicted(row))), h('td', { class: 'figure' }, figure(row.measured)),
-        h('td', { class: 'pair' }, bar('predicted', predicted(row)), bar('measured', row.measured)), h('td', {}, h('code', {}, row.expected.formula))))))));
+        h('td', { class: 'pair' }, predicted(row) !== null && bar('predicted', predicted(row)), bar('measured', row.measured)), h('td', {}, h('code', {}, row.expected.formula))))))));
 }

@@ -6,6 +6,7 @@ import { assertionsOf } from './model.js';
 import { overview } from './overview.js';
 
 const PAGE = 12;
+const OPEN = 1; // failures that explain themselves at once
 
 function withUnit(value, unit) {
   if (value === null || value === undefined) return 'no value';
@@ -57,17 +58,18 @@ function details({ trial, verdicts }) {
     row('Run it again', copyable(trial.command)));
 }
 
-function assertionRow(assertion) {
+function assertionRow(assertion, place) {
   const { trial, name, variant, status, verdicts } = assertion;
   const id = freshId('details');
   const slot = h('td', { colspan: 5 });
   const more = h('tr', { class: 'more', id, hidden: true }, slot);
-  const toggle = h('button', { class: 'toggle', 'aria-expanded': 'false', 'aria-controls': id, onclick: () => {
-    const open = more.hidden;
+  const show = (open) => {
     if (open && !slot.firstChild) slot.append(details(assertion));
     more.hidden = !open;
     toggle.setAttribute('aria-expanded', String(open));
-  } }, h('span', { class: `mark ${status}` }, status), h('span', { class: 'name' }, name));
+  };
+  const toggle = h('button', { class: 'toggle', 'aria-expanded': 'false', 'aria-controls': id, onclick: () => show(more.hidden) }, h('span', { class: `mark ${status}` }, status), h('span', { class: 'name' }, name));
+  if (status === 'fail' && place < OPEN) show(true);
   const concerned = verdicts.filter((verdict) => verdict.status === status).map((verdict) => verdict.rank).sort((a, b) => a - b);
   return [h('tr', { class: `assertion ${status}` }, h('th', { scope: 'row' }, toggle), h('td', {}, variant),
     h('td', { class: 'quiet' }, `${trial.size} · ${trial.schedule} · ${rankList(concerned)}`),
@@ -94,7 +96,7 @@ export function verdicts(report, groups) {
 
   function draw() {
     const found = all.filter(matches);
-    body.replaceChildren(...found.slice(0, shown).flatMap(assertionRow));
+    body.replaceChildren(...found.slice(0, shown).flatMap((assertion, place) => assertionRow(assertion, place)));
     const ranks = found.reduce((sum, { verdicts: each }) => sum + each.length, 0);
     summary.textContent = found.length === 0 ? 'No verdict matches.'
       : `${plural(found.length, 'assertion')}, ${plural(ranks, 'verdict')} with every rank counted.`;
