@@ -3,17 +3,34 @@ import { h, freshId } from './dom.js';
 
 /** `options` are [value, text]; `change` gets the value. */
 export function select(label, options, value, change) {
-  const box = h('select', { onchange: () => change(options[box.selectedIndex][0]) },
-    options.map(([key, text]) => h('option', { selected: key === value }, text)));
+  const box = h(
+    'select',
+    { onchange: () => change(options[box.selectedIndex][0]) },
+    options.map(([key, text]) => h('option', { selected: key === value }, text)),
+  );
   return h('label', { class: 'control' }, h('span', {}, label), box);
 }
 
 /** A row of choices, one of which holds. */
 export function choice(label, options, value, change) {
   const name = freshId('choice');
-  return h('fieldset', { class: 'control choice' }, h('legend', {}, label),
-    h('div', {}, options.map(([key, text]) => h('label', {},
-      h('input', { type: 'radio', name, checked: key === value, onchange: () => change(key) }), h('span', {}, text)))));
+  return h(
+    'fieldset',
+    { class: 'control choice' },
+    h('legend', {}, label),
+    h(
+      'div',
+      {},
+      options.map(([key, text]) =>
+        h(
+          'label',
+          {},
+          h('input', { type: 'radio', name, checked: key === value, onchange: () => change(key) }),
+          h('span', {}, text),
+        ),
+      ),
+    ),
+  );
 }
 
 /** `choice` while the options are few, else `select`. */
@@ -24,8 +41,13 @@ export function pick(label, options, value, change) {
 
 /** A heading with its own link, a sentence, and what `parts` hold. */
 export function section(id, title, lede, ...parts) {
-  return h('section', { id, 'aria-labelledby': `${id}-title` },
-    h('h2', { id: `${id}-title` }, title), lede && h('p', { class: 'lede' }, lede), parts);
+  return h(
+    'section',
+    { id, 'aria-labelledby': `${id}-title` },
+    h('h2', { id: `${id}-title` }, title),
+    lede && h('p', { class: 'lede' }, lede),
+    parts,
+  );
 }
 
 /** A table that scrolls by itself where it is wider than the page. */

@@ -1,12 +1,18 @@
 // Figures as people read them. The same rules as in units.cpp.
 
-const UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['bytes', 1]];
+const UNITS = [
+  ['GiB', 2 ** 30],
+  ['MiB', 2 ** 20],
+  ['KiB', 2 ** 10],
+  ['bytes', 1],
+];
 
 /** One unit for figures that stand together: `smallest` still shows in it as long as `largest` stays readable. */
 export function unitFor(largest, smallest = 0) {
   const size = Math.abs(largest);
   let at = [10 * 2 ** 30, 2 ** 20, 10 * 2 ** 10, 0].findIndex((least) => size >= least);
-  while (at < 3 && smallest > 0 && smallest < UNITS[at][1] && size < 1e5 * UNITS[at + 1][1]) at += 1;
+  while (at < 3 && smallest > 0 && smallest < UNITS[at][1] && size < 1e5 * UNITS[at + 1][1])
+    at += 1;
   const [name, bytes] = UNITS[at];
   const decimals = at === 3 ? 0 : at === 0 || (at === 1 && size < 100 * bytes) ? 2 : 1;
   return { name, bytes, format: (value) => grouped((value / bytes).toFixed(decimals)) };
@@ -34,7 +40,11 @@ export function exactBytes(value) {
 }
 
 export function duration(ns) {
-  for (const [unit, scale] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+  for (const [unit, scale] of [
+    ['s', 1e9],
+    ['ms', 1e6],
+    ['µs', 1e3],
+  ]) {
     if (Math.abs(ns) >= scale) return `${Number((ns / scale).toPrecision(3))} ${unit}`;
   }
   return `${ns} ns`;

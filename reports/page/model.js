@@ -2,14 +2,25 @@
 
 export function load() {
   const { report, commands } = JSON.parse(document.getElementById('data').textContent);
-  report.trials.forEach((trial, i) => { trial.command = commands[i]; });
+  report.trials.forEach((trial, i) => {
+    trial.command = commands[i];
+  });
   return report;
 }
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
 function groupKey(trial) {
-  return JSON.stringify([trial.scenario, trial.size, trial.ranks, trial.mode, trial.params, trial.steps, trial.seed, trial.skipped !== null]);
+  return JSON.stringify([
+    trial.scenario,
+    trial.size,
+    trial.ranks,
+    trial.mode,
+    trial.params,
+    trial.steps,
+    trial.seed,
+    trial.skipped !== null,
+  ]);
 }
 
 export function groupsOf(report) {
@@ -36,7 +47,9 @@ function describe({ trials }) {
   }
   const ranks = `${first.ranks} rank${first.ranks === 1 ? '' : 's'}`;
   return {
-    trials, variants, first,
+    trials,
+    variants,
+    first,
     title: `${first.scenario} / ${first.size}`,
     detail: `${ranks}, ${first.mode}`,
     schedules: trials.map((trial) => trial.schedule),
@@ -45,7 +58,9 @@ function describe({ trials }) {
 }
 
 export function variantIn(group, schedule, name) {
-  return group.trials.find((trial) => trial.schedule === schedule)?.variants.find((variant) => variant.name === name);
+  return group.trials
+    .find((trial) => trial.schedule === schedule)
+    ?.variants.find((variant) => variant.name === name);
 }
 
 /** The highest level of the last step in `phase` (all of them when empty) on `rank` ('worst': over all). Null without any. */
@@ -66,7 +81,10 @@ export function rankRecord(variant, statistic, rank) {
   const ranks = variant?.ranks ?? [];
   if (rank !== 'worst') return ranks.find((record) => record.rank === rank);
   const highest = (record) => Math.max(0, ...record.phases.map((phase) => phase[statistic].peak));
-  return ranks.reduce((best, record) => (!best || highest(record) > highest(best) ? record : best), undefined);
+  return ranks.reduce(
+    (best, record) => (!best || highest(record) > highest(best) ? record : best),
+    undefined,
+  );
 }
 
 export function phasesOf(group) {
@@ -95,7 +113,8 @@ export function baselineOf(group) {
 export function tellingSchedule(group) {
   const base = baselineOf(group)?.name;
   const fixed = group.variants.filter((variant) => variant.role === 'fixed');
-  let best = group.schedules[0], most = -1;
+  let best = group.schedules[0],
+    most = -1;
   for (const schedule of group.schedules) {
     const high = peak(variantIn(group, schedule, base), 'active') ?? 0;
     for (const { name } of fixed) {
@@ -112,14 +131,20 @@ export function assertionsOf(report) {
   report.trials.forEach((trial, index) => {
     for (const verdict of trial.verdicts) {
       const key = JSON.stringify([index, verdict.variant, verdict.name]);
-      if (!all.has(key)) all.set(key, { trial, name: verdict.name, variant: verdict.variant, verdicts: [] });
+      if (!all.has(key))
+        all.set(key, { trial, name: verdict.name, variant: verdict.variant, verdicts: [] });
       all.get(key).verdicts.push(verdict);
     }
   });
   const order = { fail: 0, skip: 1, pass: 2 };
   const assertions = [...all.values()];
   for (const assertion of assertions) {
-    assertion.verdicts.sort((a, b) => order[a.status] - order[b.status] || (b.measured ?? 0) - (a.measured ?? 0) || a.rank - b.rank);
+    assertion.verdicts.sort(
+      (a, b) =>
+        order[a.status] - order[b.status] ||
+        (b.measured ?? 0) - (a.measured ?? 0) ||
+        a.rank - b.rank,
+    );
     assertion.status = assertion.verdicts[0].status;
   }
   return assertions.sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));

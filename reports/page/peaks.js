@@ -1,45 +1,145 @@
-// Per variant: the three statistics beside each other, a column a schedule; and what was saved beside what was predicted.
+// Per variant: the three statistics beside each other, a column a schedule.
 import { h } from './dom.js';
 import { choice, pick, scroller, section } from './controls.js';
-import { exact, exactBytes, rankList, unitFor } from './format.js';
+import { exact, exactBytes, unitFor } from './format.js';
 import { STATISTICS, peak, phasesOf, variantIn } from './model.js';
 
-const WHAT = { allocated: 'held by tensors', active: 'allocated, or freed and awaiting a stream', reserved: 'taken from the device' };
+const WHAT = {
+  allocated: 'held by tensors',
+  active: 'allocated, or freed and awaiting a stream',
+  reserved: 'taken from the device',
+};
 
 function cell(levels, schedule, largest, format) {
-  if (levels.some((level) => level === null)) return h('td', { class: 'quiet', 'data-schedule': schedule }, '–');
-  const share = (level) => `${(100 * level / largest).toFixed(2)}%`;
-  return h('td', { class: 'levels', 'data-schedule': schedule },
-    h('div', { class: 'bar' }, [2, 1, 0].map((i) => h('i', { class: STATISTICS[i], style: `width:${share(levels[i])}` }))),
-    h('div', { class: 'figures' }, levels.map((level, i) => h('data', { value: level, title: `${STATISTICS[i]}: ${exactBytes(level)}` }, format(level)))));
+  if (levels.some((level) => level === null))
+    return h('td', { class: 'quiet', 'data-schedule': schedule }, '–');
+  const share = (level) => `${((100 * level) / largest).toFixed(2)}%`;
+  return h(
+    'td',
+    { class: 'levels', 'data-schedule': schedule },
+    h(
+      'div',
+      { class: 'bar' },
+      [2, 1, 0].map((i) => h('i', { class: STATISTICS[i], style: `width:${share(levels[i])}` })),
+    ),
+    h(
+      'div',
+      { class: 'figures' },
+      levels.map((level, i) =>
+        h('data', { value: level, title: `${STATISTICS[i]}: ${exactBytes(level)}` }, format(level)),
+      ),
+    ),
+  );
 }
 
 function table(group, { rank }, { phase, units }) {
-  const rows = group.variants.map(({ name, role }) => ({ name, role, cells: group.schedules.map((schedule) => {
-    const variant = variantIn(group, schedule, name);
-    return STATISTICS.map((statistic) => peak(variant, statistic, { rank, phase }));
-  }) }));
+  const rows = group.variants.map(({ name, role }) => ({
+    name,
+    role,
+    cells: group.schedules.map((schedule) => {
+      const variant = variantIn(group, schedule, name);
+      return STATISTICS.map((statistic) => peak(variant, statistic, { rank, phase }));
+    }),
+  }));
   const levels = rows.flatMap((row) => row.cells.flat()).filter((level) => level > 0);
   const largest = Math.max(1, ...levels);
   const unit = unitFor(largest, Math.min(largest, ...levels));
   const format = units === 'bytes' ? exact : unit.format;
-  return [h('p', { class: 'quiet' }, `Peaks in ${units === 'bytes' ? 'bytes' : unit.name}: allocated, active, reserved. The bars share one scale.`),
-    scroller('Peaks of every variant', h('table', { class: 'peaks' },
-      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'variant'), group.schedules.map((schedule) => h('th', { scope: 'col' }, schedule)))),
-      h('tbody', {}, rows.map(({ name, role, cells }) => h('tr', {}, h('th', { scope: 'row' }, name, h('span', { class: 'role' }, role)),
-        cells.map((levels, i) => cell(levels, group.schedules[i], largest, format)))))))];
+  return [
+    h(
+      'p',
+      { class: 'quiet' },
+      `Peaks in ${units === 'bytes' ? 'bytes' : unit.name}: allocated, active, reserved. The bars share one scale.`,
+    ),
+    scroller(
+      'Peaks of every variant',
+      h(
+        'table',
+        { class: 'peaks' },
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            h('th', { scope: 'col' }, 'variant'),
+            group.schedules.map((schedule) => h('th', { scope: 'col' }, schedule)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          rows.map(({ name, role, cells }) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row' }, name, h('span', { class: 'role' }, role)),
+              cells.map((levels, i) => cell(levels, group.schedules[i], largest, format)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  ];
 }
 
 function counters(group, { schedule, rank }) {
-  const names = [['num_alloc_retries', 'retries'], ['num_ooms', 'out of memory'], ['num_device_alloc', 'device allocs'], ['num_device_free', 'device frees'],
-    ['num_sync_all_streams', 'syncs of all streams'], ['launches', 'launches'], ['synchronisations', 'host syncs']];
+  const names = [
+    ['num_alloc_retries', 'retries'],
+    ['num_ooms', 'out of memory'],
+    ['num_device_alloc', 'device allocs'],
+    ['num_device_free', 'device frees'],
+    ['num_sync_all_streams', 'syncs of all streams'],
+    ['launches', 'launches'],
+    ['synchronisations', 'host syncs'],
+  ];
   const rows = group.variants.map(({ name }) => {
-    const records = (variantIn(group, schedule, name)?.ranks ?? []).filter((record) => rank === 'worst' || record.rank === rank);
-    return [name, names.map(([key]) => (records.length > 0 ? exact(Math.max(...records.map((record) => record.counters[key]))) : '–'))];
+    const records = (variantIn(group, schedule, name)?.ranks ?? []).filter(
+      (record) => rank === 'worst' || record.rank === rank,
+    );
+    return [
+      name,
+      names.map(([key]) =>
+        records.length > 0
+          ? exact(Math.max(...records.map((record) => record.counters[key])))
+          : '–',
+      ),
+    ];
   });
-  return h('details', {}, h('summary', {}, `Allocator and device counters under ${schedule}`), scroller('Counters', h('table', {},
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'variant'), names.map(([, text]) => h('th', { scope: 'col', class: 'figure' }, text)))),
-    h('tbody', {}, rows.map(([name, figures]) => h('tr', {}, h('th', { scope: 'row' }, name), figures.map((figure) => h('td', { class: 'figure' }, figure))))))));
+  return h(
+    'details',
+    {},
+    h('summary', {}, `Allocator and device counters under ${schedule}`),
+    scroller(
+      'Counters',
+      h(
+        'table',
+        {},
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            h('th', { scope: 'col' }, 'variant'),
+            names.map(([, text]) => h('th', { scope: 'col', class: 'figure' }, text)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          rows.map(([name, figures]) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row' }, name),
+              figures.map((figure) => h('td', { class: 'figure' }, figure)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 export function peaks(group, shared) {
@@ -47,39 +147,48 @@ export function peaks(group, shared) {
   const body = h('div', {});
   const draw = () => body.replaceChildren(...table(group, shared, own), counters(group, shared));
   draw();
-  return section('peaks', 'Peaks', null,
-    h('ul', { class: 'legend' }, STATISTICS.map((name) => h('li', { class: name }, h('i', { class: 'swatch' }), ` ${name} `, h('span', { class: 'quiet' }, WHAT[name])))),
-    h('div', { class: 'controls' },
-      pick('Phase', [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])], '', (phase) => { own.phase = phase; draw(); }),
-      choice('Figures', [['scaled', 'rounded'], ['bytes', 'every byte']], 'scaled', (units) => { own.units = units; draw(); })),
-    body);
-}
-
-/** The verdicts saving/..., under the schedule chosen: the worst rank speaks. */
-export function savings(group, { schedule }) {
-  const trial = group.trials.find((candidate) => candidate.schedule === schedule);
-  const found = new Map();
-  for (const verdict of trial?.verdicts ?? []) {
-    if (!verdict.name.startsWith('saving/') || verdict.measured === null) continue;
-    const key = JSON.stringify([verdict.variant, verdict.name]);
-    const known = found.get(key);
-    if (!known) found.set(key, { ...verdict, ranks: [verdict.rank] });
-    else if (verdict.status === 'fail' && known.status !== 'fail') found.set(key, { ...verdict, ranks: [...known.ranks, verdict.rank] });
-    else known.ranks.push(verdict.rank);
-  }
-  const rows = [...found.values()];
-  if (rows.length === 0) return null;
-  const predicted = ({ expected: { low, high } }) => (low === high ? low : null); // a wider bound predicts no figure
-  const largest = Math.max(1, ...rows.flatMap((row) => [Math.abs(row.measured), Math.abs(predicted(row) ?? 0)]));
-  const unit = unitFor(largest);
-  const bar = (kind, value) => h('i', { class: `${kind}${value < 0 ? ' negative' : ''}`, style: `width:${(100 * Math.abs(value ?? 0) / largest).toFixed(2)}%` });
-  const figure = (value) => h('data', { value, title: exactBytes(value) }, unit.format(value));
-  return section('saving', 'Saving', `Baseline minus variant under ${schedule}, in ${unit.name}: what the closed form predicts above what was measured.`,
-    scroller('Savings', h('table', { class: 'saving' },
-      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'variant'), h('th', { scope: 'col' }, 'of'), h('th', { scope: 'col', class: 'figure' }, 'predicted'),
-        h('th', { scope: 'col', class: 'figure' }, 'measured'), h('th', { scope: 'col' }, ''), h('th', { scope: 'col' }, 'formula'))),
-      h('tbody', {}, rows.map((row) => h('tr', { class: row.status }, h('th', { scope: 'row' }, row.variant),
-        h('td', {}, row.name.slice('saving/'.length), h('span', { class: 'role' }, rankList(row.ranks.sort((a, b) => a - b)))),
-        h('td', { class: 'figure' }, predicted(row) === null ? '–' : figure(predicted(row))), h('td', { class: 'figure' }, figure(row.measured)),
-        h('td', { class: 'pair' }, predicted(row) !== null && bar('predicted', predicted(row)), bar('measured', row.measured)), h('td', {}, h('code', {}, row.expected.formula))))))));
+  return section(
+    'peaks',
+    'Peaks',
+    null,
+    h(
+      'ul',
+      { class: 'legend' },
+      STATISTICS.map((name) =>
+        h(
+          'li',
+          { class: name },
+          h('i', { class: 'swatch' }),
+          ` ${name} `,
+          h('span', { class: 'quiet' }, WHAT[name]),
+        ),
+      ),
+    ),
+    h(
+      'div',
+      { class: 'controls' },
+      pick(
+        'Phase',
+        [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])],
+        '',
+        (phase) => {
+          own.phase = phase;
+          draw();
+        },
+      ),
+      choice(
+        'Figures',
+        [
+          ['scaled', 'rounded'],
+          ['bytes', 'every byte'],
+        ],
+        'scaled',
+        (units) => {
+          own.units = units;
+          draw();
+        },
+      ),
+    ),
+    body,
+  );
 }

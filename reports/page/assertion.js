@@ -1,0 +1,152 @@
+// One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
+import { h, freshId } from './dom.js';
+import { duration, exact, rankList } from './format.js';
+
+const OPEN = 1; // failures that explain themselves at once
+
+function withUnit(value, unit) {
+  if (value === null || value === undefined) return 'no value';
+  return unit === 'ns' ? duration(value) : `${exact(value)} ${unit}`;
+}
+
+function bounds({ expected: { low, high }, unit }) {
+  if (low !== null && low === high) return withUnit(low, unit);
+  if (low !== null && high !== null) return `${exact(low)} to ${withUnit(high, unit)}`;
+  if (low !== null) return `at least ${withUnit(low, unit)}`;
+  return high !== null ? `at most ${withUnit(high, unit)}` : '–';
+}
+
+function difference({ measured, expected: { low, high } }) {
+  if (measured === null) return '';
+  const by =
+    high !== null && measured > high
+      ? measured - high
+      : low !== null && measured < low
+        ? measured - low
+        : 0;
+  return by === 0 ? '' : `${by > 0 ? '+' : '−'}${exact(Math.abs(by))}`;
+}
+
+function copyable(command) {
+  const button = h(
+    'button',
+    {
+      class: 'copy',
+      onclick: async () => {
+        try {
+          await navigator.clipboard.writeText(command);
+          button.textContent = 'Copied';
+        } catch {
+          getSelection().selectAllChildren(code); // a page opened from a file may not reach the clipboard
+          button.textContent = 'Selected';
+        }
+        setTimeout(() => {
+          button.textContent = 'Copy';
+        }, 1500);
+      },
+    },
+    'Copy',
+  );
+  const code = h('code', {}, command);
+  return h('div', { class: 'command' }, code, button);
+}
+
+function details({ trial, verdicts }) {
+  const [spokesman] = verdicts;
+  const { formula, values } = spokesman.expected;
+  const row = (term, ...content) =>
+    content.some((part) => part && part.length !== 0) && [h('dt', {}, term), h('dd', {}, content)];
+  const perRank = h(
+    'table',
+    {},
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        ['rank', 'status', 'expected', 'measured', 'off by'].map((name) =>
+          h('th', { scope: 'col' }, name),
+        ),
+      ),
+    ),
+    h(
+      'tbody',
+      {},
+      verdicts
+        .slice()
+        .sort((a, b) => a.rank - b.rank)
+        .map((verdict) =>
+          h(
+            'tr',
+            {},
+            h('td', {}, verdict.rank),
+            h('td', {}, verdict.status),
+            h('td', {}, bounds(verdict)),
+            h('td', {}, withUnit(verdict.measured, verdict.unit)),
+            h('td', {}, difference(verdict) || '0'),
+          ),
+        ),
+    ),
+  );
+  return h(
+    'dl',
+    { class: 'details' },
+    row('Why', spokesman.why),
+    row(
+      'Formula',
+      formula && h('code', {}, formula),
+      Object.keys(values).length > 0 &&
+        h(
+          'ul',
+          { class: 'values' },
+          Object.entries(values).map(([name, value]) =>
+            h('li', {}, h('code', {}, name), ` = ${exact(value)}`),
+          ),
+        ),
+    ),
+    spokesman.slack ? row('Slack', withUnit(spokesman.slack, spokesman.unit)) : null,
+    row(verdicts.length > 1 ? 'Every rank' : 'Figures', h('div', { class: 'scroller' }, perRank)),
+    row('Run it again', copyable(trial.command)),
+  );
+}
+
+export function assertionRow(assertion, place) {
+  const { trial, name, variant, status, verdicts } = assertion;
+  const id = freshId('details');
+  const slot = h('td', { colspan: 5 });
+  const more = h('tr', { class: 'more', id, hidden: true }, slot);
+  const show = (open) => {
+    if (open && !slot.firstChild) slot.append(details(assertion));
+    more.hidden = !open;
+    toggle.setAttribute('aria-expanded', String(open));
+  };
+  const toggle = h(
+    'button',
+    {
+      class: 'toggle',
+      'aria-expanded': 'false',
+      'aria-controls': id,
+      onclick: () => show(more.hidden),
+    },
+    h('span', { class: `mark ${status}` }, status),
+    h('span', { class: 'name' }, name),
+  );
+  if (status === 'fail' && place < OPEN) show(true);
+  const concerned = verdicts
+    .filter((verdict) => verdict.status === status)
+    .map((verdict) => verdict.rank)
+    .sort((a, b) => a - b);
+  return [
+    h(
+      'tr',
+      { class: `assertion ${status}` },
+      h('th', { scope: 'row' }, toggle),
+      h('td', {}, variant),
+      h('td', { class: 'quiet' }, `${trial.size} · ${trial.schedule} · ${rankList(concerned)}`),
+      h('td', { class: 'figure' }, withUnit(verdicts[0].measured, verdicts[0].unit)),
+      h('td', { class: 'figure off' }, difference(verdicts[0])),
+    ),
+    more,
+  ];
+}
