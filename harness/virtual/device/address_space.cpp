@@ -22,7 +22,7 @@ struct Candidate {
 constexpr Candidate kCandidates[] = {
     {0x200000000000, 16 * kTiB, 32 * kTiB},
     {0x200000000000, 2 * kTiB, 4 * kTiB},
-    {0x7e8100000000, kTiB / 2, kTiB / 2},
+    {0x7e8100000000, kTiB / 4, kTiB / 8},
     {0x300000000000, kTiB / 8, kTiB / 8},
 };
 
