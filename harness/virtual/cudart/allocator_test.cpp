@@ -1,6 +1,7 @@
-// PyTorch's caching allocator at the borders of its rules: what it does here is what it does on a GPU, because it is the
-// real one. Sizes from c10/core/AllocatorConfig.h: 512 B granule; up to 1 MiB from 2 MiB segments; below 10 MiB from 20 MiB
-// segments; above in segments of its own, rounded up to 2 MiB.
+// PyTorch's caching allocator at the borders of its rules: what it does here is what it does on a
+// GPU, because it is the real one. Sizes from c10/core/AllocatorConfig.h: 512 B granule; up to 1
+// MiB from 2 MiB segments; below 10 MiB from 20 MiB segments; above in segments of its own, rounded
+// up to 2 MiB.
 #include <c10/core/AllocatorConfig.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,8 @@ struct Allocator : testing::Test {
   static void settings(const char* text) { c10::CachingAllocator::setAllocatorSettings(text); }
   static void reset() {
     c10::CachingAllocator::setAllocatorSettings(
-        "max_split_size_mb:1048576,garbage_collection_threshold:0.999999,roundup_power2_divisions:1,"
+        "max_split_size_mb:1048576,garbage_collection_threshold:0.999999,roundup_power2_divisions:"
+        "1,"
         "expandable_segments:False");
     allocator::get()->setMemoryFraction(1.0, 0);
   }
@@ -67,14 +69,16 @@ struct Sizes {
 struct AllocatorSizes : Allocator, testing::WithParamInterface<Sizes> {};
 INSTANTIATE_TEST_SUITE_P(
     Borders, AllocatorSizes,
-    testing::Values(Sizes{1, 512, 2 * kMiB}, Sizes{511, 512, 2 * kMiB}, Sizes{512, 512, 2 * kMiB},
-                    Sizes{513, 1024, 2 * kMiB}, Sizes{kMiB - 512, kMiB - 512, 2 * kMiB}, Sizes{kMiB, kMiB, 2 * kMiB},
-                    // A large block is only split where more than 1 MiB is left.
-                    Sizes{kMiB + 1, kMiB + 512, 20 * kMiB}, Sizes{kMiB + 512, kMiB + 512, 20 * kMiB},
-                    Sizes{10 * kMiB - 512, 10 * kMiB - 512, 20 * kMiB}, Sizes{10 * kMiB, 10 * kMiB, 10 * kMiB},
-                    Sizes{10 * kMiB + 512, 10 * kMiB + 512, 12 * kMiB}, Sizes{11 * kMiB - 512, 11 * kMiB - 512, 12 * kMiB},
-                    Sizes{11 * kMiB, 12 * kMiB, 12 * kMiB}, Sizes{20 * kMiB, 20 * kMiB, 20 * kMiB},
-                    Sizes{20 * kMiB + 1, 20 * kMiB + 512, 22 * kMiB}));
+    testing::Values(
+        Sizes{1, 512, 2 * kMiB}, Sizes{511, 512, 2 * kMiB}, Sizes{512, 512, 2 * kMiB},
+        Sizes{513, 1024, 2 * kMiB}, Sizes{kMiB - 512, kMiB - 512, 2 * kMiB},
+        Sizes{kMiB, kMiB, 2 * kMiB},
+        // A large block is only split where more than 1 MiB is left.
+        Sizes{kMiB + 1, kMiB + 512, 20 * kMiB}, Sizes{kMiB + 512, kMiB + 512, 20 * kMiB},
+        Sizes{10 * kMiB - 512, 10 * kMiB - 512, 20 * kMiB}, Sizes{10 * kMiB, 10 * kMiB, 10 * kMiB},
+        Sizes{10 * kMiB + 512, 10 * kMiB + 512, 12 * kMiB},
+        Sizes{11 * kMiB - 512, 11 * kMiB - 512, 12 * kMiB}, Sizes{11 * kMiB, 12 * kMiB, 12 * kMiB},
+        Sizes{20 * kMiB, 20 * kMiB, 20 * kMiB}, Sizes{20 * kMiB + 1, 20 * kMiB + 512, 22 * kMiB}));
 
 TEST_P(AllocatorSizes, RoundAndReserve) {
   auto p = take(GetParam().asked);
@@ -192,7 +196,8 @@ TEST_F(Allocator, OutOfMemorySaysWhatItSaysOnAGpu) {
     FAIL() << "2 GiB of 1";
   } catch (const c10::OutOfMemoryError& e) {
     const std::string text = e.what_without_backtrace();
-    EXPECT_EQ(0u, text.find("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1024.00 MiB of "
+    EXPECT_EQ(0u, text.find("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+                            "capacity of 1024.00 MiB of "
                             "which 424.00 MiB is free."))
         << text;
     EXPECT_NE(std::string::npos, text.find("600.00 MiB is allocated by PyTorch")) << text;
@@ -213,7 +218,8 @@ TEST_F(Allocator, BlocksAboveMaxSplitSizeAreNotSplit) {
   auto a = take(100 * kMiB);
   a.clear();
   auto b = take(25 * kMiB);
-  EXPECT_EQ(126 * int64_t{kMiB}, reserved()) << "100 are left alone for one of 25, which is rounded to 26";
+  EXPECT_EQ(126 * int64_t{kMiB}, reserved())
+      << "100 are left alone for one of 25, which is rounded to 26";
   auto c = take(90 * kMiB);
   EXPECT_EQ(126 * int64_t{kMiB}, reserved()) << "taken whole: less than 20 MiB over";
   EXPECT_EQ(126 * int64_t{kMiB}, allocated());
@@ -256,7 +262,8 @@ TEST_F(Allocator, ExpandableSegmentsGrowInPlaceAndUnmap) {
   EXPECT_EQ(static_cast<char*>(b.get()) + 30 * kMiB, c.get());
   EXPECT_EQ(100 * int64_t{kMiB}, reserved());
   allocator::emptyCache();
-  EXPECT_EQ(80 * int64_t{kMiB}, reserved()) << "whole 20 MiB pages inside a's 30 are unmapped, wherever they lie";
+  EXPECT_EQ(80 * int64_t{kMiB}, reserved())
+      << "whole 20 MiB pages inside a's 30 are unmapped, wherever they lie";
   EXPECT_EQ(80 * kMiB, used());
   auto d = take(950 * kMiB - 200 * kMiB);
   EXPECT_THROW(take(300 * kMiB), c10::OutOfMemoryError);

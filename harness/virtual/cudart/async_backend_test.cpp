@@ -1,4 +1,5 @@
-// PyTorch's other allocator, backend:cudaMallocAsync, on the stream-ordered pools. Chosen by the environment (CMakeLists).
+// PyTorch's other allocator, backend:cudaMallocAsync, on the stream-ordered pools. Chosen by the
+// environment (CMakeLists).
 #include <gtest/gtest.h>
 
 #include "harness/virtual/device/control.h"

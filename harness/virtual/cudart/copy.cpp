@@ -10,28 +10,33 @@ using device::call;
 using device::Rectangle;
 using device::Waiting;
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   return call([&] { return device::copy(to, from, bytes, kind, stream, Waiting::async); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return call([&] { return device::copy(to, from, bytes, kind, nullptr, Waiting::sync); });
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
-  return call([&] { return device::copy(to, from, bytes, cudaMemcpyDefault, stream, Waiting::async); });
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
+                                cudaStream_t stream) {
+  return call(
+      [&] { return device::copy(to, from, bytes, cudaMemcpyDefault, stream, Waiting::async); });
 }
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
-  return call([&] { return device::copy(to, from, bytes, cudaMemcpyDefault, nullptr, Waiting::sync); });
+  return call(
+      [&] { return device::copy(to, from, bytes, cudaMemcpyDefault, nullptr, Waiting::sync); });
 }
 
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
   return call([&] {
     const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
     return device::copy(to, from, shape, kind, stream, Waiting::async);
   });
 }
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                         cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind) {
   return call([&] {
     const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
     return device::copy(to, from, shape, kind, nullptr, Waiting::sync);
@@ -40,10 +45,10 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 
 namespace {
 
-cudaError_t copy_box(cudaPitchedPtr to, cudaPos at, cudaPitchedPtr from, cudaPos begin, cudaExtent extent,
-                     cudaMemcpyKind kind, cudaStream_t stream, Waiting waiting) {
-  const Rectangle shape{extent.width,           extent.height, extent.depth, to.pitch, from.pitch, to.pitch * to.ysize,
-                        from.pitch * from.ysize};
+cudaError_t copy_box(cudaPitchedPtr to, cudaPos at, cudaPitchedPtr from, cudaPos begin,
+                     cudaExtent extent, cudaMemcpyKind kind, cudaStream_t stream, Waiting waiting) {
+  const Rectangle shape{extent.width, extent.height,       extent.depth,           to.pitch,
+                        from.pitch,   to.pitch * to.ysize, from.pitch * from.ysize};
   const auto offset = [](const cudaPitchedPtr& p, const cudaPos& pos) {
     return static_cast<char*>(p.ptr) + (pos.z * p.ysize + pos.y) * p.pitch + pos.x;
   };
@@ -74,17 +79,23 @@ cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t s
       device::not_supported("libcudart", "cudaMemcpy3DPeer with arrays");
       return cudaErrorNotSupported;
     }
-    return copy_box(p->dstPtr, p->dstPos, p->srcPtr, p->srcPos, p->extent, cudaMemcpyDefault, stream, Waiting::async);
+    return copy_box(p->dstPtr, p->dstPos, p->srcPtr, p->srcPos, p->extent, cudaMemcpyDefault,
+                    stream, Waiting::async);
   });
 }
 
-cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes, size_t count,
-                                 cudaMemcpyAttributes* attributes, size_t* starts, size_t kinds, cudaStream_t stream) {
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
+                                 size_t count, cudaMemcpyAttributes* attributes, size_t* starts,
+                                 size_t kinds, cudaStream_t stream) {
   return call([&] {
-    if (!to || !from || !bytes || count == 0 || !attributes || !starts || kinds == 0) return cudaErrorInvalidValue;
-    if (reinterpret_cast<uintptr_t>(stream) <= 1) return cudaErrorInvalidValue;  // not on the legacy stream
+    if (!to || !from || !bytes || count == 0 || !attributes || !starts || kinds == 0)
+      return cudaErrorInvalidValue;
+    if (reinterpret_cast<uintptr_t>(stream) <= 1)
+      return cudaErrorInvalidValue;  // not on the legacy stream
     for (size_t i = 0; i < count; ++i) {
-      if (cudaError_t e = device::copy(to[i], from[i], bytes[i], cudaMemcpyDefault, stream, Waiting::async)) return e;
+      if (cudaError_t e =
+              device::copy(to[i], from[i], bytes[i], cudaMemcpyDefault, stream, Waiting::async))
+        return e;
     }
     return cudaSuccess;
   });
@@ -92,15 +103,18 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return call([&] {
-    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, stream, Waiting::async);
+    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, stream,
+                        Waiting::async);
   });
 }
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   return call([&] {
-    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, nullptr, Waiting::sync);
+    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, nullptr,
+                        Waiting::sync);
   });
 }
-cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
   return call([&] {
     const Rectangle shape{width, height, 1, pitch, pitch, 0, 0};
     return device::fill(to, static_cast<unsigned>(value), 1, shape, stream, Waiting::async);

@@ -172,11 +172,20 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   return call([&] {
     if (!value) return cudaErrorInvalidValue;
     switch (limit) {  // what CUDA starts with
-      case cudaLimitStackSize: *value = 1024; return cudaSuccess;
-      case cudaLimitPrintfFifoSize: *value = 7 << 20; return cudaSuccess;
-      case cudaLimitMallocHeapSize: *value = 8 << 20; return cudaSuccess;
-      case cudaLimitMaxL2FetchGranularity: *value = 64; return cudaSuccess;
-      default: return cudaErrorUnsupportedLimit;
+      case cudaLimitStackSize:
+        *value = 1024;
+        return cudaSuccess;
+      case cudaLimitPrintfFifoSize:
+        *value = 7 << 20;
+        return cudaSuccess;
+      case cudaLimitMallocHeapSize:
+        *value = 8 << 20;
+        return cudaSuccess;
+      case cudaLimitMaxL2FetchGranularity:
+        *value = 64;
+        return cudaSuccess;
+      default:
+        return cudaErrorUnsupportedLimit;
     }
   });
 }
@@ -216,7 +225,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return call([&] {
     std::lock_guard lock(peer_mutex);
-    return peers().erase({device::current_device_index(), peer}) ? cudaSuccess : cudaErrorPeerAccessNotEnabled;
+    return peers().erase({device::current_device_index(), peer}) ? cudaSuccess
+                                                                 : cudaErrorPeerAccessNotEnabled;
   });
 }
 
@@ -224,12 +234,14 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, i
   return call([&] {
     if (!value) return cudaErrorInvalidValue;
     if (!exists(d) || !exists(peer) || d == peer) return cudaErrorInvalidDevice;
-    *value = attribute == cudaDevP2PAttrAccessSupported || attribute == cudaDevP2PAttrNativeAtomicSupported;
+    *value = attribute == cudaDevP2PAttrAccessSupported ||
+             attribute == cudaDevP2PAttrNativeAtomicSupported;
     return cudaSuccess;
   });
 }
 
-// Profilers attach to nothing here; ranges cost nothing. (Declared in a header that the set-up does not bring.)
+// Profilers attach to nothing here; ranges cost nothing. (Declared in a header that the set-up does
+// not bring.)
 extern "C" cudaError_t cudaProfilerStart() {
   return call([] { return cudaSuccess; });
 }

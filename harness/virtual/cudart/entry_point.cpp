@@ -22,12 +22,14 @@ void* find(const char* symbol) {
 
 }  // namespace
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                             unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   return call([&] {
     if (!symbol || !function) return cudaErrorInvalidValue;
     *function = find(symbol);
-    if (result) *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    if (result)
+      *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     if (*function || result) return cudaSuccess;
     return cudaErrorSymbolNotFound;
   });

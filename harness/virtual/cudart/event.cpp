@@ -21,7 +21,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   // cudaEventRecordExternal only means something while a stream is being captured.
-  return call([&] { return flags > 1 ? cudaErrorInvalidValue : device::record_event(event, stream); });
+  return call(
+      [&] { return flags > 1 ? cudaErrorInvalidValue : device::record_event(event, stream); });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call([&] { return device::query_event(event); });

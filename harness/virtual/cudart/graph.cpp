@@ -1,4 +1,5 @@
-// Stream capture and graphs are not modelled. What only asks whether a stream is captured is answered: it is not.
+// Stream capture and graphs are not modelled. What only asks whether a stream is captured is
+// answered: it is not.
 #include <cuda_runtime_api.h>
 
 #include <utility>
@@ -18,8 +19,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   });
 }
 
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* count) {
   return call([&] {
     if (!status) return cudaErrorInvalidValue;
@@ -37,7 +39,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
   return call([&] {
-    if (!mode || *mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
+    if (!mode || *mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed)
+      return cudaErrorInvalidValue;
     std::swap(current, *mode);
     return cudaSuccess;
   });

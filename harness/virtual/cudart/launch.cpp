@@ -49,7 +49,8 @@ cudaError_t variable(const void* symbol, void** address, size_t* bytes) {
 cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                    bool cooperative = false) {
   return call([&] {
-    return device::launch_kernel(device::find_kernel(function), {grid, block, shared, stream, cooperative});
+    return device::launch_kernel(device::find_kernel(function),
+                                 {grid, block, shared, stream, cooperative});
   });
 }
 
@@ -65,8 +66,8 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
-                            int*) {
+void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   device::register_kernel(host_function, name);
 }
 
@@ -108,30 +109,34 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared,
+                               cudaStream_t stream) {
   return launch(kernel, grid, block, shared, stream);
 }
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared,
-                                    cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void**,
+                                    size_t shared, cudaStream_t stream) {
   return launch(kernel, grid, block, shared, stream ? stream : cudaStreamPerThread);
 }
 
 }  // extern "C"
 
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
+                             cudaStream_t stream) {
   return launch(function, grid, block, shared, stream);
 }
-cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
-                                        cudaStream_t stream) {
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**,
+                                        size_t shared, cudaStream_t stream) {
   return launch(function, grid, block, shared, stream, true);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
   if (!config) return device::note_error(cudaErrorInvalidValue);
   bool cooperative = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    cooperative |= config->attrs[i].id == cudaLaunchAttributeCooperative && config->attrs[i].val.cooperative;
+    cooperative |=
+        config->attrs[i].id == cudaLaunchAttributeCooperative && config->attrs[i].val.cooperative;
   }
-  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, cooperative);
+  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                config->stream, cooperative);
 }
 
 cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
@@ -161,7 +166,8 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
     device::Kernel* kernel = device::find_kernel(function);
     if (!kernel) return cudaErrorInvalidDeviceFunction;
     int most = 0;
-    device::attribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device::current_device_index());
+    device::attribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                      device::current_device_index());
     switch (attribute) {
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
         if (value < 0 || value > most) return cudaErrorInvalidValue;
@@ -171,7 +177,8 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
         if (value < -1 || value > 100) return cudaErrorInvalidValue;
         kernel->preferred_carveout = value;
         return cudaSuccess;
-      case cudaFuncAttributeNonPortableClusterSizeAllowed: return cudaSuccess;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        return cudaSuccess;
       default:
         device::not_supported("libcudart", "cudaFuncSetAttribute (cluster dimensions)");
         return cudaErrorNotSupported;
@@ -180,7 +187,8 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {  // a hint
-  return call([&] { return device::find_kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction; });
+  return call(
+      [&] { return device::find_kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction; });
 }
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
   return call([&] {
@@ -192,12 +200,17 @@ cudaError_t cudaFuncGetName(const char** name, const void* function) {
   });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared) {
-  return call([&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
+                                                          int threads, size_t shared) {
+  return call(
+      [&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
-                                                                   size_t shared, unsigned) {
-  return call([&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
+                                                                   const void* function,
+                                                                   int threads, size_t shared,
+                                                                   unsigned) {
+  return call(
+      [&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
 }
 
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
@@ -214,8 +227,9 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
 }
 
 namespace {
-cudaError_t copy_variable(const void* symbol, void* host, size_t bytes, size_t offset, bool to_symbol, cudaMemcpyKind kind,
-                          cudaStream_t stream, device::Waiting waiting) {
+cudaError_t copy_variable(const void* symbol, void* host, size_t bytes, size_t offset,
+                          bool to_symbol, cudaMemcpyKind kind, cudaStream_t stream,
+                          device::Waiting waiting) {
   return call([&]() -> cudaError_t {
     void* address = nullptr;
     size_t whole = 0;
@@ -228,17 +242,21 @@ cudaError_t copy_variable(const void* symbol, void* host, size_t bytes, size_t o
 }
 }  // namespace
 
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
-  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, nullptr, device::Waiting::sync);
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                               cudaMemcpyKind kind) {
+  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, nullptr,
+                       device::Waiting::sync);
 }
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, stream, device::Waiting::async);
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
+                                    size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_variable(symbol, const_cast<void*>(from), bytes, offset, true, kind, stream,
+                       device::Waiting::async);
 }
-cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
+                                 cudaMemcpyKind kind) {
   return copy_variable(symbol, to, bytes, offset, false, kind, nullptr, device::Waiting::sync);
 }
-cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t stream) {
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t stream) {
   return copy_variable(symbol, to, bytes, offset, false, kind, stream, device::Waiting::async);
 }

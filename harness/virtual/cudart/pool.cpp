@@ -11,8 +11,11 @@ using device::call;
 cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream) {
   return call([&] { return device::allocate_async(address, bytes, nullptr, stream); });
 }
-cudaError_t cudaMallocFromPoolAsync(void** address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-  return call([&] { return pool ? device::allocate_async(address, bytes, pool, stream) : cudaErrorInvalidValue; });
+cudaError_t cudaMallocFromPoolAsync(void** address, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  return call([&] {
+    return pool ? device::allocate_async(address, bytes, pool, stream) : cudaErrorInvalidValue;
+  });
 }
 cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
   return call([&] { return device::free_async(address, stream); });
@@ -30,8 +33,10 @@ cudaError_t cudaDeviceSetMemPool(int d, cudaMemPool_t pool) {
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   return call([&] {
-    if (!properties || properties->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
-    if (properties->location.type != cudaMemLocationTypeDevice || properties->handleTypes != cudaMemHandleTypeNone) {
+    if (!properties || properties->allocType != cudaMemAllocationTypePinned)
+      return cudaErrorInvalidValue;
+    if (properties->location.type != cudaMemLocationTypeDevice ||
+        properties->handleTypes != cudaMemHandleTypeNone) {
       device::not_supported("libcudart", "cudaMemPoolCreate of host or shareable memory");
       return cudaErrorNotSupported;
     }
@@ -50,13 +55,15 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   return call([&] { return device::set_pool_attribute(pool, attribute, value); });
 }
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* descriptions, size_t count) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* descriptions,
+                                 size_t count) {
   return call([&] {
     if (!descriptions || count == 0) return cudaErrorInvalidValue;
     for (size_t i = 0; i < count; ++i) {
       if (descriptions[i].location.type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
       const bool accessible = descriptions[i].flags != cudaMemAccessFlagsProtNone;
-      if (cudaError_t e = device::set_pool_access(pool, descriptions[i].location.id, accessible)) return e;
+      if (cudaError_t e = device::set_pool_access(pool, descriptions[i].location.id, accessible))
+        return e;
     }
     return cudaSuccess;
   });

@@ -39,14 +39,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call([&] { return device::synchronise_stream(stream); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  return call([&] { return flags > 1 ? cudaErrorInvalidValue : device::wait_event(stream, event); });
+  return call(
+      [&] { return flags > 1 ? cudaErrorInvalidValue : device::wait_event(stream, event); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   return call([&] { return device::enqueue_host_function(stream, function, argument); });
 }
 
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* argument, unsigned flags) {
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function,
+                                  void* argument, unsigned flags) {
   struct Call {
     cudaStreamCallback_t function;
     cudaStream_t stream;

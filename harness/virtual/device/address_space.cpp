@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::size_t kTiB = std::size_t{1} << 40;
 
-// Free on x86-64 with and without randomisation (programs lie at 0x55..., libraries at 0x7f...); the first is clear of
-// AddressSanitizer's shadow (below 0x1000_8000_0000), the third of ThreadSanitizer's.
+// Free on x86-64 with and without randomisation (programs lie at 0x55..., libraries at 0x7f...);
+// the first is clear of AddressSanitizer's shadow (below 0x1000_8000_0000), the third of
+// ThreadSanitizer's.
 struct Candidate {
   std::uintptr_t begin;
   std::size_t devices, mappings;  // bytes
@@ -27,7 +28,8 @@ constexpr Candidate kCandidates[] = {
 };
 
 void* reserve(std::uintptr_t at, std::size_t bytes, int extra) {
-  return mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra, -1, 0);
+  return mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra, -1, 0);
 }
 
 struct Reservation {
@@ -47,7 +49,9 @@ struct Reservation {
     for (std::size_t bytes = 4 * kTiB; bytes >= kTiB / 64; bytes /= 2) {
       void* got = reserve(0, bytes + kGranule, 0);
       if (got == MAP_FAILED) continue;
-      std::fprintf(stderr, "tidemark: the fixed range for device memory is taken; addresses are not reproducible\n");
+      std::fprintf(
+          stderr,
+          "tidemark: the fixed range for device memory is taken; addresses are not reproducible\n");
       take(round_up(reinterpret_cast<std::uintptr_t>(got), kGranule), bytes / 2, bytes / 2);
       return;
     }

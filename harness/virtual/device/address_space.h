@@ -1,5 +1,6 @@
-// Where device memory lies: one fixed range of this process's address space, so that an address depends on the program
-// alone and not on the loader's randomisation. Reserved without memory behind it; pages come when memory is allocated.
+// Where device memory lies: one fixed range of this process's address space, so that an address
+// depends on the program alone and not on the loader's randomisation. Reserved without memory
+// behind it; pages come when memory is allocated.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,9 @@ namespace tidemark::device {
 
 inline constexpr std::size_t kGranule = std::size_t{2} << 20;
 
-constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 /// Free ranges by address; first fit.
 class Ranges {

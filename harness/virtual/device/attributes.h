@@ -1,4 +1,5 @@
-// What the device says about itself. The runtime's cudaDeviceAttr and the driver's CUdevice_attribute share their numbers.
+// What the device says about itself. The runtime's cudaDeviceAttr and the driver's
+// CUdevice_attribute share their numbers.
 #pragma once
 
 #include <driver_types.h>

@@ -1,5 +1,5 @@
-// Host functions run on one thread of their own, in the order in which they were enqueued, as CUDA's do: the caller may
-// hold a lock that they take.
+// Host functions run on one thread of their own, in the order in which they were enqueued, as
+// CUDA's do: the caller may hold a lock that they take.
 #include <condition_variable>
 #include <deque>
 #include <thread>

@@ -30,7 +30,9 @@ int tidemark_device_set_schedule(const char* name) {
     return fail(e, "no schedule '" + s + "'; there are: instant, calibrated, lagging");
   }
   synchronise_with(lock, e.mark_all(-1));
-  e.schedule = s == "instant" ? Schedule::instant : s == "lagging" ? Schedule::lagging : Schedule::calibrated;
+  e.schedule = s == "instant"   ? Schedule::instant
+               : s == "lagging" ? Schedule::lagging
+                                : Schedule::calibrated;
   return 0;
 }
 
@@ -38,7 +40,8 @@ int tidemark_device_set_profile(const char* name) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
   for (const DeviceMemory* memory : e.memory) {
-    if (memory->used_) return fail(e, "the GPU profile can only change while no device memory is allocated");
+    if (memory->used_)
+      return fail(e, "the GPU profile can only change while no device memory is allocated");
   }
   try {
     e.profile = load_profile(name ? name : "");
@@ -57,8 +60,8 @@ int tidemark_device_set_capacity(uint64_t bytes) {
   const std::size_t capacity = bytes ? bytes : e.profile.memory_bytes;
   for (const DeviceMemory* memory : e.memory) {
     if (memory->used_ > capacity) {
-      return fail(e, "capacity " + std::to_string(capacity) + " is below the " + std::to_string(memory->used_) +
-                         " bytes allocated now");
+      return fail(e, "capacity " + std::to_string(capacity) + " is below the " +
+                         std::to_string(memory->used_) + " bytes allocated now");
     }
   }
   capacity_override() = bytes;

@@ -9,7 +9,8 @@
 namespace tidemark::device {
 namespace {
 
-// A device-to-host copy of at most so many bytes leaves 0xFF behind in shapes: "no value" (NaN), never a stale number.
+// A device-to-host copy of at most so many bytes leaves 0xFF behind in shapes: "no value" (NaN),
+// never a stale number.
 constexpr std::size_t kNoValueBytes = 64 << 10;
 
 enum class Place { pageable, pinned, device };
@@ -32,7 +33,8 @@ bool locate(const void* address, std::size_t bytes, Side& side) {
   }
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   for (const DeviceMemory* memory : engine().memory) {
-    if (value - memory->span.begin < memory->span.bytes) return false;  // device memory that nobody has allocated
+    if (value - memory->span.begin < memory->span.bytes)
+      return false;  // device memory that nobody has allocated
   }
   const Span mappings = mapping_span();
   if (value - mappings.begin < mappings.bytes) return false;
@@ -42,13 +44,19 @@ bool locate(const void* address, std::size_t bytes, Side& side) {
 
 bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
   const bool to_device = to.place == Place::device, from_device = from.place == Place::device;
-  const bool to_any = to.place != Place::pageable, from_any = from.place != Place::pageable;  // pinned is mapped
+  const bool to_any = to.place != Place::pageable,
+             from_any = from.place != Place::pageable;  // pinned is mapped
   switch (kind) {
-    case cudaMemcpyHostToHost: return !to_device && !from_device;
-    case cudaMemcpyHostToDevice: return to_any && !from_device;
-    case cudaMemcpyDeviceToHost: return !to_device && from_any;
-    case cudaMemcpyDeviceToDevice: return to_any && from_any;
-    default: return kind == cudaMemcpyDefault;
+    case cudaMemcpyHostToHost:
+      return !to_device && !from_device;
+    case cudaMemcpyHostToDevice:
+      return to_any && !from_device;
+    case cudaMemcpyDeviceToHost:
+      return !to_device && from_any;
+    case cudaMemcpyDeviceToDevice:
+      return to_any && from_any;
+    default:
+      return kind == cudaMemcpyDefault;
   }
 }
 
@@ -61,7 +69,8 @@ void each_row(const Rectangle& r, Row row) {
 
 void move(char* to, const char* from, const Rectangle& r) {
   each_row(r, [&](std::size_t z, std::size_t y) {
-    std::memmove(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch, r.width);
+    std::memmove(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch,
+                 r.width);
   });
 }
 
@@ -83,8 +92,8 @@ Ns duration(const Profile& p, Side to, Side from, double bytes) {
 
 }  // namespace
 
-cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyKind kind, StreamHandle stream,
-                 Waiting waiting) {
+cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyKind kind,
+                 StreamHandle stream, Waiting waiting) {
   if (shape.height > 1 && (shape.width > shape.to_pitch || shape.width > shape.from_pitch)) {
     return cudaErrorInvalidPitchValue;
   }
@@ -111,7 +120,8 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
   e.now += e.launch_cost();
   count_activity(e, true);
-  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name_of(target, source));
+  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)),
+           name_of(target, source));
   if (!on_host) charge_in_bracket(*s, 2.0 * static_cast<double>(bytes), false);
   const bool wait = on_host || (to_host && (pageable || waiting == Waiting::sync)) ||
                     (from_host && !pageable && waiting == Waiting::sync);
@@ -122,24 +132,26 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
     move(static_cast<char*>(to), static_cast<const char*>(from), shape);
   } else if (to_host && bytes <= kNoValueBytes) {
     each_row(shape, [&](std::size_t z, std::size_t y) {
-      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff, shape.width);
+      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff,
+                  shape.width);
     });
   }
   return cudaSuccess;
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamHandle stream,
-                 Waiting waiting) {
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                 StreamHandle stream, Waiting waiting) {
   return copy(to, from, Rectangle{.width = bytes}, kind, stream, waiting);
 }
 
-cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& shape, StreamHandle stream,
-                 Waiting waiting) {
+cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& shape,
+                 StreamHandle stream, Waiting waiting) {
   const std::size_t bytes = shape.width * shape.height * shape.depth;
   if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
   Side target;
-  if (!to || !locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) || target.place == Place::pageable) {
+  if (!to || !locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) ||
+      target.place == Place::pageable) {
     return cudaErrorInvalidValue;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
@@ -159,7 +171,8 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
       if (unit == 1) {
         std::memset(row, static_cast<int>(value & 0xff), shape.width);
       } else {
-        for (std::size_t x = 0; x + unit <= shape.width; x += unit) std::memcpy(row + x, &value, unit);
+        for (std::size_t x = 0; x + unit <= shape.width; x += unit)
+          std::memcpy(row + x, &value, unit);
       }
     });
   }

@@ -1,5 +1,5 @@
-// Copies and memsets: what they cost always, what they move only where data moves (math). Synchronous forms follow the
-// CUDA runtime's "API synchronization behavior".
+// Copies and memsets: what they cost always, what they move only where data moves (math).
+// Synchronous forms follow the CUDA runtime's "API synchronization behavior".
 #pragma once
 
 #include <driver_types.h>
@@ -19,13 +19,13 @@ struct Rectangle {  // rows of `width` bytes; a plain copy is one row
 
 enum class Waiting { async, sync };
 
-cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyKind kind, StreamHandle stream,
-                 Waiting waiting);
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamHandle stream,
-                 Waiting waiting);
+cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyKind kind,
+                 StreamHandle stream, Waiting waiting);
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                 StreamHandle stream, Waiting waiting);
 /// `value` holds the `unit` (1, 2 or 4) bytes that are repeated.
-cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& shape, StreamHandle stream,
-                 Waiting waiting);
+cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& shape,
+                 StreamHandle stream, Waiting waiting);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -1,5 +1,6 @@
-// The same program leaves the same trace and gets the same addresses and handles, whatever the address space looks like:
-// this binary runs itself with and without randomisation and compares what it prints.
+// The same program leaves the same trace and gets the same addresses and handles, whatever the
+// address space looks like: this binary runs itself with and without randomisation and compares
+// what it prints.
 #include <sys/personality.h>
 #include <unistd.h>
 
@@ -66,7 +67,8 @@ std::string program(const char* name) {
 
 std::string run_self(bool randomised) {
   const char* flag = randomised ? "random" : "fixed";
-  const std::string command = std::string("TIDEMARK_TEST_LAYOUT=") + flag + " " + "/proc/" + std::to_string(getpid()) + "/exe";
+  const std::string command = std::string("TIDEMARK_TEST_LAYOUT=") + flag + " " + "/proc/" +
+                              std::to_string(getpid()) + "/exe";
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char buffer[4096];
@@ -75,7 +77,8 @@ std::string run_self(bool randomised) {
   return out;
 }
 
-// Before main(): a run that was started by the test prints and leaves; without randomisation it starts itself once more.
+// Before main(): a run that was started by the test prints and leaves; without randomisation it
+// starts itself once more.
 const bool child = [] {
   const char* layout = getenv("TIDEMARK_TEST_LAYOUT");
   if (!layout) return false;

@@ -18,7 +18,8 @@ const char* environment(const char* name) {
   return value && *value ? value : nullptr;
 }
 
-// TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list of k names k devices.
+// TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list
+// of k names k devices.
 int visible_devices() {
   int count = 1;
   const char* set = environment("TIDEMARK_DEVICES");
@@ -53,13 +54,16 @@ Engine::Engine() {
       if (s != "instant" && s != "calibrated" && s != "lagging") {
         throw std::runtime_error("TIDEMARK_SCHEDULE=" + s + ": instant, calibrated or lagging");
       }
-      schedule = s == "instant" ? Schedule::instant : s == "lagging" ? Schedule::lagging : Schedule::calibrated;
+      schedule = s == "instant"   ? Schedule::instant
+                 : s == "lagging" ? Schedule::lagging
+                                  : Schedule::calibrated;
     }
     std::size_t capacity = profile.memory_bytes;
     if (const char* bytes = environment("TIDEMARK_CAPACITY")) {
       char* end = nullptr;
       capacity = std::strtoull(bytes, &end, 10);
-      if (*end || capacity == 0) throw std::runtime_error(std::string("TIDEMARK_CAPACITY=") + bytes + ": bytes, above 0");
+      if (*end || capacity == 0)
+        throw std::runtime_error(std::string("TIDEMARK_CAPACITY=") + bytes + ": bytes, above 0");
     }
     const char* mode = environment("TIDEMARK_MODE");
     if (mode && std::strcmp(mode, "math") != 0 && std::strcmp(mode, "shapes") != 0) {
@@ -158,9 +162,12 @@ Mark Engine::mark_all(int device) {
 
 bool Engine::is_done(const Mark& m) const {
   switch (schedule) {
-    case Schedule::instant: return true;
-    case Schedule::calibrated: return m.time <= now;
-    case Schedule::lagging: return done.covers(m.clock);
+    case Schedule::instant:
+      return true;
+    case Schedule::calibrated:
+      return m.time <= now;
+    case Schedule::lagging:
+      return done.covers(m.clock);
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// The state behind the virtual device, for the files of this folder alone. Everything in it is guarded by its mutex,
-// except where a comment says otherwise.
+// The state behind the virtual device, for the files of this folder alone. Everything in it is
+// guarded by its mutex, except where a comment says otherwise.
 #pragma once
 
 #include <atomic>
@@ -63,7 +63,8 @@ struct Engine {
   std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
   std::vector<DeviceMemory*> memory;
 
-  // Polling (poll.cpp): not-ready answers since the last operation was enqueued, and what everybody's calls amount to.
+  // Polling (poll.cpp): not-ready answers since the last operation was enqueued, and what
+  // everybody's calls amount to.
   std::uint64_t unready_polls = 0, activity = 0;
 
   bool tracing = false;
@@ -72,7 +73,8 @@ struct Engine {
   std::atomic<bool> data{false};  // no lock needed
 
   Ns launch_cost() const { return launch_override >= 0 ? launch_override : profile.launch; }
-  /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's device.
+  /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's
+  /// device.
   Stream* find(StreamHandle handle);
   Stream& legacy(int device) { return streams[static_cast<std::size_t>(device)]; }
   Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
@@ -106,7 +108,8 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Says that this thread drives the device; polls of threads that never do leave the clock alone.
 void count_activity(Engine& e, bool enqueued);
 
-/// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged themselves.
+/// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged
+/// themselves.
 void charge_in_bracket(Stream& s, double bytes, bool real_work);
 
 /// Every record is at time 0 now (lock held).

@@ -8,7 +8,8 @@
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/testing.h"
 
-extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*);
+extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
+                                       dim3*, dim3*, int*);
 
 namespace {
 
@@ -19,7 +20,8 @@ const char host_function = 0;
 struct Errors : testing::Test {
   void SetUp() override {
     schedule("calibrated");
-    __cudaRegisterFunction(nullptr, &host_function, nullptr, "_Z4workPfi", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterFunction(nullptr, &host_function, nullptr, "_Z4workPfi", -1, nullptr, nullptr,
+                           nullptr, nullptr, nullptr);
   }
   void TearDown() override { cudaGetLastError(); }
   static std::string describe() {
@@ -33,7 +35,8 @@ TEST_F(Errors, NamesAndTextsAreCudas) {
   EXPECT_STREQ("cudaErrorMemoryAllocation", cudaGetErrorName(cudaErrorMemoryAllocation));
   EXPECT_STREQ("out of memory", cudaGetErrorString(cudaErrorMemoryAllocation));
   EXPECT_STREQ("no error", cudaGetErrorString(cudaSuccess));
-  EXPECT_STREQ("an illegal memory access was encountered", cudaGetErrorString(cudaErrorIllegalAddress));
+  EXPECT_STREQ("an illegal memory access was encountered",
+               cudaGetErrorString(cudaErrorIllegalAddress));
   EXPECT_STREQ("unrecognized error code", cudaGetErrorName(static_cast<cudaError_t>(12345)));
   const char* name = nullptr;
   EXPECT_EQ(CUDA_SUCCESS, cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
@@ -61,20 +64,25 @@ TEST_F(Errors, BadLaunchesAreRefused) {
   EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1), dim3(1025)));
   EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1), dim3(1, 1, 65)));
   EXPECT_EQ(cudaErrorInvalidConfiguration, launch(dim3(1, 65536), dim3(32)));
-  EXPECT_EQ(cudaErrorInvalidValue, launch(dim3(1), dim3(32), 100'000)) << "shared memory was not opted in";
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(&before, dim3(1), dim3(1), nullptr, 0, nullptr));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(dim3(1), dim3(32), 100'000))
+      << "shared memory was not opted in";
+  EXPECT_EQ(cudaErrorInvalidDeviceFunction,
+            cudaLaunchKernel(&before, dim3(1), dim3(1), nullptr, 0, nullptr));
   EXPECT_EQ(cudaErrorInvalidResourceHandle,
-            cudaLaunchKernel(&host_function, dim3(1), dim3(1), nullptr, 0, reinterpret_cast<cudaStream_t>(0x999990)));
+            cudaLaunchKernel(&host_function, dim3(1), dim3(1), nullptr, 0,
+                             reinterpret_cast<cudaStream_t>(0x999990)));
   EXPECT_EQ(before, tidemark_device_launches());
   CUDA(cudaFuncSetAttribute(&host_function, cudaFuncAttributeMaxDynamicSharedMemorySize, 200'000));
   EXPECT_EQ(cudaSuccess, launch(dim3(1), dim3(32), 100'000));
   EXPECT_EQ(cudaErrorCooperativeLaunchTooLarge,
-            cudaLaunchCooperativeKernel(&host_function, dim3(132 * 2 + 1), dim3(1024), nullptr, 0, nullptr));
+            cudaLaunchCooperativeKernel(&host_function, dim3(132 * 2 + 1), dim3(1024), nullptr, 0,
+                                        nullptr));
 }
 
 TEST_F(Errors, LaunchesAreCountedByName) {
   EXPECT_EQ(std::string::npos, describe().find("work(float*, int)"));
-  for (int i = 0; i < 3; ++i) CUDA(cudaLaunchKernel(&host_function, dim3(1), dim3(32), nullptr, 0, nullptr));
+  for (int i = 0; i < 3; ++i)
+    CUDA(cudaLaunchKernel(&host_function, dim3(1), dim3(32), nullptr, 0, nullptr));
   EXPECT_NE(std::string::npos, describe().find("\"work(float*, int)\":3")) << describe();
 }
 
@@ -107,8 +115,10 @@ TEST_F(Errors, WhatIsNotModelledSaysSo) {
   CUDA(cudaStreamIsCapturing(nullptr, &status));
   EXPECT_EQ(cudaStreamCaptureStatusNone, status);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(cudaErrorNotSupported, cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
-  EXPECT_EQ(cudaErrorNotSupported, cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaErrorNotSupported,
+            cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaErrorNotSupported,
+            cudaStreamBeginCapture(make_stream(), cudaStreamCaptureModeGlobal));
   void* p = nullptr;
   EXPECT_EQ(cudaErrorNotSupported, cudaMallocManaged(&p, 1, cudaMemAttachGlobal));
   const std::string said = testing::internal::GetCapturedStderr();
@@ -122,7 +132,8 @@ TEST_F(Errors, OperatorBracketsChargeTheBytesOfTheirTensors) {
   const auto time = [](bool bracket, double bytes) {
     tidemark_device_reset_clock();
     if (bracket) tidemark_device_begin_operator("op");
-    for (int i = 0; i < 2; ++i) cudaLaunchKernel(&host_function, dim3(1 << 20), dim3(1024), nullptr, 0, nullptr);
+    for (int i = 0; i < 2; ++i)
+      cudaLaunchKernel(&host_function, dim3(1 << 20), dim3(1024), nullptr, 0, nullptr);
     if (bracket) tidemark_device_end_operator(static_cast<uint64_t>(bytes));
     cudaDeviceSynchronize();
     return tidemark_device_now();
@@ -139,7 +150,8 @@ TEST_F(Errors, StickyErrorsStay) {
       {
         tidemark::device::break_context(cudaErrorIllegalAddress);
         void* p = nullptr;
-        const bool ok = cudaMalloc(&p, 1) == cudaErrorIllegalAddress && cudaGetLastError() == cudaErrorIllegalAddress &&
+        const bool ok = cudaMalloc(&p, 1) == cudaErrorIllegalAddress &&
+                        cudaGetLastError() == cudaErrorIllegalAddress &&
                         cudaGetLastError() == cudaErrorIllegalAddress &&
                         cudaDeviceSynchronize() == cudaErrorIllegalAddress;
         std::exit(ok ? 0 : 1);

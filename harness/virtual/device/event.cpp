@@ -16,7 +16,8 @@ struct Event {
   Mark record;
 };
 
-// Handles count up and carry a generation, so that a destroyed event is an error and not another event.
+// Handles count up and carry a generation, so that a destroyed event is an error and not another
+// event.
 struct Table {
   std::vector<Event> events;
   std::vector<std::uint32_t> unused;
@@ -40,7 +41,8 @@ Table& table() {
 cudaError_t create_event(EventHandle* event, unsigned flags) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
-  if (!event || (flags & ~7u) || ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
+  if (!event || (flags & ~7u) ||
+      ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
     return cudaErrorInvalidValue;
   }
   if (flags & cudaEventInterprocess) {
@@ -57,7 +59,8 @@ cudaError_t create_event(EventHandle* event, unsigned flags) {
   t.unused.pop_back();
   Event& made = t.events[slot];
   made = {flags, current_device(), made.generation, true, false, {}};
-  *event = reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 | (std::uintptr_t{slot} + 1) << 4 | 8);
+  *event = reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 |
+                                         (std::uintptr_t{slot} + 1) << 4 | 8);
   return cudaSuccess;
 }
 

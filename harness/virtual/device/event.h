@@ -1,5 +1,5 @@
-// Events. A record captures what its stream holds at that moment; a wait captures the latest record at the time of the
-// wait, so that re-recording changes nothing that waits already.
+// Events. A record captures what its stream holds at that moment; a wait captures the latest record
+// at the time of the wait, so that re-recording changes nothing that waits already.
 #pragma once
 
 #include <driver_types.h>

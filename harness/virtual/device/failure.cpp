@@ -38,8 +38,10 @@ void not_supported(const char* library, const char* function) {
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   if (!said.insert(std::string(library) + "/" + function).second) return;
-  std::fprintf(stderr, "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n", function,
-               library);
+  std::fprintf(
+      stderr,
+      "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n",
+      function, library);
 }
 
 }  // namespace tidemark::device

@@ -1,5 +1,5 @@
-// CUDA's error rules: the last error of a thread, and the sticky ones that end a context. Driver and runtime number their
-// errors alike, so cudaError_t serves both.
+// CUDA's error rules: the last error of a thread, and the sticky ones that end a context. Driver
+// and runtime number their errors alike, so cudaError_t serves both.
 #pragma once
 
 #include <driver_types.h>
@@ -16,7 +16,8 @@ cudaError_t note_error(cudaError_t error);
 const char* error_name(cudaError_t error);
 const char* error_text(cudaError_t error);
 
-/// An error that a kernel would have caused (cudaErrorIllegalAddress ...): from now on every call returns it.
+/// An error that a kernel would have caused (cudaErrorIllegalAddress ...): from now on every call
+/// returns it.
 void break_context(cudaError_t error);
 /// That error, or cudaSuccess.
 cudaError_t sticky_error();

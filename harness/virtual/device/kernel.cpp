@@ -11,12 +11,12 @@
 namespace tidemark::device {
 namespace {
 
-// Where nothing says how much memory a kernel touches: PyTorch's elementwise kernels read and write four 4-byte elements
-// a thread.
+// Where nothing says how much memory a kernel touches: PyTorch's elementwise kernels read and write
+// four 4-byte elements a thread.
 constexpr double kBytesPerThread = 32;
 
-// PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names are only filed, in one
-// flat table, until somebody asks.
+// PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names are
+// only filed, in one flat table, until somebody asks.
 class Names {
  public:
   void add(const void* function, const char* name) {
@@ -37,7 +37,8 @@ class Names {
     const char* name = nullptr;
   };
   std::size_t place(const void* function) const {
-    return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
+    return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u >> 32) &
+           (slots_.size() - 1);
   }
   void put(Slot added) {
     for (std::size_t i = place(added.function);; ++i) {
@@ -120,20 +121,23 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (!kernel) return cudaErrorInvalidDeviceFunction;
   const std::uint64_t threads = std::uint64_t{l.block.x} * l.block.y * l.block.z;
   const std::uint64_t blocks = std::uint64_t{l.grid.x} * l.grid.y * l.grid.z;
-  if (threads == 0 || blocks == 0 || threads > 1024 || l.block.x > 1024 || l.block.y > 1024 || l.block.z > 64 ||
-      l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535) {
+  if (threads == 0 || blocks == 0 || threads > 1024 || l.block.x > 1024 || l.block.y > 1024 ||
+      l.block.z > 64 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535) {
     return cudaErrorInvalidConfiguration;
   }
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;
-    if (cudaError_t error = occupancy(kernel, static_cast<int>(threads), l.shared, &fitting)) return error;
-    if (blocks > static_cast<std::uint64_t>(fitting) * static_cast<std::uint64_t>(e.profile.multiprocessors)) {
+    if (cudaError_t error = occupancy(kernel, static_cast<int>(threads), l.shared, &fitting))
+      return error;
+    if (blocks > static_cast<std::uint64_t>(fitting) *
+                     static_cast<std::uint64_t>(e.profile.multiprocessors)) {
       return cudaErrorCooperativeLaunchTooLarge;
     }
   }
   std::lock_guard lock(e.mutex);
-  if (l.shared > static_cast<std::size_t>(std::max(kernel->max_dynamic_shared, e.profile.shared_per_block))) {
+  if (l.shared >
+      static_cast<std::size_t>(std::max(kernel->max_dynamic_shared, e.profile.shared_per_block))) {
     return cudaErrorInvalidValue;
   }
   Stream* s = e.find(l.stream);

@@ -1,4 +1,5 @@
-// Kernels: known by name, counted when launched, never run. What a launch may ask for is checked as CUDA does.
+// Kernels: known by name, counted when launched, never run. What a launch may ask for is checked as
+// CUDA does.
 #pragma once
 
 #include <driver_types.h>
@@ -23,7 +24,8 @@ struct Kernel {
   int preferred_carveout = -1;
 };
 
-/// Cheap: programs register tens of thousands before main(). `name` must stay readable until the kernel is first asked for.
+/// Cheap: programs register tens of thousands before main(). `name` must stay readable until the
+/// kernel is first asked for.
 void register_kernel(const void* host_function, const char* name);
 /// The kernel behind a host function, or behind its own address; null where there is none.
 Kernel* find_kernel(const void* function);
@@ -41,12 +43,14 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& launch);
 /// Blocks of so many threads that fit on one multiprocessor, by NVIDIA's own occupancy formulas.
 cudaError_t occupancy(const Kernel* kernel, int threads, std::size_t dynamic_shared, int* blocks);
 /// The block size of highest occupancy and the grid that fills the device with it.
-cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid, int* block);
+cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid,
+                            int* block);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop
 
 namespace tidemark::device {
 struct Stream;
-void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes);  // operation.cpp; lock held
+void enqueue_kernel(Stream& s, std::string_view name,
+                    double fallback_bytes);  // operation.cpp; lock held
 }  // namespace tidemark::device

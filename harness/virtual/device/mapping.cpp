@@ -12,7 +12,8 @@
 namespace tidemark::device {
 namespace {
 
-// Physical memory is a range of one anonymous file: it keeps its content while unmapped and may be mapped twice.
+// Physical memory is a range of one anonymous file: it keeps its content while unmapped and may be
+// mapped twice.
 struct Physical {
   std::size_t bytes;
   int device;
@@ -67,8 +68,8 @@ std::map<std::uintptr_t, Mapping>::iterator mapping_from(State& s, std::uintptr_
 
 void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
   if (p->second.references > 0 || p->second.mappings > 0) return;
-  fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(p->second.file_offset),
-            static_cast<off_t>(p->second.bytes));
+  fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(p->second.file_offset), static_cast<off_t>(p->second.bytes));
   s.offsets.give(p->second.file_offset, p->second.bytes);
   engine().memory[static_cast<std::size_t>(p->second.device)]->refund(p->second.bytes);
   s.physical.erase(p);
@@ -76,8 +77,10 @@ void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
 
 }  // namespace
 
-cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::size_t alignment, std::uintptr_t wish) {
-  if (!begin || bytes == 0 || bytes % kGranule || (alignment & (alignment - 1))) return cudaErrorInvalidValue;
+cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::size_t alignment,
+                              std::uintptr_t wish) {
+  if (!begin || bytes == 0 || bytes % kGranule || (alignment & (alignment - 1)))
+    return cudaErrorInvalidValue;
   std::lock_guard lock(engine().mutex);
   State& s = state();
   *begin = wish && wish % kGranule == 0 && s.addresses.take_at(wish, bytes)
@@ -131,7 +134,8 @@ cudaError_t release_physical(std::uint64_t handle) {
   return cudaSuccess;
 }
 
-cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t offset, std::uint64_t handle) {
+cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t offset,
+                         std::uint64_t handle) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
   auto found = s.physical.find(handle);
@@ -168,7 +172,8 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
   if (bytes == 0 || at != begin + bytes) return cudaErrorInvalidValue;
   e.now += e.profile.release;
   (void)device;
-  mmap(pointer(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  mmap(pointer(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+       -1, 0);
   for (at = begin; at < begin + bytes;) {
     auto found = s.mapped.find(at);
     auto physical = s.physical.find(found->second.handle);

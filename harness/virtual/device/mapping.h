@@ -1,5 +1,5 @@
-// Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap ...): physical memory and addresses apart.
-// Errors are the driver's numbers, which are the runtime's.
+// Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap ...): physical memory and
+// addresses apart. Errors are the driver's numbers, which are the runtime's.
 #pragma once
 
 #include <driver_types.h>
@@ -10,12 +10,14 @@
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
-cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::size_t alignment, std::uintptr_t wish);
+cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::size_t alignment,
+                              std::uintptr_t wish);
 cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes);
 /// Physical memory of a device, counted in its capacity until it is released and mapped nowhere.
 cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device);
 cudaError_t release_physical(std::uint64_t handle);
-cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t offset, std::uint64_t handle);
+cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t offset,
+                         std::uint64_t handle);
 cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes);
 /// Mapped memory is accessible only from here on.
 cudaError_t set_access(std::uintptr_t begin, std::size_t bytes, bool readable, bool writable);

@@ -8,7 +8,8 @@
 
 namespace tidemark::device {
 namespace {
-constexpr std::size_t kModuleBytes = std::size_t{1} << 30;  // of the span's end, for modules' variables
+constexpr std::size_t kModuleBytes = std::size_t{1}
+                                     << 30;  // of the span's end, for modules' variables
 }
 
 DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes)
@@ -54,7 +55,8 @@ std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
   return begin && commit(begin, rounded) ? begin : 0;
 }
 
-std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(std::uintptr_t address) const {
+std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(
+    std::uintptr_t address) const {
   auto found = allocations_.upper_bound(address);
   if (found == allocations_.begin()) return allocations_.end();
   --found;
@@ -68,10 +70,12 @@ int device_holding(std::uintptr_t begin, std::size_t bytes) {
   for (std::size_t device = 0; device < memories.size(); ++device) {
     const DeviceMemory& memory = *memories[device];
     if (begin - memory.span.begin >= memory.span.bytes) continue;
-    if (begin >= memory.span.begin + memory.span.bytes - kModuleBytes) return static_cast<int>(device);
+    if (begin >= memory.span.begin + memory.span.bytes - kModuleBytes)
+      return static_cast<int>(device);
     auto found = memory.find(begin);
     // Allocations may lie side by side, but a copy never runs from one into the next.
-    const bool inside = found != memory.all().end() && begin + bytes <= found->first + found->second.bytes;
+    const bool inside =
+        found != memory.all().end() && begin + bytes <= found->first + found->second.bytes;
     return inside ? static_cast<int>(device) : -1;
   }
   return -1;
@@ -111,7 +115,8 @@ cudaError_t release(void* address) {
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;
   if (free_from_pool(value)) return cudaSuccess;
-  return e.memory[static_cast<std::size_t>(device)]->give(value) ? cudaSuccess : cudaErrorInvalidValue;
+  return e.memory[static_cast<std::size_t>(device)]->give(value) ? cudaSuccess
+                                                                 : cudaErrorInvalidValue;
 }
 
 cudaError_t memory_left(std::size_t* left, std::size_t* total) {
@@ -146,7 +151,9 @@ void* module_variable(int device, const void* symbol, std::size_t bytes) {
   if (e.devices == 0) return nullptr;
   static auto& known = *new std::map<std::pair<int, const void*>, std::uintptr_t>;
   std::uintptr_t& place = known[{device, symbol}];
-  if (!place) place = e.memory[static_cast<std::size_t>(device)]->take_module(std::max<std::size_t>(bytes, 1));
+  if (!place)
+    place =
+        e.memory[static_cast<std::size_t>(device)]->take_module(std::max<std::size_t>(bytes, 1));
   return reinterpret_cast<void*>(place);
 }
 

@@ -1,4 +1,5 @@
-// Device memory: capacity, addresses, virtual memory management, stream-ordered pools, pinned memory.
+// Device memory: capacity, addresses, virtual memory management, stream-ordered pools, pinned
+// memory.
 #include <cuda.h>
 
 #include <cstring>
@@ -118,11 +119,15 @@ TEST_F(Memory, CopiesStayInsideTheirAllocation) {
   char* d = allocate(2 * kMiB);
   char* next = allocate(2 * kMiB);
   std::vector<char> host(64);
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(d + 2 * kMiB - 8, host.data(), 64, cudaMemcpyHostToDevice));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(d, host.data(), 64, cudaMemcpyDeviceToHost)) << "direction";
-  EXPECT_EQ(cudaErrorInvalidPitchValue, cudaMemcpy2D(d, 4, host.data(), 8, 8, 2, cudaMemcpyDefault));
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaMemcpy(d + 2 * kMiB - 8, host.data(), 64, cudaMemcpyHostToDevice));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(d, host.data(), 64, cudaMemcpyDeviceToHost))
+      << "direction";
+  EXPECT_EQ(cudaErrorInvalidPitchValue,
+            cudaMemcpy2D(d, 4, host.data(), 8, 8, 2, cudaMemcpyDefault));
   CUDA(cudaFree(next));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(next, host.data(), 64, cudaMemcpyHostToDevice)) << "freed";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(next, host.data(), 64, cudaMemcpyHostToDevice))
+      << "freed";
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemset(host.data(), 0, 64)) << "pageable memory";
   CUDA(cudaFree(d));
 }
@@ -172,7 +177,8 @@ TEST_F(Memory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
   CUdeviceptr begin = 0;
   ASSERT_EQ(CUDA_SUCCESS, cuMemAddressReserve(&begin, 8 * kMiB, 0, 0, 0));
   CUmemGenericAllocationHandle a = 0, b = 0;
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&a, kMiB, &p, 0)) << "not a multiple of the granularity";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&a, kMiB, &p, 0))
+      << "not a multiple of the granularity";
   ASSERT_EQ(CUDA_SUCCESS, cuMemCreate(&a, 2 * kMiB, &p, 0));
   ASSERT_EQ(CUDA_SUCCESS, cuMemCreate(&b, 4 * kMiB, &p, 0));
   EXPECT_EQ(6 * kMiB, used());
@@ -180,8 +186,10 @@ TEST_F(Memory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
   EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemCreate(&none, 1020 * kMiB, &p, 0));
   ASSERT_EQ(CUDA_SUCCESS, cuMemMap(begin, 2 * kMiB, 0, a, 0));
   ASSERT_EQ(CUDA_SUCCESS, cuMemMap(begin + 2 * kMiB, 4 * kMiB, 0, b, 0));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 4 * kMiB, 2 * kMiB, 0, a, 0)) << "mapped already";
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 6 * kMiB, 4 * kMiB, 0, b, 0)) << "beyond the reservation";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 4 * kMiB, 2 * kMiB, 0, a, 0))
+      << "mapped already";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(begin + 6 * kMiB, 4 * kMiB, 0, b, 0))
+      << "beyond the reservation";
 
   tidemark_device_set_data(1);
   auto* memory = reinterpret_cast<char*>(begin);

@@ -30,7 +30,8 @@ cudaOccFuncAttributes attributes(const Kernel& kernel, const Profile& p) {
   a.sharedSizeBytes = 0;
   a.partitionedGCConfig = PARTITIONED_GC_OFF;
   a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  a.maxDynamicSharedSizeBytes = static_cast<std::size_t>(std::max(kernel.max_dynamic_shared, p.shared_per_block));
+  a.maxDynamicSharedSizeBytes =
+      static_cast<std::size_t>(std::max(kernel.max_dynamic_shared, p.shared_per_block));
   a.numBlockBarriers = 1;
   return a;
 }
@@ -45,14 +46,16 @@ cudaError_t occupancy(const Kernel* kernel, int threads, std::size_t dynamic_sha
   const cudaOccFuncAttributes function = attributes(*kernel, p);
   const cudaOccDeviceState state;
   cudaOccResult result = {};
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads, dynamic_shared)) {
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads,
+                                              dynamic_shared)) {
     return cudaErrorInvalidValue;
   }
   *blocks = std::min(result.activeBlocksPerMultiprocessor, p.blocks_per_multiprocessor);
   return cudaSuccess;
 }
 
-cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid, int* block) {
+cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid,
+                            int* block) {
   if (!kernel) return cudaErrorInvalidDeviceFunction;
   if (!grid || !block) return cudaErrorInvalidValue;
   const Profile& p = engine().profile;
@@ -64,7 +67,9 @@ cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, in
   *grid = *block = 0;
   for (int threads = largest; threads > 0; threads = (threads - 1) / 32 * 32) {
     cudaOccResult result = {};
-    if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads, dynamic_shared)) continue;
+    if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads,
+                                                dynamic_shared))
+      continue;
     const int resident = result.activeBlocksPerMultiprocessor * threads;
     if (resident <= most) continue;
     most = resident;

@@ -37,7 +37,8 @@ cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
   const std::size_t rounded = round_up(bytes, 4096);
-  void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return cudaErrorMemoryAllocation;
   e.now += e.profile.allocate;
   pinned()[number(got)] = {rounded, flags, true};

@@ -15,7 +15,7 @@ constexpr std::uintptr_t kFirstPool = 0x7000;
 
 struct FreeBlock {
   std::size_t bytes;
-  Mark ready;               // what has to be done before the memory may be used by anybody
+  Mark ready;                // what has to be done before the memory may be used by anybody
   std::int64_t stream = -1;  // the one that freed it; -1: never used
 };
 
@@ -32,7 +32,7 @@ struct Pool {
 };
 
 struct State {
-  std::vector<Pool> pools;     // the first are the devices' default pools
+  std::vector<Pool> pools;           // the first are the devices' default pools
   std::vector<std::size_t> current;  // by device
 };
 
@@ -48,11 +48,14 @@ State& state() {
   return instance;
 }
 
-cudaMemPool_t handle_of(std::size_t index) { return reinterpret_cast<cudaMemPool_t>(kFirstPool + 16 * index); }
+cudaMemPool_t handle_of(std::size_t index) {
+  return reinterpret_cast<cudaMemPool_t>(kFirstPool + 16 * index);
+}
 
 Pool* find(cudaMemPool_t handle) {
   const std::uintptr_t index = (reinterpret_cast<std::uintptr_t>(handle) - kFirstPool) / 16;
-  if (index >= state().pools.size() || handle_of(index) != handle || !state().pools[index].alive) return nullptr;
+  if (index >= state().pools.size() || handle_of(index) != handle || !state().pools[index].alive)
+    return nullptr;
   return &state().pools[index];
 }
 
@@ -106,7 +109,8 @@ void take(Pool& p, std::uintptr_t begin, std::size_t bytes, Mark& ready) {
 }
 
 bool grow(Pool& p, std::size_t bytes) {
-  for (std::size_t size : {std::max(kGrowth, round_up(bytes, kGranule)), round_up(bytes, kGranule)}) {
+  for (std::size_t size :
+       {std::max(kGrowth, round_up(bytes, kGranule)), round_up(bytes, kGranule)}) {
     const std::uintptr_t begin = p.memory().take(size);
     if (!begin) continue;
     p.segments.emplace(begin, size);
@@ -118,7 +122,8 @@ bool grow(Pool& p, std::size_t bytes) {
   return false;
 }
 
-// Gives whole segments back that are free and done, highest addresses first, until `keep` bytes are left.
+// Gives whole segments back that are free and done, highest addresses first, until `keep` bytes are
+// left.
 void shrink(Pool& p, std::uint64_t keep) {
   for (auto segment = p.segments.end(); segment != p.segments.begin() && p.reserved > keep;) {
     --segment;
@@ -191,7 +196,8 @@ cudaError_t with_device(int device, Body body) {
 
 void release_pool_memory(int device) {
   for (Pool& p : state().pools) {
-    if ((device < 0 || p.device == device) && p.reserved > p.threshold) shrink(p, p.alive ? p.threshold : 0);
+    if ((device < 0 || p.device == device) && p.reserved > p.threshold)
+      shrink(p, p.alive ? p.threshold : 0);
   }
 }
 
@@ -240,7 +246,8 @@ cudaError_t create_pool(cudaMemPool_t* pool, int device) {
 cudaError_t destroy_pool(cudaMemPool_t pool) {
   return with_pool(pool, [&](Pool& p) {
     const auto index = static_cast<std::size_t>(&p - state().pools.data());
-    if (index < static_cast<std::size_t>(engine().devices)) return cudaErrorInvalidValue;  // a default pool
+    if (index < static_cast<std::size_t>(engine().devices))
+      return cudaErrorInvalidValue;  // a default pool
     p.alive = false;
     std::size_t& current = state().current[static_cast<std::size_t>(p.device)];
     if (current == index) current = static_cast<std::size_t>(p.device);
@@ -253,17 +260,28 @@ cudaError_t pool_attribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* 
   if (!value) return cudaErrorInvalidValue;
   return with_pool(pool, [&](Pool& p) {
     const auto flag = [&](int v) { return *static_cast<int*>(value) = v, cudaSuccess; };
-    const auto bytes = [&](std::uint64_t v) { return *static_cast<std::uint64_t*>(value) = v, cudaSuccess; };
+    const auto bytes = [&](std::uint64_t v) {
+      return *static_cast<std::uint64_t*>(value) = v, cudaSuccess;
+    };
     switch (attribute) {
-      case cudaMemPoolReuseFollowEventDependencies: return flag(p.follow_events);
-      case cudaMemPoolReuseAllowOpportunistic: return flag(p.opportunistic);
-      case cudaMemPoolReuseAllowInternalDependencies: return flag(p.internal);
-      case cudaMemPoolAttrReleaseThreshold: return bytes(p.threshold);
-      case cudaMemPoolAttrReservedMemCurrent: return bytes(p.reserved);
-      case cudaMemPoolAttrReservedMemHigh: return bytes(p.reserved_high);
-      case cudaMemPoolAttrUsedMemCurrent: return bytes(p.used);
-      case cudaMemPoolAttrUsedMemHigh: return bytes(p.used_high);
-      default: return cudaErrorInvalidValue;
+      case cudaMemPoolReuseFollowEventDependencies:
+        return flag(p.follow_events);
+      case cudaMemPoolReuseAllowOpportunistic:
+        return flag(p.opportunistic);
+      case cudaMemPoolReuseAllowInternalDependencies:
+        return flag(p.internal);
+      case cudaMemPoolAttrReleaseThreshold:
+        return bytes(p.threshold);
+      case cudaMemPoolAttrReservedMemCurrent:
+        return bytes(p.reserved);
+      case cudaMemPoolAttrReservedMemHigh:
+        return bytes(p.reserved_high);
+      case cudaMemPoolAttrUsedMemCurrent:
+        return bytes(p.used);
+      case cudaMemPoolAttrUsedMemHigh:
+        return bytes(p.used_high);
+      default:
+        return cudaErrorInvalidValue;
     }
   });
 }
@@ -278,15 +296,21 @@ cudaError_t set_pool_attribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, co
       return cudaSuccess;
     };
     switch (attribute) {
-      case cudaMemPoolReuseFollowEventDependencies: return flag(p.follow_events);
-      case cudaMemPoolReuseAllowOpportunistic: return flag(p.opportunistic);
-      case cudaMemPoolReuseAllowInternalDependencies: return flag(p.internal);
+      case cudaMemPoolReuseFollowEventDependencies:
+        return flag(p.follow_events);
+      case cudaMemPoolReuseAllowOpportunistic:
+        return flag(p.opportunistic);
+      case cudaMemPoolReuseAllowInternalDependencies:
+        return flag(p.internal);
       case cudaMemPoolAttrReleaseThreshold:
         p.threshold = *static_cast<const std::uint64_t*>(value);
         return cudaSuccess;
-      case cudaMemPoolAttrReservedMemHigh: return reset(p.reserved_high, p.reserved);
-      case cudaMemPoolAttrUsedMemHigh: return reset(p.used_high, p.used);
-      default: return cudaErrorInvalidValue;
+      case cudaMemPoolAttrReservedMemHigh:
+        return reset(p.reserved_high, p.reserved);
+      case cudaMemPoolAttrUsedMemHigh:
+        return reset(p.used_high, p.used);
+      default:
+        return cudaErrorInvalidValue;
     }
   });
 }
@@ -305,14 +329,16 @@ cudaError_t trim_pool(cudaMemPool_t pool, std::size_t keep) {
   });
 }
 
-cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool, StreamHandle stream) {
+cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool,
+                           StreamHandle stream) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
-  Pool* p = pool ? find(pool) : &state().pools[state().current[static_cast<std::size_t>(s->device)]];
+  Pool* p =
+      pool ? find(pool) : &state().pools[state().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
   if (bytes > p->memory().capacity) return cudaErrorMemoryAllocation;
@@ -322,9 +348,12 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
   e.apply_default_stream_rules(*s);
 
   const auto mine = [&](const FreeBlock& b) {
-    return b.stream < 0 || b.stream == s->index || (p->follow_events && s->clock.covers(b.ready.clock));
+    return b.stream < 0 || b.stream == s->index ||
+           (p->follow_events && s->clock.covers(b.ready.clock));
   };
-  const auto mine_or_done = [&](const FreeBlock& b) { return mine(b) || (p->opportunistic && e.is_done(b.ready)); };
+  const auto mine_or_done = [&](const FreeBlock& b) {
+    return mine(b) || (p->opportunistic && e.is_done(b.ready));
+  };
   auto run = best_run(*p, rounded, mine);
   if (!run) run = best_run(*p, rounded, mine_or_done);
   if (!run && grow(*p, rounded)) run = best_run(*p, rounded, mine);

@@ -24,7 +24,8 @@ cudaError_t set_pool_access(cudaMemPool_t pool, int device, bool accessible);
 cudaError_t trim_pool(cudaMemPool_t pool, std::size_t keep);
 
 /// pool null: the current one of the stream's device.
-cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool, StreamHandle stream);
+cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool,
+                           StreamHandle stream);
 cudaError_t free_async(void* address, StreamHandle stream);
 
 }  // namespace tidemark::device
@@ -32,7 +33,8 @@ cudaError_t free_async(void* address, StreamHandle stream);
 
 namespace tidemark::device {
 // Engine's lock held:
-/// What a host synchronisation does: pools of the device (< 0: all) above their threshold give back what is free and done.
+/// What a host synchronisation does: pools of the device (< 0: all) above their threshold give back
+/// what is free and done.
 void release_pool_memory(int device);
 /// cudaFree of pool memory, its device synchronised. False where the address is no pool's.
 bool free_from_pool(std::uintptr_t address);

@@ -27,7 +27,9 @@ struct Pools : EachSchedule {
     EXPECT_EQ(0, tidemark_device_set_capacity(0));
     EachSchedule::TearDown();
   }
-  void keep(std::uint64_t bytes) { CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes)); }
+  void keep(std::uint64_t bytes) {
+    CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes));
+  }
   std::uint64_t read(cudaMemPoolAttr attribute) {
     std::uint64_t value = 0;
     EXPECT_EQ(cudaSuccess, cudaMemPoolGetAttribute(pool, attribute, &value));
@@ -38,7 +40,9 @@ struct Pools : EachSchedule {
     EXPECT_EQ(cudaSuccess, cudaMallocFromPoolAsync(&p, bytes, pool, s));
     return p;
   }
-  void set(cudaMemPoolAttr attribute, int value) { CUDA(cudaMemPoolSetAttribute(pool, attribute, &value)); }
+  void set(cudaMemPoolAttr attribute, int value) {
+    CUDA(cudaMemPoolSetAttribute(pool, attribute, &value));
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, Pools, kSchedules, schedule_name);
 
@@ -89,7 +93,8 @@ TEST_P(Pools, AtCapacityTheStreamIsMadeToWaitRatherThanToFail) {
   set(cudaMemPoolReuseAllowInternalDependencies, 1);
   EXPECT_EQ(p, take(b));
   CUDA(cudaStreamSynchronize(b));
-  // Instant: a's work is done, so the block went back to the device and came anew; there is nothing to wait for.
+  // Instant: a's work is done, so the block went back to the device and came anew; there is nothing
+  // to wait for.
   EXPECT_EQ(!instant(), tidemark_device_now() >= 1'000'000'000) << "b waits for a's work";
   CUDA(cudaFreeAsync(p, b));
   CUDA(cudaFreeAsync(q, b));

@@ -45,7 +45,9 @@ double figure(const json& group, const char* key) {
   return value;
 }
 
-int whole(const json& group, const char* key) { return static_cast<int>(group.at(key).at("value").get<double>()); }
+int whole(const json& group, const char* key) {
+  return static_cast<int>(group.at(key).at("value").get<double>());
+}
 Ns nanoseconds(const json& group, const char* key) { return static_cast<Ns>(figure(group, key)); }
 
 Profile parse(const json& j) {
@@ -61,11 +63,13 @@ Profile parse(const json& j) {
   const json& rates = j.at("dense_tflops");
   const char* const kinds[] = {"f64", "f32", "tf32", "f16", "bf16", "f8", "i8"};
   for (std::size_t i = 0; i < std::size(kinds); ++i) p.tflops[i] = figure(rates, kinds[i]);
-  p.tflops[static_cast<std::size_t>(Number::other)] = p.tflops[static_cast<std::size_t>(Number::f32)];
+  p.tflops[static_cast<std::size_t>(Number::other)] =
+      p.tflops[static_cast<std::size_t>(Number::f32)];
 
   const json& links = j.at("links");
-  p.links = {figure(links, "nvlink_gbps"), figure(links, "network_gbps"), nanoseconds(links, "nvlink_latency_ns"),
-             nanoseconds(links, "network_latency_ns"), whole(links, "ranks_per_node")};
+  p.links = {figure(links, "nvlink_gbps"), figure(links, "network_gbps"),
+             nanoseconds(links, "nvlink_latency_ns"), nanoseconds(links, "network_latency_ns"),
+             whole(links, "ranks_per_node")};
   p.pcie_gbps = figure(links, "pcie_gbps");
   p.pcie_latency = nanoseconds(links, "pcie_latency_ns");
 
@@ -108,14 +112,17 @@ Ns Profile::transfer(double bytes, double gbps) const {
 
 Ns Profile::duration(const Cost& cost) const {
   const double arithmetic = cost.flops > 0 ? cost.flops / std::max(rate(cost.number), 1e-3) : 0;
-  return kernel_latency + static_cast<Ns>(std::llround(std::max(arithmetic, cost.bytes / memory_gbps)));
+  return kernel_latency +
+         static_cast<Ns>(std::llround(std::max(arithmetic, cost.bytes / memory_gbps)));
 }
 
 Profile load_profile(const std::string& name_or_path) {
-  const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
+  const bool is_path =
+      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
   const fs::path path = is_path ? fs::path(name_or_path) : folder() / (name_or_path + ".json");
   std::ifstream in(path);
-  if (!in) throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
+  if (!in)
+    throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
     Profile profile = parse(json::parse(in));
     profile.path = path.string();

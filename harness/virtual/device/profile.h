@@ -24,16 +24,18 @@ struct Profile {
   double pcie_gbps = 0;  // one direction
   Ns pcie_latency = 0;
 
-  Ns launch = 0;          // host time of one launch
-  Ns kernel_latency = 0;  // shortest time a kernel occupies its stream
-  Ns poll = 0;            // host time of one query
-  Ns synchronise = 0;     // host time of one synchronisation, waiting excluded
+  Ns launch = 0;                 // host time of one launch
+  Ns kernel_latency = 0;         // shortest time a kernel occupies its stream
+  Ns poll = 0;                   // host time of one query
+  Ns synchronise = 0;            // host time of one synchronisation, waiting excluded
   Ns allocate = 0, release = 0;  // host time of cudaMalloc and cudaFree
 
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0;
   int l2_bytes = 0, persisting_l2_bytes = 0;
-  int shared_per_multiprocessor = 0, shared_per_block = 0, shared_per_block_optin = 0, shared_reserved = 0;
-  int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0, registers_per_multiprocessor = 0;
+  int shared_per_multiprocessor = 0, shared_per_block = 0, shared_per_block_optin = 0,
+      shared_reserved = 0;
+  int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0,
+      registers_per_multiprocessor = 0;
   int async_engines = 0;
   int lowest_priority = 0, highest_priority = 0;  // stream priorities: 0 and a negative number
 
@@ -43,8 +45,9 @@ struct Profile {
   Ns transfer(double bytes, double gbps) const;
 };
 
-/// By name, from TIDEMARK_PROFILES or the folder profiles/ beside this library; or a path that holds a '/' or ends in
-/// .json. Throws std::runtime_error saying what is wrong and which profiles there are.
+/// By name, from TIDEMARK_PROFILES or the folder profiles/ beside this library; or a path that
+/// holds a '/' or ends in .json. Throws std::runtime_error saying what is wrong and which profiles
+/// there are.
 Profile load_profile(const std::string& name_or_path);
 
 }  // namespace tidemark::device

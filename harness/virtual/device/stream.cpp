@@ -7,8 +7,9 @@
 
 namespace tidemark::device {
 namespace {
-// A program that only polls is waiting. After so many not-ready answers with nothing enqueued in between, queries begin
-// to cost more and more; where no time helps (lagging, or a thread whose polls are free), so many are a synchronisation.
+// A program that only polls is waiting. After so many not-ready answers with nothing enqueued in
+// between, queries begin to cost more and more; where no time helps (lagging, or a thread whose
+// polls are free), so many are a synchronisation.
 constexpr std::uint64_t kPatience = 1024, kWaiting = 4096;
 
 thread_local bool drives_device = false;
@@ -117,7 +118,8 @@ cudaError_t stream_flags(StreamHandle stream, unsigned* flags) {
   return read_stream(stream, flags, [](const Stream& s) { return s.flags; });
 }
 cudaError_t stream_id(StreamHandle stream, unsigned long long* id) {
-  return read_stream(stream, id, [](const Stream& s) { return static_cast<unsigned long long>(s.index) + 1; });
+  return read_stream(stream, id,
+                     [](const Stream& s) { return static_cast<unsigned long long>(s.index) + 1; });
 }
 cudaError_t stream_device(StreamHandle stream, int* device) {
   return read_stream(stream, device, [](const Stream& s) { return s.device; });

@@ -25,8 +25,9 @@ void priority_range(int* lowest, int* highest);
 /// Everything on this device, or on all (-1).
 cudaError_t synchronise_device(int device);
 
-/// Runs `function` on a thread of its own once what is before it in the stream is done; what comes after it waits for it.
-/// Data effects of earlier operations have taken place when they were enqueued, so it runs at once.
+/// Runs `function` on a thread of its own once what is before it in the stream is done; what comes
+/// after it waits for it. Data effects of earlier operations have taken place when they were
+/// enqueued, so it runs at once.
 cudaError_t enqueue_host_function(StreamHandle stream, void (*function)(void*), void* argument);
 
 int device_count();

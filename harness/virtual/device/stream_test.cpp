@@ -22,7 +22,8 @@ TEST_P(Streams, QueryFollowsTheSchedule) {
   EXPECT_EQ(instant() ? cudaSuccess : cudaErrorNotReady, cudaStreamQuery(s));
   CUDA(cudaStreamSynchronize(s));
   EXPECT_EQ(cudaSuccess, cudaStreamQuery(s));
-  EXPECT_GE(tidemark_device_now(), kLong) << "a synchronisation moves the host to the end of the work";
+  EXPECT_GE(tidemark_device_now(), kLong)
+      << "a synchronisation moves the host to the end of the work";
 }
 
 TEST_P(Streams, EnoughHostTimeCompletesWorkOnlyWhenCalibrated) {
@@ -62,7 +63,8 @@ TEST_P(Streams, AWaitCapturesTheRecordOfItsOwnMoment) {
   run(b, 1000);
   CUDA(cudaStreamSynchronize(b));
   EXPECT_LT(tidemark_device_now(), kLong);
-  EXPECT_EQ(instant() ? cudaSuccess : cudaErrorNotReady, cudaEventQuery(e)) << "a query sees the latest record";
+  EXPECT_EQ(instant() ? cudaSuccess : cudaErrorNotReady, cudaEventQuery(e))
+      << "a query sees the latest record";
   CUDA(cudaEventSynchronize(e));
   EXPECT_GE(tidemark_device_now(), kLong);
 }
@@ -145,14 +147,16 @@ TEST_P(Streams, AWatchdogLeavesTheClockAlone) {
   std::thread([&] {
     for (int i = 0; i < 100'000 && !done; ++i) done = cudaStreamQuery(s) == cudaSuccess;
   }).join();
-  EXPECT_TRUE(done) << "a thread that waits for the device while nobody drives it must not spin for ever";
+  EXPECT_TRUE(done)
+      << "a thread that waits for the device while nobody drives it must not spin for ever";
 }
 
 TEST_P(Streams, ElapsedTimeIsTheDeviceTimeBetweenTheRecords) {
   const cudaStream_t s = make_stream();
   const cudaEvent_t begin = make_event(), end = make_event();
   float ms = 0;
-  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, begin, end)) << "never recorded";
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, begin, end))
+      << "never recorded";
   run(s, 1000);
   CUDA(cudaEventRecord(begin, s));
   run(s, 250'000'000);

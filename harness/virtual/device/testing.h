@@ -42,6 +42,8 @@ struct EachSchedule : ::testing::TestWithParam<const char*> {
   bool lagging() const { return std::string_view(GetParam()) == "lagging"; }
 };
 inline const auto kSchedules = ::testing::Values("instant", "calibrated", "lagging");
-inline std::string schedule_name(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
+inline std::string schedule_name(const ::testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
 
 }  // namespace tidemark::device::testing

@@ -20,8 +20,11 @@ size_t tidemark_device_read_trace(char* text, size_t size) {
   std::lock_guard lock(e.mutex);
   std::string all;
   for (const TraceEntry& t : e.trace) {
-    const nlohmann::ordered_json line = {
-        {"name", readable(t.name)}, {"stream", t.stream}, {"start", t.start}, {"end", t.end}, {"host", t.host}};
+    const nlohmann::ordered_json line = {{"name", readable(t.name)},
+                                         {"stream", t.stream},
+                                         {"start", t.start},
+                                         {"end", t.end},
+                                         {"host", t.host}};
     all += line.dump() + "\n";
   }
   return give_text(all, text, size);

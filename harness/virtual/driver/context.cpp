@@ -1,4 +1,5 @@
-// Devices and their primary contexts, which are all the contexts there are: context n + 1 belongs to device n.
+// Devices and their primary contexts, which are all the contexts there are: context n + 1 belongs
+// to device n.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -15,12 +16,15 @@ namespace device = tidemark::device;
 namespace {
 
 bool exists(CUdevice d) { return d >= 0 && d < device::device_count(); }
-CUcontext context_of(CUdevice d) { return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(d) + 1); }
+CUcontext context_of(CUdevice d) {
+  return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(d) + 1);
+}
 
 const char* driver_name(CUresult result) {
   switch (result) {
 #include "driver_error_names.inc"
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -128,7 +132,8 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return answer([&] {
     if (!context) return cudaSuccess;
     const auto number = reinterpret_cast<std::uintptr_t>(context);
-    if (number > static_cast<std::uintptr_t>(device::device_count())) return cudaErrorDeviceUninitialized;
+    if (number > static_cast<std::uintptr_t>(device::device_count()))
+      return cudaErrorDeviceUninitialized;
     return device::select_device(static_cast<int>(number) - 1);
   });
 }
@@ -154,14 +159,16 @@ CUresult cuGetErrorName(CUresult result, const char** name) {
   return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t, CUdriverProcAddressQueryResult* result) {
+CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,
+                          CUdriverProcAddressQueryResult* result) {
   if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
   static void* self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   *function = nullptr;
   for (const char* suffix : {"_v3", "_v2", ""}) {
     if (!*function && self) *function = dlsym(self, (std::string(symbol) + suffix).c_str());
   }
-  if (result) *result = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (result)
+    *result = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

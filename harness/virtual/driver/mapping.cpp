@@ -16,14 +16,16 @@ cudaError_t check(const CUmemAllocationProp* p) {
     device::not_supported("libcuda", "cuMemCreate of host memory");
     return cudaErrorNotSupported;
   }
-  // PyTorch tries fabric handles (the device's attributes deny them) and then asks for file descriptors, in case somebody
-  // exports them: that is what is refused.
-  return p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? cudaErrorNotSupported : cudaSuccess;
+  // PyTorch tries fabric handles (the device's attributes deny them) and then asks for file
+  // descriptors, in case somebody exports them: that is what is refused.
+  return p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? cudaErrorNotSupported
+                                                                             : cudaSuccess;
 }
 
 }  // namespace
 
-CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* p, CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* p,
+                                       CUmemAllocationGranularity_flags) {
   return answer([&] {
     if (!bytes || !p) return cudaErrorInvalidValue;
     *bytes = device::kGranule;
@@ -43,8 +45,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* begin, size_t bytes, size_t alignment,
 CUresult cuMemAddressFree(CUdeviceptr begin, size_t bytes) {
   return answer([&] { return device::free_addresses(begin, bytes); });
 }
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* p,
-                     unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* p, unsigned long long flags) {
   return answer([&] {
     if (!handle || flags) return cudaErrorInvalidValue;
     if (cudaError_t error = check(p)) return error;
@@ -57,14 +59,17 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return answer([&] { return device::release_physical(handle); });
 }
-CUresult cuMemMap(CUdeviceptr begin, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
-  return answer([&] { return flags ? cudaErrorInvalidValue : device::map_physical(begin, bytes, offset, handle); });
+CUresult cuMemMap(CUdeviceptr begin, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return answer([&] {
+    return flags ? cudaErrorInvalidValue : device::map_physical(begin, bytes, offset, handle);
+  });
 }
 CUresult cuMemUnmap(CUdeviceptr begin, size_t bytes) {
   return answer([&] { return device::unmap_physical(begin, bytes); });
 }
-CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* descriptions, size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* descriptions,
+                        size_t count) {
   return answer([&] {
     if (!descriptions || count == 0) return cudaErrorInvalidValue;
     // One process: whoever may access it, this address space can.
@@ -79,12 +84,14 @@ CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   return answer([&] {
     std::uint64_t found = 0;
-    const cudaError_t error = device::retain_physical(&found, reinterpret_cast<std::uintptr_t>(address));
+    const cudaError_t error =
+        device::retain_physical(&found, reinterpret_cast<std::uintptr_t>(address));
     if (handle) *handle = found;
     return handle ? error : cudaErrorInvalidValue;
   });
 }
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
+                                                CUmemGenericAllocationHandle handle) {
   return answer([&] {
     if (!p) return cudaErrorInvalidValue;
     *p = {};

@@ -46,64 +46,92 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
     if (owner < 0 && !pinned) return cudaErrorInvalidValue;
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *static_cast<CUcontext*>(value) = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(owner < 0 ? 0 : owner) + 1);
+        *static_cast<CUcontext*>(value) =
+            reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(owner < 0 ? 0 : owner) + 1);
         return cudaSuccess;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<unsigned*>(value) = pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         return cudaSuccess;
-      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(value) = address; return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *static_cast<CUdeviceptr*>(value) = address;
+        return cudaSuccess;
       case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!pinned) return cudaErrorInvalidValue;
         *static_cast<void**>(value) = pointer(address);
         return cudaSuccess;
-      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(value) = 0; return cudaSuccess;
-      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = owner < 0 ? 0 : owner; return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *static_cast<unsigned*>(value) = 0;
+        return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(value) = owner < 0 ? 0 : owner;
+        return cudaSuccess;
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE: {
         std::uintptr_t low = 0;
         std::size_t size = 0;
         if (device::allocation_of(pointer(address), &low, &size)) return cudaErrorInvalidValue;
-        *static_cast<std::uint64_t*>(value) = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? size : low;
+        *static_cast<std::uint64_t*>(value) =
+            attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? size : low;
         return cudaSuccess;
       }
-      default: device::not_supported("libcuda", "cuPointerGetAttribute (this attribute)"); return cudaErrorNotSupported;
+      default:
+        device::not_supported("libcuda", "cuPointerGetAttribute (this attribute)");
+        return cudaErrorNotSupported;
     }
   });
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return answer([&] {
-    return device::copy(pointer(to), pointer(from), bytes, cudaMemcpyDefault, stream, Waiting::async);
+    return device::copy(pointer(to), pointer(from), bytes, cudaMemcpyDefault, stream,
+                        Waiting::async);
   });
 }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return answer([&] { return device::copy(pointer(to), from, bytes, cudaMemcpyHostToDevice, nullptr, Waiting::sync); });
+  return answer([&] {
+    return device::copy(pointer(to), from, bytes, cudaMemcpyHostToDevice, nullptr, Waiting::sync);
+  });
 }
 CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
-  return answer([&] { return device::copy(to, pointer(from), bytes, cudaMemcpyDeviceToHost, nullptr, Waiting::sync); });
+  return answer([&] {
+    return device::copy(to, pointer(from), bytes, cudaMemcpyDeviceToHost, nullptr, Waiting::sync);
+  });
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return answer([&] { return device::copy(pointer(to), from, bytes, cudaMemcpyHostToDevice, stream, Waiting::async); });
+  return answer([&] {
+    return device::copy(pointer(to), from, bytes, cudaMemcpyHostToDevice, stream, Waiting::async);
+  });
 }
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return answer([&] { return device::copy(to, pointer(from), bytes, cudaMemcpyDeviceToHost, stream, Waiting::async); });
+  return answer([&] {
+    return device::copy(to, pointer(from), bytes, cudaMemcpyDeviceToHost, stream, Waiting::async);
+  });
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return answer([&] {
-    return device::copy(pointer(to), pointer(from), bytes, cudaMemcpyDeviceToDevice, stream, Waiting::async);
+    return device::copy(pointer(to), pointer(from), bytes, cudaMemcpyDeviceToDevice, stream,
+                        Waiting::async);
   });
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  return answer([&] { return device::fill(pointer(to), value, 1, Rectangle{.width = count}, stream, Waiting::async); });
+  return answer([&] {
+    return device::fill(pointer(to), value, 1, Rectangle{.width = count}, stream, Waiting::async);
+  });
 }
 CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-  return answer(
-      [&] { return device::fill(pointer(to), value, 2, Rectangle{.width = 2 * count}, stream, Waiting::async); });
+  return answer([&] {
+    return device::fill(pointer(to), value, 2, Rectangle{.width = 2 * count}, stream,
+                        Waiting::async);
+  });
 }
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  return answer(
-      [&] { return device::fill(pointer(to), value, 4, Rectangle{.width = 4 * count}, stream, Waiting::async); });
+  return answer([&] {
+    return device::fill(pointer(to), value, 4, Rectangle{.width = 4 * count}, stream,
+                        Waiting::async);
+  });
 }
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned) {
-  return answer([&] { return device::fill(pointer(to), value, 4, Rectangle{.width = 4}, stream, Waiting::async); });
+  return answer([&] {
+    return device::fill(pointer(to), value, 4, Rectangle{.width = 4}, stream, Waiting::async);
+  });
 }

@@ -1,4 +1,5 @@
-// Modules that a program loads (NVRTC, Triton): their code is never looked at, their kernels are known by name.
+// Modules that a program loads (NVRTC, Triton): their code is never looked at, their kernels are
+// known by name.
 #include <dlfcn.h>
 
 #include <map>
@@ -46,7 +47,9 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit
 CUresult cuModuleUnload(CUmodule module) {
   return answer([&] {
     std::lock_guard lock(modules().mutex);
-    return modules().loaded.erase(reinterpret_cast<std::uintptr_t>(module)) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return modules().loaded.erase(reinterpret_cast<std::uintptr_t>(module))
+               ? cudaSuccess
+               : cudaErrorInvalidResourceHandle;
   });
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
@@ -69,13 +72,22 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
     if (!value) return cudaErrorInvalidValue;
     if (!kernel) return cudaErrorInvalidResourceHandle;
     switch (attribute) {
-      case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kernel->max_threads; return cudaSuccess;
-      case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = kernel->registers; return cudaSuccess;
-      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = kernel->max_dynamic_shared; return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = kernel->max_threads;
+        return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = kernel->registers;
+        return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = kernel->max_dynamic_shared;
+        return cudaSuccess;
       case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-      case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 0; return cudaSuccess;
-      default: return cudaErrorInvalidValue;
+      case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        *value = 0;
+        return cudaSuccess;
+      default:
+        return cudaErrorInvalidValue;
     }
   });
 }
@@ -83,29 +95,34 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   return answer([&] {
     device::Kernel* kernel = kernel_of(function);
     if (!kernel) return cudaErrorInvalidResourceHandle;
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) kernel->max_dynamic_shared = value;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+      kernel->max_dynamic_shared = value;
     return cudaSuccess;
   });
 }
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {  // a hint
   return answer([&] { return kernel_of(function) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads, size_t shared) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
+                                                     size_t shared) {
   return answer([&] { return device::occupancy(kernel_of(function), threads, shared, blocks); });
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void**, void**) {
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void**, void**) {
   return answer([&] {
-    return device::launch_kernel(kernel_of(function),
-                                 {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, false});
+    return device::launch_kernel(
+        kernel_of(function),
+        {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, false});
   });
 }
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-                                   void**) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned shared, CUstream stream, void**) {
   return answer([&] {
-    return device::launch_kernel(kernel_of(function),
-                                 {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, true});
+    return device::launch_kernel(
+        kernel_of(function),
+        {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, true});
   });
 }

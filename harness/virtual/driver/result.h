@@ -7,6 +7,7 @@
 
 template <class Body>
 CUresult answer(Body&& body) {
-  if (const cudaError_t sticky = tidemark::device::sticky_error()) return static_cast<CUresult>(sticky);
+  if (const cudaError_t sticky = tidemark::device::sticky_error())
+    return static_cast<CUresult>(sticky);
   return static_cast<CUresult>(body());
 }
