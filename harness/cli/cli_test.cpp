@@ -1,0 +1,191 @@
+// The command as a user meets it: exit codes, one line a mistake, the output folder, two runs byte for byte, and no hang.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+extern char** environ;
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+  double seconds = 0;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class Command : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "tidemark-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  pid_t start(const std::string& arguments, const std::string& before = "") {
+    const std::string line = "cd " + folder_.string() + " && " + before + " exec " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
+    const char* argv[] = {"sh", "-c", line.c_str(), nullptr};
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, const_cast<char**>(argv), environ), 0);
+    return pid;
+  }
+  Result run(const std::string& arguments, const std::string& before = "") {
+    const auto begin = Clock::now();
+    int status = 0;
+    waitpid(start(arguments, before), &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder_ / "out"), read(folder_ / "err"),
+            std::chrono::duration<double>(Clock::now() - begin).count()};
+  }
+  static std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
+
+  fs::path folder_;
+};
+
+TEST_F(Command, AloneItPrintsHelp) {
+  auto result = run("");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("exit codes: 0 all verdicts pass"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(Command, ListsWhatThereIs) {
+  auto result = run("list --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  auto all = nlohmann::json::parse(result.out);
+  ASSERT_FALSE(all.empty());
+  for (const auto& scenario : all) {
+    EXPECT_FALSE(scenario["variants"].empty());
+    EXPECT_FALSE(scenario["sizes"].empty());
+    std::vector<std::string> roles;
+    for (const auto& variant : scenario["variants"]) roles.push_back(variant["role"]);
+    EXPECT_THAT(roles, ::testing::IsSupersetOf({"baseline", "fixed"}));
+  }
+  EXPECT_THAT(run("list").out, HasSubstr(all[0]["name"].get<std::string>()));
+}
+
+TEST_F(Command, AMistakeIsOneLineAndItsCode) {
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* says;
+  };
+  std::ofstream(folder_ / "file") << "x";
+  fs::create_directories(folder_ / "full");
+  std::ofstream(folder_ / "full" / "x") << "x";
+  for (const auto& each : {
+           Case{"frobnicate", 2, "frobnicate"},
+           Case{"run --frobnicate", 2, "--frobnicate"},
+           Case{"run nosuch", 2, "unknown scenario 'nosuch' (there are: "},
+           Case{"run 'nosuch*'", 4, "nothing matches"},
+           Case{"run fsdp_prefetch/nosuch", 2, "unknown variant 'nosuch' of fsdp_prefetch"},
+           Case{"run --size nosuch", 2, "unknown size 'nosuch'"},
+           Case{"run --suite nosuch", 2, "smoke, nightly, scale"},
+           Case{"run --mode nosuch", 2, "math, shapes"},
+           Case{"run --schedule nosuch", 2, "instant, calibrated, lagging, all"},
+           Case{"run --set nosuch=1", 2, "no parameter 'nosuch'"},
+           Case{"run --set layers=0", 2, "layers must be from"},
+           Case{"run --set layers=two", 2, "not a whole number"},
+           Case{"run --ranks 0x", 2, "--ranks"},
+           Case{"run --ranks 2000", 2, "from 1 to 1024"},
+           Case{"run --steps 1", 2, "--steps 1"},
+           Case{"run --gpu nosuch", 2, "there are: a100-40g"},
+           Case{"run --capacity lots", 2, "--capacity lots"},
+           Case{"run --device quantum", 2, "auto, virtual, cuda"},
+           Case{"run --timeout 0", 2, "--timeout"},
+           Case{"run --out file", 2, "is not a folder"},
+           Case{"run --out full", 2, "never overwrites"},
+           Case{"run --out /proc/nosuch", 2, "cannot be made"},
+           Case{"report nosuch", 2, "nosuch"},
+       }) {
+    auto result = run(each.arguments);
+    EXPECT_EQ(result.code, each.code) << each.arguments << "\n" << result.err;
+    EXPECT_THAT(result.err, HasSubstr(each.says)) << each.arguments;
+    EXPECT_EQ(lines(result.err), 1u) << each.arguments << "\n" << result.err;
+    EXPECT_EQ(result.out, "") << each.arguments;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "tidemark-out")) << "a mistake left a folder";
+}
+
+TEST_F(Command, WithoutADriverCudaIsSkipped) {
+  if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "this machine has a driver";
+  auto result = run("run --device cuda");
+  EXPECT_EQ(result.code, 77);
+  EXPECT_EQ(lines(result.err), 1u);
+}
+
+TEST_F(Command, TwoRunsLeaveTheSameBytes) {
+  const std::string what = "run fsdp_prefetch/stash --ranks 2 --schedule all --out ";
+  auto first = run(what + "a"), second = run(what + "b", "setarch -R");
+  ASSERT_EQ(first.code, 0) << first.out << first.err;
+  ASSERT_EQ(second.code, 0) << second.out << second.err;
+  auto load = [&](const char* name) { return nlohmann::ordered_json::parse(read(folder_ / name / "report.json")); };
+  auto a = load("a"), b = load("b");
+  EXPECT_NE(a["run"]["id"], b["run"]["id"]);
+  a.erase("run");
+  b.erase("run");
+  EXPECT_TRUE(a.dump() == b.dump()) << "the reports differ outside `run`";
+  EXPECT_GT(a["summary"]["passed"], 0);
+  for (const char* name : {"report.html", "junit.xml", "summary.md", "benchmark.json"})
+    EXPECT_GT(fs::file_size(folder_ / "a" / name), 100u) << name;
+  EXPECT_EQ(fs::read_symlink(folder_ / "latest"), "b");
+  EXPECT_THAT(first.out, ::testing::MatchesRegex("(.|\n)*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n"));
+}
+
+TEST_F(Command, EveryFlagHasAnEnvironmentTwin) {
+  auto result = run("run fsdp_prefetch --dry-run", "TIDEMARK_RANKS=3 TIDEMARK_SCHEDULE=lagging TIDEMARK_SEED=5");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("/r3/"));
+  EXPECT_THAT(result.out, HasSubstr("lagging"));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("instant")));
+}
+
+TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
+  auto result = run("run fsdp_prefetch --ranks 3 --mode shapes --schedule instant --size seed --capacity 1000000000 --out a");
+  EXPECT_EQ(result.code, 3) << result.out << result.err;
+  EXPECT_THAT(result.err, HasSubstr("CUDA out of memory"));
+  EXPECT_LT(result.seconds, 30);
+  EXPECT_FALSE(fs::exists(folder_ / "a")) << "half a run was left";
+}
+
+TEST_F(Command, ATerminatedRunLeavesNoProcess) {
+  pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 100000 --out a");
+  sleep(3);
+  kill(pid, SIGTERM);
+  const auto begin = Clock::now();
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 20);
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const std::string marker = (folder_ / "a").string();
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    std::error_code ignored;
+    if (!std::isdigit(process.path().filename().string()[0])) continue;
+    EXPECT_THAT(read(process.path() / "environ"), ::testing::Not(HasSubstr("TIDEMARK_OUT=" + marker)))
+        << process.path() << " is still there";
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
