@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/virtual/device/control.h"
@@ -32,7 +33,11 @@ cudaDeviceProp properties() {
 class VirtualPlatform final : public Platform {
  public:
   std::string kind() const override { return "virtual"; }
-  std::string profile() const override { return properties().name; }
+  std::string profile() const override {
+    std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
+    tidemark_device_describe(text.data(), text.size());
+    return nlohmann::json::parse(text.c_str()).at("profile");
+  }
   Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
 
   void begin(const std::string& schedule, Mode mode) override {
@@ -80,6 +85,7 @@ class VirtualPlatform final : public Platform {
   TIDEMARK_CONTROL(tidemark_device_set_profile);
   TIDEMARK_CONTROL(tidemark_device_set_capacity);
   TIDEMARK_CONTROL(tidemark_device_error);
+  TIDEMARK_CONTROL(tidemark_device_describe);
   TIDEMARK_CONTROL(tidemark_device_set_data);
   TIDEMARK_CONTROL(tidemark_device_reset_clock);
   TIDEMARK_CONTROL(tidemark_device_now);

@@ -150,6 +150,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     if (request.ranks == 0) request.ranks = all.size();
     if (request.ranks > all.size())
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", request.ranks, all.size(), request.ranks));
+    if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty()) throw UsageError(wrong);
     auto planned = plan(request, scenarios(), platform_schedules());
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
