@@ -1,7 +1,7 @@
 // How a program steers and reads the virtual device: plain C, so that it can be looked up by name
-// (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no virtual device is. Without any call the
-// environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY, TIDEMARK_SCHEDULE, TIDEMARK_MODE (math: bytes move), and
-// TIDEMARK_DEVICES (how many the process sees; 1).
+// (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no virtual device
+// is. Without any call the environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY, TIDEMARK_SCHEDULE,
+// TIDEMARK_MODE (math: bytes move), and TIDEMARK_DEVICES (how many the process sees; 1).
 #pragma once
 
 #include <stddef.h>
@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-/// "instant", "calibrated", "lagging". 0, or -1 when there is no such schedule. Synchronises the device first.
+/// "instant", "calibrated", "lagging". 0, or -1 when there is no such schedule. Synchronises the
+/// device first.
 int tidemark_device_set_schedule(const char* name);
-/// A profile by name ("h100-80g") or a path of a JSON file. 0, or -1 (tidemark_device_error says why). Only while no memory
-/// is allocated.
+/// A profile by name ("h100-80g") or a path of a JSON file. 0, or -1 (tidemark_device_error says
+/// why). Only while no memory is allocated.
 int tidemark_device_set_profile(const char* name);
 /// Bytes of each device; 0 = the profile's. 0, or -1 when more than that is allocated now.
 int tidemark_device_set_capacity(uint64_t bytes);
@@ -25,19 +26,24 @@ void tidemark_device_set_data(int on);
 void tidemark_device_suspend_data(int delta);
 /// Host-side cost of one launch (ns), for the run-ahead sweep; < 0 = the profile's.
 void tidemark_device_set_launch_cost(int64_t ns);
-/// Back to time 0 with every stream idle, kernel counts zero and the trace empty. Memory and handles stay.
+/// Back to time 0 with every stream idle, kernel counts zero and the trace empty. Memory and
+/// handles stay.
 void tidemark_device_reset_clock(void);
 
 const char* tidemark_device_error(void);
-int64_t tidemark_device_now(void);          // host clock, ns; the end of all work is only reached by synchronising
-uint64_t tidemark_device_launches(void);    // kernels launched since reset_clock
-uint64_t tidemark_device_synchronisations(void);  // host synchronisations since reset_clock (stream, event, device)
-/// The profile and its figures, and launches per kernel name, as one JSON text. Returns its length; writes up to `size`.
+int64_t tidemark_device_now(
+    void);  // host clock, ns; the end of all work is only reached by synchronising
+uint64_t tidemark_device_launches(void);  // kernels launched since reset_clock
+uint64_t tidemark_device_synchronisations(
+    void);  // host synchronisations since reset_clock (stream, event, device)
+/// The profile and its figures, and launches per kernel name, as one JSON text. Returns its length;
+/// writes up to `size`.
 size_t tidemark_device_describe(char* text, size_t size);
 
-/// Brackets one operator on this thread, so that its kernels cost what its tensors' bytes say: between begin and end a
-/// kernel costs its latency alone; `bytes` (read + written) is charged once at the end, to the stream of the operator's
-/// last kernel, unless cuBLAS or a collective has charged real work inside. Nests; the outermost counts.
+/// Brackets one operator on this thread, so that its kernels cost what its tensors' bytes say:
+/// between begin and end a kernel costs its latency alone; `bytes` (read + written) is charged once
+/// at the end, to the stream of the operator's last kernel, unless cuBLAS or a collective has
+/// charged real work inside. Nests; the outermost counts.
 void tidemark_device_begin_operator(const char* name);
 void tidemark_device_end_operator(uint64_t bytes);
 

@@ -1,10 +1,12 @@
-// The virtual GPU under the libraries of this folder: cudart, the driver, NCCL and cuBLAS are thin translations of
-// NVIDIA's calls into these. Thread-safe. Time is virtual, in whole nanoseconds, and depends on the program alone.
+// The virtual GPU under the libraries of this folder: cudart, the driver, NCCL and cuBLAS are thin
+// translations of NVIDIA's calls into these. Thread-safe. Time is virtual, in whole nanoseconds,
+// and depends on the program alone.
 //
-// Two clocks meet here. The host clock moves when the host calls (a launch costs it a little, a synchronisation moves it
-// to the end of what was waited for). Every stream has a tail: when its last operation ends. Besides its times, every
-// operation has a place in a vector clock (stream -> how many of its operations are ordered before), which says what is
-// ordered before what, whatever the durations are.
+// Two clocks meet here. The host clock moves when the host calls (a launch costs it a little, a
+// synchronisation moves it to the end of what was waited for). Every stream has a tail: when its
+// last operation ends. Besides its times, every operation has a place in a vector clock (stream ->
+// how many of its operations are ordered before), which says what is ordered before what, whatever
+// the durations are.
 #pragma once
 
 #include <cstddef>
@@ -18,52 +20,59 @@ struct CUevent_st;
 namespace tidemark::device {
 
 using Ns = std::int64_t;
-using StreamHandle = CUstream_st*;  // cudaStream_t = CUstream; 0 legacy, 1 legacy, 2 per-thread default
+using StreamHandle =
+    CUstream_st*;  // cudaStream_t = CUstream; 0 legacy, 1 legacy, 2 per-thread default
 using EventHandle = CUevent_st*;
 
 /// When an operation counts as done.
 ///   instant     when it is enqueued
 ///   calibrated  when the host clock has reached its end (durations from the profile)
-///   lagging     when the host has synchronised with it or with something ordered after it: nothing completes by itself
+///   lagging     when the host has synchronised with it or with something ordered after it: nothing
+///   completes by itself
 enum class Schedule { instant, calibrated, lagging };
 
 /// Element types as the cost model knows them.
 enum class Number { f64, f32, tf32, f16, bf16, f8, i8, other };
 
-/// The cost of one operation by the roofline: max(flops / rate(number), bytes / memory bandwidth) + launch latency.
+/// The cost of one operation by the roofline: max(flops / rate(number), bytes / memory bandwidth) +
+/// launch latency.
 struct Cost {
   double flops = 0;
   Number number = Number::f32;
   double bytes = 0;  // device memory read + written
 };
 
-// --- operations -----------------------------------------------------------------------------------------------------
+// --- operations
+// -----------------------------------------------------------------------------------------------------
 
-/// Enqueues one kernel-like operation (costs the host one launch). `name` is copied into the trace when one is kept.
+/// Enqueues one kernel-like operation (costs the host one launch). `name` is copied into the trace
+/// when one is kept.
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost);
 /// The same with a duration known to the caller.
 void enqueue_for(StreamHandle stream, std::string_view name, Ns duration);
 
-/// For operations that several ranks share: the earliest time at which the next operation of this stream can start
-/// (costs the host one launch), and, once the participants have agreed, its start and end. On `instant` and `lagging`
-/// the times are agreed all the same; only completion differs.
+/// For operations that several ranks share: the earliest time at which the next operation of this
+/// stream can start (costs the host one launch), and, once the participants have agreed, its start
+/// and end. On `instant` and `lagging` the times are agreed all the same; only completion differs.
 Ns begin_collective(StreamHandle stream);
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end);
 
 Ns host_now();
 
-// --- memory ---------------------------------------------------------------------------------------------------------
+// --- memory
+// ---------------------------------------------------------------------------------------------------------
 
 /// Which device owns this address, or -1 (host memory, or nothing of ours).
 int device_of(const void* address);
-/// Whether bytes move at present: data is on for the process and not suspended on this thread. Whoever would copy, set,
-/// reduce or send real bytes asks here first.
+/// Whether bytes move at present: data is on for the process and not suspended on this thread.
+/// Whoever would copy, set, reduce or send real bytes asks here first.
 bool data_moves();
 
-// --- what the libraries report --------------------------------------------------------------------------------------
+// --- what the libraries report
+// --------------------------------------------------------------------------------------
 
-/// Says once per process and name, on stderr, that `function` of `library` is not modelled. The caller returns its
-/// library's own "not supported".
+/// Says once per process and name, on stderr, that `function` of `library` is not modelled. The
+/// caller returns its library's own "not supported".
 void not_supported(const char* library, const char* function);
 
 struct Links {         // of the profile, for the ring model
