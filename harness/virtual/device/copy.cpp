@@ -1,5 +1,6 @@
 #include "harness/virtual/device/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "harness/virtual/device/engine.h"
@@ -9,8 +10,8 @@
 namespace tidemark::device {
 namespace {
 
-// A device-to-host copy of at most so many bytes leaves 0xFF behind in shapes: "no value" (NaN),
-// never a stale number.
+// In shapes a device-to-host copy leaves 0xFF behind in its first bytes, so many at most: "no
+// value" (NaN), never a stale number, and never gigabytes.
 constexpr std::size_t kNoValueBytes = 64 << 10;
 
 enum class Place { pageable, pinned, device };
@@ -60,10 +61,13 @@ bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
   }
 }
 
+// Until `row` says false.
 template <class Row>
 void each_row(const Rectangle& r, Row row) {
   for (std::size_t z = 0; z < r.depth; ++z) {
-    for (std::size_t y = 0; y < r.height; ++y) row(z, y);
+    for (std::size_t y = 0; y < r.height; ++y) {
+      if (!row(z, y)) return;
+    }
   }
 }
 
@@ -71,6 +75,7 @@ void move(char* to, const char* from, const Rectangle& r) {
   each_row(r, [&](std::size_t z, std::size_t y) {
     std::memmove(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch,
                  r.width);
+    return true;
   });
 }
 
@@ -130,10 +135,13 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
 
   if (on_host || data_moves()) {
     move(static_cast<char*>(to), static_cast<const char*>(from), shape);
-  } else if (to_host && bytes <= kNoValueBytes) {
+  } else if (to_host) {
+    std::size_t left = kNoValueBytes;
     each_row(shape, [&](std::size_t z, std::size_t y) {
-      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff,
-                  shape.width);
+      const std::size_t part = std::min(left, shape.width);
+      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff, part);
+      left -= part;
+      return left > 0;
     });
   }
   return cudaSuccess;
@@ -171,9 +179,11 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
       if (unit == 1) {
         std::memset(row, static_cast<int>(value & 0xff), shape.width);
       } else {
-        for (std::size_t x = 0; x + unit <= shape.width; x += unit)
+        for (std::size_t x = 0; x + unit <= shape.width; x += unit) {
           std::memcpy(row + x, &value, unit);
+        }
       }
+      return true;
     });
   }
   return cudaSuccess;

@@ -98,6 +98,10 @@ TEST_F(Memory, CopiesMoveOnlyWhereDataMoves) {
   CUDA(cudaMemcpy(d, in.data(), in.size(), cudaMemcpyHostToDevice));
   CUDA(cudaMemcpy(out.data(), d, out.size(), cudaMemcpyDeviceToHost));
   EXPECT_EQ(std::vector<char>(1000, '\xff'), out) << "shapes: no value";
+  std::vector<char> large(kMiB, 1);
+  CUDA(cudaMemcpy(large.data(), d, kMiB, cudaMemcpyDeviceToHost));
+  EXPECT_EQ('\xff', large[65535]);
+  EXPECT_EQ(1, large[65536]) << "but never gigabytes";
   tidemark_device_set_data(1);
   CUDA(cudaMemset(d, 5, 1000));
   CUDA(cudaMemcpy(d + 10, in.data(), 3, cudaMemcpyHostToDevice));
