@@ -45,7 +45,6 @@ void Allocator::free(Handle block) {
   if (!block) return;
   block->used = false;
   allocated.add(-block->size);
-  requested.add(-block->requested);
   if (block->uses.empty()) {
     release(block);
     return;
@@ -107,6 +106,7 @@ void Allocator::split(Block* block, std::int64_t size) {
 
 void Allocator::release(Block* block) {
   active.add(-block->size);
+  requested.add(-block->requested);  // only now, unlike allocated
   const auto free = [](const Block* b) { return b && !b->used && b->events == 0; };
   if (free(block->before)) {
     pool(*block).erase(block->before);

@@ -1,7 +1,9 @@
 #include "reference/multi_mlp.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "reference/deterministic.h"
 
@@ -98,9 +100,10 @@ struct Block {
   Values input, wide, active;  // of the block, of gelu, and after it
 };
 
-/// One forward and backward: the loss, and gradients in the parameters' order.
-double gradients(const std::vector<Tensor>& p, const Values& input, Size n,
-                 std::vector<Values>& d) {
+/// One forward and backward: the loss and by how much it cancels, and gradients in the parameters'
+/// order.
+std::pair<double, double> gradients(const std::vector<Tensor>& p, const Values& input, Size n,
+                                    std::vector<Values>& d) {
   const auto layers = (p.size() - 2) / 2;
   Norm first, last;
   std::vector<Block> blocks(layers);
@@ -115,8 +118,12 @@ double gradients(const std::vector<Tensor>& p, const Values& input, Size n,
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += out[i];
   }
   const Values y = norm(x, p.back().values, n, last);
-  double loss = 0;
-  for (const double v : y) loss += v;
+  double loss = 0, terms = 0;
+  for (const double v : y) {
+    loss += v;
+    terms += std::abs(v);
+  }
+  const double condition = terms / std::abs(loss);
   loss /= static_cast<double>(y.size());
 
   for (std::size_t k = 0; k < p.size(); ++k) d[k].assign(p[k].values.size(), 0);
@@ -130,7 +137,7 @@ double gradients(const std::vector<Tensor>& p, const Values& input, Size n,
     for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += through[i];
   }
   norm_backward(dx, p.front().values, first, n, d.front());
-  return loss;
+  return {loss, condition};
 }
 
 std::vector<Tensor> initial(const MultiMlpRun& run) {
@@ -160,7 +167,9 @@ MultiMlpResult train(const MultiMlpRun& run) {
   Values input(n.rows * n.hidden);
   for (int step = 0; step < run.steps; ++step) {
     fill(run.seed, "input." + std::to_string(step), 0, input);
-    result.loss.push_back(gradients(p, input, n, d));
+    const auto [loss, condition] = gradients(p, input, n, d);
+    result.loss.push_back(loss);
+    result.condition = std::max(result.condition, condition);
     if (step == 0) {
       for (std::size_t k = 0; k < p.size(); ++k) result.gradients.push_back({p[k].name, d[k]});
     }

@@ -23,6 +23,7 @@ struct Tensor {
 
 struct MultiMlpResult {
   std::vector<double> loss;        // of every step, before its update
+  double condition = 1;            // largest of all steps: mean |output| / |mean output|
   std::vector<Tensor> gradients;   // of step 0
   std::vector<Tensor> parameters;  // after the last step
 };

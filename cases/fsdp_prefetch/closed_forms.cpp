@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 // Declared here because ATen's header of these wants headers that the set-up does not bring
 // (cuSPARSE, cuSOLVER).
@@ -63,11 +64,17 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
                                       const DeviceFacts& device) {
   if (variant.role == Role::control) return {};
   const Layout layout = layout_of(variant.name);
-  const auto predicted = replay(trial, layout, rank, device);
+  const auto at = [&](const char* schedule) {
+    Trial other = trial;
+    other.schedule = schedule;
+    return replay(other, layout, rank, device);
+  };
   const auto layers = trial["layers"], hidden = trial["hidden"];
   const bool reshards = trial["reshard_after_forward"] != 0;
   const bool recorded = records(layout) && trial.ranks > 1;
   const bool timeless = !recorded || trial.schedule == "instant" || trial.schedule == "lagging";
+  const auto predicted = timeless ? replay(trial, layout, rank, device) : at("instant");
+  const auto latest = timeless ? predicted : at("lagging");
   const auto shard =
       2 * ((hidden + trial.ranks - 1) / trial.ranks) * hidden;  // elements of a block, padded
   const auto stored = trial["precision"] == 1 ? 2 : 4, gathered = trial["precision"] == 0 ? 4 : 2;
@@ -78,20 +85,30 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
                                             {"L", as_double(layers)},
                                             {"k", as_double(trial.steps - 1)}};
 
+  // The statistics that count blocks which are freed and still wait for the communication stream.
+  const auto pile_up = [&](Statistic statistic) {
+    return recorded && trial.schedule == "lagging" &&
+           (statistic == Statistic::active || statistic == Statistic::requested);
+  };
+
   std::vector<Expectation> all;
   const auto add = [&](Statistic statistic, const std::string& phase, const std::string& form) {
-    const auto figure =
-        as_double(predicted.phases.at(phase)[static_cast<std::size_t>(statistic)].peak);
+    const auto index = static_cast<std::size_t>(statistic);
+    const auto figure = as_double(predicted.phases.at(phase)[index].peak);
+    // With a clock, which waiting blocks are free again decides unsplit remainders, hence
+    // allocated, too.
+    if (as_double(latest.phases.at(phase)[index].peak) != figure) return;
     Formula formula;
     if (form.empty()) {
-      formula = {"replay", {{"replay", figure}}};
+      formula.text = "replay";
+      formula.values["replay"] = figure;
     } else {
       formula.text = "rest + " + form;
       for (const auto& [name, value] : units) {
         if (form.find(name) != std::string::npos) formula.values[name] = value;
       }
-      const auto rest =
-          statistic == Statistic::requested ? Statistic::requested : Statistic::allocated;
+      // What piles up is no rest, though it stays: of it counts what is allocated.
+      const auto rest = pile_up(statistic) ? Statistic::allocated : statistic;
       formula.values["rest"] = as_double(predicted.rest[static_cast<std::size_t>(rest)]);
       const double large = formula.evaluate();
       formula.text += " + small";
@@ -101,18 +118,16 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
   };
 
   for (const Statistic statistic : kStatistics) {
-    if (!timeless && statistic != Statistic::requested) continue;
-    // The rate limiter's host waits: what piles up then follows the queue of events, so the replay
-    // says it.
-    const bool pile_up = recorded && trial.schedule == "lagging" && statistic == Statistic::active;
-    const bool formless = statistic == Statistic::reserved ||
-                          (pile_up && layout.in_flight_limit > 0) || trial.ranks == 1 ||
-                          trial.steps == 1;
-    add(statistic, "forward", formless ? "" : forward_form(layout, layers, reshards, pile_up));
+    // The rate limiter's host waits: what piles up then follows the queue of events.
+    const bool piles = pile_up(statistic);
+    const bool formless = statistic == Statistic::reserved || trial.ranks == 1 ||
+                          trial.steps == 1 || (piles && layout.in_flight_limit > 0);
+    if (!timeless && statistic != Statistic::allocated) continue;
+    add(statistic, "forward", formless ? "" : forward_form(layout, layers, reshards, piles));
     add(statistic, "backward",
-        formless || layers < 2 ? "" : backward_form(layout, layers, reshards, pile_up));
+        formless || layers < 2 ? "" : backward_form(layout, layers, reshards, piles));
     // Adam's one temporary: as large as this rank's parameters, padding excluded.
-    add(statistic, "optimizer", formless || pile_up ? "" : "2*L*S");
+    add(statistic, "optimizer", formless || piles ? "" : "2*L*S");
   }
   return all;
 }

@@ -9,7 +9,7 @@ namespace tidemark::fsdp_prefetch {
 
 /// Peaks of forward, backward and optimizer in the last step, in all four statistics: equalities
 /// wherever they follow from the program alone. Where recorded buffers wait for a clock
-/// (calibrated, a real GPU), only `requested` does.
+/// (calibrated, a real GPU), only `allocated` does.
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank);
 
 /// The same for a device known by its facts alone.
