@@ -119,6 +119,43 @@ TEST_F(Memory, CopiesMoveOnlyWhereDataMoves) {
   CUDA(cudaFree(d));
 }
 
+TEST_F(Memory, BoxesAndBatchesAreCopiedElementByElement) {
+  tidemark_device_set_data(1);
+  auto* d = allocate(64);
+  std::vector<char> in(27), out(27, 0);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i);
+  cudaMemcpy3DParms box =
+      {};  // the 2 x 2 x 2 corner (1, 1, 1) of a cube of 3, to the origin of one of 4
+  box.srcPtr = {in.data(), 3, 3, 3};
+  box.srcPos = {1, 1, 1};
+  box.dstPtr = {d, 4, 4, 4};
+  box.extent = {2, 2, 2};
+  box.kind = cudaMemcpyHostToDevice;
+  CUDA(cudaMemset(d, 0, 64));
+  CUDA(cudaMemcpy3D(&box));
+  std::vector<char> cube(64);
+  CUDA(cudaMemcpy(cube.data(), d, 64, cudaMemcpyDefault));
+  EXPECT_EQ(13, cube[0]);
+  EXPECT_EQ(14, cube[1]);
+  EXPECT_EQ(0, cube[2]);
+  EXPECT_EQ(16, cube[4]);
+  EXPECT_EQ(26, cube[16 + 4 + 1]);
+
+  void* to[] = {out.data(), out.data() + 10};
+  const void* from[] = {d, d + 16};
+  const size_t bytes[] = {2, 1};
+  cudaMemcpyAttributes attributes = {};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  size_t start = 0;
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaMemcpyBatchAsync(to, from, bytes, 2, &attributes, &start, 1, nullptr));
+  CUDA(cudaMemcpyBatchAsync(to, from, bytes, 2, &attributes, &start, 1, make_stream()));
+  EXPECT_EQ(13, out[0]);
+  EXPECT_EQ(14, out[1]);
+  EXPECT_EQ(22, out[10]);
+  CUDA(cudaFree(d));
+}
+
 TEST_F(Memory, CopiesStayInsideTheirAllocation) {
   char* d = allocate(2 * kMiB);
   char* next = allocate(2 * kMiB);
