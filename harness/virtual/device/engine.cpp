@@ -23,11 +23,19 @@ const char* environment(const char* name) {
 int visible_devices() {
   int count = 1;
   const char* set = environment("TIDEMARK_DEVICES");
-  if (set) count = std::clamp(std::atoi(set), 0, 64);
+  if (set) {
+    char* end = nullptr;
+    const long asked = std::strtol(set, &end, 10);
+    if (*end || asked < 0 || asked > 64) {
+      throw std::runtime_error(std::string("TIDEMARK_DEVICES=") + set + ": a number from 0 to 64");
+    }
+    count = static_cast<int>(asked);
+  }
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!list) return count;
   if (!*list || std::strcmp(list, "-1") == 0 || std::strcmp(list, "NoDevFiles") == 0) return 0;
-  const int named = 1 + static_cast<int>(std::count(list, list + std::strlen(list), ','));
+  const auto commas = std::count(list, list + std::strlen(list), ',');
+  const int named = 1 + static_cast<int>(std::min<std::ptrdiff_t>(commas, 63));
   return set ? std::min(count, named) : named;
 }
 

@@ -2,6 +2,8 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <fstream>
+#include <regex>
 #include <string>
 #include <thread>
 
@@ -41,6 +43,22 @@ TEST_F(Errors, NamesAndTextsAreCudas) {
   const char* name = nullptr;
   EXPECT_EQ(CUDA_SUCCESS, cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
   EXPECT_STREQ("CUDA_ERROR_OUT_OF_MEMORY", name);
+}
+
+TEST_F(Errors, EveryErrorOfTheHeaderHasItsNameAndAText) {
+  std::ifstream header(CUDA_DRIVER_TYPES);  // "    cudaErrorInvalidValue    =     1,"
+  const std::regex pattern(R"(\s+(cudaSuccess|cudaError\w+)\s*=\s*(\d+),?.*)");
+  int found = 0;
+  for (std::string line; std::getline(header, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, pattern)) continue;
+    const auto code = static_cast<cudaError_t>(std::stoi(match[2]));
+    if (match[1] == "cudaErrorApiFailureBase") continue;
+    ++found;
+    EXPECT_EQ(match[1], cudaGetErrorName(code));
+    EXPECT_STRNE("unrecognized error code", cudaGetErrorString(code)) << match[1];
+  }
+  EXPECT_GT(found, 130);
 }
 
 TEST_F(Errors, TheLastErrorIsTheThreadsAndPeekingKeepsIt) {
