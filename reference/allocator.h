@@ -40,6 +40,8 @@ class Allocator {
   std::int64_t enqueue(int stream) { return ++enqueued_[stream]; }
   /// The host knows that the first `count` operations of `stream` are done.
   void reached(int stream, std::int64_t count);
+  /// ... all of them.
+  void synchronize(int stream) { done_[stream] = enqueued_[stream]; }
 
   void reset_peaks();
   Figure allocated, active, reserved, requested;
