@@ -1,0 +1,136 @@
+// A process without an MPI world: one rank of n stands for all (shapes only); ranks that share the
+// process are real.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/nccl/testing.h"
+
+namespace tidemark::nccl::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const bool devices_set =
+    setenv("TIDEMARK_DEVICES", "4", 1) == 0;  // before the device is first asked
+
+ncclComm_t make(int size, int rank) {
+  ncclUniqueId id{};
+  EXPECT_NCCL(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
+  return comm;
+}
+
+TEST(Alone, OneRankOfThousandsTakesItsTime) {
+  tidemark_device_set_data(0);
+  tidemark_device_set_schedule("calibrated");
+  ncclComm_t comm = make(4096, 17);
+  void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+  tidemark_device_trace(1);
+  EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 20, ncclFloat32, ncclSum, comm, nullptr));
+  EXPECT_NCCL(ncclRecv(nowhere, 1 << 20, ncclFloat32, 16, comm, nullptr));
+  EXPECT_NCCL(ncclSend(nowhere, 1 << 20, ncclFloat32, 18, comm, nullptr));
+  auto kernels = traced_kernels();
+  ASSERT_EQ(kernels.size(), 3U);
+  EXPECT_EQ(kernels[0].name, "ncclDevKernel_AllReduce_Sum_f32_RING");
+  for (const Kernel& kernel : kernels) EXPECT_GT(kernel.end, kernel.start);
+  tidemark_device_trace(0);
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+TEST(Alone, NumbersWouldBeWrong) {
+  ncclComm_t comm = make(8, 0);
+  DeviceBuffer buffer(64);
+  tidemark_device_set_data(1);
+  EXPECT_EQ(ncclAllReduce(buffer.data(), buffer.data(), 4, ncclFloat32, ncclSum, comm, nullptr),
+            ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr),
+              HasSubstr("one of 8 ranks without partners and cannot move data"));
+  tidemark_device_set_data(0);
+  EXPECT_NCCL(ncclAllReduce(buffer.data(), buffer.data(), 4, ncclFloat32, ncclSum, comm, nullptr));
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+TEST(Alone, TheOnlyRankHasNumbers) {
+  tidemark_device_set_data(1);
+  ncclComm_t comm = make(1, 0);
+  float value = 6, result = 0;
+  DeviceBuffer from(4), to(4);
+  ASSERT_EQ(cudaMemcpy(from.data(), &value, 4, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_NCCL(ncclAllReduce(from.data(), to.data(), 1, ncclFloat32, ncclAvg, comm, nullptr));
+  ASSERT_EQ(cudaMemcpy(&result, to.data(), 4, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(result, value);
+  tidemark_device_set_data(0);
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+TEST(Alone, SplitHasNobodyToAskButShrinkHasNoNeedTo) {
+  ncclComm_t comm = make(8, 5), child = nullptr;
+  EXPECT_EQ(ncclCommSplit(comm, 1, 5, &child, nullptr), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("no partners that could say their colors"));
+  EXPECT_NCCL(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &child, nullptr));
+  EXPECT_EQ(child, nullptr);
+  int excluded[] = {0, 7};
+  ASSERT_NCCL(ncclCommShrink(comm, excluded, 2, &child, nullptr, NCCL_SHRINK_DEFAULT));
+  int size = 0, rank = 0;
+  EXPECT_NCCL(ncclCommCount(child, &size));
+  EXPECT_NCCL(ncclCommUserRank(child, &rank));
+  EXPECT_EQ(size, 6);
+  EXPECT_EQ(rank, 4);
+  EXPECT_NCCL(ncclCommDestroy(child));
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+TEST(Alone, AllDevicesOfAProcessAreRealRanks) {
+  tidemark_device_set_data(1);
+  ncclComm_t comms[4] = {};
+  ASSERT_NCCL(ncclCommInitAll(comms, 4, nullptr));
+  std::vector<int> values;
+  void* at[4] = {};
+  for (int d = 0; d < 4; ++d) {
+    ASSERT_EQ(cudaSetDevice(d), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&at[d], 4), cudaSuccess);
+    int value = 1 << d, device = -1;
+    ASSERT_EQ(cudaMemcpy(at[d], &value, 4, cudaMemcpyHostToDevice), cudaSuccess);
+    EXPECT_NCCL(ncclCommCuDevice(comms[d], &device));
+    EXPECT_EQ(device, d);
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_NCCL(ncclGroupStart());
+  for (int d = 0; d < 4; ++d)
+    EXPECT_NCCL(ncclAllReduce(at[d], at[d], 1, ncclInt32, ncclSum, comms[d], nullptr));
+  ASSERT_NCCL(ncclGroupEnd());
+  for (int d = 0; d < 4; ++d) {
+    int value = 0;
+    ASSERT_EQ(cudaMemcpy(&value, at[d], 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(value, 15);
+    EXPECT_NCCL(ncclCommDestroy(comms[d]));
+    EXPECT_EQ(cudaFree(at[d]), cudaSuccess);
+  }
+  int twice[] = {1, 1};
+  EXPECT_EQ(ncclCommInitAll(comms, 2, twice), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommInitAll(comms, 5, nullptr), ncclUnhandledCudaError);
+  tidemark_device_set_data(0);
+}
+
+TEST(Alone, SimulatedGroupSaysWhatItWouldTake) {
+  ncclComm_t comm = make(8, 0);
+  void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+  tidemark_device_trace(1);
+  EXPECT_NCCL(ncclGroupStart());
+  EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 24, ncclFloat32, ncclSum, comm, nullptr));
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  EXPECT_NCCL(ncclGroupSimulateEnd(&info));
+  EXPECT_TRUE(traced_kernels().empty());
+  EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 24, ncclFloat32, ncclSum, comm, nullptr));
+  auto kernels = traced_kernels();
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_FLOAT_EQ(info.estimatedTime, static_cast<float>(kernels[0].end - kernels[0].start) / 1000);
+  tidemark_device_trace(0);
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+}  // namespace
+}  // namespace tidemark::nccl::testing

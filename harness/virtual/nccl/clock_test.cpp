@@ -1,0 +1,159 @@
+// The virtual clock of collectives: every rank sees them end at the latest start plus the formula's
+// cost, in every run.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/device.h"
+#include "harness/virtual/nccl/testing.h"
+
+namespace tidemark::nccl::testing {
+namespace {
+
+using device::Ns;
+
+class Clock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TIDEMARK_TIMEOUT", "60", 0);
+    tidemark_device_set_data(0);
+    ASSERT_EQ(tidemark_device_set_schedule("calibrated"), 0);
+    comm_ = world_communicator();
+    ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
+  }
+  void TearDown() override {
+    EXPECT_NCCL(ncclCommDestroy(comm_));
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    tidemark_device_trace(0);
+  }
+
+  void begin() {
+    tidemark_device_reset_clock();
+    tidemark_device_trace(1);
+  }
+  /// Makes this rank's stream busy, the longer the lower the rank.
+  void be_busy() { device::enqueue_for(stream_, "nccl_test_work", 1000000 * (size_ - rank_)); }
+
+  static Ns latest(Ns mine) {
+    Ns result = 0;
+    MPI_Allreduce(&mine, &result, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return result;
+  }
+  /// What a share of `bytes` takes on the slowest link of the world, with `hops` latencies.
+  Ns ring(double bytes, Ns hops) const {
+    bool one_node = size_ <= links_.ranks_per_node;
+    double rate = one_node ? links_.nvlink_gbps : links_.network_gbps;
+    return std::llround(bytes / rate) +
+           hops * (one_node ? links_.nvlink_latency : links_.network_latency);
+  }
+
+  int rank_ = world_rank(), size_ = world_size();
+  device::Links links_ = device::links();
+  void* nowhere_ = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+  ncclComm_t comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(Clock, CollectivesEndAtTheLatestStartPlusTheirCost) {
+  if (size_ == 1) GTEST_SKIP() << "a single rank has no links";
+  struct Timed {
+    std::function<ncclResult_t()> call;
+    Ns cost;
+  };
+  constexpr std::size_t count = 3000001;
+  double bytes = 4.0 * count, n = size_;
+  void* at = nowhere_;
+  auto hops = static_cast<Ns>(size_ - 1);
+  std::vector<Timed> all{
+      {[&] { return ncclAllReduce(at, at, count, ncclFloat32, ncclSum, comm_, stream_); },
+       ring(2 * (n - 1) / n * bytes, 2 * hops)},
+      {[&] { return ncclAllGather(at, at, count, ncclFloat32, comm_, stream_); },
+       ring((n - 1) * bytes, hops)},
+      {[&] { return ncclReduceScatter(at, at, count, ncclFloat32, ncclSum, comm_, stream_); },
+       ring((n - 1) * bytes, hops)},
+      {[&] { return ncclBroadcast(at, at, count, ncclFloat32, 0, comm_, stream_); },
+       ring(bytes, hops)},
+      {[&] { return ncclReduce(at, at, count, ncclFloat32, ncclSum, 0, comm_, stream_); },
+       ring(bytes, hops)},
+      {[&] { return ncclAlltoAll(at, at, count, ncclFloat32, comm_, stream_); },
+       ring((n - 1) * bytes, 1)},
+      {[&] { return ncclGather(at, at, count, ncclFloat32, 0, comm_, stream_); },
+       ring((n - 1) * bytes, 1)},
+      {[&] { return ncclScatter(at, at, count, ncclFloat32, 0, comm_, stream_); },
+       ring((n - 1) * bytes, 1)}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    begin();
+    be_busy();
+    EXPECT_NCCL(all[i].call());
+    auto kernels = traced_kernels();
+    ASSERT_EQ(kernels.size(), 2U);
+    EXPECT_EQ(kernels[1].start, latest(kernels[0].end));
+    EXPECT_EQ(kernels[1].end - kernels[1].start, all[i].cost);
+  }
+}
+
+TEST_F(Clock, NothingTakesNothing) {
+  begin();
+  EXPECT_NCCL(ncclAllReduce(nowhere_, nowhere_, 0, ncclFloat32, ncclSum, comm_, stream_));
+  EXPECT_TRUE(traced_kernels().empty());
+  EXPECT_EQ(tidemark_device_now(), 0);
+}
+
+TEST_F(Clock, ASendWaitsForNobodyAReceiveForItsSender) {
+  if (size_ < 2) GTEST_SKIP() << "nobody to send to";
+  constexpr std::size_t count = 1000003;
+  Ns cost = ring(count, 1);
+  begin();
+  be_busy();  // rank 0, the sender, the longest
+  if (rank_ == 0) {
+    EXPECT_NCCL(ncclSend(nowhere_, count, ncclInt8, 1, comm_, stream_));
+  }
+  if (rank_ == 1) {
+    EXPECT_NCCL(ncclRecv(nowhere_, count, ncclInt8, 0, comm_, stream_));
+  }
+  auto kernels = traced_kernels();
+  Ns senders = latest(kernels[0].end);
+  if (rank_ > 1) return;
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[1].start, senders);
+  EXPECT_EQ(kernels[1].end, senders + cost);
+}
+
+TEST_F(Clock, AGroupIsOneKernelOfTheSummedCosts) {
+  if (size_ < 2) GTEST_SKIP() << "a single rank has no links";
+  begin();
+  be_busy();
+  int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+  EXPECT_NCCL(ncclGroupStart());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_NCCL(ncclAllGather(nowhere_, nowhere_, 5000, ncclInt8, comm_, stream_));
+  EXPECT_NCCL(ncclRecv(nowhere_, 70000, ncclInt8, before, comm_, stream_));
+  EXPECT_NCCL(ncclSend(nowhere_, 70000, ncclInt8, next, comm_, stream_));
+  EXPECT_NCCL(ncclGroupEnd());
+  auto kernels = traced_kernels();
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[1].start, latest(kernels[0].end));
+  EXPECT_EQ(kernels[1].end - kernels[1].start,
+            2 * ring(5000.0 * (size_ - 1), size_ - 1) + ring(70000, 1));
+}
+
+TEST_F(Clock, TwoRunsAreEqual) {
+  std::vector<Kernel> runs[2];
+  for (auto& run : runs) {
+    begin();
+    for (std::size_t i = 1; i < 30; ++i) {
+      if (i % 3 == static_cast<std::size_t>(rank_) % 3) be_busy();
+      EXPECT_NCCL(
+          ncclAllReduce(nowhere_, nowhere_, 1000 * i, ncclFloat32, ncclSum, comm_, stream_));
+      EXPECT_NCCL(ncclAlltoAll(nowhere_, nowhere_, 100 * i, ncclFloat32, comm_, nullptr));
+    }
+    run = traced_kernels();
+  }
+  EXPECT_GE(runs[0].size(), size_ > 1 ? 58U : 9U);
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
+}  // namespace
+}  // namespace tidemark::nccl::testing

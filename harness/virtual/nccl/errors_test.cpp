@@ -1,0 +1,267 @@
+// What goes wrong between ranks is an error on all of them, in words, within the time-out.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/nccl/testing.h"
+
+namespace tidemark::nccl::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Errors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TIDEMARK_TIMEOUT", "60", 0);
+    tidemark_device_set_data(1);
+    comm_ = world_communicator();
+  }
+  void TearDown() override {
+    barrier();
+    ncclCommDestroy(comm_);
+    tidemark_device_set_data(0);
+  }
+
+  /// Rank `odd` makes the second call, the others the first: all of them must fail with the same
+  /// text naming both.
+  void expect_mismatch(const std::function<ncclResult_t()>& call,
+                       const std::function<ncclResult_t()>& other, const std::string& named,
+                       const std::string& other_named) {
+    int odd = size_ - 1;
+    EXPECT_EQ(rank_ == odd ? other() : call(), ncclInvalidUsage);
+    std::string text = ncclGetLastError(comm_);
+    EXPECT_THAT(text, AllOf(HasSubstr("rank 0 called " + named),
+                            HasSubstr("rank " + std::to_string(odd) + " called " + other_named)));
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    char first[1024] = {};
+    if (rank_ == 0) text.copy(first, sizeof first - 1);
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    EXPECT_EQ(text, first);
+    ncclResult_t state = ncclSuccess;
+    EXPECT_NCCL(ncclCommGetAsyncError(comm_, &state));
+    EXPECT_EQ(state, ncclInvalidUsage);
+    EXPECT_EQ(sum(), ncclInvalidUsage);  // and stays so
+  }
+
+  ncclResult_t sum(std::size_t count = 8, ncclDataType_t type = ncclFloat32,
+                   ncclRedOp_t op = ncclSum) {
+    return ncclAllReduce(buffer_.data(), buffer_.data(), count, type, op, comm_, nullptr);
+  }
+  ncclResult_t broadcast(int root) {
+    return ncclBroadcast(buffer_.data(), buffer_.data(), 8, ncclFloat32, root, comm_, nullptr);
+  }
+
+  int rank_ = world_rank(), size_ = world_size();
+  DeviceBuffer buffer_{4096};
+  ncclComm_t comm_ = nullptr;
+};
+
+TEST_F(Errors, OtherOperation) {
+  expect_mismatch([&] { return sum(); }, [&] { return broadcast(0); },
+                  "ncclAllReduce(count 8, float32, sum)",
+                  "ncclBroadcast(count 8, float32, root 0)");
+}
+TEST_F(Errors, OtherCount) {
+  expect_mismatch([&] { return sum(8); }, [&] { return sum(9); }, "ncclAllReduce(count 8,",
+                  "ncclAllReduce(count 9,");
+}
+TEST_F(Errors, CountAndNothing) {
+  expect_mismatch([&] { return sum(8); }, [&] { return sum(0); }, "ncclAllReduce(count 8,",
+                  "ncclAllReduce(count 0,");
+}
+TEST_F(Errors, OtherType) {
+  expect_mismatch([&] { return sum(8, ncclFloat32); }, [&] { return sum(8, ncclInt32); },
+                  "ncclAllReduce(count 8, float32", "ncclAllReduce(count 8, int32");
+}
+TEST_F(Errors, OtherReduction) {
+  expect_mismatch([&] { return sum(8, ncclFloat32, ncclMax); },
+                  [&] { return sum(8, ncclFloat32, ncclMin); },
+                  "ncclAllReduce(count 8, float32, max)", "ncclAllReduce(count 8, float32, min)");
+}
+TEST_F(Errors, OtherRoot) {
+  expect_mismatch([&] { return broadcast(0); }, [&] { return broadcast(1); },
+                  "ncclBroadcast(count 8, float32, root 0)",
+                  "ncclBroadcast(count 8, float32, root 1)");
+}
+TEST_F(Errors, OtherOrder) {
+  EXPECT_NCCL(sum());
+  auto both = [&](std::size_t first, std::size_t second) {
+    ncclResult_t result = sum(first);
+    EXPECT_EQ(sum(second), ncclInvalidUsage);
+    return result;
+  };
+  expect_mismatch([&] { return both(16, 17); }, [&] { return both(17, 16); },
+                  "ncclAllReduce(count 16,", "ncclAllReduce(count 17,");
+}
+TEST_F(Errors, DataOnOneRankOnly) {
+  if (rank_ == size_ - 1) tidemark_device_set_data(0);
+  expect_mismatch([&] { return sum(); }, [&] { return sum(); },
+                  "ncclAllReduce(count 8, float32, sum)",
+                  "ncclAllReduce(count 8, float32, sum, no data)");
+}
+TEST_F(Errors, MismatchWithinAGroup) {
+  auto grouped = [&](std::size_t count) {
+    EXPECT_NCCL(ncclGroupStart());
+    EXPECT_NCCL(sum(4));
+    EXPECT_NCCL(sum(count));
+    return ncclGroupEnd();
+  };
+  expect_mismatch([&] { return grouped(5); }, [&] { return grouped(6); }, "ncclAllReduce(count 5,",
+                  "ncclAllReduce(count 6,");
+}
+
+TEST_F(Errors, MessagesOfDifferentLengths) {
+  if (rank_ == 0) {
+    EXPECT_NCCL(ncclSend(buffer_.data(), 3, ncclFloat32, 1, comm_, nullptr));
+  }
+  if (rank_ == 1) {
+    EXPECT_EQ(ncclRecv(buffer_.data(), 4, ncclFloat32, 0, comm_, nullptr), ncclInvalidUsage);
+  }
+  barrier();
+  if (rank_ > 1) return;
+  ncclResult_t state = ncclSuccess;  // the sender, long gone on, hears of it too
+  for (int i = 0; i < 1000 && state == ncclSuccess; ++i) {
+    EXPECT_NCCL(ncclCommGetAsyncError(comm_, &state));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(state, ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(comm_),
+              AllOf(HasSubstr("rank 0 called ncclSend(count 3, float32, to 1)"),
+                    HasSubstr("rank 1 called ncclRecv(count 4, float32, from 0)")));
+}
+
+TEST_F(Errors, AMissingRankIsNamed) {
+  Setting limit("TIDEMARK_TIMEOUT", "0.7");
+  auto begun = std::chrono::steady_clock::now();
+  int absent = size_ - 1;
+  if (rank_ != absent) {
+    EXPECT_EQ(sum(), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(comm_),
+                AllOf(HasSubstr("rank " + std::to_string(absent) + " has not come after 0.7 s"),
+                      HasSubstr("waits in ncclAllReduce(count 8, float32, sum)")));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+}
+
+TEST_F(Errors, AMissingMessageIsNamed) {
+  Setting limit("TIDEMARK_TIMEOUT", "0.5");
+  if (rank_ == 0) {
+    EXPECT_EQ(ncclRecv(buffer_.data(), 4, ncclFloat32, 1, comm_, nullptr), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(comm_), AllOf(HasSubstr("rank 1 has not come"),
+                                               HasSubstr("ncclRecv(count 4, float32, from 1)")));
+  }
+}
+
+TEST_F(Errors, AMissingRankOfANewCommunicatorIsNamed) {
+  Setting limit("TIDEMARK_TIMEOUT", "0.5");
+  ncclUniqueId id = shared_id();
+  ncclComm_t comm = nullptr;
+  if (rank_ != 1) {
+    EXPECT_EQ(ncclCommInitRank(&comm, size_, id, rank_), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("rank 1 of " + std::to_string(size_) +
+                                                     " ranks has not come after 0.5 s"));
+    EXPECT_EQ(comm, nullptr);
+  }
+}
+
+TEST_F(Errors, ContradictionsAboutANewCommunicator) {
+  ncclUniqueId ids[2] = {shared_id(), shared_id()};
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&comm, size_ + (rank_ == 0 ? 1 : 0), ids[0], rank_), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("wants a communicator of"));
+  EXPECT_EQ(ncclCommInitRank(&comm, size_ + 1, ids[1], 0), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0"));
+}
+
+TEST_F(Errors, AnAbortedPartnerIsNotWaitedFor) {
+  auto begun = std::chrono::steady_clock::now();
+  if (rank_ == 0) {
+    EXPECT_NCCL(ncclCommAbort(comm_));
+    EXPECT_EQ(sum(), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted before"));
+    EXPECT_EQ(ncclCommDestroy(comm_), ncclInvalidArgument);
+  } else {
+    EXPECT_EQ(sum(), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                HasSubstr("rank 0 has aborted the communicator while rank"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+}
+
+TEST_F(Errors, AbortFromAnotherThreadEndsTheWaiting) {
+  if (rank_ != 0) return;
+  std::thread aborting([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_NCCL(ncclCommAbort(comm_));
+  });
+  EXPECT_EQ(sum(), ncclInternalError);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted while it waited in ncclAllReduce"));
+  aborting.join();
+}
+
+TEST_F(Errors, ADestroyedPartnerStillServesWhatItSent) {
+  ncclComm_t comm = world_communicator();
+  EXPECT_NCCL(
+      ncclAllReduce(buffer_.data(), buffer_.data(), 1000, ncclInt32, ncclSum, comm, nullptr));
+  if (rank_ == 0) {
+    EXPECT_NCCL(ncclSend(buffer_.data(), 900, ncclInt32, 1, comm, nullptr));
+  }
+  if (rank_ == 0) {
+    EXPECT_NCCL(ncclCommDestroy(comm));
+  }
+  barrier();
+  if (rank_ == 1) {
+    EXPECT_NCCL(ncclRecv(buffer_.data(), 900, ncclInt32, 0, comm, nullptr));
+  }
+  if (rank_ == 0) {
+    EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+    int count = 0;
+    EXPECT_EQ(ncclCommCount(comm, &count), ncclInvalidArgument);
+  } else {
+    EXPECT_NCCL(ncclCommDestroy(comm));
+  }
+}
+
+TEST_F(Errors, BadArguments) {
+  void* at = buffer_.data();
+  EXPECT_EQ(ncclAllReduce(at, at, 1, ncclFloat32, ncclSum, nullptr, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(nullptr, at, 1, ncclFloat32, ncclSum, comm_, nullptr),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(at, nullptr, 1, ncclFloat32, ncclSum, comm_, nullptr),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(at, at, 1, ncclNumTypes, ncclSum, comm_, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(at, at, 1, ncclFloat32, static_cast<ncclRedOp_t>(9), comm_, nullptr),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(at, at, SIZE_MAX / 2, ncclFloat32, ncclSum, comm_, nullptr),
+            ncclInvalidArgument);
+  EXPECT_EQ(broadcast(size_), ncclInvalidArgument);
+  EXPECT_EQ(ncclSend(at, 1, ncclInt8, -1, comm_, nullptr), ncclInvalidArgument);
+  int nothing = 0;
+  EXPECT_EQ(sum(1, ncclFloat32, static_cast<ncclRedOp_t>(5)), ncclInvalidArgument);
+  EXPECT_EQ(
+      ncclAllReduce(at, at, 1, ncclInt8, ncclSum, reinterpret_cast<ncclComm_t>(&nothing), nullptr),
+      ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, ncclUniqueId{}, 0), ncclInvalidArgument);
+  ncclUniqueId id{};
+  EXPECT_NCCL(ncclGetUniqueId(&id));
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
+  ncclWindow_t window = nullptr;
+  EXPECT_EQ(ncclCommWindowRegister(comm_, at, 16, &window, 0), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclCommWindowRegister: not supported"));
+  // A bad call in a group keeps the whole group from running, on every rank alike.
+  EXPECT_NCCL(ncclGroupStart());
+  EXPECT_NCCL(sum());
+  EXPECT_EQ(broadcast(-3), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_NCCL(sum());  // nothing of this has harmed the communicator
+}
+
+}  // namespace
+}  // namespace tidemark::nccl::testing
