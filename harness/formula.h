@@ -1,4 +1,5 @@
-// A closed form as text with named values, evaluated from that text: what a report prints is what was computed.
+// A closed form as text with named values, evaluated from that text: what a report prints is what
+// was computed.
 #pragma once
 
 #include <map>
@@ -6,8 +7,9 @@
 
 namespace tidemark {
 
-/// Operators + - * / ^, comparison, ?:, min(), max(), ceil(), floor(), and block(n): n bytes rounded up to the caching
-/// allocator's 512-byte granule (0 stays 0), roundup(n, granule). Values are exact up to 2^53.
+/// Operators + - * / ^, comparison, ?:, min(), max(), ceil(), floor(), and block(n): n bytes
+/// rounded up to the caching allocator's 512-byte granule (0 stays 0), roundup(n, granule). Values
+/// are exact up to 2^53.
 struct Formula {
   std::string text;
   std::map<std::string, double> values;

@@ -6,7 +6,8 @@ namespace tidemark {
 namespace {
 
 TEST(Formula, IsEvaluatedFromItsText) {
-  EXPECT_EQ((Formula{"S + N + 2*U", {{"S", 10}, {"N", 3}, {"U", 838860800}}}.evaluate()), 1677721613.0);
+  EXPECT_EQ((Formula{"S + N + 2*U", {{"S", 10}, {"N", 3}, {"U", 838860800}}}.evaluate()),
+            1677721613.0);
   EXPECT_EQ((Formula{"a > b ? a : b", {{"a", 1}, {"b", 2}}}.evaluate()), 2.0);
   EXPECT_EQ((Formula{"2*L*k + L - 1", {{"L", 4}, {"k", 3}}}.evaluate()), 27.0);
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
 
-Verdict bounded(const std::string& name, const Seen& seen, double low, double high, double measured) {
+Verdict bounded(const std::string& name, const Seen& seen, double low, double high,
+                double measured) {
   Verdict verdict;
   verdict.name = name;
   verdict.variant = seen.variant->name;
@@ -45,7 +46,8 @@ struct Judge {
     const double expected = expectation.formula.evaluate();
     const double found = measured(seen.record, expectation);
     auto slack = static_cast<double>(expectation.slack);
-    auto verdict = bounded(verdict_name(expectation), seen, expected - slack, expected + slack, found);
+    auto verdict =
+        bounded(verdict_name(expectation), seen, expected - slack, expected + slack, found);
     verdict.formula = expectation.formula.text;
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
@@ -58,7 +60,8 @@ struct Judge {
   // A bound that no other variant of the trial would break proves nothing, however it came out.
   void refuse_vacuous(const Seen& seen, const Expectation& expectation, Verdict& verdict) const {
     const bool sharp = std::ranges::any_of(all, [&](const Seen& other) {
-      if (&other == &seen || !other.skipped.empty() || other.variant->role == Role::fixed) return false;
+      if (&other == &seen || !other.skipped.empty() || other.variant->role == Role::fixed)
+        return false;
       const double found = measured(other.record, expectation);
       return found < *verdict.low || found > *verdict.high;
     });
@@ -72,27 +75,35 @@ struct Judge {
     if (baseline == nullptr || &seen == baseline) return verdicts;
     auto before = scenario.expect(trial, *baseline->variant, seen.record.rank);
     for (const auto& after : scenario.expect(trial, *seen.variant, seen.record.rank)) {
-      auto match = std::ranges::find_if(before, [&](const Expectation& e) { return verdict_name(e) == verdict_name(after); });
+      auto match = std::ranges::find_if(
+          before, [&](const Expectation& e) { return verdict_name(e) == verdict_name(after); });
       if (match == before.end() || match->slack > 0 || after.slack > 0) continue;
       const double expected = match->formula.evaluate() - after.formula.evaluate();
       const double found = measured(baseline->record, *match) - measured(seen.record, after);
-      auto verdict = bounded("saving/" + verdict_name(after).substr(7), seen, expected, expected, found);
+      auto verdict =
+          bounded("saving/" + verdict_name(after).substr(7), seen, expected, expected, found);
       verdict.formula = "(" + match->formula.text + ") - (" + after.formula.text + ")";
-      verdict.values = {{"baseline", match->formula.evaluate()}, {seen.variant->name, after.formula.evaluate()}};
+      verdict.values = {{"baseline", match->formula.evaluate()},
+                        {seen.variant->name, after.formula.evaluate()}};
       verdicts.push_back(verdict);
     }
     return verdicts;
   }
 
-  // Where the device lags behind the host every waste shows, so there a fix must save something, in some phase and statistic.
+  // Where the device lags behind the host every waste shows, so there a fix must save something, in
+  // some phase and statistic.
   Verdict saves(const Seen& seen) const {
     double most = 0, promised = 0;
     std::string where = "nowhere";
     auto before = scenario.expect(trial, *baseline->variant, seen.record.rank);
     for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank)) {
-      auto match = std::ranges::find_if(before, [&](const Expectation& e) { return verdict_name(e) == verdict_name(expectation); });
-      if (match != before.end()) promised = std::max(promised, match->formula.evaluate() - expectation.formula.evaluate());
-      const double saved = measured(baseline->record, expectation) - measured(seen.record, expectation);
+      auto match = std::ranges::find_if(before, [&](const Expectation& e) {
+        return verdict_name(e) == verdict_name(expectation);
+      });
+      if (match != before.end())
+        promised = std::max(promised, match->formula.evaluate() - expectation.formula.evaluate());
+      const double saved =
+          measured(baseline->record, expectation) - measured(seen.record, expectation);
       if (saved > most) {
         most = saved;
         where = verdict_name(expectation);
@@ -102,7 +113,8 @@ struct Judge {
     verdict.high.reset();
     verdict.formula = "the largest saving of any phase and statistic > 0";
     verdict.why = "largest in " + where;
-    if (promised <= 0 && !before.empty()) {  // one rank has nobody to gather from, so nothing to waste
+    if (promised <= 0 &&
+        !before.empty()) {  // one rank has nobody to gather from, so nothing to waste
       verdict.status = Status::skip;
       verdict.why = "the closed forms promise no saving here";
     }
@@ -112,26 +124,30 @@ struct Judge {
   std::vector<Verdict> rest(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
-    auto verdict = bounded("rest/allocated", seen, before, before, static_cast<double>(seen.record.rest_after));
+    auto verdict = bounded("rest/allocated", seen, before, before,
+                           static_cast<double>(seen.record.rest_after));
     verdict.formula = "allocated before the step";
     verdicts.push_back(verdict);
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
       auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
-      const double left = found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
+      const double left =
+          found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
       verdicts.push_back(bounded(std::string("rest/") + transient, seen, 0, 0, left));
       verdicts.back().formula = "0";
     }
     return verdicts;
   }
 
-  // The shares of the categories are an account: they must add up to the peak that the allocator reports.
+  // The shares of the categories are an account: they must add up to the peak that the allocator
+  // reports.
   Verdict shares(const Seen& seen) const {
     Bytes sum = 0, peak = 0;
     for (const auto& category : seen.record.categories) sum += category.peak_share;
     if (!seen.record.steps.empty())
-      for (const auto& phase : seen.record.steps.back().phases) peak = std::max(peak, phase[Statistic::allocated].peak);
-    auto verdict = bounded("memory/shares", seen, static_cast<double>(peak), static_cast<double>(peak),
-                           static_cast<double>(sum));
+      for (const auto& phase : seen.record.steps.back().phases)
+        peak = std::max(peak, phase[Statistic::allocated].peak);
+    auto verdict = bounded("memory/shares", seen, static_cast<double>(peak),
+                           static_cast<double>(peak), static_cast<double>(sum));
     verdict.formula = "highest allocated of all phases";
     return verdict;
   }
@@ -159,18 +175,25 @@ struct Judge {
     std::vector<Verdict> verdicts;
     if (trial.mode == Mode::shapes) return verdicts;
     const Numbers& mine = seen.numbers;
-    if (baseline != nullptr && &seen != baseline && (!scenario.bitwise || scenario.bitwise(*seen.variant))) {
+    if (baseline != nullptr && &seen != baseline &&
+        (!scenario.bitwise || scenario.bitwise(*seen.variant))) {
       const Numbers& theirs = baseline->numbers;
-      verdicts.push_back(equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
-      verdicts.push_back(equal("parity/baseline/gradients", seen, compare_shards("gradient", mine.gradients, theirs.gradients)));
-      verdicts.push_back(equal("parity/baseline/parameters", seen, compare_shards("parameter", mine.parameters, theirs.parameters)));
+      verdicts.push_back(
+          equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
+      verdicts.push_back(equal("parity/baseline/gradients", seen,
+                               compare_shards("gradient", mine.gradients, theirs.gradients)));
+      verdicts.push_back(equal("parity/baseline/parameters", seen,
+                               compare_shards("parameter", mine.parameters, theirs.parameters)));
     }
     if (oracle != nullptr) {
       std::vector<LossPoint> loss;
-      for (std::size_t i = 0; i < oracle->loss.size(); ++i) loss.push_back({static_cast<int>(i), oracle->loss[i]});
+      for (std::size_t i = 0; i < oracle->loss.size(); ++i)
+        loss.push_back({static_cast<int>(i), oracle->loss[i]});
       verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss)));
-      verdicts.push_back(close("parity/reference/gradients", seen, compare_shards("gradient", mine.gradients, oracle->gradients)));
-      verdicts.push_back(close("parity/reference/parameters", seen, compare_shards("parameter", mine.parameters, oracle->parameters)));
+      verdicts.push_back(close("parity/reference/gradients", seen,
+                               compare_shards("gradient", mine.gradients, oracle->gradients)));
+      verdicts.push_back(close("parity/reference/parameters", seen,
+                               compare_shards("parameter", mine.parameters, oracle->parameters)));
     }
     return verdicts;
   }
@@ -184,7 +207,9 @@ struct Judge {
 
   std::vector<Verdict> everything(const Seen& seen) const {
     std::vector<Verdict> verdicts;
-    auto add = [&](std::vector<Verdict> more) { std::ranges::move(more, std::back_inserter(verdicts)); };
+    auto add = [&](std::vector<Verdict> more) {
+      std::ranges::move(more, std::back_inserter(verdicts));
+    };
     for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank))
       verdicts.push_back(memory(seen, expectation));
     verdicts.push_back(shares(seen));
@@ -209,7 +234,8 @@ struct Judge {
     double failed = 0;
     for (const auto& each : everything(seen)) {
       if (each.status != Status::fail || !each.name.starts_with(seen.variant->caught_by)) continue;
-      if (failed++ == 0) verdict.why = "caught by " + each.name + (each.why.empty() ? "" : ": " + each.why);
+      if (failed++ == 0)
+        verdict.why = "caught by " + each.name + (each.why.empty() ? "" : ": " + each.why);
     }
     verdict.measured = failed;
     verdict.status = failed > 0 ? Status::pass : Status::fail;
@@ -220,16 +246,18 @@ struct Judge {
 
 }  // namespace
 
-std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank, const std::vector<Seen>& seen,
-                           const Oracle* oracle) {
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+                           const std::vector<Seen>& seen, const Oracle* oracle) {
   Judge court{scenario, trial, seen, oracle};
   for (const auto& each : seen)
-    if (each.variant->role == Role::baseline && each.skipped.empty() && court.baseline == nullptr) court.baseline = &each;
+    if (each.variant->role == Role::baseline && each.skipped.empty() && court.baseline == nullptr)
+      court.baseline = &each;
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
     if (!each.skipped.empty()) {
       Verdict skipped;
-      skipped.name = each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";
+      skipped.name =
+          each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";
       skipped.variant = each.variant->name;
       skipped.rank = rank;
       skipped.why = each.skipped;

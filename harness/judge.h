@@ -17,10 +17,11 @@ struct Seen {
   std::string skipped;  // why it did not run
 };
 
-/// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality unless the expectation
-/// states a slack), savings against the first baseline, parity, rest, trajectory through the expectations' moments, races;
-/// and for controls one verdict: that something of the declared kind fails for them.
-std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank, const std::vector<Seen>& seen,
-                           const Oracle* oracle);
+/// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality
+/// unless the expectation states a slack), savings against the first baseline, parity, rest,
+/// trajectory through the expectations' moments, races; and for controls one verdict: that
+/// something of the declared kind fails for them.
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+                           const std::vector<Seen>& seen, const Oracle* oracle);
 
 }  // namespace tidemark

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of the launching process that its ranks share: the agreed exit code, and who failed first.
+// A folder of the launching process that its ranks share: the agreed exit code, and who failed
+// first.
 constexpr const char* kSession = "TIDEMARK_SESSION";
 
 constexpr std::array<std::pair<const char*, const char*>, 6> kOpenMpi{{
@@ -38,7 +39,9 @@ void pass_on(int signal) {
   if (child != 0) kill(static_cast<pid_t>(child), signal);
 }
 
-bool has_driver() { return access("/dev/nvidiactl", R_OK) == 0 || access("/proc/driver/nvidia/version", R_OK) == 0; }
+bool has_driver() {
+  return access("/dev/nvidiactl", R_OK) == 0 || access("/proc/driver/nvidia/version", R_OK) == 0;
+}
 
 }  // namespace
 
@@ -69,8 +72,11 @@ int launch(int ranks, const std::vector<std::string>& argv) {
     const int null = open("/dev/null", O_RDONLY);
     dup2(null, STDIN_FILENO);
     execvp(pointers[0], pointers.data());
-    std::fprintf(stderr, "error: mpirun cannot be started (%s): install OpenMPI (ci/setup does) or start tidemark under your "
-                         "own launcher\n", std::strerror(errno));
+    std::fprintf(stderr,
+                 "error: mpirun cannot be started (%s): install OpenMPI (ci/setup does) or start "
+                 "tidemark under your "
+                 "own launcher\n",
+                 std::strerror(errno));
     _exit(127);
   }
   child = pid;
@@ -82,9 +88,12 @@ int launch(int ranks, const std::vector<std::string>& argv) {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   int code = 3;
-  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) agreed >> code;
-  else if (WIFEXITED(status) && WEXITSTATUS(status) != 127 && !fs::exists(fs::path(session) / "failed"))
-    std::fprintf(stderr, "error: the ranks ended without a result (mpirun's exit code %d)\n", WEXITSTATUS(status));
+  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed)
+    agreed >> code;
+  else if (WIFEXITED(status) && WEXITSTATUS(status) != 127 &&
+           !fs::exists(fs::path(session) / "failed"))
+    std::fprintf(stderr, "error: the ranks ended without a result (mpirun's exit code %d)\n",
+                 WEXITSTATUS(status));
   std::error_code ignored;
   fs::remove_all(session, ignored);
   return code;
@@ -100,7 +109,8 @@ int leave(int rank, int code) {
 bool first_to_fail() {
   const char* session = std::getenv(kSession);
   if (session == nullptr) return true;
-  const int file = open((fs::path(session) / "failed").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const int file =
+      open((fs::path(session) / "failed").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (file >= 0) close(file);
   return file >= 0;
 }
@@ -109,21 +119,28 @@ void choose_device(const std::string& device, char** argv) {
   if (device != "auto" && device != "virtual" && device != "cuda")
     throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
   if (device == "virtual" || (device == "auto" && !has_driver())) return;
-  if (!has_driver()) throw Unavailable{"--device cuda: no NVIDIA driver answers on this machine (use --device virtual)"};
-  // NVIDIA's libraries come before ours in the loader's order when their folders stand in LD_LIBRARY_PATH.
+  if (!has_driver())
+    throw Unavailable{
+        "--device cuda: no NVIDIA driver answers on this machine (use --device virtual)"};
+  // NVIDIA's libraries come before ours in the loader's order when their folders stand in
+  // LD_LIBRARY_PATH.
   const char* folders = std::getenv("TIDEMARK_CUDA_LIBRARIES");
   if (folders == nullptr) {
     if (device == "auto") return;
-    throw Unavailable{"--device cuda: set TIDEMARK_CUDA_LIBRARIES to the folders of NVIDIA's libraries (cudart, cuBLAS, cuDNN, "
-                      "NCCL ...), separated by ':'"};
+    throw Unavailable{
+        "--device cuda: set TIDEMARK_CUDA_LIBRARIES to the folders of NVIDIA's libraries (cudart, "
+        "cuBLAS, cuDNN, "
+        "NCCL ...), separated by ':'"};
   }
   const char* before = std::getenv("LD_LIBRARY_PATH");
-  const std::string path = std::string(folders) + (before != nullptr ? std::string(":") + before : "");
+  const std::string path =
+      std::string(folders) + (before != nullptr ? std::string(":") + before : "");
   if (std::getenv("TIDEMARK_ON_CUDA") != nullptr) return;
   setenv("TIDEMARK_ON_CUDA", "1", 1);
   setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   execv("/proc/self/exe", argv);
-  throw Unavailable{std::string("--device cuda: cannot restart on NVIDIA's libraries: ") + std::strerror(errno)};
+  throw Unavailable{std::string("--device cuda: cannot restart on NVIDIA's libraries: ") +
+                    std::strerror(errno)};
 }
 
 }  // namespace tidemark

@@ -9,8 +9,9 @@ namespace tidemark {
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
 bool under_launcher();
 
-/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine, passes signals on, and returns the exit code
-/// that the ranks agreed on (conventions: 3 where the launcher itself or a rank died).
+/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine, passes signals on,
+/// and returns the exit code that the ranks agreed on (conventions: 3 where the launcher itself or
+/// a rank died).
 int launch(int ranks, const std::vector<std::string>& argv);
 
 /// From a rank: the run's exit code, for the process that launched us; what to give to exit().
@@ -18,8 +19,9 @@ int leave(int rank, int code);
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
 bool first_to_fail();
 
-/// `auto`, `virtual` or `cuda`: makes sure that the libraries below PyTorch are those, re-executing where they are not.
-/// Returns only where they are; throws UsageError or, with exit code 77 as its `code`, Unavailable.
+/// `auto`, `virtual` or `cuda`: makes sure that the libraries below PyTorch are those, re-executing
+/// where they are not. Returns only where they are; throws UsageError or, with exit code 77 as its
+/// `code`, Unavailable.
 void choose_device(const std::string& device, char** argv);
 
 struct Unavailable {

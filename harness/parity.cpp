@@ -11,7 +11,8 @@
 namespace tidemark {
 namespace {
 
-// Maps a float's bits to integers whose order is the numbers' order, so that a difference counts representable numbers.
+// Maps a float's bits to integers whose order is the numbers' order, so that a difference counts
+// representable numbers.
 template <typename Signed, typename Float>
 Signed ordered(Float value) {
   auto bits = std::bit_cast<Signed>(value);
@@ -34,12 +35,17 @@ double ulp_distance(double a, double b, at::ScalarType type) {
   if (a == b) return 0;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
   switch (type) {
-    case at::kFloat: return steps(ordered<std::int32_t>(static_cast<float>(a)), ordered<std::int32_t>(static_cast<float>(b)));
+    case at::kFloat:
+      return steps(ordered<std::int32_t>(static_cast<float>(a)),
+                   ordered<std::int32_t>(static_cast<float>(b)));
     case at::kBFloat16:
-      return steps(ordered<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x), ordered<std::int16_t>(c10::BFloat16(static_cast<float>(b)).x));
+      return steps(ordered<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x),
+                   ordered<std::int16_t>(c10::BFloat16(static_cast<float>(b)).x));
     case at::kHalf:
-      return steps(ordered<std::int16_t>(c10::Half(static_cast<float>(a)).x), ordered<std::int16_t>(c10::Half(static_cast<float>(b)).x));
-    default: return steps(ordered<std::int64_t>(a), ordered<std::int64_t>(b));
+      return steps(ordered<std::int16_t>(c10::Half(static_cast<float>(a)).x),
+                   ordered<std::int16_t>(c10::Half(static_cast<float>(b)).x));
+    default:
+      return steps(ordered<std::int64_t>(a), ordered<std::int64_t>(b));
   }
 }
 
@@ -53,7 +59,9 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
     result.equal = false;
   };
   if (a.size() != b.size() || a.empty()) {
-    differ("the number of losses (" + std::to_string(a.size()) + " against " + std::to_string(b.size()) + ")", kInfinite);
+    differ("the number of losses (" + std::to_string(a.size()) + " against " +
+               std::to_string(b.size()) + ")",
+           kInfinite);
     result.relative = kInfinite;
     return result;
   }
@@ -66,7 +74,8 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
     const double x = *a[i].value, y = *b[i].value;
     if (std::bit_cast<std::uint64_t>(x) != std::bit_cast<std::uint64_t>(y))
       differ("loss at step " + std::to_string(a[i].step), ulp_distance(x, y, at::kFloat));
-    const double error = x == y ? 0 : std::abs(x - y) / std::max(std::abs(y), std::numeric_limits<double>::min());
+    const double error =
+        x == y ? 0 : std::abs(x - y) / std::max(std::abs(y), std::numeric_limits<double>::min());
     if (!(error <= result.relative)) {
       result.relative = std::isnan(error) ? kInfinite : error;
       result.worst = "step " + std::to_string(a[i].step);
@@ -75,7 +84,8 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
   return result;
 }
 
-Difference compare_shards(const std::string& what, const std::vector<Shard>& a, const std::vector<Shard>& b) {
+Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
+                          const std::vector<Shard>& b) {
   Difference result;
   std::map<std::string, std::vector<const Shard*>> others;
   for (const auto& shard : b) others[shard.name].push_back(&shard);
@@ -94,25 +104,32 @@ Difference compare_shards(const std::string& what, const std::vector<Shard>& a, 
     if (size == 0) continue;
     const Shard* other = nullptr;
     for (const auto* candidate : others[mine.name])
-      if (candidate->offset <= mine.offset && mine.offset + size <= candidate->offset + candidate->values.numel())
+      if (candidate->offset <= mine.offset &&
+          mine.offset + size <= candidate->offset + candidate->values.numel())
         other = candidate;
     if (other == nullptr) {
       fail(what + " of " + mine.name + " is missing on the other side");
       continue;
     }
     at::Tensor x = mine.values.reshape({-1}).contiguous();
-    at::Tensor y = other->values.reshape({-1}).narrow(0, mine.offset - other->offset, size).contiguous();
-    if (x.scalar_type() == y.scalar_type() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0) continue;
+    at::Tensor y =
+        other->values.reshape({-1}).narrow(0, mine.offset - other->offset, size).contiguous();
+    if (x.scalar_type() == y.scalar_type() &&
+        std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0)
+      continue;
     x = flat_double(x);
     y = flat_double(y);
     const double error = (x - y).norm().item<double>(), scale = y.norm().item<double>();
-    const double relative = error == 0 ? 0 : error / std::max(scale, std::numeric_limits<double>::min());
+    const double relative =
+        error == 0 ? 0 : error / std::max(scale, std::numeric_limits<double>::min());
     if (result.equal) {
       auto same = at::eq(x, y).logical_or(at::isnan(x).logical_and(at::isnan(y)));
       if (!same.all().item<bool>()) {
         auto index = same.logical_not().to(at::kByte).argmax().item<std::int64_t>();
-        result.where = what + " of " + mine.name + " [element " + std::to_string(mine.offset + index) + "]";
-        result.ulps = ulp_distance(x[index].item<double>(), y[index].item<double>(), mine.values.scalar_type());
+        result.where =
+            what + " of " + mine.name + " [element " + std::to_string(mine.offset + index) + "]";
+        result.ulps = ulp_distance(x[index].item<double>(), y[index].item<double>(),
+                                   mine.values.scalar_type());
       } else {
         result.where = what + " of " + mine.name + " (equal values, other bits or another type)";
       }

@@ -18,17 +18,21 @@ struct Numbers {
 
 struct Difference {
   bool equal = true;
-  std::string where;      // "loss at step 1", "gradient of mlps.0.fc1.weight [element 17]"
-  double ulps = 0;        // there: distance in units of the last place of the coarser of the two types
-  double relative = 0;    // largest over all tensors: |a - b| / |b|, Euclidean norms; for losses the largest point
-  std::string worst;      // which tensor or step that was
+  std::string where;  // "loss at step 1", "gradient of mlps.0.fc1.weight [element 17]"
+  double ulps = 0;    // there: distance in units of the last place of the coarser of the two types
+  double relative =
+      0;  // largest over all tensors: |a - b| / |b|, Euclidean norms; for losses the largest point
+  std::string worst;  // which tensor or step that was
 };
 
 Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<LossPoint>& b);
-/// Shards of `a` against the same elements of `b`, which may be whole tensors of another type (the reference's).
-Difference compare_shards(const std::string& what, const std::vector<Shard>& a, const std::vector<Shard>& b);
+/// Shards of `a` against the same elements of `b`, which may be whole tensors of another type (the
+/// reference's).
+Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
+                          const std::vector<Shard>& b);
 
-/// Representable float64/float32/bfloat16/float16 numbers between a and b (of type `type`); 0 where equal, -0 = +0.
+/// Representable float64/float32/bfloat16/float16 numbers between a and b (of type `type`); 0 where
+/// equal, -0 = +0.
 double ulp_distance(double a, double b, at::ScalarType type);
 
 }  // namespace tidemark

@@ -42,7 +42,9 @@ TEST(Losses, AMissingLossNeverEqualsOne) {
 TEST(Shards, AreComparedWithTheirPlaceInTheWhole) {
   at::Tensor whole = at::arange(10, at::kDouble);
   std::vector<Shard> reference{{"w", 0, whole}};
-  auto part = [&](std::int64_t from, std::int64_t to) { return whole.slice(0, from, to).to(at::kFloat); };
+  auto part = [&](std::int64_t from, std::int64_t to) {
+    return whole.slice(0, from, to).to(at::kFloat);
+  };
   EXPECT_EQ(compare_shards("gradient", {{"w", 3, part(3, 7)}}, reference).relative, 0);
   auto wrong = part(3, 7).clone();
   wrong[2] += 0.5;

@@ -20,7 +20,8 @@ Pattern parse(const std::string& text) {
   std::string* parts[] = {&pattern.scenario, &pattern.variant, &pattern.size};
   std::size_t begin = 0;
   for (int i = 0; begin <= text.size(); ++i) {
-    if (i == 3) throw UsageError(fmt::format("pattern '{}' has more than scenario/variant/size", text));
+    if (i == 3)
+      throw UsageError(fmt::format("pattern '{}' has more than scenario/variant/size", text));
     auto end = std::min(text.find('/', begin), text.size());
     *parts[i] = text.substr(begin, end - begin);
     begin = end + 1;
@@ -29,7 +30,9 @@ Pattern parse(const std::string& text) {
 }
 
 bool is_glob(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
-bool matches(const std::string& glob, const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; }
+bool matches(const std::string& glob, const std::string& name) {
+  return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+}
 
 template <typename Items>
 std::string names(const Items& items) {
@@ -40,10 +43,12 @@ std::string names(const Items& items) {
 
 // A plain name that does not exist is a mistake; a glob that matches nothing only selects nothing.
 template <typename Items>
-void require_known(const std::string& what, const std::string& name, const Items& items, const std::string& where = "") {
+void require_known(const std::string& what, const std::string& name, const Items& items,
+                   const std::string& where = "") {
   if (is_glob(name)) return;
   if (std::ranges::none_of(items, [&](const auto& item) { return item.name == name; }))
-    throw UsageError(fmt::format("unknown {} '{}'{} (there are: {})", what, name, where, names(items)));
+    throw UsageError(
+        fmt::format("unknown {} '{}'{} (there are: {})", what, name, where, names(items)));
 }
 
 std::int64_t parse_value(const std::string& text, const std::string& setting) {
@@ -57,15 +62,17 @@ std::int64_t parse_value(const std::string& text, const std::string& setting) {
 void apply(const std::vector<std::string>& settings, const Scenario& scenario, Params& params) {
   for (const auto& setting : settings) {
     auto equals = setting.find('=');
-    if (equals == std::string::npos) throw UsageError(fmt::format("--set {}: expected KEY=VALUE", setting));
+    if (equals == std::string::npos)
+      throw UsageError(fmt::format("--set {}: expected KEY=VALUE", setting));
     const std::string key = setting.substr(0, equals);
     auto parameter = std::ranges::find(scenario.parameters, key, &Parameter::name);
     if (parameter == scenario.parameters.end())
-      throw UsageError(fmt::format("--set {}: {} has no parameter '{}' (there are: {})", setting, scenario.name, key,
-                                   names(scenario.parameters)));
+      throw UsageError(fmt::format("--set {}: {} has no parameter '{}' (there are: {})", setting,
+                                   scenario.name, key, names(scenario.parameters)));
     const auto value = parse_value(setting.substr(equals + 1), setting);
     if (value < parameter->low || value > parameter->high)
-      throw UsageError(fmt::format("--set {}: {} must be from {} to {}", setting, key, parameter->low, parameter->high));
+      throw UsageError(fmt::format("--set {}: {} must be from {} to {}", setting, key,
+                                   parameter->low, parameter->high));
     params[key] = value;
   }
 }
@@ -81,9 +88,11 @@ std::vector<Piece> pieces(const Request& request) {
   if (!request.size.empty()) return {{request.size, request.mode, steps ? steps : 4}};
   if (request.suite == "smoke") return {{"smoke", request.mode, steps ? steps : 4}};
   if (request.suite == "nightly")
-    return {{"smoke", request.mode, steps ? steps : 100}, {"seed", request.mode, steps ? steps : 4}};
+    return {{"smoke", request.mode, steps ? steps : 100},
+            {"seed", request.mode, steps ? steps : 4}};
   if (request.suite == "scale") return {{"scale", request.mode, steps ? steps : 4}};
-  throw UsageError(fmt::format("unknown suite '{}' (there are: smoke, nightly, scale)", request.suite));
+  throw UsageError(
+      fmt::format("unknown suite '{}' (there are: smoke, nightly, scale)", request.suite));
 }
 
 Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
@@ -92,20 +101,24 @@ Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
     throw UsageError(fmt::format("unknown mode '{}' (there are: math, shapes)", piece.mode));
   const Mode mode = piece.mode == "math" ? Mode::math : Mode::shapes;
   if (std::ranges::find(size.modes, mode) == size.modes.end())
-    throw UsageError(fmt::format("size '{}' of {} does not run in mode {}: it is too large for numbers", size.name,
-                                 scenario.name, piece.mode));
+    throw UsageError(
+        fmt::format("size '{}' of {} does not run in mode {}: it is too large for numbers",
+                    size.name, scenario.name, piece.mode));
   return mode;
 }
 
-std::vector<std::string> chosen_schedules(const Request& request, const std::vector<std::string>& offered) {
+std::vector<std::string> chosen_schedules(const Request& request,
+                                          const std::vector<std::string>& offered) {
   if (request.schedule == "all") return offered;
   if (std::ranges::find(offered, request.schedule) == offered.end())
-    throw UsageError(fmt::format("unknown schedule '{}' (there are: {}, all)", request.schedule, fmt::join(offered, ", ")));
+    throw UsageError(fmt::format("unknown schedule '{}' (there are: {}, all)", request.schedule,
+                                 fmt::join(offered, ", ")));
   return {request.schedule};
 }
 
 // Which variants of a scenario the patterns name, with the baselines that they are compared with.
-std::vector<std::string> chosen_variants(const Scenario& scenario, const std::vector<Pattern>& patterns,
+std::vector<std::string> chosen_variants(const Scenario& scenario,
+                                         const std::vector<Pattern>& patterns,
                                          const std::string& size) {
   std::set<std::string> chosen;
   for (const auto& variant : scenario.variants)
@@ -128,7 +141,8 @@ void check_patterns(const std::vector<Pattern>& patterns, const std::vector<Scen
     for (const auto& scenario : scenarios) {
       if (scenario.name != pattern.scenario) continue;
       require_known("variant", pattern.variant, scenario.variants, " of " + scenario.name);
-      if (!pattern.size.empty()) require_known("size", pattern.size, scenario.sizes, " of " + scenario.name);
+      if (!pattern.size.empty())
+        require_known("size", pattern.size, scenario.sizes, " of " + scenario.name);
     }
   }
 }
@@ -141,8 +155,10 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   if (request.ranks < 1 || request.ranks > 1024)
     throw UsageError(fmt::format("--ranks {}: must be from 1 to 1024", request.ranks));
   if (request.steps != 0 && (request.steps < 2 || request.steps > 100000))
-    throw UsageError(fmt::format("--steps {}: must be from 2 (the first step makes the optimizer's state, the last one is "
-                                 "judged) to 100000", request.steps));
+    throw UsageError(fmt::format(
+        "--steps {}: must be from 2 (the first step makes the optimizer's state, the last one is "
+        "judged) to 100000",
+        request.steps));
   std::vector<Pattern> patterns;
   for (const auto& text : request.patterns) patterns.push_back(parse(text));
   if (patterns.empty()) patterns.emplace_back();
@@ -153,8 +169,9 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
     const auto variants = chosen_variants(scenario, patterns, size.name);
     if (variants.empty()) return;
-    Trial trial{scenario.name, size.name, "", size.params, mode_of(piece, scenario, size), request.ranks, piece.steps,
-                request.seed};
+    Trial trial{
+        scenario.name, size.name,   "",          size.params, mode_of(piece, scenario, size),
+        request.ranks, piece.steps, request.seed};
     apply(request.set, scenario, trial.params);
     const std::string unfit = scenario.unfit ? scenario.unfit(trial) : "";
     for (const auto& schedule : wanted_schedules) {
@@ -162,21 +179,28 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
       planned.push_back({&scenario, trial, variants, unfit});
     }
   };
-  const bool by_pattern = std::ranges::any_of(patterns, [](const Pattern& p) { return !p.size.empty(); });
+  const bool by_pattern =
+      std::ranges::any_of(patterns, [](const Pattern& p) { return !p.size.empty(); });
   for (const auto& scenario : scenarios) {
-    if (std::ranges::none_of(patterns, [&](const Pattern& p) { return matches(p.scenario, scenario.name); })) continue;
+    if (std::ranges::none_of(patterns,
+                             [&](const Pattern& p) { return matches(p.scenario, scenario.name); }))
+      continue;
     if (by_pattern && request.size.empty()) {
-      for (const auto& size : scenario.sizes) add(scenario, {size.name, request.mode, request.steps ? request.steps : 4}, size);
+      for (const auto& size : scenario.sizes)
+        add(scenario, {size.name, request.mode, request.steps ? request.steps : 4}, size);
       continue;
     }
     for (const auto& piece : pieces(request)) {
       auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
-      if (size != scenario.sizes.end()) add(scenario, piece, *size);
-      else require_known("size", piece.size, scenario.sizes, " of " + scenario.name);
+      if (size != scenario.sizes.end())
+        add(scenario, piece, *size);
+      else
+        require_known("size", piece.size, scenario.sizes, " of " + scenario.name);
     }
   }
   if (planned.empty())
-    throw NothingSelected(fmt::format("nothing matches {} (scenarios: {})", fmt::join(request.patterns, " "), names(scenarios)));
+    throw NothingSelected(fmt::format("nothing matches {} (scenarios: {})",
+                                      fmt::join(request.patterns, " "), names(scenarios)));
   if (std::ranges::all_of(planned, [](const PlannedTrial& p) { return !p.unfit.empty(); }))
     throw UsageError(planned.front().trial.scenario + ": " + planned.front().unfit);
   return planned;

@@ -1,5 +1,5 @@
-// From what the user asked for to the list of trials; everything that can be wrong with the request is found here, before
-// any process is started or any file written.
+// From what the user asked for to the list of trials; everything that can be wrong with the request
+// is found here, before any process is started or any file written.
 #pragma once
 
 #include <stdexcept>
@@ -31,11 +31,13 @@ struct Request {
 struct PlannedTrial {
   const Scenario* scenario = nullptr;
   Trial trial;
-  std::vector<std::string> variants;  // by name, in the scenario's order; the baseline is always among them
-  std::string unfit;                  // why it cannot run with these ranks, or empty
+  std::vector<std::string>
+      variants;       // by name, in the scenario's order; the baseline is always among them
+  std::string unfit;  // why it cannot run with these ranks, or empty
 };
 
-/// `schedules`: what the platform offers ("instant", "calibrated", "lagging", or "device" for a real GPU).
+/// `schedules`: what the platform offers ("instant", "calibrated", "lagging", or "device" for a
+/// real GPU).
 std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenario>& scenarios,
                                const std::vector<std::string>& schedules);
 

@@ -13,7 +13,9 @@ using ::testing::HasSubstr;
 std::vector<Scenario> all() {
   auto scenario = testing::toy_scenario();
   scenario.sizes.push_back({"seed", {{"n", 4096}}, {Mode::shapes}});
-  scenario.unfit = [](const Trial& trial) { return trial.ranks > 8 ? "runs on 1 to 8 ranks" : std::string(); };
+  scenario.unfit = [](const Trial& trial) {
+    return trial.ranks > 8 ? "runs on 1 to 8 ranks" : std::string();
+  };
   return {scenario};
 }
 

@@ -1,6 +1,5 @@
 #include "harness/platform.h"
 
-
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -28,7 +27,8 @@ cudaDeviceProp properties() {
   return result;
 }
 
-#define TIDEMARK_CONTROL(function) decltype(::function)* function = find<decltype(::function)>(#function)
+#define TIDEMARK_CONTROL(function) \
+  decltype(::function)* function = find<decltype(::function)>(#function)
 
 class VirtualPlatform final : public Platform {
  public:
@@ -48,7 +48,9 @@ class VirtualPlatform final : public Platform {
     tidemark_device_reset_clock();
   }
   Ns now() const override { return tidemark_device_now(); }
-  std::int64_t launches() const override { return static_cast<std::int64_t>(tidemark_device_launches()); }
+  std::int64_t launches() const override {
+    return static_cast<std::int64_t>(tidemark_device_launches());
+  }
   std::int64_t synchronisations() const override {
     return static_cast<std::int64_t>(tidemark_device_synchronisations());
   }
@@ -56,28 +58,35 @@ class VirtualPlatform final : public Platform {
     tidemark_device_set_launch_cost(ns);
     return true;
   }
-  bool set_capacity(Bytes bytes) override { return tidemark_device_set_capacity(static_cast<std::uint64_t>(bytes)) == 0; }
+  bool set_capacity(Bytes bytes) override {
+    return tidemark_device_set_capacity(static_cast<std::uint64_t>(bytes)) == 0;
+  }
   bool detects_races() const override { return false; }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
-    if (!gpu.empty() && tidemark_device_set_profile(gpu.c_str()) != 0) return "--gpu " + gpu + ": " + tidemark_device_error();
+    if (!gpu.empty() && tidemark_device_set_profile(gpu.c_str()) != 0)
+      return "--gpu " + gpu + ": " + tidemark_device_error();
     if (capacity.empty()) return "";
     std::uint64_t bytes = 0;
     const char* end = capacity.data() + capacity.size();
     auto [stop, error] = std::from_chars(capacity.data(), end, bytes);
     if (error != std::errc() || stop != end || bytes == 0)
       return "--capacity " + capacity + ": expected a number of bytes, at least 1";
-    if (tidemark_device_set_capacity(bytes) != 0) return "--capacity " + capacity + ": " + tidemark_device_error();
+    if (tidemark_device_set_capacity(bytes) != 0)
+      return "--capacity " + capacity + ": " + tidemark_device_error();
     return "";
   }
 
  private:
-  // The operator layer is a library of its own, beside the virtual ones; it is loaded when first wanted.
+  // The operator layer is a library of its own, beside the virtual ones; it is loaded when first
+  // wanted.
   static void install_numbers(const char* mode) {
     static void* library = dlopen("libtidemark_numbers.so", RTLD_NOW | RTLD_GLOBAL);
-    if (library == nullptr) throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
+    if (library == nullptr)
+      throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
     static auto* install = find<decltype(::tidemark_numbers_install)>("tidemark_numbers_install");
     static auto* error = find<decltype(::tidemark_numbers_error)>("tidemark_numbers_error");
-    if (install == nullptr || error == nullptr) throw std::runtime_error("libtidemark_numbers.so is not the operator layer");
+    if (install == nullptr || error == nullptr)
+      throw std::runtime_error("libtidemark_numbers.so is not the operator layer");
     if (install(mode) != 0) throw std::runtime_error(std::string("the operator layer: ") + error());
   }
 
@@ -98,22 +107,25 @@ class CudaPlatform final : public Platform {
  public:
   std::string kind() const override { return "cuda"; }
   std::string profile() const override { return properties().name; }
-  Bytes capacity() const override {
-    return static_cast<Bytes>(properties().totalGlobalMem);
-  }
+  Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
   void begin(const std::string& schedule, Mode) override {
     if (schedule != "device")
-      throw std::invalid_argument("a real GPU keeps its own time: schedule '" + schedule + "' needs --device virtual");
+      throw std::invalid_argument("a real GPU keeps its own time: schedule '" + schedule +
+                                  "' needs --device virtual");
     start_ = std::chrono::steady_clock::now();
   }
-  Ns now() const override { return (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1); }
+  Ns now() const override {
+    return (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1);
+  }
   std::int64_t launches() const override { return 0; }
   std::int64_t synchronisations() const override { return 0; }
   bool set_launch_cost(Ns) override { return false; }
   bool set_capacity(Bytes) override { return false; }
   bool detects_races() const override { return false; }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
-    return gpu.empty() && capacity.empty() ? "" : "--gpu and --capacity are for the virtual device: this runs on a real GPU";
+    return gpu.empty() && capacity.empty()
+               ? ""
+               : "--gpu and --capacity are for the virtual device: this runs on a real GPU";
   }
 
  private:

@@ -1,5 +1,6 @@
-// What lies below PyTorch: the virtual device or a real one. The virtual device's controls are looked up by name; where
-// they are missing this is a real GPU, and what only the virtual one can do says so.
+// What lies below PyTorch: the virtual device or a real one. The virtual device's controls are
+// looked up by name; where they are missing this is a real GPU, and what only the virtual one can
+// do says so.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,20 @@ class Platform {
   virtual std::string kind() const = 0;     // "virtual" or "cuda"
   virtual std::string profile() const = 0;  // the profile's or the GPU's name
   virtual Bytes capacity() const = 0;
-  /// Sets both for what follows and returns the clock to 0. Throws std::invalid_argument where the platform cannot.
+  /// Sets both for what follows and returns the clock to 0. Throws std::invalid_argument where the
+  /// platform cannot.
   virtual void begin(const std::string& schedule, Mode mode) = 0;
   virtual Ns now() const = 0;  // host clock
   virtual std::int64_t launches() const = 0;
   virtual std::int64_t synchronisations() const = 0;
-  /// Host cost of one launch in ns for what follows; < 0 the profile's. False where it cannot be set.
+  /// Host cost of one launch in ns for what follows; < 0 the profile's. False where it cannot be
+  /// set.
   virtual bool set_launch_cost(Ns ns) = 0;
   /// Bytes of the device for what follows (0: the profile's). False where it cannot be set.
   virtual bool set_capacity(Bytes bytes) = 0;
   virtual bool detects_races() const = 0;
-  /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or empty.
+  /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or
+  /// empty.
   virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;
 };
 

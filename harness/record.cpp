@@ -13,10 +13,14 @@ const char* name_of(Status status) {
 }
 const char* name_of(Statistic statistic) {
   switch (statistic) {
-    case Statistic::allocated: return "allocated";
-    case Statistic::active: return "active";
-    case Statistic::reserved: return "reserved";
-    case Statistic::requested: return "requested";
+    case Statistic::allocated:
+      return "allocated";
+    case Statistic::active:
+      return "active";
+    case Statistic::reserved:
+      return "reserved";
+    case Statistic::requested:
+      return "requested";
   }
   return "?";
 }
@@ -29,7 +33,8 @@ const Phase* RankRecord::phase(const std::string& name) const {
 }
 
 std::string TrialRecord::name() const {
-  return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" + schedule;
+  return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" +
+         schedule;
 }
 
 int Report::count(Status status) const {

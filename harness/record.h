@@ -1,4 +1,5 @@
-// What a run leaves behind: plain data, no libtorch. The runner fills it, verdicts are made from it, reports/ renders it.
+// What a run leaves behind: plain data, no libtorch. The runner fills it, verdicts are made from
+// it, reports/ renders it.
 #pragma once
 
 #include <array>
@@ -17,11 +18,11 @@ using Params = std::map<std::string, std::int64_t>;
 enum class Role { baseline, fixed, control };
 enum class Mode { math, shapes };
 enum class Status { pass, fail, skip };
-/// PyTorch's four: allocated (held by tensors), active (allocated, or freed but still awaiting a stream), reserved (taken
-/// from the device), requested (what was asked for, before rounding).
+/// PyTorch's four: allocated (held by tensors), active (allocated, or freed but still awaiting a
+/// stream), reserved (taken from the device), requested (what was asked for, before rounding).
 enum class Statistic { allocated, active, reserved, requested };
-inline constexpr std::array kStatistics{Statistic::allocated, Statistic::active, Statistic::reserved,
-                                        Statistic::requested};
+inline constexpr std::array kStatistics{Statistic::allocated, Statistic::active,
+                                        Statistic::reserved, Statistic::requested};
 
 const char* name_of(Role);
 const char* name_of(Mode);
@@ -52,8 +53,8 @@ struct Step {
   std::vector<Moment> moments;
 };
 
-/// Share of a category in the step's highest allocated moment, and what is left of it at the end. The shares (category
-/// "rounding" included) sum to that peak exactly.
+/// Share of a category in the step's highest allocated moment, and what is left of it at the end.
+/// The shares (category "rounding" included) sum to that peak exactly.
 struct Category {
   std::string name;
   Bytes peak_share = 0;
@@ -63,8 +64,8 @@ struct Category {
 struct Counters {
   std::int64_t num_alloc_retries = 0, num_ooms = 0, num_device_alloc = 0, num_device_free = 0,
                num_sync_all_streams = 0;
-  std::int64_t launches = 0, synchronisations = 0;        // since the variant began
-  std::map<std::string, std::int64_t> collectives;        // calls by operation
+  std::int64_t launches = 0, synchronisations = 0;  // since the variant began
+  std::map<std::string, std::int64_t> collectives;  // calls by operation
 };
 
 struct Access {
@@ -99,8 +100,8 @@ struct LossPoint {
   std::optional<double> value;  // none in shapes
 };
 
-/// Peaks of the last step, worst rank, with kernels `ratio` times as long as the host takes to launch one (so the larger,
-/// the further the host runs ahead).
+/// Peaks of the last step, worst rank, with kernels `ratio` times as long as the host takes to
+/// launch one (so the larger, the further the host runs ahead).
 struct SweepPoint {
   double ratio = 0;
   Bytes allocated = 0, active = 0, reserved = 0;
@@ -114,12 +115,14 @@ struct VariantRecord {
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time_ns;
   std::vector<RankRecord> ranks;
-  std::vector<SweepPoint> sweep;  // the run-ahead curve, ascending in ratio; empty where it was not asked for
+  std::vector<SweepPoint>
+      sweep;  // the run-ahead curve, ascending in ratio; empty where it was not asked for
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
 struct Verdict {
-  std::string name;  // parity/... memory/<statistic>/<phase> saving/... trajectory/... rest/... race/... control/...
+  std::string name;  // parity/... memory/<statistic>/<phase> saving/... trajectory/... rest/...
+                     // race/... control/...
   std::string variant;
   int rank = 0;
   Status status = Status::skip;
@@ -157,7 +160,8 @@ struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;
   int count(Status) const;  // verdicts and, for skip, skipped trials
-  int exit_code() const;    // 0, or 1 when a verdict failed, 3 when a variant ended in error, 4 when there is no trial
+  int exit_code() const;  // 0, or 1 when a verdict failed, 3 when a variant ended in error, 4 when
+                          // there is no trial
 };
 
 }  // namespace tidemark

@@ -1,10 +1,10 @@
 #include "harness/recorder.h"
 
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAStream.h>
-#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include "harness/platform.h"
 #include "harness/tide.h"
@@ -20,7 +20,9 @@ struct StepTimer {
 
 }  // namespace
 
-CategoryScope::CategoryScope(const char* category) : before_(current_category()) { set_current_category(category); }
+CategoryScope::CategoryScope(const char* category) : before_(current_category()) {
+  set_current_category(category);
+}
 CategoryScope::~CategoryScope() { set_current_category(before_); }
 
 struct Recorder::State {
@@ -84,7 +86,8 @@ void Recorder::moment(const std::string& name) {
 }
 
 void Recorder::loss(const at::Tensor& value) {
-  at::Tensor slot = at::empty({}, value.options().device(at::kCPU).pinned_memory(true).requires_grad(false));
+  at::Tensor slot =
+      at::empty({}, value.options().device(at::kCPU).pinned_memory(true).requires_grad(false));
   slot.copy_(value.detach().squeeze(), /*non_blocking=*/true);
   state_->losses.emplace_back(static_cast<int>(record.steps.size()) - 1, slot);
 }
@@ -92,7 +95,8 @@ void Recorder::loss(const at::Tensor& value) {
 void Recorder::gradients(const std::vector<Shard>& shards) {
   if (record.steps.size() != 1 || state_->mode == Mode::shapes) return;
   for (const auto& shard : shards) {
-    at::Tensor copy = at::empty(shard.values.sizes(), shard.values.options().device(at::kCPU).pinned_memory(true));
+    at::Tensor copy = at::empty(shard.values.sizes(),
+                                shard.values.options().device(at::kCPU).pinned_memory(true));
     copy.copy_(shard.values.detach(), /*non_blocking=*/true);
     state_->gradients.push_back({shard.name, shard.offset, copy});
   }
@@ -121,7 +125,8 @@ void Recorder::finish() {
   counters.synchronisations = platform().synchronisations();
   c10::cuda::device_synchronize();
   for (auto& timer : state_->timers)
-    step_time_ns.push_back(static_cast<Ns>(static_cast<double>(timer.begin.elapsed_time(timer.end)) * 1e6 + 0.5));
+    step_time_ns.push_back(
+        static_cast<Ns>(static_cast<double>(timer.begin.elapsed_time(timer.end)) * 1e6 + 0.5));
   for (auto& [index, slot] : state_->losses) {
     LossPoint point{index, std::nullopt};
     if (state_->mode == Mode::math) point.value = slot.to(at::kDouble).item<double>();

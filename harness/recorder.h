@@ -1,5 +1,6 @@
-// The tide of one variant on one rank: where a program says which phase begins, which loss and gradients it has. Reading
-// costs no host synchronisation and no device memory, so that measuring changes nothing that is measured.
+// The tide of one variant on one rank: where a program says which phase begins, which loss and
+// gradients it has. Reading costs no host synchronisation and no device memory, so that measuring
+// changes nothing that is measured.
 #pragma once
 
 #include <memory>
@@ -11,11 +12,13 @@
 
 namespace tidemark {
 
-/// What new allocations of this thread (and of the autograd threads while it waits) are counted as, until the end of scope.
+/// What new allocations of this thread (and of the autograd threads while it waits) are counted as,
+/// until the end of scope.
 class CategoryScope {
  public:
-  explicit CategoryScope(const char* category);  // "parameters", "gradients", "optimizer state", "activations",
-                                                 // "unsharded", "communication", "temporaries"
+  explicit CategoryScope(
+      const char* category);  // "parameters", "gradients", "optimizer state", "activations",
+                              // "unsharded", "communication", "temporaries"
   ~CategoryScope();
   CategoryScope(const CategoryScope&) = delete;
   CategoryScope& operator=(const CategoryScope&) = delete;

@@ -1,7 +1,6 @@
 #include "harness/runner.h"
 
 #include <ATen/ATen.h>
-
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
@@ -36,7 +35,8 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
       recorder.finish();
       if (trial.mode == Mode::math)
         for (auto& shard : program->parameters())
-          seen.numbers.parameters.push_back({shard.name, shard.offset, shard.values.detach().cpu()});
+          seen.numbers.parameters.push_back(
+              {shard.name, shard.offset, shard.values.detach().cpu()});
     }
     seen.record = std::move(recorder.record);
     seen.record.rank = world.rank();
@@ -56,10 +56,11 @@ std::string reason_to_skip(const Variant& variant) {
   return "";
 }
 
-// Peaks against run-ahead: the same steps with other host costs of a launch. The mean kernel time is that of a run whose
-// launches cost the host nothing, so that the device alone decides how long a step takes.
-std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
-                              const std::vector<double>& ratios) {
+// Peaks against run-ahead: the same steps with other host costs of a launch. The mean kernel time
+// is that of a run whose launches cost the host nothing, so that the device alone decides how long
+// a step takes.
+std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                              World& world, const std::vector<double>& ratios) {
   auto run = [&](Ns launch_cost) {
     platform().set_launch_cost(launch_cost);
     std::vector<LossPoint> loss;
@@ -71,7 +72,8 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
   auto [free_running, times] = run(0);
   Ns total = 0;
   for (Ns time : times) total += time;
-  const double kernel = static_cast<double>(total) / static_cast<double>(std::max<std::int64_t>(1, free_running.counters.launches));
+  const double kernel = static_cast<double>(total) / static_cast<double>(std::max<std::int64_t>(
+                                                         1, free_running.counters.launches));
   std::vector<SweepPoint> points;
   for (double ratio : ratios) {
     auto [record, step_times] = run(static_cast<Ns>(kernel / ratio));
@@ -92,7 +94,8 @@ Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world)
   if (world.rank() == 0) oracle = scenario.reference(trial);
   auto send = [&](std::string bytes) { return world.broadcast(bytes); };
   auto send_values = [&](std::vector<double> values) {
-    std::string bytes = send(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
+    std::string bytes = send(
+        std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
     std::vector<double> result(bytes.size() / sizeof(double));
     std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(result.data()));
     return result;
@@ -101,7 +104,8 @@ Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world)
   oracle.tolerance = send_values({oracle.tolerance})[0];
   oracle.why = send(oracle.why);
   for (auto* shards : {&oracle.gradients, &oracle.parameters}) {
-    const auto count = static_cast<std::size_t>(send_values({static_cast<double>(shards->size())})[0]);
+    const auto count =
+        static_cast<std::size_t>(send_values({static_cast<double>(shards->size())})[0]);
     shards->resize(count);
     for (auto& shard : *shards) {
       shard.name = send(shard.name);
@@ -145,7 +149,8 @@ TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
     auto theirs = codec.unpack(all[rank]);
     for (std::size_t v = 0; v < mine.variants.size(); ++v) {
       std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
-      for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i) worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
+      for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
+        worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
     }
     std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
   }
@@ -163,21 +168,32 @@ void prepare_device(const Trial& trial) {
   auto device = c10::cuda::current_device();
   auto stats = allocator::getDeviceStats(device);
   if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
-    throw std::logic_error("the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
-                           " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
+    throw std::logic_error(
+        "the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
+        " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
   allocator::resetPeakStats(device);
   for (auto kind : {at::kCPU, at::kCUDA}) {
-    at::Generator generator = at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
+    at::Generator generator =
+        at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
     generator.set_current_seed(trial.seed);
   }
   platform().begin(trial.schedule, trial.mode);
   set_current_category("activations");
 }
 
-TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world, const Codec& codec,
-                      const RunOptions& options) {
-  TrialRecord record{trial.scenario, trial.size, trial.schedule, trial.mode, trial.ranks, trial.steps,
-                     trial.seed,     trial.params, {},           {},         {}};
+TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
+                      const Codec& codec, const RunOptions& options) {
+  TrialRecord record{trial.scenario,
+                     trial.size,
+                     trial.schedule,
+                     trial.mode,
+                     trial.ranks,
+                     trial.steps,
+                     trial.seed,
+                     trial.params,
+                     {},
+                     {},
+                     {}};
   std::vector<Seen> all;
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;
@@ -201,7 +217,8 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   }
   Oracle oracle;
   if (trial.mode == Mode::math) oracle = shared_oracle(scenario, trial, world);
-  record.verdicts = judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
+  record.verdicts =
+      judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
   return gather(std::move(record), world, codec);
 }
 

@@ -1,5 +1,5 @@
-// A harness that measures others is held to more than what it measures: nothing reads as nothing, a mebibyte reads as a
-// mebibyte, and whatever is broken on purpose is found.
+// A harness that measures others is held to more than what it measures: nothing reads as nothing, a
+// mebibyte reads as a mebibyte, and whatever is broken on purpose is found.
 #include "harness/runner.h"
 
 #include <ATen/ATen.h>
@@ -25,7 +25,8 @@ TrialRecord run(const Scenario& scenario, const Trial& trial) {
 std::vector<std::string> failed(const TrialRecord& record) {
   std::vector<std::string> names;
   for (const auto& verdict : record.verdicts)
-    if (verdict.status == Status::fail) names.push_back(verdict.variant + " " + verdict.name + ": " + verdict.why);
+    if (verdict.status == Status::fail)
+      names.push_back(verdict.variant + " " + verdict.name + ": " + verdict.why);
   return names;
 }
 
@@ -49,9 +50,13 @@ RankRecord measure(const std::function<void(Recorder&)>& body) {
   Scenario scenario;
   scenario.name = "measure";
   scenario.variants = {{"only", Role::baseline, ""}};
-  scenario.make = [&](const Trial&, const Variant&, World&) { return std::make_unique<Lambda>(body); };
+  scenario.make = [&](const Trial&, const Variant&, World&) {
+    return std::make_unique<Lambda>(body);
+  };
   scenario.expect = [](const Trial&, const Variant&, int) { return std::vector<Expectation>{}; };
-  return run(scenario, {"measure", "", "instant", {}, Mode::shapes, 1, 2, 0}).variants.at(0).ranks.at(0);
+  return run(scenario, {"measure", "", "instant", {}, Mode::shapes, 1, 2, 0})
+      .variants.at(0)
+      .ranks.at(0);
 }
 
 TEST(Null, AnEmptyStepReadsNothing) {
@@ -71,7 +76,8 @@ TEST(Null, OneMebibyteReadsExactlyThat) {
   auto record = measure([](Recorder& recorder) {
     recorder.phase("hold");
     CategoryScope scope("temporaries");
-    at::Tensor tensor = at::empty({1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte));
+    at::Tensor tensor =
+        at::empty({1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte));
     recorder.phase("after");
   });
   const Phase& hold = *record.phase("hold");
@@ -100,8 +106,8 @@ TEST(Null, OneByteMoreIsOneGranuleMore) {
 }
 
 TEST(Shares, SumToThePeakWithUnsplitRemaindersToo) {
-  // Blocks of 1 to 10 MiB are cut from 20 MiB segments, and a remainder of a mebibyte or less stays with the block: then a
-  // block is larger than any rounding of its request.
+  // Blocks of 1 to 10 MiB are cut from 20 MiB segments, and a remainder of a mebibyte or less stays
+  // with the block: then a block is larger than any rounding of its request.
   auto record = measure([](Recorder& recorder) {
     recorder.phase("hold");
     auto options = at::TensorOptions().device(at::kCUDA).dtype(at::kByte);

@@ -1,5 +1,6 @@
-// A scenario: one memory behaviour. Data (parameters, sizes, variants) plus the functions that make a variant's program on
-// a rank, predict its memory, and compute the reference's numbers. Cases fill one in; the harness knows no case.
+// A scenario: one memory behaviour. Data (parameters, sizes, variants) plus the functions that make
+// a variant's program on a rank, predict its memory, and compute the reference's numbers. Cases
+// fill one in; the harness knows no case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,25 +47,29 @@ struct Trial {
   std::int64_t operator[](const std::string& name) const { return params.at(name); }
 };
 
-/// A part of one named parameter (or of its gradient): elements [offset, offset + values.numel()) of it, flattened.
+/// A part of one named parameter (or of its gradient): elements [offset, offset + values.numel())
+/// of it, flattened.
 struct Shard {
   std::string name;
   std::int64_t offset = 0;
   at::Tensor values;
 };
 
-/// One variant on one rank. Built before the first step; everything it keeps between steps is its resting memory.
+/// One variant on one rank. Built before the first step; everything it keeps between steps is its
+/// resting memory.
 class Program {
  public:
   virtual ~Program() = default;
-  /// One training step. Says recorder.phase("forward") and so on at each phase's begin, recorder.loss(t) once, and
-  /// recorder.gradients(...) when the gradients are complete. Never synchronises the host by itself.
+  /// One training step. Says recorder.phase("forward") and so on at each phase's begin,
+  /// recorder.loss(t) once, and recorder.gradients(...) when the gradients are complete. Never
+  /// synchronises the host by itself.
   virtual void step(int index, Recorder& recorder) = 0;
   /// This rank's parts of the parameters.
   virtual std::vector<Shard> parameters() = 0;
 };
 
-/// One closed form: this statistic's peak (or end) in this phase of the last step equals the formula, on this rank.
+/// One closed form: this statistic's peak (or end) in this phase of the last step equals the
+/// formula, on this rank.
 struct Expectation {
   Statistic statistic;
   std::string phase;
@@ -80,7 +85,8 @@ struct Oracle {
   std::vector<double> loss;       // per step, of the whole batch
   std::vector<Shard> gradients;   // step 0, whole parameters, float64 on the CPU
   std::vector<Shard> parameters;  // after the last step
-  /// Largest relative error that the arithmetic of the variants may have against it (norm-wise, per tensor), and why.
+  /// Largest relative error that the arithmetic of the variants may have against it (norm-wise, per
+  /// tensor), and why.
   double tolerance = 0;
   std::string why;
 };
@@ -95,13 +101,14 @@ struct Scenario {
   std::function<std::string(const Trial&)> unfit;
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> expect;
-  /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For others the reference's
-  /// tolerance counts.
+  /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For
+  /// others the reference's tolerance counts.
   std::function<bool(const Variant&)> bitwise;
   std::function<Oracle(const Trial&)> reference;
 };
 
-/// The registry: every case adds its scenario in scenario.cpp's one exported function (cases/CMakeLists.txt makes the list).
+/// The registry: every case adds its scenario in scenario.cpp's one exported function
+/// (cases/CMakeLists.txt makes the list).
 const std::vector<Scenario>& scenarios();
 
 }  // namespace tidemark

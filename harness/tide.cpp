@@ -1,6 +1,5 @@
 #include "harness/tide.h"
 
-
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <atomic>
@@ -26,7 +25,8 @@ Bytes current_of(const c10::CachingAllocator::StatArray& stat) { return stat[0].
 const char* current_category() { return category; }
 void set_current_category(const char* name) { category = name; }
 
-// The allocator calls this under its own (recursive) lock, and its trackers cannot be detached: one for the process.
+// The allocator calls this under its own (recursive) lock, and its trackers cannot be detached: one
+// for the process.
 void on_trace(const TraceEntry& entry) {
   if (Tide* tide = following) tide->on_event(entry);
 }
@@ -43,10 +43,12 @@ Tide::Tide(int device) : device_(device) {
 Tide::~Tide() { following = nullptr; }
 
 Bytes Tide::allocated() const {
-  return current_of(allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes);
+  return current_of(
+      allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes);
 }
 
-// An ALLOC event comes before the statistics count its block, so its true size shows at the event after it.
+// An ALLOC event comes before the statistics count its block, so its true size shows at the event
+// after it.
 void Tide::settle(Bytes freed) {
   Bytes now = allocated();
   if (unsettled_ != 0) {
@@ -65,13 +67,16 @@ void Tide::settle(Bytes freed) {
 void Tide::on_event(const TraceEntry& entry) {
   if (entry.device_ != device_) return;
   if (entry.action_ == TraceEntry::FREE_REQUESTED) {
-    // The statistics are without this block already. Freed right after its allocation, its size was never seen: what the
-    // allocator rounds to is all there is to go by (its unsplit remainder, if any, is not in the peak's shares).
+    // The statistics are without this block already. Freed right after its allocation, its size was
+    // never seen: what the allocator rounds to is all there is to go by (its unsplit remainder, if
+    // any, is not in the peak's shares).
     if (unsettled_ == entry.addr_) {
       auto& block = live_[unsettled_];
       block.bytes = static_cast<Bytes>((entry.size_ + 511) / 512 * 512);
       if (known_ + block.bytes > peak_) {
-        Bytes peak = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes[0].peak;
+        Bytes peak = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_))
+                         .allocated_bytes[0]
+                         .peak;
         block.bytes = std::max(block.bytes, peak - known_);
         current_[block.category] += block.bytes;
         peak_ = known_ + block.bytes;
@@ -99,8 +104,8 @@ void Tide::on_event(const TraceEntry& entry) {
     }
   }
   auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_));
-  samples_.push_back({platform().now(), current_of(stats.allocated_bytes), current_of(stats.active_bytes),
-                      current_of(stats.reserved_bytes)});
+  samples_.push_back({platform().now(), current_of(stats.allocated_bytes),
+                      current_of(stats.active_bytes), current_of(stats.reserved_bytes)});
 }
 
 void Tide::begin_step() {
@@ -110,13 +115,16 @@ void Tide::begin_step() {
   samples_.clear();
 }
 
-// cuBLAS workspaces are made by PyTorch inside whichever operator multiplies first; their owner knows their addresses.
+// cuBLAS workspaces are made by PyTorch inside whichever operator multiplies first; their owner
+// knows their addresses.
 void Tide::name_workspaces() {
-  for (auto* all : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+  for (auto* all : {&at::cuda::cublas_handle_stream_to_workspace(),
+                    &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(all->mutex);
     for (const auto& [key, memory] : all->map) {
       auto found = live_.find(reinterpret_cast<std::size_t>(memory.get()));
-      if (found == live_.end() || std::string_view(found->second.category) == "workspaces") continue;
+      if (found == live_.end() || std::string_view(found->second.category) == "workspaces")
+        continue;
       current_[found->second.category] -= found->second.bytes;
       current_["workspaces"] += found->second.bytes;
       found->second.category = "workspaces";
@@ -132,7 +140,8 @@ std::vector<Category> Tide::categories() {
   for (const auto& [name, bytes] : at_peak_) merged[name].peak_share = bytes;
   for (const auto& [name, bytes] : current_) merged[name].end = bytes;
   for (auto& [name, entry] : merged)
-    if (entry.peak_share != 0 || entry.end != 0) result.push_back({name, entry.peak_share, entry.end});
+    if (entry.peak_share != 0 || entry.end != 0)
+      result.push_back({name, entry.peak_share, entry.end});
   return result;
 }
 

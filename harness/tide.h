@@ -1,5 +1,6 @@
-// Follows PyTorch's allocator event by event: which category holds how much, and memory over time. Fed by the allocator's
-// own trace (requested bytes, addresses) and its statistics (block sizes), so that the shares sum to the peak to the byte.
+// Follows PyTorch's allocator event by event: which category holds how much, and memory over time.
+// Fed by the allocator's own trace (requested bytes, addresses) and its statistics (block sizes),
+// so that the shares sum to the peak to the byte.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -22,7 +23,8 @@ class Tide {
   Tide& operator=(const Tide&) = delete;
 
   void begin_step();  // forgets the peak and the timeline of the step before
-  /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's figure exactly.
+  /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
+  /// figure exactly.
   std::vector<Category> categories();
   std::vector<Sample> timeline() const;
   Bytes allocated() const;  // the allocator's own figure
@@ -40,12 +42,14 @@ class Tide {
   int device_;
   std::unordered_map<std::size_t, Block> live_;
   std::map<std::string, Bytes> current_, at_peak_;
-  std::size_t unsettled_ = 0;  // address of the last allocation, whose block size the statistics do not show yet
+  std::size_t unsettled_ =
+      0;  // address of the last allocation, whose block size the statistics do not show yet
   Bytes known_ = 0, peak_ = 0;
   std::vector<Sample> samples_;
 };
 
-/// What new allocations count as; process-wide, because the autograd threads work for the thread that waits for them.
+/// What new allocations count as; process-wide, because the autograd threads work for the thread
+/// that waits for them.
 const char* current_category();
 void set_current_category(const char* category);
 

@@ -1,5 +1,6 @@
-// PyTorch's cuBLAS workspaces, as ATen/cuda/CUDAContextLight.h declares them. That header includes cuSPARSE's and cuBLAS's own,
-// which the pinned packages do not hold; these declarations are all that is needed of it.
+// PyTorch's cuBLAS workspaces, as ATen/cuda/CUDAContextLight.h declares them. That header includes
+// cuSPARSE's and cuBLAS's own, which the pinned packages do not hold; these declarations are all
+// that is needed of it.
 #pragma once
 
 #include <c10/core/Allocator.h>

@@ -44,7 +44,8 @@ std::string World::broadcast(const std::string& text) const {
   std::string result = rank_ == 0 ? text : std::string(size, '\0');
   constexpr std::uint64_t kPiece = 1u << 30;
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Bcast(result.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_CHAR, 0, comm_);
+    MPI_Bcast(result.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_CHAR, 0,
+              comm_);
   return result;
 }
 

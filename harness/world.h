@@ -1,11 +1,10 @@
-// The ranks of a run: who am I, how many are we, and the few host-side exchanges the harness itself needs (over MPI). Tensors
-// never travel here; that is harness/parallel/communicator.h.
+// The ranks of a run: who am I, how many are we, and the few host-side exchanges the harness itself
+// needs (over MPI). Tensors never travel here; that is harness/parallel/communicator.h.
 #pragma once
 
 #include <mpi.h>
 
 #include <memory>
-
 #include <string>
 #include <vector>
 
@@ -23,9 +22,10 @@ class World {
   MPI_Comm comm() const { return comm_; }
 
   void barrier() const;
-  std::vector<std::string> gather(const std::string& mine) const;  // on rank 0: everybody's; elsewhere empty
-  std::string broadcast(const std::string& text) const;            // rank 0's
-  int worst(int code) const;                                       // the largest, on all
+  std::vector<std::string> gather(
+      const std::string& mine) const;                    // on rank 0: everybody's; elsewhere empty
+  std::string broadcast(const std::string& text) const;  // rank 0's
+  int worst(int code) const;                             // the largest, on all
   /// The first `ranks` ranks as a world of their own; null on the others.
   std::unique_ptr<World> first(int ranks) const;
 

@@ -1,3 +1,4 @@
+// What a rank's memory must be, in the words of a formula: rest, units, shards, gradients.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// The numbers that the variants are held against.
 #pragma once
 
 #include "harness/scenario.h"

@@ -1,5 +1,6 @@
-// `tidemark bench`: Google Benchmark's own front end and flags. What one operator costs on the plain CPU, in shapes and in math;
-// starting; one step of every variant; a Llama-3-70B-shaped forward and backward.
+// `tidemark bench`: Google Benchmark's own front end and flags. What one operator costs on the
+// plain CPU, in shapes and in math; starting; one step of every variant; a Llama-3-70B-shaped
+// forward and backward.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -46,9 +47,12 @@ void run_operator(benchmark::State& state, const Operator& op, at::Device device
 void register_operators() {
   for (const auto& op : kOperators) {
     const std::string name = std::string("operator/") + op.name + "/4x4/";
-    benchmark::RegisterBenchmark((name + "cpu").c_str(), run_operator, op, at::Device(at::kCPU), Mode::math);
-    benchmark::RegisterBenchmark((name + "shapes").c_str(), run_operator, op, at::Device(at::kCUDA, 0), Mode::shapes);
-    benchmark::RegisterBenchmark((name + "math").c_str(), run_operator, op, at::Device(at::kCUDA, 0), Mode::math);
+    benchmark::RegisterBenchmark((name + "cpu").c_str(), run_operator, op, at::Device(at::kCPU),
+                                 Mode::math);
+    benchmark::RegisterBenchmark((name + "shapes").c_str(), run_operator, op,
+                                 at::Device(at::kCUDA, 0), Mode::shapes);
+    benchmark::RegisterBenchmark((name + "math").c_str(), run_operator, op,
+                                 at::Device(at::kCUDA, 0), Mode::math);
   }
 }
 
@@ -61,7 +65,8 @@ void run_start(benchmark::State& state) {
     posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 1, 0);
     pid_t pid = 0;
     int status = 1;
-    if (posix_spawn(&pid, "/proc/self/exe", &quiet, nullptr, const_cast<char**>(argv), environ) != 0 ||
+    if (posix_spawn(&pid, "/proc/self/exe", &quiet, nullptr, const_cast<char**>(argv), environ) !=
+            0 ||
         waitpid(pid, &status, 0) < 0 || status != 0)
       state.SkipWithError("tidemark --version failed");
     posix_spawn_file_actions_destroy(&quiet);
@@ -70,7 +75,8 @@ void run_start(benchmark::State& state) {
 
 constexpr int kWarmUp = 2, kSteps = 8;
 
-void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant, Trial trial, World& world) {
+void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant,
+              Trial trial, World& world) {
   trial.steps = kWarmUp + kSteps;
   prepare_device(trial);
   Recorder recorder(trial);
@@ -86,7 +92,8 @@ void run_step(benchmark::State& state, const Scenario& scenario, const Variant& 
   recorder.finish();
   for (Statistic statistic : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
     Bytes peak = 0;
-    for (const auto& phase : recorder.record.steps.back().phases) peak = std::max(peak, phase[statistic].peak);
+    for (const auto& phase : recorder.record.steps.back().phases)
+      peak = std::max(peak, phase[statistic].peak);
     state.counters[std::string(name_of(statistic)) + "_peak"] = static_cast<double>(peak);
   }
 }
@@ -98,13 +105,24 @@ void register_steps(World& world) {
       for (const auto& variant : scenario.variants) {
         if (variant.role == Role::control) continue;
         for (Mode mode : {Mode::shapes, Mode::math}) {
-          Trial trial{scenario.name, size.name, platform_schedules().front(), size.params, mode, world.size(), 0, 0};
+          Trial trial{scenario.name,
+                      size.name,
+                      platform_schedules().front(),
+                      size.params,
+                      mode,
+                      world.size(),
+                      0,
+                      0};
           if (scenario.unfit && !scenario.unfit(trial).empty()) continue;
-          const std::string name = "step/" + scenario.name + "/" + variant.name + "/" + size.name + "/r" +
-                                   std::to_string(world.size()) + "/" + name_of(mode);
-          benchmark::RegisterBenchmark(name.c_str(), [&scenario, &variant, trial, &world](benchmark::State& state) {
-            run_step(state, scenario, variant, trial, world);
-          })->Iterations(kSteps)->Unit(benchmark::kMillisecond);
+          const std::string name = "step/" + scenario.name + "/" + variant.name + "/" + size.name +
+                                   "/r" + std::to_string(world.size()) + "/" + name_of(mode);
+          benchmark::RegisterBenchmark(
+              name.c_str(),
+              [&scenario, &variant, trial, &world](benchmark::State& state) {
+                run_step(state, scenario, variant, trial, world);
+              })
+              ->Iterations(kSteps)
+              ->Unit(benchmark::kMillisecond);
         }
       }
     }
@@ -149,14 +167,20 @@ int bench_command(int argc, char** argv) {
     World world(MPI_COMM_WORLD);
     if (world.size() == 1) {  // these time one process; ranks beside it would only disturb
       register_operators();
-      benchmark::RegisterBenchmark("start", run_start)->Iterations(5)->Unit(benchmark::kMillisecond)->UseRealTime();
-      benchmark::RegisterBenchmark("llama3_70b/forward_backward/seq4096/shapes", run_llama)->Iterations(5)->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark("start", run_start)
+          ->Iterations(5)
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+      benchmark::RegisterBenchmark("llama3_70b/forward_backward/seq4096/shapes", run_llama)
+          ->Iterations(5)
+          ->Unit(benchmark::kMillisecond);
     }
     register_steps(world);
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     Silent silent;
-    ran = static_cast<int>(world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent));
+    ran = static_cast<int>(world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
+                                             : benchmark::RunSpecifiedBenchmarks(&silent));
     benchmark::Shutdown();
   }
   MPI_Finalize();

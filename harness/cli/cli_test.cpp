@@ -1,4 +1,5 @@
-// The command as a user meets it: exit codes, one line a mistake, the output folder, two runs byte for byte, and no hang.
+// The command as a user meets it: exit codes, one line a mistake, the output folder, two runs byte
+// for byte, and no hang.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,7 +46,8 @@ class Command : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   pid_t start(const std::string& arguments, const std::string& before = "") {
-    const std::string line = "cd " + folder_.string() + " && " + before + " exec " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
+    const std::string line = "cd " + folder_.string() + " && " + before +
+                             " exec " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
     const char* argv[] = {"sh", "-c", line.c_str(), nullptr};
     pid_t pid = 0;
     EXPECT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, const_cast<char**>(argv), environ), 0);
@@ -55,10 +57,12 @@ class Command : public ::testing::Test {
     const auto begin = Clock::now();
     int status = 0;
     waitpid(start(arguments, before), &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder_ / "out"), read(folder_ / "err"),
-            std::chrono::duration<double>(Clock::now() - begin).count()};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder_ / "out"),
+            read(folder_ / "err"), std::chrono::duration<double>(Clock::now() - begin).count()};
   }
-  static std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
+  static std::size_t lines(const std::string& text) {
+    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  }
 
   fs::path folder_;
 };
@@ -83,6 +87,13 @@ TEST_F(Command, ListsWhatThereIs) {
     EXPECT_THAT(roles, ::testing::IsSupersetOf({"baseline", "fixed"}));
   }
   EXPECT_THAT(run("list").out, HasSubstr(all[0]["name"].get<std::string>()));
+}
+
+TEST_F(Command, TheReadmesTableIsTheCodes) {
+  auto result = run("list --markdown");
+  ASSERT_EQ(result.code, 0);
+  EXPECT_GT(lines(result.out), 2u);
+  EXPECT_THAT(read(TIDEMARK_SOURCE "/README.md"), HasSubstr(result.out));
 }
 
 TEST_F(Command, AMistakeIsOneLineAndItsCode) {
@@ -140,7 +151,9 @@ TEST_F(Command, TwoRunsLeaveTheSameBytes) {
   auto first = run(what + "a"), second = run(what + "b", "setarch -R");
   ASSERT_EQ(first.code, 0) << first.out << first.err;
   ASSERT_EQ(second.code, 0) << second.out << second.err;
-  auto load = [&](const char* name) { return nlohmann::ordered_json::parse(read(folder_ / name / "report.json")); };
+  auto load = [&](const char* name) {
+    return nlohmann::ordered_json::parse(read(folder_ / name / "report.json"));
+  };
   auto a = load("a"), b = load("b");
   EXPECT_NE(a["run"]["id"], b["run"]["id"]);
   a.erase("run");
@@ -150,11 +163,13 @@ TEST_F(Command, TwoRunsLeaveTheSameBytes) {
   for (const char* name : {"report.html", "junit.xml", "summary.md", "benchmark.json"})
     EXPECT_GT(fs::file_size(folder_ / "a" / name), 100u) << name;
   EXPECT_EQ(fs::read_symlink(folder_ / "latest"), "b");
-  EXPECT_THAT(first.out, ::testing::MatchesRegex("(.|\n)*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n"));
+  EXPECT_THAT(first.out,
+              ::testing::MatchesRegex("(.|\n)*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n"));
 }
 
 TEST_F(Command, EveryFlagHasAnEnvironmentTwin) {
-  auto result = run("run fsdp_prefetch --dry-run", "TIDEMARK_RANKS=3 TIDEMARK_SCHEDULE=lagging TIDEMARK_SEED=5");
+  auto result = run("run fsdp_prefetch --dry-run",
+                    "TIDEMARK_RANKS=3 TIDEMARK_SCHEDULE=lagging TIDEMARK_SEED=5");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("/r3/"));
   EXPECT_THAT(result.out, HasSubstr("lagging"));
@@ -162,7 +177,9 @@ TEST_F(Command, EveryFlagHasAnEnvironmentTwin) {
 }
 
 TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
-  auto result = run("run fsdp_prefetch --ranks 3 --mode shapes --schedule instant --size seed --capacity 1000000000 --out a");
+  auto result =
+      run("run fsdp_prefetch --ranks 3 --mode shapes --schedule instant --size seed --capacity "
+          "1000000000 --out a");
   EXPECT_EQ(result.code, 3) << result.out << result.err;
   EXPECT_THAT(result.err, HasSubstr("CUDA out of memory"));
   EXPECT_LT(result.seconds, 30);
@@ -182,7 +199,8 @@ TEST_F(Command, ATerminatedRunLeavesNoProcess) {
   for (const auto& process : fs::directory_iterator("/proc")) {
     std::error_code ignored;
     if (!std::isdigit(process.path().filename().string()[0])) continue;
-    EXPECT_THAT(read(process.path() / "environ"), ::testing::Not(HasSubstr("TIDEMARK_OUT=" + marker)))
+    EXPECT_THAT(read(process.path() / "environ"),
+                ::testing::Not(HasSubstr("TIDEMARK_OUT=" + marker)))
         << process.path() << " is still there";
   }
 }

@@ -13,7 +13,8 @@ std::string version_text();
 RunRecord describe_run(int argc, char** argv);
 
 int list_command(const Options& options);
-/// The process that the user started: checks the request, chooses the output folder, starts the ranks.
+/// The process that the user started: checks the request, chooses the output folder, starts the
+/// ranks.
 int run_command(Options& options, int argc, char** argv);
 /// One rank of it.
 int rank_command(const Options& options, int argc, char** argv);

@@ -19,8 +19,9 @@ namespace {
 
 // An allow-list: an environment holds secrets, a report is passed around.
 bool recorded(const std::string& name) {
-  static const char* kExact[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUDA_VISIBLE_DEVICES",
-                                 "CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG"};
+  static const char* kExact[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
+                                 "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS",
+                                 "CUBLAS_WORKSPACE_CONFIG"};
   static const char* kPrefix[] = {"NCCL_", "TORCH_NCCL_", "TIDEMARK_"};
   for (const char* exact : kExact)
     if (name == exact) return true;
@@ -46,16 +47,19 @@ std::string nccl_version() {
 }  // namespace
 
 std::string version_text() {
-  return fmt::format("tidemark {} ({})\nplatform {}: {}\ntorch {}, NCCL {}, {}", TIDEMARK_VERSION, TIDEMARK_GIT,
-                     platform().kind(), platform().profile(), TORCH_VERSION, nccl_version(), mpi_version());
+  return fmt::format("tidemark {} ({})\nplatform {}: {}\ntorch {}, NCCL {}, {}", TIDEMARK_VERSION,
+                     TIDEMARK_GIT, platform().kind(), platform().profile(), TORCH_VERSION,
+                     nccl_version(), mpi_version());
 }
 
 RunRecord describe_run(int argc, char** argv) {
   RunRecord run;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  run.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
-  run.id = fmt::format("{:%Y%m%d-%H%M%S}-{:06x}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
-                       std::random_device{}() & 0xffffff);
+  run.started =
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  run.id =
+      fmt::format("{:%Y%m%d-%H%M%S}-{:06x}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
+                  std::random_device{}() & 0xffffff);
   run.tidemark = TIDEMARK_VERSION;
   run.git = TIDEMARK_GIT;
   char host[256] = {};

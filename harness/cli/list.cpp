@@ -2,7 +2,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <map>
 
 #include "harness/cli/commands.h"
 #include "harness/scenario.h"
@@ -16,9 +16,11 @@ Trial example(const Scenario& scenario) {
 }
 
 nlohmann::ordered_json as_json(const Scenario& scenario) {
-  nlohmann::ordered_json json{{"name", scenario.name}, {"title", scenario.title}, {"story", scenario.story}};
+  nlohmann::ordered_json json{
+      {"name", scenario.name}, {"title", scenario.title}, {"story", scenario.story}};
   for (const auto& p : scenario.parameters)
-    json["parameters"].push_back({{"name", p.name}, {"what", p.what}, {"low", p.low}, {"high", p.high}});
+    json["parameters"].push_back(
+        {{"name", p.name}, {"what", p.what}, {"low", p.low}, {"high", p.high}});
   for (const auto& size : scenario.sizes) {
     std::vector<std::string> modes;
     for (Mode mode : size.modes) modes.push_back(name_of(mode));
@@ -26,26 +28,47 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
   }
   const Trial trial = example(scenario);
   for (const auto& variant : scenario.variants) {
-    nlohmann::ordered_json entry{{"name", variant.name}, {"role", name_of(variant.role)}, {"what", variant.what}};
+    nlohmann::ordered_json entry{
+        {"name", variant.name}, {"role", name_of(variant.role)}, {"what", variant.what}};
     if (!variant.caught_by.empty()) entry["caught_by"] = variant.caught_by;
     for (const auto& e : scenario.expect(trial, variant, 0))
-      entry["formulas"].push_back({{"name", fmt::format("memory/{}/{}", name_of(e.statistic), e.phase)}, {"formula", e.formula.text}});
+      entry["formulas"].push_back(
+          {{"name", fmt::format("memory/{}/{}", name_of(e.statistic), e.phase)},
+           {"formula", e.formula.text}});
     json["variants"].push_back(entry);
   }
   return json;
 }
 
+// The table of README.md, which a test holds against this.
+void print_markdown() {
+  fmt::print("| scenario | what is wasted | baseline | fixed | controls, and what must catch them |\n|---|---|---|---|---|\n");
+  for (const auto& scenario : scenarios()) {
+    std::map<Role, std::string> names;
+    for (const auto& variant : scenario.variants) {
+      std::string& text = names[variant.role];
+      text += fmt::format("{}`{}`", text.empty() ? "" : ", ", variant.name);
+      if (variant.role == Role::control) text += fmt::format(" ({})", variant.caught_by);
+    }
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario.name, scenario.title, names[Role::baseline],
+               names[Role::fixed], names[Role::control]);
+  }
+}
+
 void print(const Scenario& scenario) {
   fmt::print("{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
   for (const auto& variant : scenario.variants)
-    fmt::print("    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,
-               variant.caught_by.empty() ? "" : fmt::format(" [must be caught by {}]", variant.caught_by));
+    fmt::print(
+        "    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,
+        variant.caught_by.empty() ? "" : fmt::format(" [must be caught by {}]", variant.caught_by));
   fmt::print("\n  parameters\n");
-  for (const auto& p : scenario.parameters) fmt::print("    {:<20} {}..{}  {}\n", p.name, p.low, p.high, p.what);
+  for (const auto& p : scenario.parameters)
+    fmt::print("    {:<20} {}..{}  {}\n", p.name, p.low, p.high, p.what);
   fmt::print("\n  sizes\n");
   for (const auto& size : scenario.sizes) {
     std::string text;
-    for (Mode mode : size.modes) text += fmt::format("{}{}", text.empty() ? "" : "|", name_of(mode));
+    for (Mode mode : size.modes)
+      text += fmt::format("{}{}", text.empty() ? "" : "|", name_of(mode));
     for (const auto& [name, value] : size.params) text += fmt::format(" {}={}", name, value);
     fmt::print("    {:<20} {}\n", size.name, text);
   }
@@ -54,7 +77,8 @@ void print(const Scenario& scenario) {
   for (const auto& variant : scenario.variants) {
     if (variant.role == Role::control) continue;
     for (const auto& e : scenario.expect(trial, variant, 0))
-      fmt::print("    {:<20} {:<9} {:<10} {}\n", variant.name, name_of(e.statistic), e.phase, e.formula.text);
+      fmt::print("    {:<20} {:<9} {:<10} {}\n", variant.name, name_of(e.statistic), e.phase,
+                 e.formula.text);
   }
   fmt::print("\n");
 }
@@ -62,11 +86,16 @@ void print(const Scenario& scenario) {
 }  // namespace
 
 int list_command(const Options& options) {
-  if (scenarios().empty()) throw std::logic_error("no scenario is registered: this build is broken");
+  if (scenarios().empty())
+    throw std::logic_error("no scenario is registered: this build is broken");
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const auto& scenario : scenarios()) json.push_back(as_json(scenario));
     fmt::print("{}\n", json.dump(2));
+    return 0;
+  }
+  if (options.markdown) {
+    print_markdown();
     return 0;
   }
   for (const auto& scenario : scenarios()) print(scenario);

@@ -19,8 +19,9 @@ Llama::Llama(const LlamaShape& shape) : shape_(shape) {
   output_ = parameter({shape.vocabulary, d});
   norm_ = parameter({d});
   for (std::int64_t i = 0; i < shape.layers; ++i)
-    blocks_.push_back({parameter({d, d}), parameter({kv, d}), parameter({kv, d}), parameter({d, d}), parameter({shape.ffn, d}),
-                       parameter({shape.ffn, d}), parameter({d, shape.ffn}), parameter({d}), parameter({d})});
+    blocks_.push_back({parameter({d, d}), parameter({kv, d}), parameter({kv, d}), parameter({d, d}),
+                       parameter({shape.ffn, d}), parameter({shape.ffn, d}),
+                       parameter({d, shape.ffn}), parameter({d}), parameter({d})});
 }
 
 at::Tensor Llama::parameter(at::IntArrayRef sizes) {
@@ -38,12 +39,14 @@ at::Tensor Llama::attention(const Block& block, const at::Tensor& x) const {
   at::Tensor q = heads(block.q, shape_.heads);
   at::Tensor k = heads(block.k, shape_.kv_heads).repeat_interleave(repeat, 1);
   at::Tensor v = heads(block.v, shape_.kv_heads).repeat_interleave(repeat, 1);
-  at::Tensor scores = at::softmax(at::matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(width))), -1);
+  at::Tensor scores = at::softmax(
+      at::matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(width))), -1);
   return at::linear(at::matmul(scores, v).transpose(1, 2).reshape({1, s, shape_.hidden}), block.o);
 }
 
 void Llama::step() {
-  auto ids = at::empty({1, shape_.sequence}, at::TensorOptions().device(at::kCUDA).dtype(at::kLong));
+  auto ids =
+      at::empty({1, shape_.sequence}, at::TensorOptions().device(at::kCUDA).dtype(at::kLong));
   auto targets = at::empty({shape_.sequence}, ids.options());
   at::Tensor h = at::embedding(embedding_, ids);
   for (const auto& block : blocks_) {
@@ -51,7 +54,8 @@ void Llama::step() {
     at::Tensor x = rms_norm(h, block.ffn_norm);
     h = h + at::linear(at::silu(at::linear(x, block.gate)) * at::linear(x, block.up), block.down);
   }
-  at::Tensor logits = at::linear(rms_norm(h, norm_), output_).view({shape_.sequence, shape_.vocabulary});
+  at::Tensor logits =
+      at::linear(rms_norm(h, norm_), output_).view({shape_.sequence, shape_.vocabulary});
   at::cross_entropy_loss(logits, targets).backward();
   for (auto& each : parameters_) each.mutable_grad().reset();
 }

@@ -1,4 +1,5 @@
-// A Llama-shaped model written straight in ATen operators: what the benchmark drives through the allocator.
+// A Llama-shaped model written straight in ATen operators: what the benchmark drives through the
+// allocator.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,8 @@ inline constexpr LlamaShape kLlama70B{80, 8192, 28672, 64, 8, 128256, 4096};
 
 class Llama {
  public:
-  explicit Llama(const LlamaShape& shape);  // bfloat16 parameters on the current CUDA device, not initialised
+  explicit Llama(
+      const LlamaShape& shape);  // bfloat16 parameters on the current CUDA device, not initialised
   /// Forward and backward; gradients are dropped at the end.
   void step();
 

@@ -1,4 +1,5 @@
-// tidemark, the command: parses, chooses the device, hands over; the one place where an exception becomes a line and a code.
+// tidemark, the command: parses, chooses the device, hands over; the one place where an exception
+// becomes a line and a code.
 #include <cstdio>
 #include <exception>
 #include <string_view>

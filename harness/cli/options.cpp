@@ -9,7 +9,8 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kFooter =
-    "\nexit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, 4 nothing selected, "
+    "\nexit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
+    "infrastructure, 4 nothing selected, "
     "77 skipped\nEvery flag has an environment twin: --schedule is TIDEMARK_SCHEDULE.";
 
 template <typename Value>
@@ -21,7 +22,9 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
 
 void add_platform_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
-  flag(app, "gpu", options.gpu, "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON file)");
+  flag(app, "gpu", options.gpu,
+       "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON "
+       "file)");
   flag(app, "capacity", options.capacity, "bytes of the virtual GPU, instead of its profile's");
   flag(app, "alloc-conf", options.alloc_conf, "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
 }
@@ -30,35 +33,49 @@ void add_platform_flags(CLI::App* app, Options& options) {
 
 Options parse_options(int argc, char** argv, int& exit_code) {
   Options options;
-  CLI::App app("tidemark: where memory goes in parallel training. Pairs of the same training step, wasteful and corrected: "
-               "the numbers must be the same, the memory must differ by what a formula says.",
-               "tidemark");
+  CLI::App app(
+      "tidemark: where memory goes in parallel training. Pairs of the same training step, wasteful "
+      "and corrected: "
+      "the numbers must be the same, the memory must differ by what a formula says.",
+      "tidemark");
   app.footer(kFooter);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
 
-  auto* list = app.add_subcommand("list", "scenarios, variants with roles, sizes with parameters, formulas");
+  auto* list =
+      app.add_subcommand("list", "scenarios, variants with roles, sizes with parameters, formulas");
   list->add_flag("--json", options.json, "as JSON");
+  list->add_flag("--markdown", options.markdown, "as the table of README.md");
 
-  auto* run = app.add_subcommand("run", "run the trials that match scenario[/variant[/size]] globs, judge, write the report");
+  auto* run = app.add_subcommand(
+      "run", "run the trials that match scenario[/variant[/size]] globs, judge, write the report");
   auto& request = options.request;
   run->add_option("pattern", request.patterns, "scenario[/variant[/size]], with * and ?");
   flag(run, "suite", request.suite, "smoke, nightly or scale");
   flag(run, "size", request.size, "a named size, instead of the suite's");
-  run->add_option("--set", request.set, "KEY=VALUE: another value for a parameter of the size")->envname("TIDEMARK_SET")->delimiter(',');
+  run->add_option("--set", request.set, "KEY=VALUE: another value for a parameter of the size")
+      ->envname("TIDEMARK_SET")
+      ->delimiter(',');
   flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
-  flag(run, "steps", request.steps, "training steps (0: 4, and 100 for losses in the nightly suite)");
+  flag(run, "steps", request.steps,
+       "training steps (0: 4, and 100 for losses in the nightly suite)");
   flag(run, "seed", request.seed, "of parameters and inputs");
-  flag(run, "mode", request.mode, "math (numbers) or shapes (memory alone); the size's first when not given");
+  flag(run, "mode", request.mode,
+       "math (numbers) or shapes (memory alone); the size's first when not given");
   flag(run, "schedule", request.schedule, "instant, calibrated, lagging or all");
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)");
-  flag(run, "timeout", options.timeout, "seconds after which a rank that waits for another gives up")->check(CLI::Range(1, 86400));
-  flag(run, "repetitions", options.repetitions, "how often each trial runs; all must agree")->check(CLI::Range(1, 1000));
-  flag(run, "color", options.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+  flag(run, "timeout", options.timeout,
+       "seconds after which a rank that waits for another gives up")
+      ->check(CLI::Range(1, 86400));
+  flag(run, "repetitions", options.repetitions, "how often each trial runs; all must agree")
+      ->check(CLI::Range(1, 1000));
+  flag(run, "color", options.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 
-  app.add_subcommand("bench", "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
+  app.add_subcommand("bench",
+                     "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
 
   auto* report = app.add_subcommand("report", "render DIR/report.json again");
   report->add_option("dir", options.folder, "the output folder of a run")->required();

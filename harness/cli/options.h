@@ -13,7 +13,7 @@ struct Options {
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   int timeout = 300, repetitions = 1;
-  bool dry_run = false, json = false;
+  bool dry_run = false, json = false, markdown = false;
   std::string folder;  // of report
 };
 

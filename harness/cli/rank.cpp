@@ -33,7 +33,9 @@ bool in_color(const Options& options) {
 
 // A record travels as a report of one trial.
 std::string pack(const TrialRecord& trial) { return json_text(Report{{}, {trial}}); }
-TrialRecord unpack(const std::string& text) { return parse_report(text, "a rank's record").trials.at(0); }
+TrialRecord unpack(const std::string& text) {
+  return parse_report(text, "a rank's record").trials.at(0);
+}
 
 class Progress {
  public:
@@ -58,13 +60,15 @@ class Progress {
   Clock::time_point start_ = Clock::now();
 };
 
-TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options& options, const RunOptions& run_options) {
+TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options& options,
+                        const RunOptions& run_options) {
   const Codec codec{pack, unpack};
   auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
   for (int again = 1; again < options.repetitions; ++again) {
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
     if (world.rank() != 0 || platform().kind() != "virtual") continue;
-    Verdict verdict{.name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
+    Verdict verdict{
+        .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
     if (pack(other) != pack(record)) {
       verdict.status = Status::fail;
@@ -75,7 +79,8 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
   return record;
 }
 
-Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options, RunRecord run) {
+Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
+               RunRecord run) {
   Report report{std::move(run), {}};
   Progress progress(planned.size());
   const auto start = Clock::now();
@@ -83,11 +88,23 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     progress.next();
     const Trial& t = each.trial;
     if (!each.unfit.empty()) {
-      report.trials.push_back({t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params, each.unfit, {}, {}});
+      report.trials.push_back({t.scenario,
+                               t.size,
+                               t.schedule,
+                               t.mode,
+                               t.ranks,
+                               t.steps,
+                               t.seed,
+                               t.params,
+                               each.unfit,
+                               {},
+                               {}});
       continue;
     }
     RunOptions run_options;
-    run_options.selected = [&](const Variant& v) { return std::ranges::find(each.variants, v.name) != each.variants.end(); };
+    run_options.selected = [&](const Variant& v) {
+      return std::ranges::find(each.variants, v.name) != each.variants.end();
+    };
     run_options.progress = [&](const std::string& what) { progress(what); };
     if (t.schedule == "calibrated" && t.mode == Mode::shapes)
       run_options.run_ahead = {0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8, 16};
@@ -98,10 +115,12 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   return report;
 }
 
-// Makes (or moves) the link `latest` beside the folder. A convenience: where it cannot be made it is left out.
+// Makes (or moves) the link `latest` beside the folder. A convenience: where it cannot be made it
+// is left out.
 void link_latest(const fs::path& folder) {
   std::error_code ignored;
-  const fs::path link = folder.parent_path() / "latest", fresh = folder.parent_path() / ".latest.new";
+  const fs::path link = folder.parent_path() / "latest",
+                 fresh = folder.parent_path() / ".latest.new";
   if (fs::exists(fs::symlink_status(link, ignored)) && !fs::is_symlink(link, ignored)) return;
   fs::remove(fresh, ignored);
   fs::create_directory_symlink(folder.filename(), fresh, ignored);
@@ -109,22 +128,27 @@ void link_latest(const fs::path& folder) {
 }
 
 int write_and_print(const Report& report, const Options& options) {
-  // The launching process has chosen and made the folder; under somebody else's launcher it is for rank 0 to do.
-  const fs::path folder = fs::absolute(options.out.empty() ? fs::path("tidemark-out") / report.run.id : fs::path(options.out));
+  // The launching process has chosen and made the folder; under somebody else's launcher it is for
+  // rank 0 to do.
+  const fs::path folder = fs::absolute(
+      options.out.empty() ? fs::path("tidemark-out") / report.run.id : fs::path(options.out));
   write_all(folder, report);
   link_latest(folder);
-  fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(), text_of(report, in_color(options)));
+  fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(),
+             text_of(report, in_color(options)));
   std::fflush(stdout);
   return report.exit_code();
 }
 
 std::string first_line(const std::exception& error) {
   const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
   return text.substr(0, text.find('\n'));
 }
 
-// The others may be waiting for this rank in a collective; nothing but the end of the process tells them.
+// The others may be waiting for this rank in a collective; nothing but the end of the process tells
+// them.
 [[noreturn]] void give_up(int rank, const std::string& what) {
   if (first_to_fail()) {
     fmt::print(stderr, "error: rank {}: {}\n", rank, what);
@@ -144,13 +168,16 @@ int rank_command(const Options& options, int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
     if (level < MPI_THREAD_MULTIPLE)
-      throw std::runtime_error("this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
+      throw std::runtime_error(
+          "this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
     World all(MPI_COMM_WORLD);
     Request request = options.request;
     if (request.ranks == 0) request.ranks = all.size();
     if (request.ranks > all.size())
-      throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", request.ranks, all.size(), request.ranks));
-    if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty()) throw UsageError(wrong);
+      throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})",
+                                   request.ranks, all.size(), request.ranks));
+    if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
+      throw UsageError(wrong);
     auto planned = plan(request, scenarios(), platform_schedules());
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);

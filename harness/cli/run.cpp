@@ -19,7 +19,8 @@ void set_twin(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
 
-// The virtual device and PyTorch's allocator read their settings from the environment, in every rank.
+// The virtual device and PyTorch's allocator read their settings from the environment, in every
+// rank.
 void export_settings(const Options& options) {
   set_twin("TIDEMARK_GPU", options.gpu);
   set_twin("TIDEMARK_CAPACITY", options.capacity);
@@ -29,34 +30,44 @@ void export_settings(const Options& options) {
 
 void print_plan(const std::vector<PlannedTrial>& planned) {
   for (const auto& each : planned) {
-    fmt::print("{}/{}/r{}/{}/{}", each.trial.scenario, each.trial.size, each.trial.ranks, name_of(each.trial.mode),
-               each.trial.schedule);
+    fmt::print("{}/{}/r{}/{}/{}", each.trial.scenario, each.trial.size, each.trial.ranks,
+               name_of(each.trial.mode), each.trial.schedule);
     for (const auto& [name, value] : each.trial.params) fmt::print(" {}={}", name, value);
     fmt::print(" steps={} variants={}{}\n", each.trial.steps, fmt::join(each.variants, ","),
                each.unfit.empty() ? "" : " SKIPPED: " + each.unfit);
   }
 }
 
-// Made before anything runs, so that an unwritable place is found at once; never one that has something in it.
+// Made before anything runs, so that an unwritable place is found at once; never one that has
+// something in it.
 fs::path output_folder(const std::string& wanted, const std::string& id) {
-  const fs::path folder = fs::absolute(wanted.empty() ? fs::path("tidemark-out") / id : fs::path(wanted)).lexically_normal();
+  const fs::path folder =
+      fs::absolute(wanted.empty() ? fs::path("tidemark-out") / id : fs::path(wanted))
+          .lexically_normal();
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_directory(folder, error))
     throw UsageError(fmt::format("--out {}: is not a folder; choose another one", folder.string()));
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
-    throw UsageError(fmt::format("--out {}: has something in it, and a run never overwrites another; choose an empty or a new "
-                                 "folder", folder.string()));
+    throw UsageError(
+        fmt::format("--out {}: has something in it, and a run never overwrites another; choose an "
+                    "empty or a new "
+                    "folder",
+                    folder.string()));
   fs::create_directories(folder, error);
-  if (error) throw UsageError(fmt::format("--out {}: cannot be made ({}); choose another folder", folder.string(), error.message()));
+  if (error)
+    throw UsageError(fmt::format("--out {}: cannot be made ({}); choose another folder",
+                                 folder.string(), error.message()));
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw UsageError(fmt::format("--out {}: cannot be written; choose another folder", folder.string()));
+    throw UsageError(
+        fmt::format("--out {}: cannot be written; choose another folder", folder.string()));
   return folder;
 }
 
 }  // namespace
 
 int run_command(Options& options, int argc, char** argv) {
-  if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty()) throw UsageError(wrong);
+  if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
+    throw UsageError(wrong);
   export_settings(options);
   Request request = options.request;
   if (request.ranks == 0) request.ranks = 4;
@@ -69,7 +80,9 @@ int run_command(Options& options, int argc, char** argv) {
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
   if (options.color == "auto")
-    setenv("TIDEMARK_COLOR", isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr ? "always" : "never", 1);
+    setenv("TIDEMARK_COLOR",
+           isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr ? "always" : "never",
+           1);
   if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
   const int code = launch(request.ranks, {argv, argv + argc});
   std::error_code ignored;

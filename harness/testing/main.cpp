@@ -1,4 +1,5 @@
-// The main() of every test binary: refuses to pass without having run a test, and speaks MPI where the test does.
+// The main() of every test binary: refuses to pass without having run a test, and speaks MPI where
+// the test does.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -43,15 +43,25 @@ class Toy final : public Program {
   std::vector<at::Tensor> leaked_;
 };
 
-// Alive at the peaks, in units of B = block(4n): w, x, scratch and the loss (forward), of which the fix has dropped the scratch
-// when the gradient (backward) appears. The sum's own temporaries stay below for n up to 2^15.
+// Alive at the peaks, in units of B = block(4n): w, x, scratch and the loss (forward), of which the
+// fix has dropped the scratch when the gradient (backward) appears. The sum's own temporaries stay
+// below for n up to 2^15.
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, Bytes slack) {
   const std::map<std::string, double> values{{"n", static_cast<double>(trial["n"])}};
   const bool keeps = variant.name == "keep";
   std::vector<Expectation> all;
   for (Statistic statistic : {Statistic::allocated, Statistic::active}) {
-    all.push_back({statistic, "forward", {"3*block(4*n) + 512", values}, false, slack, slack ? "a test's" : ""});
-    all.push_back({statistic, "backward", {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values}, false, slack,
+    all.push_back({statistic,
+                   "forward",
+                   {"3*block(4*n) + 512", values},
+                   false,
+                   slack,
+                   slack ? "a test's" : ""});
+    all.push_back({statistic,
+                   "backward",
+                   {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values},
+                   false,
+                   slack,
                    slack ? "a test's" : ""});
   }
   return all;
@@ -86,7 +96,9 @@ Scenario toy_scenario(const ToyFaults& faults) {
   scenario.make = [faults](const Trial& trial, const Variant& variant, World&) {
     return std::make_unique<Toy>(trial, variant, faults);
   };
-  scenario.expect = [faults](const Trial& trial, const Variant& variant, int) { return expect(trial, variant, faults.slack); };
+  scenario.expect = [faults](const Trial& trial, const Variant& variant, int) {
+    return expect(trial, variant, faults.slack);
+  };
   scenario.reference = reference;
   return scenario;
 }

@@ -1,5 +1,6 @@
-// The smallest scenario that has everything: one parameter w of n floats, loss = sum(w * x), a scratch buffer that the
-// baseline keeps until the end of the step and the fix drops at once. Each way of breaking it is a flag.
+// The smallest scenario that has everything: one parameter w of n floats, loss = sum(w * x), a
+// scratch buffer that the baseline keeps until the end of the step and the fix drops at once. Each
+// way of breaking it is a flag.
 #pragma once
 
 #include "harness/scenario.h"
@@ -8,10 +9,10 @@ namespace tidemark::testing {
 
 struct ToyFaults {
   bool fix_does_nothing = false;
-  bool wrong_gradient = false;     // of the fix, by one part in a million
-  bool leaks = false;              // the fix keeps one more tensor every step
-  bool control_is_right = false;   // the control does what the fix does
-  Bytes slack = 0;                 // of every bound
+  bool wrong_gradient = false;    // of the fix, by one part in a million
+  bool leaks = false;             // the fix keeps one more tensor every step
+  bool control_is_right = false;  // the control does what the fix does
+  Bytes slack = 0;                // of every bound
 };
 
 /// Variants: keep (baseline), drop (fixed), keep_too (control, must be caught by memory/).
