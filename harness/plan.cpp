@@ -86,13 +86,20 @@ struct Piece {  // of a suite
 std::vector<Piece> pieces(const Request& request) {
   const int steps = request.steps;
   if (!request.size.empty()) return {{request.size, request.mode, steps ? steps : 4}};
-  if (request.suite == "smoke") return {{"smoke", request.mode, steps ? steps : 4}};
+  // The small size for the numbers, the seed document's own for memory that a person can see.
+  if (request.suite == "smoke")
+    return {{"smoke", request.mode, steps ? steps : 4}, {"seed", request.mode, steps ? steps : 4}};
   if (request.suite == "nightly")
     return {{"smoke", request.mode, steps ? steps : 100},
             {"seed", request.mode, steps ? steps : 4}};
   if (request.suite == "scale") return {{"scale", request.mode, steps ? steps : 4}};
   throw UsageError(
       fmt::format("unknown suite '{}' (there are: smoke, nightly, scale)", request.suite));
+}
+
+bool runs_in(const Size& size, const std::string& mode) {
+  return mode.empty() || (mode != "math" && mode != "shapes") ||
+         std::ranges::any_of(size.modes, [&](Mode each) { return name_of(each) == mode; });
 }
 
 Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
@@ -192,8 +199,11 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
     }
     for (const auto& piece : pieces(request)) {
       auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
-      if (size != scenario.sizes.end())
+      const bool by_suite = request.size.empty();
+      if (size != scenario.sizes.end() && (!by_suite || runs_in(*size, piece.mode)))
         add(scenario, piece, *size);
+      else if (by_suite && size != scenario.sizes.end())
+        continue;  // of a suite, what the mode allows
       else
         require_known("size", piece.size, scenario.sizes, " of " + scenario.name);
     }

@@ -33,9 +33,12 @@ std::string refused(Request request) {
   return "accepted";
 }
 
-TEST(Plan, TheSmokeSuiteIsEveryScheduleOfTheSmokeSize) {
+TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
   auto trials = planned({.ranks = 4});
-  ASSERT_EQ(trials.size(), 3u);
+  ASSERT_EQ(trials.size(), 6u);
+  EXPECT_EQ(trials[3].trial.size, "seed");
+  EXPECT_EQ(trials[3].trial.mode, Mode::shapes);
+  EXPECT_EQ(planned({.mode = "math", .ranks = 4}).size(), 3u);  // the seed's size has no numbers
   EXPECT_EQ(trials[0].trial.size, "smoke");
   EXPECT_EQ(trials[0].trial.mode, Mode::math);
   EXPECT_EQ(trials[0].trial.schedule, "instant");
@@ -43,7 +46,7 @@ TEST(Plan, TheSmokeSuiteIsEveryScheduleOfTheSmokeSize) {
 }
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {
-  auto trials = planned({.patterns = {"toy/drop"}, .schedule = "lagging", .ranks = 2});
+  auto trials = planned({.patterns = {"toy/drop"}, .size = "smoke", .schedule = "lagging", .ranks = 2});
   ASSERT_EQ(trials.size(), 1u);
   EXPECT_EQ(trials[0].variants, (std::vector<std::string>{"keep", "drop"}));
 }

@@ -147,7 +147,7 @@ TEST_F(Command, WithoutADriverCudaIsSkipped) {
 }
 
 TEST_F(Command, TwoRunsLeaveTheSameBytes) {
-  const std::string what = "run fsdp_prefetch/stash --ranks 2 --schedule all --out ";
+  const std::string what = "run fsdp_prefetch/stash --ranks 2 --out ";
   auto first = run(what + "a"), second = run(what + "b", "setarch -R");
   ASSERT_EQ(first.code, 0) << first.out << first.err;
   ASSERT_EQ(second.code, 0) << second.out << second.err;
