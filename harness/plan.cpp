@@ -183,7 +183,7 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
     const std::string unfit = scenario.unfit ? scenario.unfit(trial) : "";
     for (const auto& schedule : wanted_schedules) {
       trial.schedule = schedule;
-      planned.push_back({&scenario, trial, variants, unfit});
+      planned.push_back({&scenario, trial, variants, size.capacity, unfit});
     }
   };
   const bool by_pattern =

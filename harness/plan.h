@@ -33,6 +33,7 @@ struct PlannedTrial {
   Trial trial;
   std::vector<std::string>
       variants;       // by name, in the scenario's order; the baseline is always among them
+  Bytes capacity = 0;                 // the size's
   std::string unfit;  // why it cannot run with these ranks, or empty
 };
 

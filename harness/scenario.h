@@ -27,6 +27,8 @@ struct Size {
   std::string name;
   Params params;
   std::vector<Mode> modes;  // in which it can run
+  /// What a virtual GPU must hold for the wasteful variants to finish; 0: the profile's is enough.
+  Bytes capacity = 0;
 };
 
 struct Variant {

@@ -44,7 +44,7 @@ Scenario fsdp_prefetch_scenario() {
   s.sizes = {{"smoke", size(3, 48, 0), {Mode::math, Mode::shapes}},
              {"seed", size(4, 10240, 0), {Mode::shapes}},
              // 80 blocks of 2 x 20,480^2 parameters: 67 billion.
-             {"scale", size(80, 20480, 2), {Mode::shapes}}};
+             {"scale", size(80, 20480, 2), {Mode::shapes}, Bytes{4} << 40}};
   s.variants = variants();
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);

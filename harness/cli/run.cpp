@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -36,6 +37,16 @@ void print_plan(const std::vector<PlannedTrial>& planned) {
     fmt::print(" steps={} variants={}{}\n", each.trial.steps, fmt::join(each.variants, ","),
                each.unfit.empty() ? "" : " SKIPPED: " + each.unfit);
   }
+}
+
+// Sizes beyond one GPU run on virtual GPUs that hold them: what is asked there is how much is needed.
+void widen_capacity(const Options& options, const std::vector<PlannedTrial>& planned) {
+  Bytes needed = 0;
+  for (const auto& each : planned) needed = std::max(needed, each.capacity);
+  if (!options.capacity.empty() || needed <= platform().capacity() || platform().kind() != "virtual") return;
+  fmt::print(stderr, "note: the virtual GPUs hold {} GiB each, for the waste to be seen whole (--capacity BYTES limits them)\n",
+             needed >> 30);
+  set_twin("TIDEMARK_CAPACITY", std::to_string(needed));
 }
 
 // Made before anything runs, so that an unwritable place is found at once; never one that has
@@ -76,6 +87,7 @@ int run_command(Options& options, int argc, char** argv) {
     print_plan(planned);
     return 0;
   }
+  widen_capacity(options, planned);
   const fs::path folder = output_folder(options.out, describe_run(argc, argv).id);
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
