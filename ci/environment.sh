@@ -9,5 +9,5 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 # more ranks than cores
 export OMPI_MCA_mpi_yield_when_idle=1      # without it a 0.05 s all-reduce takes seconds
 export OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_odls_base_sigkill_timeout=0
-export CCACHE_DIR=${CCACHE_DIR:-$deps/ccache} CCACHE_SLOPPINESS=pch_defines,time_macros
+export CCACHE_DIR=${CCACHE_DIR:-$deps/ccache} CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
 jobs=${TIDEMARK_JOBS:-$(nproc)}

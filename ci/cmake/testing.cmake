@@ -1,11 +1,23 @@
 enable_testing()
 
+# The main() of every test, with and without MPI.
+foreach(kind test_main test_main_mpi)
+  add_library(${kind} OBJECT ${CMAKE_SOURCE_DIR}/harness/testing/main.cpp)
+  target_link_libraries(${kind} PRIVATE tidemark_warnings GTest::gtest)
+endforeach()
+target_compile_definitions(test_main_mpi PRIVATE TIDEMARK_TEST_MPI)
+target_link_libraries(test_main_mpi PRIVATE MPI::MPI_CXX)
+
 # tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer])
 # One GoogleTest binary, one ctest entry (one a rank count under mpirun with RANKS). An empty selection fails: the
 # common main() refuses to run no test. LAYER (null, conformance, trial, mutation, approval ...) becomes ctest's label.
 function(tidemark_test name)
   cmake_parse_arguments(arg "TORCH" "LAYER" "SOURCES;LIBRARIES;RANKS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/harness/testing/main.cpp)
+  set(main test_main)
+  if(arg_RANKS)
+    set(main test_main_mpi)
+  endif()
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:${main}>)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})
   if(arg_TORCH)
@@ -14,7 +26,6 @@ function(tidemark_test name)
     target_precompile_headers(${name} REUSE_FROM torch_headers)
   endif()
   if(arg_RANKS)
-    target_compile_definitions(${name} PRIVATE TIDEMARK_TEST_MPI)
     target_link_libraries(${name} PRIVATE MPI::MPI_CXX)
     foreach(ranks ${arg_RANKS})
       add_test(NAME ${name}.${ranks}
