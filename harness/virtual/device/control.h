@@ -24,6 +24,9 @@ int tidemark_device_set_capacity(uint64_t bytes);
 void tidemark_device_set_data(int on);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
+/// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this integer (a count that host
+/// code waits for, known from elsewhere).
+void tidemark_device_answer_reads(int on, int64_t value);
 /// Host-side cost of one launch (ns), for the run-ahead sweep; < 0 = the profile's.
 void tidemark_device_set_launch_cost(int64_t ns);
 /// Back to time 0 with every stream idle, kernel counts zero and the trace empty. Memory and

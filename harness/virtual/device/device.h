@@ -67,6 +67,8 @@ int device_of(const void* address);
 /// Whether bytes move at present: data is on for the process and not suspended on this thread.
 /// Whoever would copy, set, reduce or send real bytes asks here first.
 bool data_moves();
+/// What tidemark_device_answer_reads has set on this thread; null when nothing is.
+const std::int64_t* answer_to_reads();
 
 // --- what the libraries report
 // --------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ struct Bracket {
 };
 thread_local Bracket bracket;
 thread_local int suspended = 0;
+thread_local bool answering = false;
+thread_local std::int64_t answer = 0;
 
 void launch(Engine& e) {
   e.now += e.launch_cost();
@@ -26,6 +28,8 @@ void launch(Engine& e) {
 }
 
 }  // namespace
+
+const std::int64_t* answer_to_reads() { return answering ? &answer : nullptr; }
 
 bool data_moves() { return suspended <= 0 && engine().data.load(std::memory_order_relaxed); }
 
@@ -103,6 +107,10 @@ void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes) {
 using namespace tidemark::device;
 
 void tidemark_device_suspend_data(int delta) { suspended += delta; }
+void tidemark_device_answer_reads(int on, int64_t value) {
+  answering = on != 0;
+  answer = value;
+}
 
 void tidemark_device_begin_operator(const char* name) {
   if (bracket.depth++ == 0) {

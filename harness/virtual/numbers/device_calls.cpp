@@ -12,6 +12,7 @@ bool DeviceCalls::find() {
   };
   return look(suspend_data, "tidemark_device_suspend_data") &&
          look(begin_operator, "tidemark_device_begin_operator") &&
+         look(answer_reads, "tidemark_device_answer_reads") &&
          look(end_operator, "tidemark_device_end_operator");
 }
 

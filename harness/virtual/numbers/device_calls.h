@@ -11,6 +11,8 @@ struct DeviceCalls {
   void (*begin_operator)(const char* name) = nullptr;
   void (*end_operator)(std::uint64_t bytes) = nullptr;
 
+  void (*answer_reads)(int on, std::int64_t value) = nullptr;
+
   /// False when the process has no virtual device.
   bool find();
 };
@@ -21,6 +23,13 @@ struct SuspendData {
   SuspendData() { device.suspend_data(1); }
   ~SuspendData() { device.suspend_data(-1); }
   SuspendData(const SuspendData&) = delete;
+};
+
+/// While it lives, host code on this thread that reads a count back from the device gets this one.
+struct AnswerReads {
+  explicit AnswerReads(std::int64_t value) { device.answer_reads(1, value); }
+  ~AnswerReads() { device.answer_reads(0, 0); }
+  AnswerReads(const AnswerReads&) = delete;
 };
 
 /// Brackets an operator; `bytes` is what it is charged when it ends.

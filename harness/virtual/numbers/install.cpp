@@ -35,6 +35,7 @@ class Installation {
     registrations_.clear();
     wrapped_ = composed_ = 0;
     without_numbers_.clear();
+    forget_used();
     mode_ = mode;
     if (mode == "off") return "";
     Quiet quiet;
@@ -50,8 +51,13 @@ class Installation {
   std::string describe() const {
     auto names = without_numbers_;
     std::sort(names.begin(), names.end());
-    return nlohmann::json{
-        {"mode", mode_}, {"wrapped", wrapped_}, {"composed", composed_}, {"without_numbers", names}}
+    auto used = used_operators();
+    std::sort(used.begin(), used.end());
+    return nlohmann::json{{"mode", mode_},
+                          {"wrapped", wrapped_},
+                          {"composed", composed_},
+                          {"without_numbers", names},
+                          {"used", used}}
         .dump();
   }
 
@@ -82,7 +88,7 @@ class Installation {
     } else if (composition(name)) {
       put(op, math_kernel(op, original(op)));
       ++composed_;
-    } else if (op.hasComputedKernelForDispatchKey(DispatchKey::CPU)) {
+    } else if (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name)) {
       put(op, math_kernel(op, original(op)));
     } else {
       put(op, no_numbers_kernel(op, original(op)));
@@ -95,8 +101,6 @@ class Installation {
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, no_value_kernel(original(op)));
-    } else if (is_copy(name)) {
-      put(op, copy_kernel(op, original(op), mode_ == "cost"));
     } else if (needs_values(name)) {
       put(op, needs_values_kernel(op));
     } else if (mode_ == "cost") {

@@ -3,6 +3,9 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <string>
+#include <vector>
+
 #include "harness/virtual/numbers/operators.h"
 
 namespace tidemark::numbers {
@@ -22,9 +25,12 @@ Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
 Kernel needs_values_kernel(const c10::OperatorHandle& op);
 /// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
 Kernel no_value_kernel(Original original);
-/// shapes: a small floating-point copy to the host (a loss) arrives as NaN, never as zero.
-Kernel copy_kernel(const c10::OperatorHandle& op, Original original, bool bracket);
 /// cost: the original, bracketed with the bytes of its tensors.
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
+
+/// math: the operators whose numbers have been computed since the mode was entered; forget_used()
+/// empties it.
+std::vector<std::string> used_operators();
+void forget_used();
 
 }  // namespace tidemark::numbers

@@ -1,8 +1,14 @@
 // math: numbers beside CUDA's own host code.
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+
 #include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/frame.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/signature.h"
 
@@ -10,22 +16,31 @@ namespace tidemark::numbers {
 namespace {
 using torch::jit::Stack;
 
-// How deep this thread is in the host code of a CUDA operator, and of which: what that calls in
-// turn is not computed.
-thread_local const Signature* outer = nullptr;
-struct Inside {
-  explicit Inside(const Signature* signature) : before(outer) { outer = signature; }
-  ~Inside() { outer = before; }
-  Inside(const Inside&) = delete;
-  const Signature* before;
-};
-
 // The CPU kernel sees no autograd and no autocast, whatever the caller has switched on.
 struct Plain {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_autocast{
       c10::DispatchKeySet(c10::DispatchKey::AutocastCPU)};
 };
+
+struct Use {
+  std::string name;
+  std::atomic<bool> used{false};
+};
+struct Uses {
+  std::mutex mutex;
+  std::list<std::shared_ptr<Use>> all;
+};
+Uses& uses() {
+  static auto* one = new Uses;
+  return *one;
+}
+std::shared_ptr<Use> new_use(const std::string& name) {
+  auto use = std::make_shared<Use>(name);
+  const std::lock_guard lock(uses().mutex);
+  uses().all.push_back(use);
+  return use;
+}
 
 void add_context(c10::Error& error, const Signature& signature) {
   error.add_context("while computing the numbers of " + signature.name +
@@ -38,11 +53,13 @@ class MathKernel final : public c10::OperatorKernel {
       : signature_(op),
         original_(std::move(original)),
         compose_(composition(signature_.name)),
+        counts_(counts(signature_.name)),
         inner_values_(reads_inner_values(signature_.name)),
-        draws_(signature_.generator >= 0 || draws_silently(signature_.name)) {}
+        draws_(signature_.generator >= 0 || draws_silently(signature_.name)),
+        use_(new_use(signature_.name)) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    if (outer) return original_.callBoxed(op, keys, stack);
+    if (outer) return nested(op, keys, stack);
     Bracket bracket(signature_.name.c_str());
     const std::vector<c10::IValue> arguments(
         stack->end() - static_cast<std::ptrdiff_t>(signature_.arguments), stack->end());
@@ -51,10 +68,14 @@ class MathKernel final : public c10::OperatorKernel {
     if (draws_)
       random = random_state(signature_.generator >= 0
                                 ? arguments[static_cast<std::size_t>(signature_.generator)]
-                                : c10::IValue());
+                                : c10::IValue(),
+                            device_of(arguments));
     {
+      std::optional<AnswerReads> answer;
+      if (counts_) answer.emplace(count(op, arguments));
       SuspendData suspended;
-      Inside inside(inner_values_ ? nullptr : &signature_);
+      const Frame frame{signature_, arguments, counts_};
+      Inside inside(inner_values_ ? nullptr : &frame);
       original_.callBoxed(op, keys, stack);
     }
     const std::vector<c10::IValue> outputs(
@@ -69,6 +90,34 @@ class MathKernel final : public c10::OperatorKernel {
   }
 
  private:
+  void nested(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    std::optional<AnswerReads> answer;
+    if (counts_ && !outer->counts) {
+      const auto begin = stack->end() - static_cast<std::ptrdiff_t>(signature_.arguments);
+      const std::vector<c10::IValue> arguments(begin, stack->end());
+      TORCH_CHECK(outer->knows(arguments[0].toTensor()), outer->signature.name,
+                  " has no numbers for these arguments: its CUDA host code counts what only a "
+                  "kernel computes");
+      answer.emplace(count(op, arguments));
+    }
+    original_.callBoxed(op, keys, stack);
+  }
+
+  std::int64_t count(const c10::OperatorHandle& op,
+                     const std::vector<c10::IValue>& arguments) const {
+    Plain plain;
+    Stack host;
+    for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
+    return count_on_host(op, std::move(host));
+  }
+
+  static c10::DeviceIndex device_of(const std::vector<c10::IValue>& arguments) {
+    for (const c10::IValue& value : arguments)
+      if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda())
+        return value.toTensor().device().index();
+    return c10::cuda::current_device();
+  }
+
   void compute(const c10::OperatorHandle& op, Stack& host, const std::vector<c10::IValue>& outputs,
                RandomState random) {
     try {
@@ -77,6 +126,7 @@ class MathKernel final : public c10::OperatorKernel {
       compose_ ? compose_(call) : run_cpu_kernel(call);
       for (std::size_t i = 0; i < signature_.returns; ++i)
         if (signature_.fresh[i]) keep(outputs[i], host[i]);
+      use_->used.store(true, std::memory_order_relaxed);
     } catch (c10::Error& error) {
       add_context(error, signature_);
       throw;
@@ -98,7 +148,8 @@ class MathKernel final : public c10::OperatorKernel {
   Signature signature_;
   Original original_;
   HostKernel compose_;
-  bool inner_values_, draws_;
+  bool counts_, inner_values_, draws_;
+  std::shared_ptr<Use> use_;
 };
 
 class ReadValueKernel final : public c10::OperatorKernel {
@@ -106,17 +157,21 @@ class ReadValueKernel final : public c10::OperatorKernel {
   ReadValueKernel(const c10::OperatorHandle& op, Original original)
       : signature_(op), original_(std::move(original)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    TORCH_CHECK(!outer, outer->name,
-                " has no numbers for these arguments: its CUDA host code reads a value that only "
-                "a kernel computes");
-    const c10::IValue argument = stack->back();
+    const at::Tensor tensor = stack->back().toTensor();
+    const bool known = !outer || outer->knows(tensor);
+    TORCH_CHECK(known || outer->counts, outer->signature.name,
+                " has no numbers for these arguments: its CUDA host code reads a value that only a "
+                "kernel computes");
     {
       SuspendData suspended;
-      Inside inside(&signature_);
+      const std::vector<c10::IValue> arguments{tensor};
+      const Frame frame{signature_, arguments};
+      Inside inside(outer ? outer : &frame);
       original_.callBoxed(op, keys, stack);
     }
+    if (!known) return;  // a count, answered
     Plain plain;
-    stack->back() = at::_local_scalar_dense(host_alias(argument.toTensor()));
+    stack->back() = at::_local_scalar_dense(host_alias(tensor));
   }
 
  private:
@@ -140,6 +195,18 @@ class NoNumbersKernel final : public c10::OperatorKernel {
 };
 
 }  // namespace
+
+std::vector<std::string> used_operators() {
+  const std::lock_guard lock(uses().mutex);
+  std::vector<std::string> names;
+  for (const auto& use : uses().all)
+    if (use->used) names.push_back(use->name);
+  return names;
+}
+void forget_used() {
+  const std::lock_guard lock(uses().mutex);
+  uses().all.clear();
+}
 
 Kernel math_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

@@ -49,6 +49,14 @@ void batch_norm_with_reserve_backward(HostCall& call) {
   run_cpu_kernel(call);
 }
 
+// In evaluation CUDA gives statistics, never read, where the CPU gives none: they stay as they are.
+void batch_norm(HostCall& call) {
+  run_cpu_kernel(call);
+  for (std::size_t i = 1; i < call.stack.size(); ++i)
+    if (call.stack[i].isTensor() && call.stack[i].toTensor().numel() == 0)
+      call.stack[i] = at::Tensor();
+}
+
 std::vector<std::int64_t> normalized_dims(const at::Tensor& input, std::size_t count) {
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < count; ++i)
@@ -105,6 +113,9 @@ void add_norms(Compositions& table) {
   table["aten::native_group_norm_backward"] = group_norm_backward;
   table["aten::native_batch_norm_backward"] = batch_norm_backward;
   table["aten::batch_norm_backward"] = batch_norm_with_reserve_backward;
+  for (const char* name : {"native_batch_norm", "_native_batch_norm_legit",
+                           "_native_batch_norm_legit.no_stats", "_batch_norm_with_update"})
+    table[std::string("aten::") + name] = batch_norm;
   table["aten::_fused_rms_norm"] = rms_norm;
   table["aten::_fused_rms_norm_backward"] = rms_norm_backward;
 }

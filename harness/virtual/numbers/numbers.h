@@ -25,8 +25,10 @@ int tidemark_numbers_install(const char* mode);
 const char* tidemark_numbers_mode(void);
 const char* tidemark_numbers_error(void);
 
-/// {"mode", "wrapped", "composed", "without_numbers": [names]} as JSON. Returns its length; writes
-/// up to `size`.
+/// {"mode", "wrapped", "composed", "without_numbers": [names], "used": [names]} as JSON: how many
+/// operators the mode stands before, how many of these by a composition of ours, which CUDA
+/// operators math refuses, and which it has computed since it was entered. Returns its length;
+/// writes up to `size`.
 size_t tidemark_numbers_describe(char* text, size_t size);
 
 #ifdef __cplusplus

@@ -34,11 +34,26 @@ bool computes_nothing(const std::string& name) {
 }
 
 bool reads_inner_values(const std::string& name) {
-  static const Names names{"aten::bincount",       "aten::histc",
-                           "aten::histc.out",      "aten::repeat_interleave.Tensor",
-                           "aten::equal",          "aten::multinomial",
+  static const Names names{"aten::bincount",
+                           "aten::histc",
+                           "aten::histc.out",
+                           "aten::repeat_interleave.Tensor",
+                           "aten::isin.Tensor_Tensor",
+                           "aten::isin.Tensor_Tensor_out",
+                           "aten::equal",
+                           "aten::multinomial",
                            "aten::multinomial.out"};
   return names.count(name) != 0;
+}
+
+bool counts(const std::string& name) {
+  static const Names names{"aten::nonzero",  "aten::nonzero.out",        "aten::_unique",
+                           "aten::_unique2", "aten::unique_consecutive", "aten::embedding_renorm_"};
+  return names.count(name) != 0;
+}
+
+bool counts_otherwise(const std::string& name) {
+  return name == "aten::unique_dim" || name == "aten::unique_dim_consecutive";
 }
 
 bool needs_values(const std::string& name) {
@@ -76,6 +91,18 @@ bool gathers(const std::string& name) {
 
 bool is_communication(const std::string& name) {
   return starts_with_any(name, {"c10d::", "_c10d_functional::", "symm_mem::"});
+}
+
+std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stack) {
+  const std::string name = c10::toString(op.operator_name());
+  if (name == "aten::nonzero" || name == "aten::nonzero.out")
+    return at::nonzero(stack[0].toTensor()).size(0);
+  if (name == "aten::embedding_renorm_")
+    return std::get<0>(at::_unique2(stack[1].toTensor())).size(0);
+  std::int64_t dim = 0;
+  if (name == "aten::unique_consecutive" && !stack[3].isNone()) dim = stack[3].toInt();
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  return stack[0].toTensor().size(dim);
 }
 
 void run_cpu_kernel(HostCall& call) {

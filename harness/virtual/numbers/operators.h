@@ -33,6 +33,13 @@ bool computes_nothing(const std::string& name);
 /// The CUDA host code reads values that its own inner operators computed (a maximum, a sum): these
 /// need numbers too.
 bool reads_inner_values(const std::string& name);
+/// Its CUDA host code reads back how many elements its output has: known beforehand from the CPU
+/// kernel.
+bool counts(const std::string& name);
+/// Its CUDA host code counts in a way that is not modelled: no numbers.
+bool counts_otherwise(const std::string& name);
+/// That number, from the host aliases of the operator's arguments.
+std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stack);
 /// Its output's size, or its result on the host, depends on values: refused where there are none.
 bool needs_values(const std::string& name);
 /// Draws random numbers from the default generator without a generator argument.

@@ -2,14 +2,12 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
-#include <c10/cuda/CUDAFunctions.h>
 
 namespace tidemark::numbers {
 
-RandomState random_state(const c10::IValue& value) {
+RandomState random_state(const c10::IValue& value, c10::DeviceIndex device) {
   const at::Generator generator =
-      value.isGenerator() ? value.toGenerator()
-                          : at::cuda::detail::getDefaultCUDAGenerator(c10::cuda::current_device());
+      value.isGenerator() ? value.toGenerator() : at::cuda::detail::getDefaultCUDAGenerator(device);
   if (generator.device().type() != c10::kCUDA) return {};
   const auto* cuda = generator.get<at::CUDAGeneratorImpl>();
   return {cuda->current_seed(), cuda->philox_offset_per_thread()};

@@ -15,8 +15,8 @@ struct RandomState {
   std::uint64_t seed = 0, offset = 0;
 };
 
-/// Of the CUDA generator in `value`, or of the current device's default one.
-RandomState random_state(const c10::IValue& value);
+/// Of the CUDA generator in `value`, or of this device's default one.
+RandomState random_state(const c10::IValue& value, c10::DeviceIndex device);
 at::Generator cpu_generator(RandomState state);
 
 }  // namespace tidemark::numbers

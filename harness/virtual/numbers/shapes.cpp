@@ -10,10 +10,6 @@ namespace {
 using torch::jit::Stack;
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-// Larger copies to the host (offloaded states) would cost real memory; a loss or a row of metrics
-// is small.
-constexpr std::int64_t small_copy = 4096;
-
 class NeedsValuesKernel final : public c10::OperatorKernel {
  public:
   explicit NeedsValuesKernel(const c10::OperatorHandle& op)
@@ -42,31 +38,6 @@ class NoValueKernel final : public c10::OperatorKernel {
   Original original_;
 };
 
-class CopyKernel final : public c10::OperatorKernel {
- public:
-  CopyKernel(const c10::OperatorHandle& op, Original original, bool bracket)
-      : signature_(op), original_(std::move(original)), bracket_(bracket) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor to = (*stack)[stack->size() - 3].toTensor(),
-                     from = (*stack)[stack->size() - 2].toTensor();
-    if (bracket_) {
-      Bracket bracket(signature_.name.c_str());
-      bracket.bytes = signature_.argument_bytes(&(*stack)[stack->size() - 3]);
-      original_.callBoxed(op, keys, stack);
-    } else {
-      original_.callBoxed(op, keys, stack);
-    }
-    if (to.is_cpu() && from.is_cuda() && to.numel() <= small_copy &&
-        (to.is_floating_point() || to.is_complex()))
-      to.detach().fill_(no_value);
-  }
-
- private:
-  Signature signature_;
-  Original original_;
-  bool bracket_;
-};
-
 class CostKernel final : public c10::OperatorKernel {
  public:
   CostKernel(const c10::OperatorHandle& op, Original original)
@@ -91,10 +62,6 @@ Kernel needs_values_kernel(const c10::OperatorHandle& op) {
 Kernel no_value_kernel(Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(
       std::make_unique<NoValueKernel>(std::move(original)));
-}
-Kernel copy_kernel(const c10::OperatorHandle& op, Original original, bool bracket) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<CopyKernel>(op, std::move(original), bracket));
 }
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

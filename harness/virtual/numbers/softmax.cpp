@@ -1,5 +1,5 @@
-// CUDA's softmax can read half precision and write single precision in one operator; the CPU's
-// cannot.
+// Activations whose CUDA form has other dtypes or outputs. CUDA's softmax can read half precision
+// and write single precision in one operator; the CPU's cannot.
 #include "harness/virtual/numbers/compositions.h"
 
 namespace tidemark::numbers {
@@ -21,10 +21,23 @@ void backward(HostCall& call) {
   run_cpu_kernel(call);
 }
 
+// log_sigmoid_forward(self) -> (output, buffer): the buffer is the CPU's alone; CUDA's is empty.
+void log_sigmoid(HostCall& call) {
+  run_cpu_kernel(call);
+  call.stack[1] = at::Tensor();
+}
+// log_sigmoid_backward(grad_output, self, buffer)
+void log_sigmoid_backward(HostCall& call) {
+  call.stack[2] = std::get<1>(at::log_sigmoid_forward(tensor_at(call, 1)));
+  run_cpu_kernel(call);
+}
+
 }  // namespace
 
 void add_softmax(Compositions& table) {
   table["aten::_softmax"] = table["aten::_log_softmax"] = forward;
+  table["aten::log_sigmoid_forward"] = log_sigmoid;
+  table["aten::log_sigmoid_backward"] = log_sigmoid_backward;
   table["aten::_softmax_backward_data"] = table["aten::_log_softmax_backward_data"] = backward;
 }
 

@@ -1,0 +1,31 @@
+// The CUDA operator whose host code this thread is in: what that calls in turn is not computed,
+// since its numbers come from the operator's own CPU kernel.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+#include "harness/virtual/numbers/signature.h"
+
+namespace tidemark::numbers {
+
+struct Frame {
+  const Signature& signature;
+  const std::vector<c10::IValue>& arguments;
+  bool counts = false;  // a count that it reads back is answered
+
+  /// Whether the tensor is a view of an argument: real numbers, where inner results are not.
+  bool knows(const at::Tensor& tensor) const;
+};
+inline thread_local const Frame* outer = nullptr;
+
+/// Enters a frame; null leaves the frames (inner operators then compute for themselves).
+struct Inside {
+  explicit Inside(const Frame* frame) : before(outer) { outer = frame; }
+  ~Inside() { outer = before; }
+  Inside(const Inside&) = delete;
+  const Frame* before;
+};
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,182 @@
+// Entering and leaving the modes, what shapes refuses, and a training run that math computes bit
+// for bit as the CPU.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/numbers/numbers.h"
+
+namespace {
+
+class Modes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { at::globalContext().lazyInitDevice(c10::kCUDA); }
+  void TearDown() override { enter("off"); }
+  static void enter(const char* mode) {
+    ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
+    tidemark_device_set_data(std::string(mode) == "math");
+  }
+  static at::TensorOptions cuda(at::ScalarType type = at::kFloat) {
+    return at::TensorOptions().device(c10::kCUDA).dtype(type);
+  }
+  static nlohmann::json describe() {
+    std::string text(tidemark_numbers_describe(nullptr, 0) + 1, '\0');
+    tidemark_numbers_describe(text.data(), text.size());
+    return nlohmann::json::parse(text.c_str());
+  }
+  static std::string message(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Modes, UnknownModeIsRefusedAndChangesNothing) {
+  enter("math");
+  EXPECT_EQ(tidemark_numbers_install("maths"), -1);
+  EXPECT_STREQ(tidemark_numbers_error(), "no such mode: maths (off, shapes, cost, math)");
+  EXPECT_STREQ(tidemark_numbers_mode(), "math");
+}
+
+TEST_F(Modes, SwitchBackAndForthInOneProcess) {
+  for (int round = 0; round < 3; ++round) {
+    enter("math");
+    EXPECT_EQ((at::ones({3}, cuda()) + 1).sum().item<float>(), 6);
+    EXPECT_GT(describe()["wrapped"].get<int>(), 1100);
+    enter("shapes");
+    EXPECT_TRUE(std::isnan((at::ones({3}, cuda()) + 1).sum().item<float>()));
+    enter("cost");
+    EXPECT_TRUE(std::isnan((at::ones({3}, cuda()) + 1).sum().item<float>()));
+    enter("off");
+    EXPECT_EQ(describe()["wrapped"].get<int>(), 0);
+    tidemark_device_set_data(1);
+    EXPECT_NE(at::empty({3}, cuda()).fill_(round + 77).sum().item<float>(),
+              3 * (round + 77));  // as it is
+  }
+}
+
+TEST_F(Modes, EveryOperatorWithoutNumbersIsListedAndRefusedByName) {
+  enter("math");
+  const auto names = describe()["without_numbers"].get<std::vector<std::string>>();
+  EXPECT_TRUE(std::find(names.begin(), names.end(), "aten::_cudnn_rnn") != names.end());
+  const auto why = message([] { at::_cslt_compress(at::ones({32, 32}, cuda(at::kHalf))); });
+  EXPECT_NE(why.find("aten::_cslt_compress has no numbers"), std::string::npos) << why;
+}
+
+TEST_F(Modes, ShapesRefusesByNameWhatNeedsValues) {
+  for (const char* mode : {"shapes", "cost"}) {
+    enter(mode);
+    const auto x = at::ones({8}, cuda());
+    const auto refused = [&](const char* name, const std::function<void()>& call) {
+      const std::string why = message(call);
+      EXPECT_NE(why.find(std::string("aten::") + name + " depends on values"), std::string::npos)
+          << name << ": " << why;
+    };
+    refused("nonzero", [&] { x.nonzero(); });
+    refused("masked_select", [&] { x.masked_select(x > 0); });
+    refused("nonzero", [&] { x.index({x > 0}); });
+    refused("_unique2", [&] { at::_unique2(x); });
+    refused("bincount", [&] { x.to(at::kLong).bincount(); });
+    refused("equal", [&] { at::equal(x, x); });
+    const auto integer = message([&] { x.to(at::kLong).sum().item<std::int64_t>(); });
+    EXPECT_NE(integer.find("in shapes there is none"), std::string::npos) << integer;
+  }
+}
+
+TEST_F(Modes, ShapesReadsNoValueAfterSynchronising) {
+  enter("shapes");
+  const auto before = tidemark_device_synchronisations();
+  EXPECT_TRUE(std::isnan(at::ones({4}, cuda()).mean().item<float>()));
+  EXPECT_GT(tidemark_device_synchronisations(), before);
+  EXPECT_TRUE(std::isnan(at::ones({2}, cuda()).cpu()[1].item<float>()));
+  EXPECT_TRUE(
+      std::isnan(at::ones({2}, cuda(at::kBFloat16)).to(at::kCPU, at::kDouble)[0].item<double>()));
+}
+
+TEST_F(Modes, AHostTensorWhereCudaRefusesItIsRefused) {
+  enter("math");
+  const auto device = at::ones({3}, cuda()), host = at::ones({3});
+  EXPECT_NE(message([&] { device.add(host); }).find("same device"), std::string::npos);
+  EXPECT_NE(message([&] {
+              at::mm(device.view({1, 3}), host.view({3, 1}));
+            }).find("same device"),
+            std::string::npos);
+  EXPECT_EQ(device.add(at::scalar_tensor(2)).sum().item<float>(), 9);
+}
+
+TEST_F(Modes, AnErrorLeavesTheNextOperatorAlone) {
+  enter("math");
+  const auto x = at::ones({3}, cuda());
+  EXPECT_NE(message([&] { x.add(at::ones({4}, cuda())); }), "");
+  EXPECT_NE(message([&] { x.gather(0, at::full({1}, 9, cuda(at::kLong))); }), "");
+  EXPECT_EQ(x.add(1).sum().item<float>(), 6);
+}
+
+TEST_F(Modes, RandomNumbersFollowTheSeed) {
+  enter("math");
+  const auto draw = [](std::uint64_t seed) {
+    at::Generator generator = at::globalContext().defaultGenerator(at::Device(c10::kCUDA, 0));
+    generator.set_current_seed(seed);
+    const auto first = at::randn({100}, cuda()), second = at::randn({100}, cuda());
+    const auto dropped = std::get<0>(at::native_dropout(at::ones({1000}, cuda()), 0.25, true));
+    return at::cat({first, second, at::rand({50}, cuda()), at::randperm(50, cuda()), dropped})
+        .cpu();
+  };
+  const auto a = draw(7), b = draw(7), c = draw(8);
+  EXPECT_TRUE(at::equal(a, b));
+  EXPECT_FALSE(at::equal(a, c));
+  EXPECT_FALSE(at::equal(a.narrow(0, 0, 100), a.narrow(0, 100, 100)));  // one draw is not the next
+  EXPECT_NEAR(a.narrow(0, 300, 1000).mean().item<double>(), 1, 0.06);
+  EXPECT_EQ(a.narrow(0, 300, 1000).max().item<float>(), 1 / 0.75f);
+}
+
+// Twenty steps of a small network with the fused optimizer; the losses, bit for bit.
+std::vector<float> train(at::Device device) {
+  at::Generator generator = at::detail::createCPUGenerator(3);
+  const auto parameter = [&](at::IntArrayRef size) {
+    return (at::randn(size, generator) * 0.1).to(device).requires_grad_(true);
+  };
+  std::vector<at::Tensor> p{parameter({50, 64}), parameter({256, 64}), parameter({256}),
+                            parameter({256}),    parameter({256}),     parameter({50, 256})};
+  const auto ids = at::randint(0, 50, {8, 16}, generator).to(device);
+  const auto targets = at::randint(0, 50, {8 * 16}, generator).to(device);
+  std::vector<at::Tensor> mean, square, most, steps;
+  for (const auto& t : p) {
+    mean.push_back(at::zeros_like(t, t.options().requires_grad(false)));
+    square.push_back(at::zeros_like(t, t.options().requires_grad(false)));
+    steps.push_back(at::zeros({}, at::TensorOptions().device(device)));
+  }
+  std::vector<float> losses;
+  for (int step = 0; step < 20; ++step) {
+    auto h = at::embedding(p[0], ids);
+    h = at::gelu(at::linear(h, p[1], p[2]));
+    h = at::layer_norm(h, {256}, p[3], p[4]);
+    const auto loss = at::cross_entropy_loss(at::linear(h, p[5]).view({-1, 50}), targets);
+    loss.backward();
+    at::NoGradGuard no_grad;
+    std::vector<at::Tensor> gradients;
+    for (const auto& t : p) gradients.push_back(t.grad());
+    at::_foreach_add_(steps, 1);
+    at::_fused_adamw_(p, gradients, mean, square, most, steps, 1e-2, 0.9, 0.999, 0.01, 1e-8, false,
+                      false);
+    for (auto& t : p) t.mutable_grad().reset();
+    losses.push_back(loss.item<float>());
+  }
+  return losses;
+}
+
+TEST_F(Modes, TrainingEqualsTheCpuBitForBit) {
+  enter("math");
+  at::set_num_threads(1);
+  const auto expected = train(at::Device(c10::kCPU)), measured = train(at::Device(c10::kCUDA, 0));
+  EXPECT_EQ(expected, measured);
+  EXPECT_LT(expected.back(), 0.7f * expected.front());
+}
+
+}  // namespace

@@ -1,0 +1,36 @@
+// The operator sweep: each case runs on the CPU, and on CUDA in shapes and in math, from the same
+// inputs.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tidemark::numbers {
+
+using Tensors = std::vector<at::Tensor>;
+
+struct Case {
+  std::string name;
+  Tensors inputs;                              // on the CPU
+  std::function<Tensors(const Tensors&)> run;  // may write into its inputs
+  bool values = true;  // random: only its shape can be compared with the CPU
+  bool vary = true;    // also with non-contiguous, empty-strided and bf16 inputs
+};
+
+/// The tables, a file each.
+std::vector<Case> pointwise_cases();
+std::vector<Case> reduction_cases();
+std::vector<Case> indexing_cases();
+std::vector<Case> network_cases();
+std::vector<Case> list_cases();
+
+/// Deterministic inputs: normal numbers, numbers in (0, 1), integers in [0, n), booleans.
+at::Tensor normal(at::IntArrayRef sizes);
+at::Tensor unit(at::IntArrayRef sizes);
+at::Tensor below(std::int64_t n, at::IntArrayRef sizes);
+at::Tensor flags(at::IntArrayRef sizes);
+
+}  // namespace tidemark::numbers

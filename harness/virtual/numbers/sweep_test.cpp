@@ -1,0 +1,236 @@
+// Every operator of the tables: math equals the plain CPU operator in values, strides, dtype and
+// aliasing, and allocates on the device, entry by entry, what shapes does.
+#include "harness/virtual/numbers/sweep.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/numbers/numbers.h"
+
+namespace tidemark::numbers {
+
+at::Generator& inputs_generator() {
+  static at::Generator generator = at::detail::createCPUGenerator(11);
+  return generator;
+}
+at::Tensor normal(at::IntArrayRef sizes) { return at::randn(sizes, inputs_generator()); }
+at::Tensor unit(at::IntArrayRef sizes) { return at::rand(sizes, inputs_generator()) * 0.98 + 0.01; }
+at::Tensor below(std::int64_t n, at::IntArrayRef sizes) {
+  return at::randint(0, n, sizes, inputs_generator(), at::kLong);
+}
+at::Tensor flags(at::IntArrayRef sizes) { return at::rand(sizes, inputs_generator()) < 0.5; }
+
+namespace {
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+struct Event {
+  int action;
+  std::size_t address, size;
+  bool operator==(const Event&) const = default;
+};
+std::vector<Event>* recording = nullptr;
+
+struct Outcome {
+  std::string error;
+  Tensors inputs, outputs;
+};
+
+// The same values in memory of the same layout on another device.
+at::Tensor moved(const at::Tensor& tensor, at::Device device) {
+  at::Tensor copy =
+      at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device));
+  return copy.copy_(tensor);
+}
+
+Outcome run(const Case& c, at::Device device) {
+  Outcome outcome;
+  for (const at::Tensor& input : c.inputs) outcome.inputs.push_back(moved(input, device));
+  try {
+    outcome.outputs = c.run(outcome.inputs);
+  } catch (const std::exception& error) {
+    outcome.error = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
+  }
+  return outcome;
+}
+
+void enter(const char* mode) {
+  ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
+  tidemark_device_set_data(std::string(mode) == "math");
+}
+
+std::vector<Event> trace_of(const Case& c, Outcome* outcome) {
+  allocator::emptyCache();
+  std::vector<Event> events;
+  recording = &events;
+  Outcome own = run(c, at::Device(c10::kCUDA, 0));
+  recording = nullptr;
+  if (outcome) *outcome = std::move(own);
+  return events;
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.resolve_conj().resolve_neg().contiguous(),
+                   y = b.resolve_conj().resolve_neg().contiguous();
+  return x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+// Which of a case's tensors share memory.
+std::vector<bool> aliasing(const Outcome& outcome) {
+  Tensors all = outcome.inputs;
+  all.insert(all.end(), outcome.outputs.begin(), outcome.outputs.end());
+  std::vector<bool> pairs;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      pairs.push_back(all[i].numel() > 0 && all[i].is_alias_of(all[j]));
+  return pairs;
+}
+
+// Where CUDA by its own design gives other strides than the CPU.
+bool strides_differ(const std::string& name) {
+  return name == "native_batch_norm/strided" || name == "native_batch_norm.eval/strided" ||
+         name == "log_sigmoid/strided";
+}
+// Statistics of half-precision normalisations: CUDA keeps them in float.
+bool widened(const std::string& name, std::size_t output) {
+  return output > 0 && name.rfind("native_", 0) == 0 && name.find("_norm") != std::string::npos;
+}
+
+void compare(const Case& c, const Outcome& cpu, const Outcome& cuda) {
+  ASSERT_EQ(cpu.outputs.size(), cuda.outputs.size());
+  const auto one = [&](const at::Tensor& expected, at::Tensor measured, const std::string& which,
+                       bool wide) {
+    if (wide && measured.scalar_type() == at::kFloat)
+      measured = measured.to(expected.scalar_type());
+    if (wide && expected.numel() == 0) return;
+    EXPECT_EQ(expected.sizes(), measured.sizes()) << which;
+    EXPECT_EQ(expected.dtype(), measured.dtype()) << which;
+    if (!strides_differ(c.name) && expected.numel() > 0) {
+      EXPECT_EQ(expected.strides(), measured.strides()) << which;
+    }
+    if (c.values && expected.sizes() == measured.sizes() && expected.dtype() == measured.dtype()) {
+      const at::Tensor on_host = measured.to(at::kCPU);
+      EXPECT_TRUE(same_bits(expected, on_host)) << which << "\nexpected\n"
+                                                << expected << "\nmeasured\n"
+                                                << on_host;
+    }
+  };
+  for (std::size_t i = 0; i < cpu.outputs.size(); ++i)
+    one(cpu.outputs[i], cuda.outputs[i], "output " + std::to_string(i), widened(c.name, i));
+  for (std::size_t i = 0; i < cpu.inputs.size(); ++i)
+    one(cpu.inputs[i], cuda.inputs[i], "input " + std::to_string(i), false);
+  EXPECT_EQ(aliasing(cpu), aliasing(cuda)) << "aliasing";
+}
+
+at::Tensor non_contiguous(const at::Tensor& tensor) {
+  return tensor.dim() < 2 ? tensor : tensor.transpose(0, -1).contiguous().transpose(0, -1);
+}
+at::Tensor narrowed(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat ? tensor.to(at::kBFloat16) : tensor;
+}
+at::Tensor emptied(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? tensor : tensor.narrow(0, 0, 0);
+}
+
+Case variant(const Case& c, const char* suffix, at::Tensor (*change)(const at::Tensor&)) {
+  Case other = c;
+  other.name += suffix;
+  for (at::Tensor& input : other.inputs) input = change(input);
+  return other;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (auto table : {pointwise_cases, reduction_cases, indexing_cases, network_cases, list_cases}) {
+    for (Case& c : table()) {
+      if (c.vary) {
+        cases.push_back(variant(c, "/strided", non_contiguous));
+        cases.push_back(variant(c, "/bf16", narrowed));
+        // PyTorch's own kernels of these divide by zero, read nothing's memory or launch no block.
+        static const std::set<std::string> never_empty{
+            "native_batch_norm_backward", "multi_margin_loss", "weight_norm", "embedding_renorm_"};
+        if (!never_empty.count(c.name)) cases.push_back(variant(c, "/empty", emptied));
+      }
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
+class Sweep : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    at::set_num_threads(1);
+    allocator::attachAllocatorTraceTracker([](const allocator::TraceEntry& entry) {
+      if (recording)
+        recording->push_back({static_cast<int>(entry.action_), entry.addr_, entry.size_});
+    });
+  }
+};
+
+TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
+  const std::vector<Case> cases = all_cases();
+  struct Run {
+    bool happened = false;
+    std::string error;
+    std::vector<Event> trace;
+  };
+  std::vector<Run> runs(cases.size());
+  std::size_t compared = 0;
+  enter("math");
+  // What is taken once and kept (a cuBLAS workspace) is to be there already.
+  for (const Case& c : cases)
+    if (run(c, at::Device(c10::kCPU)).error.empty()) run(c, at::Device(c10::kCUDA, 0));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].name);
+    const Outcome cpu = run(cases[i], at::Device(c10::kCPU));
+    if (!cpu.error.empty()) continue;  // not for this dtype, or not for an empty tensor
+    Outcome cuda;
+    runs[i] = {true, "", trace_of(cases[i], &cuda)};
+    runs[i].error = cuda.error;
+    if (!cuda.error.empty()) continue;  // only if CUDA itself refuses it: below
+    compare(cases[i], cpu, cuda);
+    ++compared;
+  }
+  std::string text(tidemark_numbers_describe(nullptr, 0) + 1, '\0');
+  tidemark_numbers_describe(text.data(), text.size());
+  const std::size_t operators = nlohmann::json::parse(text.c_str())["used"].size();
+  std::printf("%zu cases, %zu operators\n", compared, operators);
+  EXPECT_GE(operators, 300u);
+  EXPECT_GE(compared, 900u);
+
+  enter("shapes");
+  std::size_t same = 0, refused = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!runs[i].happened) continue;
+    SCOPED_TRACE(cases[i].name);
+    Outcome shapes;
+    const std::vector<Event> trace = trace_of(cases[i], &shapes);
+    if (!runs[i].error.empty() || shapes.error.empty()) {
+      EXPECT_EQ(runs[i].error, shapes.error) << "math refuses what CUDA does not";
+      EXPECT_TRUE(trace == runs[i].trace)
+          << "another allocation in math than in shapes: " << runs[i].trace.size() << " events, "
+          << trace.size();
+      ++same;
+    } else {  // refused by name: it needs values
+      const bool named =
+          shapes.error.find("in shapes there") != std::string::npos ||
+          shapes.error.find("is not finite") != std::string::npos;  // histc of its own range
+      EXPECT_TRUE(named) << shapes.error;
+      ++refused;
+    }
+  }
+  std::printf("%zu equal traces, %zu refused in shapes\n", same, refused);
+  EXPECT_GE(same, 900u);
+  EXPECT_LE(refused, 60u);
+  enter("off");
+}
+
+}  // namespace
+}  // namespace tidemark::numbers
