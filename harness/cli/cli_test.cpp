@@ -46,8 +46,8 @@ class Command : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   pid_t start(const std::string& arguments, const std::string& before = "") {
-    const std::string line = "cd " + folder_.string() + " && " + before +
-                             " exec " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
+    const std::string line = "cd " + folder_.string() + " && exec env " + before +
+                             " " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
     const char* argv[] = {"sh", "-c", line.c_str(), nullptr};
     pid_t pid = 0;
     EXPECT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, const_cast<char**>(argv), environ), 0);
