@@ -9,6 +9,13 @@ namespace tidemark::numbers {
 namespace {
 using Names = std::unordered_set<std::string>;
 
+// PyTorch's boxed form of an operator with several out tensors drops its arguments before it pushes
+// references to them as results: somebody else has to hold them until it has returned.
+void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const torch::jit::Stack held = stack;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+}
+
 bool starts_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
   for (const char* prefix : prefixes)
     if (name.rfind(prefix, 0) == 0) return true;
@@ -101,13 +108,11 @@ std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stac
     return std::get<0>(at::_unique2(stack[1].toTensor())).size(0);
   std::int64_t dim = 0;
   if (name == "aten::unique_consecutive" && !stack[3].isNone()) dim = stack[3].toInt();
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  call_cpu_kernel(op, stack);
   return stack[0].toTensor().size(dim);
 }
 
-void run_cpu_kernel(HostCall& call) {
-  call.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &call.stack);
-}
+void run_cpu_kernel(HostCall& call) { call_cpu_kernel(call.op, call.stack); }
 
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {
