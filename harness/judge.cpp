@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace tidemark {
 namespace {
@@ -24,11 +25,16 @@ Verdict bounded(const std::string& name, const Seen& seen, double low, double hi
 }
 
 std::string verdict_name(const Expectation& expectation) {
+  if (!expectation.moment.empty()) return "trajectory/" + expectation.moment;
   return std::string("memory/") + name_of(expectation.statistic) + "/" + expectation.phase +
          (expectation.at_end ? "/end" : "");
 }
 
 double measured(const RankRecord& record, const Expectation& expectation) {
+  if (!expectation.moment.empty()) {
+    const Moment* moment = record.moment(expectation.moment);
+    return moment == nullptr ? kUnmeasured : static_cast<double>(moment->allocated);
+  }
   const Phase* phase = record.phase(expectation.phase);
   if (phase == nullptr) return kUnmeasured;
   const Level& level = (*phase)[expectation.statistic];
@@ -41,6 +47,14 @@ struct Judge {
   const std::vector<Seen>& all;
   const Oracle* oracle;
   const Seen* baseline = nullptr;
+  std::map<const Seen*, std::vector<Expectation>> forms = {};
+
+  // The baseline's closed form of the same verdict, or null.
+  const Expectation* before(const Expectation& after) const {
+    const auto& all_before = forms.at(baseline);
+    auto match = std::ranges::find(all_before, verdict_name(after), verdict_name);
+    return match == all_before.end() ? nullptr : &*match;
+  }
 
   Verdict memory(const Seen& seen, const Expectation& expectation) const {
     const double expected = expectation.formula.evaluate();
@@ -52,7 +66,10 @@ struct Judge {
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
     verdict.why = expectation.why;
-    if (std::isnan(found)) verdict.why = "the program has no phase '" + expectation.phase + "'";
+    if (std::isnan(found))
+      verdict.why = expectation.moment.empty()
+                        ? "the program has no phase '" + expectation.phase + "'"
+                        : "the program has no moment '" + expectation.moment + "'";
     if (slack > 0) refuse_vacuous(seen, expectation, verdict);
     return verdict;
   }
@@ -73,18 +90,16 @@ struct Judge {
   std::vector<Verdict> savings(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     if (baseline == nullptr || &seen == baseline) return verdicts;
-    auto before = scenario.expect(trial, *baseline->variant, seen.record.rank);
-    for (const auto& after : scenario.expect(trial, *seen.variant, seen.record.rank)) {
-      auto match = std::ranges::find_if(
-          before, [&](const Expectation& e) { return verdict_name(e) == verdict_name(after); });
-      if (match == before.end() || match->slack > 0 || after.slack > 0) continue;
-      const double expected = match->formula.evaluate() - after.formula.evaluate();
+    for (const auto& after : forms.at(&seen)) {
+      const Expectation* match = before(after);
+      if (match == nullptr || match->slack > 0 || after.slack > 0) continue;
+      const double was = match->formula.evaluate(), is = after.formula.evaluate();
       const double found = measured(baseline->record, *match) - measured(seen.record, after);
-      auto verdict =
-          bounded("saving/" + verdict_name(after).substr(7), seen, expected, expected, found);
+      const std::string name = verdict_name(after);
+      auto verdict = bounded("saving/" + (after.moment.empty() ? name.substr(7) : name), seen,
+                             was - is, was - is, found);
       verdict.formula = "(" + match->formula.text + ") - (" + after.formula.text + ")";
-      verdict.values = {{"baseline", match->formula.evaluate()},
-                        {seen.variant->name, after.formula.evaluate()}};
+      verdict.values = {{"baseline", was}, {seen.variant->name, is}};
       verdicts.push_back(verdict);
     }
     return verdicts;
@@ -95,12 +110,8 @@ struct Judge {
   Verdict saves(const Seen& seen) const {
     double most = 0, promised = 0;
     std::string where = "nowhere";
-    auto before = scenario.expect(trial, *baseline->variant, seen.record.rank);
-    for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank)) {
-      auto match = std::ranges::find_if(before, [&](const Expectation& e) {
-        return verdict_name(e) == verdict_name(expectation);
-      });
-      if (match != before.end())
+    for (const auto& expectation : forms.at(&seen)) {
+      if (const Expectation* match = before(expectation))
         promised = std::max(promised, match->formula.evaluate() - expectation.formula.evaluate());
       const double saved =
           measured(baseline->record, expectation) - measured(seen.record, expectation);
@@ -114,7 +125,8 @@ struct Judge {
     verdict.formula = "the largest saving of any phase and statistic > 0";
     verdict.why = "largest in " + where;
     if (promised <= 0 &&
-        !before.empty()) {  // one rank has nobody to gather from, so nothing to waste
+        !forms.at(baseline)
+             .empty()) {  // one rank has nobody to gather from, so nothing to waste
       verdict.status = Status::skip;
       verdict.why = "the closed forms promise no saving here";
     }
@@ -141,13 +153,10 @@ struct Judge {
   // The shares of the categories are an account: they must add up to the peak that the allocator
   // reports.
   Verdict shares(const Seen& seen) const {
-    Bytes sum = 0, peak = 0;
+    Bytes sum = 0;
     for (const auto& category : seen.record.categories) sum += category.peak_share;
-    if (!seen.record.steps.empty())
-      for (const auto& phase : seen.record.steps.back().phases)
-        peak = std::max(peak, phase[Statistic::allocated].peak);
-    auto verdict = bounded("memory/shares", seen, static_cast<double>(peak),
-                           static_cast<double>(peak), static_cast<double>(sum));
+    const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
+    auto verdict = bounded("memory/shares", seen, peak, peak, static_cast<double>(sum));
     verdict.formula = "highest allocated of all phases";
     return verdict;
   }
@@ -210,7 +219,7 @@ struct Judge {
     auto add = [&](std::vector<Verdict> more) {
       std::ranges::move(more, std::back_inserter(verdicts));
     };
-    for (const auto& expectation : scenario.expect(trial, *seen.variant, seen.record.rank))
+    for (const auto& expectation : forms.at(&seen))
       verdicts.push_back(memory(seen, expectation));
     verdicts.push_back(shares(seen));
     if (seen.variant->role != Role::baseline) add(savings(seen));
@@ -219,6 +228,13 @@ struct Judge {
     add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
+    if (scenario.inspect) {
+      for (auto& verdict : scenario.inspect(trial, *seen.variant, seen.record)) {
+        verdict.variant = seen.variant->name;
+        verdict.rank = seen.record.rank;
+        verdicts.push_back(std::move(verdict));
+      }
+    }
     return verdicts;
   }
 
@@ -252,6 +268,9 @@ std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int ran
   for (const auto& each : seen)
     if (each.variant->role == Role::baseline && each.skipped.empty() && court.baseline == nullptr)
       court.baseline = &each;
+  for (const auto& each : seen)
+    if (each.skipped.empty())
+      court.forms[&each] = scenario.expect(trial, *each.variant, each.record.rank);
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
     if (!each.skipped.empty()) {

@@ -51,6 +51,8 @@ bool under_launcher() {
   return false;
 }
 
+bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
+
 int launch(int ranks, const std::vector<std::string>& argv) {
   std::string session = (fs::temp_directory_path() / "tidemark-XXXXXX").string();
   if (mkdtemp(session.data()) == nullptr) {

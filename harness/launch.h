@@ -16,6 +16,8 @@ int launch(int ranks, const std::vector<std::string>& argv);
 
 /// From a rank: the run's exit code, for the process that launched us; what to give to exit().
 int leave(int rank, int code);
+/// In a rank: its launcher was launch() above, and not somebody else's mpirun or srun.
+bool launched_by_tidemark();
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
 bool first_to_fail();
 

@@ -32,6 +32,21 @@ const Phase* RankRecord::phase(const std::string& name) const {
   return found == phases.end() ? nullptr : &*found;
 }
 
+const Moment* RankRecord::moment(const std::string& name) const {
+  if (steps.empty()) return nullptr;
+  const auto& moments = steps.back().moments;
+  auto found = std::ranges::find(moments, name, &Moment::name);
+  return found == moments.end() ? nullptr : &*found;
+}
+
+Bytes RankRecord::peak(Statistic statistic) const {
+  Bytes highest = 0;
+  if (!steps.empty())
+    for (const auto& phase : steps.back().phases)
+      highest = std::max(highest, phase[statistic].peak);
+  return highest;
+}
+
 std::string TrialRecord::name() const {
   return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" +
          schedule;

@@ -48,9 +48,15 @@ struct Moment {
   Bytes allocated = 0;
 };
 
+/// Something the program did to a named unit ("unshard", "unit 3"), in order (order verdicts).
+struct Call {
+  std::string op, unit;
+};
+
 struct Step {
   std::vector<Phase> phases;
   std::vector<Moment> moments;
+  std::vector<Call> calls;
 };
 
 /// Share of a category in the step's highest allocated moment, and what is left of it at the end.
@@ -92,7 +98,9 @@ struct RankRecord {
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept
   std::vector<std::pair<std::string, Ns>> phase_starts;  // on the timeline's clock
   Bytes rest_before = 0, rest_after = 0;  // allocated, before the last step and after it
-  const Phase* phase(const std::string& name) const;  // of the last step, or null
+  const Phase* phase(const std::string& name) const;    // of the last step, or null
+  const Moment* moment(const std::string& name) const;  // of the last step, or null
+  Bytes peak(Statistic statistic) const;                // over the phases of the last step
 };
 
 struct LossPoint {

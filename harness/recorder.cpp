@@ -85,6 +85,10 @@ void Recorder::moment(const std::string& name) {
   record.steps.back().moments.push_back({name, state_->tide.allocated()});
 }
 
+void Recorder::call(const std::string& op, const std::string& unit) {
+  record.steps.back().calls.push_back({op, unit});
+}
+
 void Recorder::loss(const at::Tensor& value) {
   at::Tensor slot =
       at::empty({}, value.options().device(at::kCPU).pinned_memory(true).requires_grad(false));

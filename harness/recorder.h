@@ -34,7 +34,8 @@ class Recorder {
 
   // What a program says.
   void phase(const std::string& name);   // the phase before ends here
-  void moment(const std::string& name);  // residency now
+  void moment(const std::string& name);  // residency now; named once a step
+  void call(const std::string& op, const std::string& unit);
   void loss(const at::Tensor& value);    // one element; copied to pinned memory without waiting
   void gradients(const std::vector<Shard>& shards);  // kept of step 0 only, likewise
 

@@ -77,13 +77,8 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
   std::vector<SweepPoint> points;
   for (double ratio : ratios) {
     auto [record, step_times] = run(static_cast<Ns>(kernel / ratio));
-    SweepPoint point{ratio, 0, 0, 0, step_times.back()};
-    for (const auto& phase : record.steps.back().phases) {
-      point.allocated = std::max(point.allocated, phase[Statistic::allocated].peak);
-      point.active = std::max(point.active, phase[Statistic::active].peak);
-      point.reserved = std::max(point.reserved, phase[Statistic::reserved].peak);
-    }
-    points.push_back(point);
+    points.push_back({ratio, record.peak(Statistic::allocated), record.peak(Statistic::active),
+                      record.peak(Statistic::reserved), step_times.back()});
   }
   return points;
 }

@@ -141,6 +141,10 @@ TEST(Mutation, AFixThatDoesNothingIsRejected) {
   auto record = run(toy_scenario({.fix_does_nothing = true}), toy_trial(1000, Mode::math));
   EXPECT_TRUE(fails(record, "drop", "memory/allocated/backward"));
   EXPECT_TRUE(fails(record, "drop", "saving/allocated/backward"));
+  EXPECT_TRUE(fails(record, "drop", "trajectory/after forward"));
+  EXPECT_TRUE(fails(record, "drop", "saving/trajectory/after forward"));
+  EXPECT_TRUE(fails(record, "drop", "order/drops"));
+  EXPECT_FALSE(fails(record, "keep", "trajectory/"));
   EXPECT_EQ(Report({}, {record}).exit_code(), 1);
 }
 

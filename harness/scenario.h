@@ -71,7 +71,8 @@ class Program {
 };
 
 /// One closed form: this statistic's peak (or end) in this phase of the last step equals the
-/// formula, on this rank.
+/// formula, on this rank. With `moment`: the residency (allocated) at that moment does, whatever
+/// the phase.
 struct Expectation {
   Statistic statistic;
   std::string phase;
@@ -80,6 +81,7 @@ struct Expectation {
   /// Allowed deviation, with its reason; 0 is equality, the rule on the virtual device.
   Bytes slack = 0;
   std::string why = {};
+  std::string moment = {};
 };
 
 /// What the reference computes: one process, double precision.
@@ -103,6 +105,8 @@ struct Scenario {
   std::function<std::string(const Trial&)> unfit;
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> expect;
+  /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.
+  std::function<std::vector<Verdict>(const Trial&, const Variant&, const RankRecord&)> inspect = {};
   /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For
   /// others the reference's tolerance counts.
   std::function<bool(const Variant&)> bitwise;

@@ -54,8 +54,13 @@ Phase phase(const Node& node) {
 }
 
 Step step(const Node& node) {
-  return {list<Phase>(node["phases"], phase), list<Moment>(node["moments"], [](const Node& m) {
-            return Moment{m["name"].text(), m["allocated"].integer()};
+  return {list<Phase>(node["phases"], phase),
+          list<Moment>(node["moments"],
+                       [](const Node& m) {
+                         return Moment{m["name"].text(), m["allocated"].integer()};
+                       }),
+          list<Call>(node["calls"], [](const Node& c) {
+            return Call{c["op"].text(), c["unit"].text()};
           })};
 }
 

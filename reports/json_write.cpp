@@ -48,8 +48,12 @@ Json phase_json(const Phase& phase) {
 
 Json step_json(const Step& step) {
   return {{"phases", array(step.phases, phase_json)},
-          {"moments", array(step.moments, [](const Moment& m) {
-             return Json{{"name", m.name}, {"allocated", m.allocated}};
+          {"moments", array(step.moments,
+                            [](const Moment& m) {
+                              return Json{{"name", m.name}, {"allocated", m.allocated}};
+                            })},
+          {"calls", array(step.calls, [](const Call& c) {
+             return Json{{"op", c.op}, {"unit", c.unit}};
            })}};
 }
 

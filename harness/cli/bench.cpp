@@ -91,10 +91,8 @@ void run_step(benchmark::State& state, const Scenario& scenario, const Variant& 
   for (auto _ : state) step();
   recorder.finish();
   for (Statistic statistic : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
-    Bytes peak = 0;
-    for (const auto& phase : recorder.record.steps.back().phases)
-      peak = std::max(peak, phase[statistic].peak);
-    state.counters[std::string(name_of(statistic)) + "_peak"] = static_cast<double>(peak);
+    state.counters[std::string(name_of(statistic)) + "_peak"] =
+        static_cast<double>(recorder.record.peak(statistic));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/prepare.h"
 #include "harness/launch.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
@@ -25,11 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-bool in_color(const Options& options) {
-  if (options.color != "auto") return options.color == "always";
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-}
 
 // A record travels as a report of one trial.
 std::string pack(const TrialRecord& trial) { return json_text(Report{{}, {trial}}); }
@@ -64,13 +60,14 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
                         const RunOptions& run_options) {
   const Codec codec{pack, unpack};
   auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+  const std::string first = pack(record);  // before this adds to it
   for (int again = 1; again < options.repetitions; ++again) {
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
     if (world.rank() != 0 || platform().kind() != "virtual") continue;
     Verdict verdict{
         .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
-    if (pack(other) != pack(record)) {
+    if (pack(other) != first) {
       verdict.status = Status::fail;
       verdict.why = fmt::format("repetition {} differs from the first run", again + 1);
     }
@@ -128,11 +125,24 @@ void link_latest(const fs::path& folder) {
   fs::rename(fresh, link, ignored);
 }
 
-int write_and_print(const Report& report, const Options& options) {
-  // The launching process has chosen and made the folder; under somebody else's launcher it is for
-  // rank 0 to do.
-  const fs::path folder = fs::absolute(
-      options.out.empty() ? fs::path("tidemark-out") / report.run.id : fs::path(options.out));
+// The launching process has chosen and made the folder; under somebody else's launcher rank 0 does,
+// and all ranks hear of it where it cannot.
+fs::path folder_of(const Options& options, const std::string& id, World& world) {
+  if (launched_by_tidemark()) return options.out;
+  std::string folder, wrong;
+  if (world.rank() == 0) {
+    try {
+      folder = output_folder(options.out, id).string();
+    } catch (const UsageError& error) {
+      wrong = error.what();
+    }
+  }
+  wrong = world.broadcast(wrong);
+  if (!wrong.empty()) throw UsageError(wrong);
+  return folder;
+}
+
+int write_and_print(const Report& report, const fs::path& folder, const Options& options) {
   write_all(folder, report);
   link_latest(folder);
   fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(),
@@ -172,26 +182,33 @@ int rank_command(const Options& options, int argc, char** argv) {
       throw std::runtime_error(
           "this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
     World all(MPI_COMM_WORLD);
-    Request request = options.request;
-    if (request.ranks == 0) request.ranks = all.size();
-    if (request.ranks > all.size())
-      throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})",
-                                   request.ranks, all.size(), request.ranks));
-    if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
-      throw UsageError(wrong);
-    auto planned = plan(request, scenarios(), platform_schedules());
+    const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
+    if (ranks > all.size())
+      throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
+                                   all.size(), ranks));
+    const auto planned = prepare(options, ranks, rank == 0 && !launched_by_tidemark());
+    if (options.dry_run) {
+      if (rank == 0) print_plan(planned);
+      MPI_Finalize();
+      return 0;
+    }
+    const RunRecord run = describe_run(argc, argv);
+    const fs::path folder = folder_of(options, run.id, all);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));
     code = 0;
-    if (auto world = all.first(request.ranks)) {
-      const Report report = run_all(planned, *world, options, describe_run(argc, argv));
-      if (world->rank() == 0) code = write_and_print(report, options);
+    if (auto world = all.first(ranks)) {
+      const Report report = run_all(planned, *world, options, run);
+      if (world->rank() == 0) code = write_and_print(report, folder, options);
     }
     code = all.worst(code);
-  } catch (const UsageError& error) {  // the same on all ranks: nobody waits
+  } catch (const UsageError& error) {  // these two are the same on all ranks: nobody waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;
+  } catch (const NothingSelected& error) {
+    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    code = 4;
   } catch (const std::exception& error) {
     give_up(rank, first_line(error));
   }

@@ -25,7 +25,11 @@ class Toy final : public Program {
     at::Tensor x = at::full({n_}, 0.5 + index, w_.options());
     at::Tensor scratch = at::mul(w_, x);
     at::Tensor loss = scratch.sum();
-    if (!keeps_) scratch.reset();
+    if (!keeps_) {
+      scratch.reset();
+      recorder.call("drop", "scratch");
+    }
+    recorder.moment("after forward");
     recorder.phase("backward");
     at::Tensor gradient = wrong_ ? x * 1.000001 : x.clone();
     recorder.gradients({{"w", 0, gradient}});
@@ -64,7 +68,25 @@ std::vector<Expectation> expect(const Trial& trial, const Variant& variant, Byte
                    slack,
                    slack ? "a test's" : ""});
   }
+  all.push_back({.statistic = Statistic::allocated,
+                 .phase = "",
+                 .formula = {keeps ? "3*block(4*n) + 512" : "2*block(4*n) + 512", values},
+                 .moment = "after forward"});
   return all;
+}
+
+// Dropped once a step, or never.
+std::vector<Verdict> inspect(const Variant& variant, const RankRecord& record) {
+  const auto dropped = static_cast<double>(record.steps.back().calls.size());
+  const double expected = variant.name == "drop" ? 1 : 0;
+  Verdict verdict;
+  verdict.name = "order/drops";
+  verdict.status = dropped == expected ? Status::pass : Status::fail;
+  verdict.low = verdict.high = expected;
+  verdict.measured = dropped;
+  verdict.unit = "calls";
+  verdict.formula = "one drop a step where the variant drops";
+  return {verdict};
 }
 
 Oracle reference(const Trial& trial) {
@@ -98,6 +120,9 @@ Scenario toy_scenario(const ToyFaults& faults) {
   };
   scenario.expect = [faults](const Trial& trial, const Variant& variant, int) {
     return expect(trial, variant, faults.slack);
+  };
+  scenario.inspect = [](const Trial&, const Variant& variant, const RankRecord& record) {
+    return inspect(variant, record);
   };
   scenario.reference = reference;
   return scenario;

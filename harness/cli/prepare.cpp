@@ -1,0 +1,99 @@
+#include "harness/cli/prepare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "harness/platform.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+void set_twin(const char* name, const std::string& value) {
+  if (!value.empty()) setenv(name, value.c_str(), 1);
+}
+
+// The virtual device and PyTorch's allocator read their settings from the environment, in every
+// rank.
+void export_settings(const Options& options) {
+  set_twin("TIDEMARK_GPU", options.gpu);
+  set_twin("TIDEMARK_CAPACITY", options.capacity);
+  set_twin("PYTORCH_ALLOC_CONF", options.alloc_conf);
+  set_twin("TIDEMARK_TIMEOUT", std::to_string(options.timeout));
+}
+
+// Sizes beyond one GPU run on virtual GPUs that hold them: what is asked there is how much is
+// needed.
+void widen_capacity(const Options& options, const std::vector<PlannedTrial>& planned, bool speaks) {
+  Bytes needed = 0;
+  for (const auto& each : planned) needed = std::max(needed, each.capacity);
+  if (!options.capacity.empty() || needed <= platform().capacity() ||
+      platform().kind() != "virtual")
+    return;
+  if (speaks)
+    fmt::print(stderr,
+               "note: the virtual GPUs hold {} GiB each, for the waste to be seen whole "
+               "(--capacity BYTES limits them)\n",
+               needed >> 30);
+  set_twin("TIDEMARK_CAPACITY", std::to_string(needed));
+  platform().set_capacity(needed);
+}
+
+}  // namespace
+
+std::vector<PlannedTrial> prepare(const Options& options, int ranks, bool speaks) {
+  if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
+    throw UsageError(wrong);
+  export_settings(options);
+  Request request = options.request;
+  if (request.ranks == 0) request.ranks = ranks;
+  auto planned = plan(request, scenarios(), platform_schedules());
+  widen_capacity(options, planned, speaks && !options.dry_run);
+  return planned;
+}
+
+void print_plan(const std::vector<PlannedTrial>& planned) {
+  for (const auto& each : planned) {
+    fmt::print("{}/{}/r{}/{}/{}", each.trial.scenario, each.trial.size, each.trial.ranks,
+               name_of(each.trial.mode), each.trial.schedule);
+    for (const auto& [name, value] : each.trial.params) fmt::print(" {}={}", name, value);
+    fmt::print(" steps={} variants={}{}\n", each.trial.steps, fmt::join(each.variants, ","),
+               each.unfit.empty() ? "" : " SKIPPED: " + each.unfit);
+  }
+}
+
+fs::path output_folder(const std::string& wanted, const std::string& id) {
+  const fs::path folder =
+      fs::absolute(wanted.empty() ? fs::path("tidemark-out") / id : fs::path(wanted))
+          .lexically_normal();
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw UsageError(fmt::format("--out {}: is not a folder; choose another one", folder.string()));
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    throw UsageError(
+        fmt::format("--out {}: has something in it, and a run never overwrites another; choose an "
+                    "empty or a new "
+                    "folder",
+                    folder.string()));
+  fs::create_directories(folder, error);
+  if (error)
+    throw UsageError(fmt::format("--out {}: cannot be made ({}); choose another folder",
+                                 folder.string(), error.message()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw UsageError(
+        fmt::format("--out {}: cannot be written; choose another folder", folder.string()));
+  return folder;
+}
+
+bool in_color(const Options& options) {
+  if (options.color != "auto") return options.color == "always";
+  if (const char* said = std::getenv(kTerminal)) return std::string(said) == "1";
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+// What has to be settled before a run, the same in the launching process and in a rank that
+// somebody else's launcher started.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/cli/options.h"
+#include "harness/plan.h"
+
+namespace tidemark {
+
+/// Checks the platform's flags, exports them to what reads the environment (the virtual device,
+/// PyTorch's allocator), plans the trials on `ranks` ranks where none are asked for, and widens the
+/// virtual GPUs where a size needs it. `speaks`: notes go to stderr. Throws UsageError,
+/// NothingSelected.
+std::vector<PlannedTrial> prepare(const Options& options, int ranks, bool speaks);
+void print_plan(const std::vector<PlannedTrial>& planned);
+
+/// Makes the output folder before anything runs, so that an unwritable place is found at once;
+/// never one that has something in it. Throws UsageError.
+std::filesystem::path output_folder(const std::string& wanted, const std::string& id);
+
+/// Whether to colour what the user looks at; `auto` asks the terminal, or what the launching
+/// process said of it (under mpirun even a file looks like a terminal).
+bool in_color(const Options& options);
+inline constexpr const char* kTerminal = "TIDEMARK_TERMINAL";
+
+}  // namespace tidemark
