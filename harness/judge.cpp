@@ -33,7 +33,9 @@ std::string verdict_name(const Expectation& expectation) {
 double measured(const RankRecord& record, const Expectation& expectation) {
   if (!expectation.moment.empty()) {
     const Moment* moment = record.moment(expectation.moment);
-    return moment == nullptr ? kUnmeasured : static_cast<double>(moment->allocated);
+    if (moment == nullptr) return kUnmeasured;
+    return static_cast<double>(expectation.statistic == Statistic::requested ? moment->requested
+                                                                             : moment->allocated);
   }
   const Phase* phase = record.phase(expectation.phase);
   if (phase == nullptr) return kUnmeasured;
@@ -125,8 +127,7 @@ struct Judge {
     verdict.formula = "the largest saving of any phase and statistic > 0";
     verdict.why = "largest in " + where;
     if (promised <= 0 &&
-        !forms.at(baseline)
-             .empty()) {  // one rank has nobody to gather from, so nothing to waste
+        !forms.at(baseline).empty()) {  // one rank has nobody to gather from, so nothing to waste
       verdict.status = Status::skip;
       verdict.why = "the closed forms promise no saving here";
     }
@@ -219,8 +220,7 @@ struct Judge {
     auto add = [&](std::vector<Verdict> more) {
       std::ranges::move(more, std::back_inserter(verdicts));
     };
-    for (const auto& expectation : forms.at(&seen))
-      verdicts.push_back(memory(seen, expectation));
+    for (const auto& expectation : forms.at(&seen)) verdicts.push_back(memory(seen, expectation));
     verdicts.push_back(shares(seen));
     if (seen.variant->role != Role::baseline) add(savings(seen));
     if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")

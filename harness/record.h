@@ -45,7 +45,7 @@ struct Phase {
 /// Residency at a moment that the program names (trajectory verdicts).
 struct Moment {
   std::string name;
-  Bytes allocated = 0;
+  Bytes allocated = 0, requested = 0;
 };
 
 /// Something the program did to a named unit ("unshard", "unit 3"), in order (order verdicts).

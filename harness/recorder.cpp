@@ -82,7 +82,9 @@ void Recorder::phase(const std::string& name) {
 }
 
 void Recorder::moment(const std::string& name) {
-  record.steps.back().moments.push_back({name, state_->tide.allocated()});
+  const auto stats = allocator::getDeviceStats(state_->device);
+  record.steps.back().moments.push_back(
+      {name, state_->tide.allocated(), stats.requested_bytes[0].current});
 }
 
 void Recorder::call(const std::string& op, const std::string& unit) {

@@ -50,10 +50,10 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
   return seen;
 }
 
-std::string reason_to_skip(const Variant& variant) {
+std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
   if (variant.caught_by.starts_with("race/") && !platform().detects_races())
     return "needs the race detector, which this platform does not have";
-  return "";
+  return scenario.leave_out ? scenario.leave_out(trial, variant) : "";
 }
 
 // Peaks against run-ahead: the same steps with other host costs of a launch. The mean kernel time
@@ -197,7 +197,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
     mine.name = variant.name;
     mine.role = variant.role;
     Seen seen;
-    if (auto reason = reason_to_skip(variant); !reason.empty()) {
+    if (auto reason = reason_to_skip(scenario, trial, variant); !reason.empty()) {
       seen.variant = &variant;
       seen.record.rank = world.rank();
       seen.skipped = reason;

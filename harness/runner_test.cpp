@@ -166,6 +166,19 @@ TEST(Mutation, AControlThatIsRightGoesUnnoticedAndFails) {
   EXPECT_TRUE(fails(record, "keep_too", "control/memory/"));
 }
 
+TEST(Skip, AVariantLeftOutOfATrialIsCountedAsSkippedWithTheReason) {
+  auto scenario = toy_scenario();
+  scenario.leave_out = [](const Trial&, const Variant& variant) {
+    return std::string(variant.role == Role::control ? "nothing to break here" : "");
+  };
+  auto record = run(scenario, toy_trial(1000, Mode::shapes));
+  const auto& skipped = record.verdicts.back();
+  EXPECT_EQ(skipped.variant, "keep_too");
+  EXPECT_EQ(skipped.status, Status::skip);
+  EXPECT_EQ(skipped.why, "nothing to break here");
+  EXPECT_EQ(Report({}, {record}).exit_code(), 0);
+}
+
 TEST(Mutation, ABoundAThousandTimesTooWideIsRefused) {
   auto sharp = run(toy_scenario({.slack = 1000}), toy_trial(1000, Mode::shapes));
   EXPECT_FALSE(fails(sharp, "drop", "memory/allocated/backward"));

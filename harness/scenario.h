@@ -71,8 +71,8 @@ class Program {
 };
 
 /// One closed form: this statistic's peak (or end) in this phase of the last step equals the
-/// formula, on this rank. With `moment`: the residency (allocated) at that moment does, whatever
-/// the phase.
+/// formula, on this rank. With `moment`: the residency (allocated, or requested) at that moment
+/// does, whatever the phase.
 struct Expectation {
   Statistic statistic;
   std::string phase;
@@ -103,6 +103,9 @@ struct Scenario {
   std::vector<Variant> variants;
   /// Why this trial cannot run (ranks that do not fit), or empty.
   std::function<std::string(const Trial&)> unfit;
+  /// Why this variant has no place in this trial (nothing for a control to break), or empty; it is
+  /// skipped and counted as that. Optional.
+  std::function<std::string(const Trial&, const Variant&)> leave_out = {};
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> expect;
   /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.

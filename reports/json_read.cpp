@@ -55,10 +55,11 @@ Phase phase(const Node& node) {
 
 Step step(const Node& node) {
   return {list<Phase>(node["phases"], phase),
-          list<Moment>(node["moments"],
-                       [](const Node& m) {
-                         return Moment{m["name"].text(), m["allocated"].integer()};
-                       }),
+          list<Moment>(
+              node["moments"],
+              [](const Node& m) {
+                return Moment{m["name"].text(), m["allocated"].integer(), m["requested"].integer()};
+              }),
           list<Call>(node["calls"], [](const Node& c) {
             return Call{c["op"].text(), c["unit"].text()};
           })};

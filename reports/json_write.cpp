@@ -47,14 +47,17 @@ Json phase_json(const Phase& phase) {
 }
 
 Json step_json(const Step& step) {
-  return {{"phases", array(step.phases, phase_json)},
-          {"moments", array(step.moments,
-                            [](const Moment& m) {
-                              return Json{{"name", m.name}, {"allocated", m.allocated}};
-                            })},
-          {"calls", array(step.calls, [](const Call& c) {
-             return Json{{"op", c.op}, {"unit", c.unit}};
-           })}};
+  return {
+      {"phases", array(step.phases, phase_json)},
+      {"moments",
+       array(
+           step.moments,
+           [](const Moment& m) {
+             return Json{{"name", m.name}, {"allocated", m.allocated}, {"requested", m.requested}};
+           })},
+      {"calls", array(step.calls, [](const Call& c) {
+         return Json{{"op", c.op}, {"unit", c.unit}};
+       })}};
 }
 
 Json counters_json(const Counters& c) {

@@ -95,7 +95,7 @@ class RankModel {
     if (record_.steps.empty()) record_.steps.emplace_back();
     record_.steps[0].phases.push_back({name, {}});
     record_.phase_starts.emplace_back(name, time_);
-    record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_});
+    record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_, allocated_});
     change(kTemporaries, 0, 0);
   }
 

@@ -38,7 +38,7 @@ RankRecord rank(int index, Bytes peak, Bytes active) {
   forward[Statistic::active] = {active, 3 * kMiB};
   forward[Statistic::reserved] = {20 * kMiB, 20 * kMiB};
   forward[Statistic::requested] = {peak - 12, 3 * kMiB - 12};
-  out.steps = {{{forward}, {{"unit 0", peak}}}};
+  out.steps = {{{forward}, {{"unit 0", peak, peak}}}};
   out.categories = {{"parameters", 3 * kMiB, 3 * kMiB}, {"rounding", peak - 3 * kMiB, 0}};
   out.counters.num_device_alloc = 1;
   out.counters.collectives = {{"all_gather", 4}};
