@@ -247,6 +247,11 @@ struct Judge {
     verdict.unit = "verdicts";
     verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
     verdict.low = 1;
+    if (trial.mode == Mode::shapes && seen.variant->caught_by.starts_with("parity/")) {
+      verdict.status = Status::skip;
+      verdict.why = "shows in numbers alone, and shapes has none";
+      return verdict;
+    }
     double failed = 0;
     for (const auto& each : everything(seen)) {
       if (each.status != Status::fail || !each.name.starts_with(seen.variant->caught_by)) continue;
