@@ -85,7 +85,7 @@ void Communicator::check(int result, const std::string& what) const {
 
 template <class Launch>
 std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::Tensor> tensors,
-                                        Call call, Launch launch) {
+                                        const at::Tensor& output, Call call, Launch launch) {
   for (const auto& t : tensors) {
     require(
         t.is_cuda() && t.is_contiguous(),
@@ -93,7 +93,7 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
   }
   const auto current = c10::cuda::getCurrentCUDAStream();
   const auto stream = call.async ? stream_ : current;
-  if (call.async) {
+  if (call.async && !call.inputs_ready) {
     c10::cuda::CUDAEvent ready;
     ready.record(current);
     ready.block(stream);
@@ -101,6 +101,7 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
   check(launch(stream.stream()), fmt::format("{} of {} x {}", operation, tensors.back().numel(),
                                              c10::toString(tensors.back().scalar_type())));
   ++calls_[operation];
+  if (bump_versions_) output.unsafeGetTensorImpl()->bump_version();
   if (!call.async) return nullptr;
 
   auto work = std::make_unique<Work>();
@@ -129,7 +130,7 @@ std::unique_ptr<Work> Communicator::all_gather_into(const at::Tensor& output,
       output.numel() == input.numel() * size_ && output.dtype() == input.dtype(),
       fmt::format("all_gather on rank {}: {} x {} into {} x {} on {} ranks", rank_, input.numel(),
                   input.dtype().name(), output.numel(), output.dtype().name(), size_));
-  return run("all_gather", {output, input}, call, [&](cudaStream_t stream) {
+  return run("all_gather", {output, input}, output, call, [&](cudaStream_t stream) {
     return ncclAllGather(input.const_data_ptr(), output.mutable_data_ptr(), count(input),
                          type_of(input), comm_, stream);
   });
@@ -142,7 +143,7 @@ std::unique_ptr<Work> Communicator::reduce_scatter_into(const at::Tensor& output
           fmt::format("reduce_scatter on rank {}: {} x {} into {} x {} on {} ranks", rank_,
                       input.numel(), input.dtype().name(), output.numel(), output.dtype().name(),
                       size_));
-  return run("reduce_scatter", {input, output}, call, [&](cudaStream_t stream) {
+  return run("reduce_scatter", {input, output}, output, call, [&](cudaStream_t stream) {
     return ncclReduceScatter(input.const_data_ptr(), output.mutable_data_ptr(), count(output),
                              type_of(input), op_of(reduction), comm_, stream);
   });
@@ -150,7 +151,7 @@ std::unique_ptr<Work> Communicator::reduce_scatter_into(const at::Tensor& output
 
 std::unique_ptr<Work> Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction,
                                                Call call) {
-  return run("all_reduce", {tensor}, call, [&](cudaStream_t stream) {
+  return run("all_reduce", {tensor}, tensor, call, [&](cudaStream_t stream) {
     return ncclAllReduce(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
                          type_of(tensor), op_of(reduction), comm_, stream);
   });
@@ -158,7 +159,7 @@ std::unique_ptr<Work> Communicator::all_reduce(const at::Tensor& tensor, Reducti
 
 std::unique_ptr<Work> Communicator::broadcast(const at::Tensor& tensor, int root, Call call) {
   require(root >= 0 && root < size_, fmt::format("broadcast: root {} of {} ranks", root, size_));
-  return run("broadcast", {tensor}, call, [&](cudaStream_t stream) {
+  return run("broadcast", {tensor}, tensor, call, [&](cudaStream_t stream) {
     return ncclBroadcast(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
                          type_of(tensor), root, comm_, stream);
   });

@@ -70,8 +70,15 @@ class Communicator {
 
   struct Call {
     bool async = false;  // false: on the current stream, ordered by it, nothing to keep
-    std::optional<Reference> reference;  // of this call alone, instead of the communicator's
+    std::optional<Reference> reference = {};  // of this call alone, instead of the communicator's
+    /// Asynchronous: the inputs are complete and the output unused in the order of the
+    /// communicator's own stream, so it need not wait for the current one.
+    bool inputs_ready = false;
   };
+  /// A canary for aliased buffers: NCCL's write is raw, so autograd cannot know of it. With the
+  /// canary every output's version counter moves, and backward refuses a tensor that was saved and
+  /// then overwritten. Off by default.
+  void bump_versions(bool on) { bump_versions_ = on; }
 
   /// Every call returns its work when asynchronous, else null. Sizes are in elements and must
   /// agree: output = input * size() for all_gather_into, input = output * size() for
@@ -88,13 +95,14 @@ class Communicator {
 
  private:
   template <class Launch>
-  std::unique_ptr<Work> run(const char* operation, std::vector<at::Tensor> tensors, Call call,
-                            Launch launch);
+  std::unique_ptr<Work> run(const char* operation, std::vector<at::Tensor> tensors,
+                            const at::Tensor& output, Call call, Launch launch);
   void check(int result, const std::string& what) const;
 
   ncclComm* comm_ = nullptr;
   int rank_ = 0, size_ = 1;
   Reference reference_;
+  bool bump_versions_ = false;
   c10::cuda::CUDAStream stream_;
   std::map<std::string, std::int64_t> calls_;
 };

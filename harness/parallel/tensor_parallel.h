@@ -1,0 +1,70 @@
+// Tensor parallelism with sequence parallelism: activations between the products are sharded along
+// the sequence, weights along their features. A column linear gathers the sequence and multiplies
+// by some of the output features; a row linear multiplies by some of the input features and
+// reduce-scatters along the sequence. All tensors are matrices; a row is a token, the sequence is
+// the slower index of the rows.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "harness/parallel/communicator.h"
+#include "harness/parallel/memory_buffers.h"
+
+namespace tidemark {
+
+/// Where the gathered input of a column linear lives, and for how long.
+enum class GatherPolicy {
+  separate,      // a differentiable all-gather, then a product: autograd saves what was gathered
+  cached,        // one Function that gathers into a fresh tensor and saves it
+  recomputed,    // one Function that gathers into a persistent buffer, saves the shard and
+                 // gathers again in backward
+  asynchronous,  // recomputed, on the communicator's stream beside the products; backward's
+                 // gathered gradients have a second persistent buffer
+  shared,        // asynchronous with one buffer for both: the gathered input overwrites gradients
+                 // that a product still reads. A race
+  aliased,       // separate, with the outputs of all collectives in one persistent buffer. Wrong
+  aliased_by_name,  // separate, with one buffer for all-gathers and one for reduce-scatters. Wrong
+};
+
+class TensorParallel {
+ public:
+  /// `communicator` is null on one rank, and must outlive this and every graph made with it.
+  TensorParallel(Communicator* communicator, GatherPolicy policy);
+
+  int ranks() const { return communicator_ ? communicator_->size() : 1; }
+  int rank() const { return communicator_ ? communicator_->rank() : 0; }
+  GatherPolicy policy() const { return policy_; }
+
+  /// Makes the policy's persistent buffers, for gathered activations of this size.
+  void warm_up(std::int64_t rows, std::int64_t features, at::ScalarType type);
+
+  /// x [rows / ranks, in], weight [out / ranks, in] -> [rows, out / ranks].
+  at::Tensor column_linear(const at::Tensor& x, const at::Tensor& weight);
+  /// x [rows, in / ranks], weight [in / ranks, out] -> [rows / ranks, out], summed over the ranks.
+  /// The weight lies input first, so that a rank's part of the whole is contiguous.
+  at::Tensor row_linear(const at::Tensor& x, const at::Tensor& weight);
+
+  // For the autograd Functions. Outputs are the policy's: fresh, or from a buffer.
+
+  /// [rows, n] -> [rows * ranks, n], on the current stream.
+  at::Tensor gather(const at::Tensor& shard, const at::Tensor& output);
+  /// [rows, n] -> [rows / ranks, n], likewise.
+  at::Tensor reduce_scatter(const at::Tensor& whole, const at::Tensor& output);
+  /// Memory for an all-gather's or a reduce-scatter's output.
+  at::Tensor output(const char* operation, std::int64_t rows, const at::Tensor& like);
+  /// The persistent buffer of a column linear's gathered input.
+  at::Tensor input_buffer(std::int64_t rows, const at::Tensor& like);
+  /// The persistent buffer of a row linear's gathered gradient (asynchronous policies).
+  at::Tensor gradient_buffer(std::int64_t rows, const at::Tensor& like);
+  Communicator& communicator() { return *communicator_; }
+
+ private:
+  Communicator* communicator_;
+  GatherPolicy policy_;
+  MemoryBuffers buffers_;
+};
+
+}  // namespace tidemark
