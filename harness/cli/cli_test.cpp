@@ -167,6 +167,53 @@ TEST_F(Command, TwoRunsLeaveTheSameBytes) {
               ::testing::MatchesRegex("(.|\n)*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n"));
 }
 
+TEST_F(Command, RepetitionsLeaveTheSameRecord) {
+  auto result =
+      run("run fsdp_prefetch/stash --size smoke --ranks 2 --repetitions 3 --out a --mode math");
+  ASSERT_EQ(result.code, 0) << result.out << result.err;
+  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
+  int repetitions = 0;
+  for (const auto& trial : report["trials"])
+    for (const auto& verdict : trial["verdicts"])
+      repetitions += verdict["name"] == "parity/repetition";
+  EXPECT_EQ(repetitions, 2 * 3);  // two comparisons in each of three schedules
+}
+
+// Somebody else's mpirun: what the launching process settles is settled by the ranks.
+TEST_F(Command, UnderAnotherLauncherTheFlagsCountToo) {
+  const std::string two = "--oversubscribe -n 2 " TIDEMARK_BINARY " ";
+  auto mpirun = [&](const std::string& arguments) {
+    const std::string line =
+        "cd " + folder_.string() + " && exec mpirun " + two + arguments + " >out 2>err </dev/null";
+    const int status = std::system(line.c_str());
+    return Result{WEXITSTATUS(status), read(folder_ / "out"), read(folder_ / "err"), 0};
+  };
+  auto result = mpirun(
+      "run fsdp_prefetch/stash --size smoke --schedule instant --alloc-conf "
+      "expandable_segments:True --capacity 5000000000 --gpu a100-40g --timeout 60 --out a");
+  ASSERT_EQ(result.code, 0) << result.out << result.err;
+  auto run = nlohmann::json::parse(read(folder_ / "a" / "report.json"))["run"];
+  EXPECT_EQ(run["device"]["profile"], "a100-40g");
+  EXPECT_EQ(run["device"]["capacity_bytes"], 5000000000);
+  EXPECT_EQ(run["env"]["PYTORCH_ALLOC_CONF"], "expandable_segments:True");
+  EXPECT_EQ(run["env"]["TIDEMARK_TIMEOUT"], "60");
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* says;
+  };
+  for (const auto& each : {Case{"run 'nosuch*'", 4, "error: nothing matches"},
+                           Case{"run fsdp_prefetch --ranks 3", 2, "the launcher started only 2"},
+                           Case{"run fsdp_prefetch --out a", 2, "never overwrites"}}) {
+    auto wrong = mpirun(each.arguments);
+    EXPECT_EQ(wrong.code, each.code) << each.arguments;
+    EXPECT_THAT(wrong.err, HasSubstr(each.says)) << each.arguments;
+  }
+  auto plan = mpirun("run fsdp_prefetch --dry-run");
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_THAT(plan.out, HasSubstr("fsdp_prefetch/smoke/r2/math/instant"));
+}
+
 TEST_F(Command, EveryFlagHasAnEnvironmentTwin) {
   auto result = run("run fsdp_prefetch --dry-run",
                     "TIDEMARK_RANKS=3 TIDEMARK_SCHEDULE=lagging TIDEMARK_SEED=5");
