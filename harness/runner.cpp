@@ -102,7 +102,7 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
 // The reference is computed once, on rank 0, and sent as raw doubles.
 Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
   Oracle oracle;
-  if (world.rank() == 0) oracle = scenario.reference(trial);
+  if (world.leads()) oracle = scenario.reference(trial);
   auto send = [&](std::string bytes) { return world.broadcast(bytes); };
   auto send_values = [&](std::vector<double> values) {
     std::string bytes = send(
@@ -121,7 +121,7 @@ Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world)
     for (auto& shard : *shards) {
       shard.name = send(shard.name);
       std::vector<double> values;
-      if (world.rank() == 0) {
+      if (world.leads()) {
         at::Tensor flat = shard.values.to(at::kDouble).contiguous().reshape({-1});
         values.assign(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
       }

@@ -13,11 +13,16 @@ namespace tidemark {
 class World {
  public:
   explicit World(MPI_Comm comm);
+  /// One rank of `size` in a process of its own, without its partners (shapes only; sets
+  /// TIDEMARK_NCCL_ALONE, which declares communicators without partners, while it lives): exchanges
+  /// answer with one's own part.
+  World(int rank, int size);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   int rank() const { return rank_; }
+  bool leads() const { return leads_; }  // rank 0, or alone: what broadcast sends is this one's
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_; }
 
@@ -32,6 +37,7 @@ class World {
  private:
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
+  bool leads_ = true, alone_ = false;
 };
 
 }  // namespace tidemark

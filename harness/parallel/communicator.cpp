@@ -58,7 +58,7 @@ Communicator::Communicator(const World& world, Reference reference)
       reference_(reference),
       stream_(c10::cuda::getStreamFromPool(false)) {
   ncclUniqueId id{};
-  if (rank_ == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  if (world.leads()) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   const std::string bytes = world.broadcast({id.internal, sizeof id.internal});
   require(bytes.size() == sizeof id.internal, "the communicator's unique id arrived damaged");
   std::memcpy(id.internal, bytes.data(), sizeof id.internal);
