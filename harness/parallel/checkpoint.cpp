@@ -1,0 +1,108 @@
+#include "harness/parallel/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "harness/parallel/saved_tensors.h"
+
+namespace tidemark {
+namespace {
+
+using torch::autograd::SavedVariableHooks;
+
+std::atomic<std::int64_t> runs_again{0};
+
+/// Thrown by the last tensor saved: the rest of the block would compute for nothing.
+struct NothingMoreToSave {};
+
+/// Stands in for one saved tensor, and dies with its node's saved variables.
+struct Holder {
+  std::map<int, at::Tensor> again;  // by run of the engine
+};
+
+struct Frame {
+  std::function<at::Tensor(const at::Tensor&)> block;
+  at::Tensor input;  // without the graph before it
+  std::vector<std::weak_ptr<Holder>> holders;
+  std::set<int> done;  // runs of the engine
+};
+
+class Again final : public SavedVariableHooks {
+ public:
+  Again(Frame& frame, int run, std::size_t& index) : frame_(frame), run_(run), index_(index) {}
+  void call_pack_hook(const at::Tensor& tensor) override {
+    if (index_ >= frame_.holders.size())
+      throw CheckpointError("a checkpointed block saved more than the " + std::to_string(index_) +
+                            " tensors of its first run");
+    tensor_ = tensor.detach();
+    if (auto holder = frame_.holders[index_].lock()) holder->again[run_] = tensor_;
+    if (++index_ == frame_.holders.size()) throw NothingMoreToSave{};
+  }
+  at::Tensor call_unpack_hook() override { return tensor_; }
+
+ private:
+  Frame& frame_;
+  int run_;
+  std::size_t& index_;
+  at::Tensor tensor_;  // as long as the run lasts
+};
+
+void run_again(Frame& frame, int run) {
+  std::size_t index = 0;
+  try {
+    const at::AutoGradMode grad(true);
+    const SavedTensorScope scope([&] { return std::make_unique<Again>(frame, run, index); });
+    frame.block(frame.input.detach().requires_grad_(frame.input.requires_grad()));
+  } catch (const NothingMoreToSave&) {
+  }
+  ++runs_again;
+  if (index != frame.holders.size())
+    throw CheckpointError("a checkpointed block saved " + std::to_string(index) +
+                          " tensors when it was run again, " +
+                          std::to_string(frame.holders.size()) + " the first time");
+  frame.done.insert(run);
+}
+
+class First final : public SavedVariableHooks {
+ public:
+  explicit First(std::shared_ptr<Frame> frame) : frame_(std::move(frame)) {}
+  void call_pack_hook(const at::Tensor&) override {
+    holder_ = std::make_shared<Holder>();
+    frame_->holders.push_back(holder_);
+  }
+  at::Tensor call_unpack_hook() override {
+    const int run = torch::autograd::get_current_graph_task_id();
+    if (!frame_->done.contains(run)) run_again(*frame_, run);
+    const auto found = holder_->again.find(run);
+    if (found == holder_->again.end())
+      throw CheckpointError("a tensor of a checkpointed block was asked for twice in one backward");
+    at::Tensor tensor = std::move(found->second);
+    holder_->again.erase(found);
+    // Outside a backward there is no run to belong to: the next one starts anew.
+    if (run < 0) frame_->done.clear();
+    return tensor;
+  }
+
+ private:
+  std::shared_ptr<Frame> frame_;
+  std::shared_ptr<Holder> holder_;
+};
+
+}  // namespace
+
+at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const at::Tensor& input) {
+  auto frame = std::make_shared<Frame>();
+  frame->block = std::move(block);
+  frame->input = input.detach().requires_grad_(input.requires_grad());
+  const SavedTensorScope scope([frame] { return std::make_unique<First>(frame); });
+  return frame->block(input);
+}
+
+std::int64_t recomputations() { return runs_again; }
+
+}  // namespace tidemark

@@ -1,0 +1,29 @@
+// Activation checkpointing without a backward inside the backward: what a block saves is dropped,
+// and the block is run again when the first of it is needed.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+
+namespace tidemark {
+
+/// A block saved other tensors when it was run again than the first time.
+class CheckpointError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// block(input), with the input alone kept for the backward (as torch.utils.checkpoint with
+/// use_reentrant=False). A backward that unpacks one of the block's saved tensors runs the block
+/// once more, up to the last tensor it saved, and keeps what the others will need until they are
+/// unpacked, or for ever where they never are: their nodes hold it. Each run of the engine that
+/// needs one runs the block again. `block` must be a function of its input and of parameters.
+at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const at::Tensor& input);
+
+/// Blocks run again in this process so far.
+std::int64_t recomputations();
+
+}  // namespace tidemark

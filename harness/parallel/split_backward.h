@@ -1,0 +1,62 @@
+// A backward in two passes: the gradients of a stage's inputs first, those of its weights later
+// (zero bubble schedules). After torch/distributed/pipelining/_backward.py.
+//
+// The input pass keeps the graph and takes down the gradients that arrive at the intermediates: the
+// nodes on the way from inputs to outputs where a parameter joins. The weight pass starts there.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <vector>
+
+namespace tidemark {
+
+/// Parameters that share an intermediate, hence a run of the engine.
+struct ParameterGroup {
+  std::vector<std::size_t> parameters;  // indices into the stage's list
+  std::vector<std::shared_ptr<torch::autograd::Node>> intermediates;
+  std::vector<torch::autograd::variable_list> gradients;  // taken down, by intermediate
+  /// By intermediate: its edges that lead to no parameter of the group.
+  std::vector<std::vector<std::size_t>> other_edges;
+};
+using ParameterGroups = std::vector<std::shared_ptr<ParameterGroup>>;
+
+struct InputPass {
+  /// Hooks go once they have taken down their gradients, and the weight pass drops the gradients
+  /// and intermediates of a group when it has used them. Without that, intermediate -> hook ->
+  /// group
+  /// -> intermediate is a cycle: it keeps the graph until somebody collects the groups.
+  bool clean_hooks = true;
+  /// Everything saved by nodes that the weight pass will not run is let go at the end of the pass.
+  bool release = false;
+};
+
+struct InputGradients {
+  std::vector<at::Tensor> gradients;  // of the inputs, in order
+  ParameterGroups groups;             // in the order of the parameters
+};
+
+/// Gradients of `inputs` (leaves that require them) from those of the roots; no parameter's
+/// gradient is touched, and the graph stays. Throws c10::Error where an input is not reached.
+InputGradients backward_input(const torch::autograd::edge_list& roots,
+                              const torch::autograd::variable_list& root_gradients,
+                              const std::vector<at::Tensor>& inputs,
+                              const std::vector<at::Tensor>& parameters, InputPass pass = {});
+
+/// Adds the weight gradients of all groups to their parameters' grad(). `tasks[i]` of parameter i:
+/// groups of equal task share one run of the engine; empty: one run a group. A run that starts at
+/// several intermediates cuts the edges between them, or what arrives at the lower one would count
+/// twice.
+void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
+                     bool clean_hooks = true, const std::vector<int>& tasks = {});
+
+/// Where a backward from `tensor` starts; keeps the graph, not the tensor.
+torch::autograd::Edge gradient_edge(const at::Tensor& tensor);
+
+/// Breaks the cycles of these groups.
+void collect(ParameterGroups& groups);
+
+}  // namespace tidemark

@@ -1,0 +1,62 @@
+#include "harness/parallel/transformer_block.h"
+
+#include <ATen/ATen.h>
+
+namespace tidemark {
+
+std::vector<NamedShape> transformer_parameters(const TransformerShape& s) {
+  const auto h = s.hidden, kv = s.hidden / s.heads * s.kv_heads;
+  return {{"attention_norm", {h}}, {"wq", {h, h}},     {"wk", {kv, h}},
+          {"wv", {kv, h}},         {"wo", {h, h}},     {"ffn_norm", {h}},
+          {"w1", {s.ffn, h}},      {"w3", {s.ffn, h}}, {"w2", {h, s.ffn}}};
+}
+
+at::Tensor transformer_block(const at::Tensor& x, const std::vector<at::Tensor>& parameters,
+                             const TransformerShape& s) {
+  const auto &norm = parameters[0], &wq = parameters[1], &wk = parameters[2], &wv = parameters[3],
+             &wo = parameters[4], &ffn_norm = parameters[5], &w1 = parameters[6],
+             &w3 = parameters[7], &w2 = parameters[8];
+  const auto tokens = x.size(0), batch = tokens / s.sequence, size = s.hidden / s.heads;
+  const auto normed = [&](const at::Tensor& t, const at::Tensor& weight) {
+    return at::rms_norm(t, {s.hidden}, weight, s.epsilon);
+  };
+  const auto split = [&](const at::Tensor& t, std::int64_t heads) {
+    return t.view({batch, s.sequence, heads, size});
+  };
+
+  at::Tensor n = normed(x, norm);
+  at::Tensor q = split(at::linear(n, wq), s.heads);
+  at::Tensor k = split(at::linear(n, wk), s.kv_heads), v = split(at::linear(n, wv), s.kv_heads);
+  n.reset();
+  const bool grouped = s.kv_heads != s.heads;
+  const bool flash = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
+  if (grouped && !flash) {
+    const auto repeated = [&](const at::Tensor& t) {
+      return t.unsqueeze(3)
+          .expand({batch, s.sequence, s.kv_heads, s.heads / s.kv_heads, size})
+          .reshape({batch, s.sequence, s.heads, size});
+    };
+    k = repeated(k);
+    v = repeated(v);
+  }
+  at::Tensor out = at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2),
+                                                    v.transpose(1, 2), {}, 0.0, /*is_causal=*/true,
+                                                    std::nullopt, /*enable_gqa=*/grouped && flash);
+  q.reset(), k.reset(), v.reset();
+  out = out.transpose(1, 2).reshape({tokens, s.hidden});
+  const at::Tensor y = x + at::linear(out, wo);
+  out.reset();
+
+  const at::Tensor m = normed(y, ffn_norm);
+  return y + at::linear(at::silu(at::linear(m, w1)) * at::linear(m, w3), w2);
+}
+
+std::vector<NamedShape> mlp_parameters(std::int64_t hidden, std::int64_t ffn) {
+  return {{"fc1", {ffn, hidden}}, {"fc2", {hidden, ffn}}};
+}
+
+at::Tensor mlp_block(const at::Tensor& x, const std::vector<at::Tensor>& parameters) {
+  return x + at::linear(at::gelu(at::linear(x, parameters[0])), parameters[1]);
+}
+
+}  // namespace tidemark
