@@ -170,11 +170,13 @@ struct Judge {
     return verdict;
   }
 
-  Verdict close(const std::string& name, const Seen& seen, const Difference& difference) const {
-    auto verdict = bounded(name, seen, 0, oracle->tolerance, difference.relative);
+  Verdict close(const std::string& name, const Seen& seen, const Difference& difference,
+                double condition = 1) const {
+    const double tolerance = oracle->tolerance * condition;
+    auto verdict = bounded(name, seen, 0, tolerance, difference.relative);
     verdict.unit = "relative";
     verdict.formula = "|measured - reference| / |reference|";
-    verdict.slack = oracle->tolerance;
+    verdict.slack = tolerance;
     verdict.why = oracle->why;
     if (verdict.status == Status::fail)
       verdict.why = "worst: " + difference.worst + "; first difference: " + difference.where;
@@ -199,7 +201,8 @@ struct Judge {
       std::vector<LossPoint> loss;
       for (std::size_t i = 0; i < oracle->loss.size(); ++i)
         loss.push_back({static_cast<int>(i), oracle->loss[i]});
-      verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss)));
+      verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss),
+                               oracle->loss_condition));
       verdicts.push_back(close("parity/reference/gradients", seen,
                                compare_shards("gradient", mine.gradients, oracle->gradients)));
       verdicts.push_back(close("parity/reference/parameters", seen,

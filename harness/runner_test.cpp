@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "harness/bracket.h"
 #include "harness/recorder.h"
 #include "harness/testing/toy.h"
 
@@ -184,6 +185,37 @@ TEST(Mutation, ABoundAThousandTimesTooWideIsRefused) {
   EXPECT_FALSE(fails(sharp, "drop", "memory/allocated/backward"));
   auto wide = run(toy_scenario({.slack = 4 * 1000 * 1000}), toy_trial(1000, Mode::shapes));
   EXPECT_TRUE(fails(wide, "drop", "memory/allocated/backward"));
+}
+
+// Three trials that differ in the schedule alone, with these peaks of requested bytes.
+std::vector<TrialRecord> three(Bytes instant, Bytes calibrated, Bytes lagging) {
+  std::vector<TrialRecord> trials;
+  for (const auto& [schedule, peak] :
+       {std::pair("instant", instant), {"calibrated", calibrated}, {"lagging", lagging}}) {
+    Phase phase{"forward", {}};
+    phase[Statistic::requested].peak = peak;
+    RankRecord record;
+    record.steps.push_back({{phase}, {}, {}});
+    TrialRecord trial;
+    trial.schedule = schedule;
+    trial.variants.push_back({"keep", Role::baseline, "", {}, {}, {record}, {}});
+    trials.push_back(trial);
+  }
+  judge_brackets(trials);
+  return trials;
+}
+
+TEST(Bracket, ACalibratedPeakLiesBetweenTheClocklessOnes) {
+  EXPECT_EQ(three(10, 10, 10)[1].verdicts.at(0).status, Status::pass);
+  EXPECT_EQ(three(10, 11, 12)[1].verdicts.at(0).status, Status::pass);
+  EXPECT_EQ(three(10, 9, 12)[1].verdicts.at(0).status, Status::fail);
+  EXPECT_EQ(three(10, 13, 12)[1].verdicts.at(0).status, Status::fail);
+  EXPECT_TRUE(three(10, 11, 12)[0].verdicts.empty());
+  auto other = three(10, 11, 12);
+  other[1].verdicts.clear();
+  other[2].params["n"] = 1;  // another trial: nothing to compare with
+  judge_brackets(other);
+  EXPECT_TRUE(other[1].verdicts.empty());
 }
 
 TEST(Mutation, NothingJudgedIsNoSuccess) {

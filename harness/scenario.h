@@ -92,6 +92,7 @@ struct Oracle {
   /// Largest relative error that the arithmetic of the variants may have against it (norm-wise, per
   /// tensor), and why.
   double tolerance = 0;
+  double loss_condition = 1;  // the loss's tolerance is so many times that: its terms cancel
   std::string why;
 };
 

@@ -112,7 +112,8 @@ TEST(Ranks, OneTwoAndFourAgreeWithinTwiceTheErrorModel) {
     }
     if (!all.leads()) continue;
     trial.ranks = 1;
-    const double allowed = 2 * oracle(trial).tolerance;
+    const Oracle exact = oracle(trial);
+    const double allowed = 2 * exact.tolerance;
     for (const auto& [ranks, outcome] : outcomes) {
       if (ranks == 1) continue;
       const auto& one = outcomes[1];
@@ -127,7 +128,7 @@ TEST(Ranks, OneTwoAndFourAgreeWithinTwiceTheErrorModel) {
           "allowed %.2e\n",
           static_cast<long long>(hidden), ranks, loss, gradients.relative, parameters.relative,
           allowed);
-      EXPECT_LE(loss, allowed);
+      EXPECT_LE(loss, allowed * exact.loss_condition);
       EXPECT_LE(gradients.relative, allowed) << gradients.worst;
       EXPECT_LE(parameters.relative, allowed) << parameters.worst;
       // Not the same computation by accident: another order of summation shows.

@@ -30,12 +30,11 @@ Oracle oracle(const Trial& trial) {
   // reference knows by how much.
   const double unit = trial["precision"] == 0 ? std::ldexp(1, -24) : std::ldexp(1, -9);
   const auto depth = static_cast<double>(4 * trial["layers"] + 4);
-  oracle.tolerance =
-      unit * depth * std::sqrt(static_cast<double>(trial["hidden"])) * result.condition;
+  oracle.tolerance = unit * depth * std::sqrt(static_cast<double>(trial["hidden"]));
+  oracle.loss_condition = result.condition;
   oracle.why =
-      "u (4 layers + 4) sqrt(hidden) c: rounding of the sums on a path forth and back, u the unit "
-      "roundoff, c = mean |y| / "
-      "|mean y| of the output y, by which the loss cancels";
+      "u (4 layers + 4) sqrt(hidden): rounding of the sums on a path forth and back, u the unit "
+      "roundoff; of the loss times mean |y| / |mean y| of the output y, by which it cancels";
   return oracle;
 }
 

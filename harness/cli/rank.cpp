@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "harness/bracket.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/prepare.h"
 #include "harness/launch.h"
@@ -108,6 +109,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
       run_options.run_ahead = {0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8, 16};
     report.trials.push_back(run_planned(each, world, options, run_options));
   }
+  judge_brackets(report.trials);
   if (world.rank() == 0) progress.done();
   report.run.duration_ns = (Clock::now() - start) / std::chrono::nanoseconds(1);
   return report;
