@@ -2,6 +2,7 @@
 // for bit as the CPU.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -134,6 +135,29 @@ TEST_F(Modes, RandomNumbersFollowTheSeed) {
   EXPECT_FALSE(at::equal(a.narrow(0, 0, 100), a.narrow(0, 100, 100)));  // one draw is not the next
   EXPECT_NEAR(a.narrow(0, 300, 1000).mean().item<double>(), 1, 0.06);
   EXPECT_EQ(a.narrow(0, 300, 1000).max().item<float>(), 1 / 0.75f);
+}
+
+// Two devices in one process (TIDEMARK_DEVICES, set in CMakeLists).
+TEST_F(Modes, CopiesBetweenDevicesKeepTheirNumbers) {
+  enter("math");
+  const auto on = [](c10::DeviceIndex i) { return at::Device(c10::kCUDA, i); };
+  const auto host = at::arange(60, at::kFloat).view({5, 12});
+  const auto here = host.to(on(0));
+  EXPECT_TRUE(here.to(on(1)).cpu().equal(host));
+  EXPECT_TRUE(here.t().to(on(1)).cpu().equal(host.t()));                                // strided
+  EXPECT_TRUE(here.to(on(1), at::kDouble).cpu().equal(host.to(at::kDouble)));           // converted
+  EXPECT_TRUE(here.slice(1, 1, 12, 3).to(on(1)).cpu().equal(host.slice(1, 1, 12, 3)));  // a view
+  auto there = at::zeros({12, 5}, at::TensorOptions().device(on(1)).dtype(at::kHalf));
+  there.t().copy_(here, /*non_blocking=*/true);  // into a view, of another type, asynchronously
+  EXPECT_TRUE(there.cpu().equal(host.t().to(at::kHalf)));
+  EXPECT_TRUE((there * 2 + 1).cpu().equal(host.t().to(at::kHalf) * 2 + 1));
+  auto pinned = at::empty({5, 12}, at::TensorOptions().pinned_memory(true));
+  pinned.copy_(here.to(on(1)), /*non_blocking=*/true);
+  c10::cuda::device_synchronize();
+  EXPECT_TRUE(pinned.equal(host));
+  EXPECT_TRUE(at::cat({here, here.to(on(1)).to(on(0))}).cpu().equal(at::cat({host, host})));
+  EXPECT_NE(message([&] { here.add(here.to(on(1))); }).find("same device"), std::string::npos);
+  EXPECT_EQ(at::empty_like(here).copy_(at::tensor(3.0)).sum().item<float>(), 180);
 }
 
 // Twenty steps of a small network with the fused optimizer; the losses, bit for bit.
