@@ -215,6 +215,7 @@ struct Judge {
     auto verdict = bounded("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()));
     verdict.unit = "races";
     verdict.formula = "0";
+    if (!seen.record.races.empty()) verdict.why = seen.record.races.front().explanation;
     return verdict;
   }
 

@@ -11,6 +11,7 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/race/control.h"
 
 namespace tidemark {
 namespace {
@@ -44,6 +45,7 @@ class VirtualPlatform final : public Platform {
     if (tidemark_device_set_schedule(schedule.c_str()) != 0)
       throw std::invalid_argument("the virtual device has no schedule '" + schedule + "'");
     tidemark_device_set_data(mode == Mode::math ? 1 : 0);
+    tidemark_races_detect(races_ ? 1 : 0);
     install_numbers(mode == Mode::math ? "math" : schedule == "calibrated" ? "cost" : "shapes");
     tidemark_device_reset_clock();
   }
@@ -61,7 +63,30 @@ class VirtualPlatform final : public Platform {
   bool set_capacity(Bytes bytes) override {
     return tidemark_device_set_capacity(static_cast<std::uint64_t>(bytes)) == 0;
   }
-  bool detects_races() const override { return false; }
+  bool set_race_detection(bool on) override {
+    races_ = on;
+    return true;
+  }
+  bool detects_races() const override { return races_; }
+  void phase(const std::string& name) override {
+    if (races_) tidemark_races_phase(name.c_str());
+  }
+  std::vector<Race> races() const override {
+    std::vector<Race> found;
+    if (!races_) return found;
+    std::string text(tidemark_races_read(nullptr, 0) + 1, '\0');
+    tidemark_races_read(text.data(), text.size());
+    for (const auto& each : nlohmann::json::parse(text.c_str())) {
+      const auto access = [&](const char* which) {
+        return Access{each.at(which).at("op"), each.at(which).at("stream")};
+      };
+      Race race{access("first"), access("second"), each.at("bytes"), each.at("explanation")};
+      if (const std::int64_t count = each.at("count"); count > 1)
+        race.explanation += " (" + std::to_string(count) + " times)";
+      found.push_back(std::move(race));
+    }
+    return found;
+  }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
     if (!gpu.empty() && tidemark_device_set_profile(gpu.c_str()) != 0)
       return "--gpu " + gpu + ": " + tidemark_device_error();
@@ -101,6 +126,11 @@ class VirtualPlatform final : public Platform {
   TIDEMARK_CONTROL(tidemark_device_launches);
   TIDEMARK_CONTROL(tidemark_device_synchronisations);
   TIDEMARK_CONTROL(tidemark_device_set_launch_cost);
+  TIDEMARK_CONTROL(tidemark_races_detect);
+  TIDEMARK_CONTROL(tidemark_races_phase);
+  TIDEMARK_CONTROL(tidemark_races_read);
+
+  bool races_ = true;
 };
 
 class CudaPlatform final : public Platform {
@@ -121,7 +151,10 @@ class CudaPlatform final : public Platform {
   std::int64_t synchronisations() const override { return 0; }
   bool set_launch_cost(Ns) override { return false; }
   bool set_capacity(Bytes) override { return false; }
+  bool set_race_detection(bool) override { return false; }
   bool detects_races() const override { return false; }
+  void phase(const std::string&) override {}
+  std::vector<Race> races() const override { return {}; }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
     return gpu.empty() && capacity.empty()
                ? ""

@@ -28,7 +28,14 @@ class Platform {
   virtual bool set_launch_cost(Ns ns) = 0;
   /// Bytes of the device for what follows (0: the profile's). False where it cannot be set.
   virtual bool set_capacity(Bytes bytes) = 0;
+  /// Whether races are looked for in what follows begin(); on at first where the platform can.
+  /// False where it cannot be set.
+  virtual bool set_race_detection(bool on) = 0;
   virtual bool detects_races() const = 0;
+  /// The phase that what follows belongs to, for the reports of races.
+  virtual void phase(const std::string& name) = 0;
+  /// Found since begin().
+  virtual std::vector<Race> races() const = 0;
   /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or
   /// empty.
   virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;

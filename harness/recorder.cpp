@@ -78,6 +78,7 @@ void Recorder::phase(const std::string& name) {
   state_->in_phase = true;
   step.phases.push_back({name, {}});
   allocator::resetPeakStats(state_->device);
+  platform().phase(name);
   if (state_->last) record.phase_starts.emplace_back(name, platform().now());
 }
 
@@ -139,6 +140,7 @@ void Recorder::finish() {
     losses.push_back(point);
   }
   first_gradients = std::move(state_->gradients);
+  record.races = platform().races();
 }
 
 }  // namespace tidemark

@@ -68,7 +68,9 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
 
 std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
   if (variant.caught_by.starts_with("race/") && !platform().detects_races())
-    return "needs the race detector, which this platform does not have";
+    return platform().kind() == "virtual"
+               ? "race detection is switched off (--races on)"
+               : "needs the race detector, which only the virtual device has";
   return scenario.leave_out ? scenario.leave_out(trial, variant) : "";
 }
 

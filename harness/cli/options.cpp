@@ -63,6 +63,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   flag(run, "mode", request.mode,
        "math (numbers) or shapes (memory alone); the size's first when not given");
   flag(run, "schedule", request.schedule, "instant, calibrated, lagging or all");
+  flag(run, "races", options.races, "on or off: race detection on the virtual device")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
+          {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)");
   flag(run, "timeout", options.timeout,
        "seconds after which a rank that waits for another gives up")

@@ -12,6 +12,7 @@ struct Options {
   std::string command;  // "list", "run", "report"
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
+  std::string races = "on";
   int timeout = 300, repetitions = 1;
   bool dry_run = false, json = false, markdown = false;
   std::string folder;  // of report

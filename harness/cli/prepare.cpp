@@ -50,6 +50,7 @@ std::vector<PlannedTrial> prepare(const Options& options, int ranks, bool speaks
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
+  platform().set_race_detection(options.races == "on");
   Request request = options.request;
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());

@@ -6,6 +6,7 @@
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/stream.h"
+#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {
@@ -25,6 +26,7 @@ struct Queue {
 
   Queue() {
     std::thread([this] {
+      race::ignore_this_thread();
       std::unique_lock lock(mutex);
       for (;;) {
         arrived.wait(lock, [this] { return !pending.empty(); });

@@ -6,6 +6,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/stream.h"
+#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {
@@ -79,6 +80,20 @@ void move(char* to, const char* from, const Rectangle& r) {
   });
 }
 
+// What one side of a copy touches, for race detection; the host's pageable memory is nobody else's.
+void note_access(const Stream& s, const char* name, Side side, const void* address,
+                 const Rectangle& r, std::size_t pitch, std::size_t slice, bool write) {
+  if (!race::is_on() || side.place == Place::pageable) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const bool one_row = r.height == 1 || pitch == r.width;
+  for (std::size_t z = 0; z < r.depth; ++z) {
+    race::note(s, name,
+               one_row ? race::Footprint{begin + z * slice, r.width * r.height, 1, 0}
+                       : race::Footprint{begin + z * slice, r.width, r.height, pitch},
+               write);
+  }
+}
+
 const char* name_of(Side to, Side from) {
   if (to.place == Place::device) {
     if (from.place != Place::device) return "memcpy HtoD";
@@ -125,8 +140,10 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
   e.now += e.launch_cost();
   count_activity(e, true);
-  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)),
-           name_of(target, source));
+  const char* name = name_of(target, source);
+  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name);
+  note_access(*s, name, source, from, shape, shape.from_pitch, shape.from_slice, false);
+  note_access(*s, name, target, to, shape, shape.to_pitch, shape.to_slice, true);
   if (!on_host) charge_in_bracket(*s, 2.0 * static_cast<double>(bytes), false);
   const bool wait = on_host || (to_host && (pageable || waiting == Waiting::sync)) ||
                     (from_host && !pageable && waiting == Waiting::sync);
@@ -172,6 +189,7 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
   e.now += e.launch_cost();
   count_activity(e, true);
   e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset");
+  note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);
   // Device memory: asynchronous in both forms.
   if (waiting == Waiting::sync && target.place == Place::pinned) synchronise_with(lock, e.mark(*s));

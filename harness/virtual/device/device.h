@@ -57,6 +57,11 @@ void enqueue_for(StreamHandle stream, std::string_view name, Ns duration);
 Ns begin_collective(StreamHandle stream);
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end);
 
+/// For race detection: the last operation of this stream reads or writes these bytes of device or
+/// pinned memory.
+void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
+                 bool write);
+
 Ns host_now();
 
 // --- memory

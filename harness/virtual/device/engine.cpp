@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {
@@ -148,6 +149,8 @@ Ns Engine::append(Stream& s, Ns duration, std::string_view name) {
   const Ns start = std::max(s.tail, now);
   s.tail = start + duration;
   s.clock.raise(s.index, ++s.count);
+  ++appended;
+  if (race::is_on()) race::appended(s.index);
   unready_polls = 0;
   if (tracing) trace.push_back({std::string(name), s.index, start, s.tail, now});
   return start;
@@ -181,8 +184,13 @@ bool Engine::is_done(const Mark& m) const {
 }
 
 void Engine::complete(const Mark& m) {
-  done.merge(m.clock);
   now = std::max(now, m.time);
+  learn(m);
+}
+
+void Engine::learn(const Mark& m) {
+  done.merge(m.clock);
+  if (race::is_on()) race::host_synchronised();
 }
 
 }  // namespace tidemark::device

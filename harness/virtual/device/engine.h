@@ -54,8 +54,9 @@ struct Engine {
   int devices = 0;
   std::string error;  // of the last control call that failed
 
-  Ns now = 0;        // host clock
-  VectorClock done;  // what the host knows to have completed, because it synchronised
+  Ns now = 0;                  // host clock
+  std::uint64_t appended = 0;  // operations of all streams
+  VectorClock done;            // what the host knows to have completed, because it synchronised
   std::uint64_t launches = 0, synchronisations = 0;
   std::int64_t launch_override = -1;
 
@@ -89,6 +90,8 @@ struct Engine {
   bool is_done(const Mark& mark) const;
   /// The host has waited for this.
   void complete(const Mark& mark);
+  /// The host has been told that this is done.
+  void learn(const Mark& mark);
 };
 
 /// Made at the first call, never destroyed: libraries call until the very end of the process.

@@ -134,6 +134,7 @@ cudaError_t elapsed_time(float* milliseconds, EventHandle start, EventHandle end
     return cudaErrorInvalidResourceHandle;
   }
   if (!e.is_done(a->record) || !e.is_done(b->record)) return cudaErrorNotReady;
+  e.learn(b->record);
   *milliseconds = static_cast<float>(static_cast<double>(b->record.time - a->record.time) * 1e-6);
   return cudaSuccess;
 }

@@ -4,6 +4,7 @@
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/kernel.h"
+#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {
@@ -91,6 +92,15 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
   e.append(*s, std::max<Ns>(end - s->tail, 0), name);
   charge_in_bracket(*s, 0, true);
+}
+
+void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
+                 bool write) {
+  if (!race::is_on() || bytes == 0) return;
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const Stream* s = e.find(stream);
+  if (s) race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
 }
 
 // A kernel whose work is not known from its arguments.

@@ -46,11 +46,17 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   }
   ++e.activity;
   e.now += e.profile.poll;
-  if (e.is_done(mark)) return true;
+  // Who works is told, and what it does next comes after; a watchdog's knowledge is its own.
+  const auto told = [&] {
+    if (!e.is_done(mark)) return false;
+    e.learn(mark);
+    return true;
+  };
+  if (told()) return true;
   if (++e.unready_polls > kPatience) {
     e.now += e.profile.poll << std::min<std::uint64_t>((e.unready_polls - kPatience) / 64, 30);
   }
-  if (e.unready_polls < kWaiting) return e.is_done(mark);
+  if (e.unready_polls < kWaiting) return told();
   synchronise_with(lock, mark);
   return true;
 }

@@ -87,7 +87,7 @@ std::uintptr_t StreamPool::take(Stream& s, std::size_t bytes) {
   if (!begin) begin = best_run(bytes, mine_or_done);
   if (!begin && grow(bytes)) begin = best_run(bytes, mine);
   if (begin) {
-    cut(begin, bytes);
+    s.clock.merge(cut(begin, bytes).clock);  // it is done, or is ordered before `s` already
   } else if (internal && (begin = best_run(bytes, [](const FreeBlock&) { return true; }))) {
     e.order_after(s, cut(begin, bytes));  // rather wait for another stream than fail
   }

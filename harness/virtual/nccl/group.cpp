@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/virtual/nccl/accesses.h"
 #include "harness/virtual/nccl/timeline.h"
 #include "harness/virtual/nccl/waiting.h"
 
@@ -84,6 +85,7 @@ void run(const std::vector<Operation>& operations) {
   for (std::size_t i = 0; i < exchanges.size(); ++i)
     timeline.take_in(launches[i], exchanges[i].latest());
   timeline.end(true);
+  for (const Operation& operation : operations) note_accesses(operation);
   for (const Exchange& exchange : exchanges) {
     if (exchange.operation().finish) exchange.operation().finish(exchange);
   }

@@ -12,6 +12,12 @@ bool DeviceCalls::find() {
   };
   return look(suspend_data, "tidemark_device_suspend_data") &&
          look(begin_operator, "tidemark_device_begin_operator") &&
+         look(races_detected, "tidemark_races_detected") &&
+         look(begin_watched, "tidemark_races_begin_operator") &&
+         look(end_watched, "tidemark_races_end_operator") &&
+         look(host_access, "tidemark_races_host_access") &&
+         look(allocated, "tidemark_races_allocated") && look(freed, "tidemark_races_freed") &&
+         look(returned, "tidemark_races_returned") &&
          look(answer_reads, "tidemark_device_answer_reads") &&
          look(end_operator, "tidemark_device_end_operator");
 }

@@ -2,7 +2,10 @@
 // library also loads where there is no virtual device, and then refuses to be installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+struct tidemark_access;
 
 namespace tidemark::numbers {
 
@@ -12,6 +15,16 @@ struct DeviceCalls {
   void (*end_operator)(std::uint64_t bytes) = nullptr;
 
   void (*answer_reads)(int on, std::int64_t value) = nullptr;
+
+  // Race detection (harness/virtual/race/control.h)
+  int (*races_detected)() = nullptr;
+  void (*begin_watched)(const char* name) = nullptr;
+  void (*end_watched)(const tidemark_access* accesses, std::size_t count) = nullptr;
+  void (*host_access)(const char* name, const void* address, std::uint64_t bytes,
+                      int write) = nullptr;
+  void (*allocated)(const void* address, std::uint64_t bytes, void* stream) = nullptr;
+  void (*freed)(const void* address) = nullptr;
+  void (*returned)(const void* address, std::uint64_t bytes) = nullptr;
 
   /// False when the process has no virtual device.
   bool find();

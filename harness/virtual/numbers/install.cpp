@@ -7,6 +7,7 @@
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/numbers/watch.h"
 
 namespace tidemark::numbers {
 namespace {
@@ -42,8 +43,11 @@ class Installation {
     c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
       const auto op = c10::Dispatcher::singleton().findSchema(name);
-      if (op) mode == "math" ? add_math(*op) : add_shapes(*op);
+      if (!op) continue;
+      mode == "math" ? add_math(*op) : add_shapes(*op);
+      if (device.races_detected()) add_host(*op);
     }
+    if (device.races_detected()) follow_allocator();
     return "";
   }
 
@@ -100,12 +104,20 @@ class Installation {
     const std::string name = c10::toString(op.operator_name());
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
-      put(op, no_value_kernel(original(op)));
+      put(op, no_value_kernel(op, original(op)));
     } else if (needs_values(name)) {
       put(op, needs_values_kernel(op));
     } else if (mode_ == "cost") {
       put(op, cost_kernel(op, original(op)));
+    } else if (device.races_detected()) {
+      put(op, watched_kernel(op, original(op)));
     }
+  }
+
+  void add_host(const c10::OperatorHandle& op) {
+    const std::string name = c10::toString(op.operator_name());
+    if (touches_pinned_memory(name) && op.hasComputedKernelForDispatchKey(DispatchKey::CPU))
+      put(op, host_kernel(op, original(op, DispatchKey::CPU)), DispatchKey::CPU);
   }
 
   mutable std::mutex mutex_;

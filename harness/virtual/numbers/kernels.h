@@ -24,9 +24,14 @@ Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
 /// shapes: an error that names the operator, which needs values.
 Kernel needs_values_kernel(const c10::OperatorHandle& op);
 /// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
-Kernel no_value_kernel(Original original);
+Kernel no_value_kernel(const c10::OperatorHandle& op, Original original);
 /// cost: the original, bracketed with the bytes of its tensors.
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
+
+/// shapes: the original, watched for races.
+Kernel watched_kernel(const c10::OperatorHandle& op, Original original);
+/// A CPU operator whose tensors the device may be using.
+Kernel host_kernel(const c10::OperatorHandle& op, Original original);
 
 /// math: the operators whose numbers have been computed since the mode was entered; forget_used()
 /// empties it.

@@ -11,6 +11,7 @@
 #include "harness/virtual/numbers/frame.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/signature.h"
+#include "harness/virtual/numbers/watch.h"
 
 namespace tidemark::numbers {
 namespace {
@@ -63,6 +64,7 @@ class MathKernel final : public c10::OperatorKernel {
     Bracket bracket(signature_.name.c_str());
     const std::vector<c10::IValue> arguments(
         stack->end() - static_cast<std::ptrdiff_t>(signature_.arguments), stack->end());
+    Watch watch(signature_, arguments.data());
     bracket.bytes = signature_.argument_bytes(arguments.data());
     RandomState random;
     if (draws_)
@@ -81,6 +83,7 @@ class MathKernel final : public c10::OperatorKernel {
     const std::vector<c10::IValue> outputs(
         stack->end() - static_cast<std::ptrdiff_t>(signature_.returns), stack->end());
     bracket.bytes += signature_.result_bytes(outputs.data());
+    watch.finish(outputs.data());
     Stack host;
     host.reserve(std::max(signature_.arguments, signature_.returns));
     for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
@@ -158,6 +161,7 @@ class ReadValueKernel final : public c10::OperatorKernel {
       : signature_(op), original_(std::move(original)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     const at::Tensor tensor = stack->back().toTensor();
+    Watch watch(signature_, &stack->back());
     const bool known = !outer || outer->knows(tensor);
     TORCH_CHECK(known || outer->counts, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a value that only a "
@@ -168,6 +172,7 @@ class ReadValueKernel final : public c10::OperatorKernel {
       const Frame frame{signature_, arguments};
       Inside inside(outer ? outer : &frame);
       original_.callBoxed(op, keys, stack);
+      watch.finish(&stack->back());
     }
     if (!known) return;  // a count, answered
     Plain plain;

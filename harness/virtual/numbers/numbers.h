@@ -10,6 +10,9 @@
 //   same operator computes into the same
 //           memory; bracketed as in cost. An operator without numbers is an error that names it.
 //
+// Where race detection is on when a mode is entered (../race/control.h), every operator says what
+// it reads and writes.
+//
 // `math` allocates on the device exactly what `shapes` does. Install from one thread, while no
 // operator runs.
 #pragma once

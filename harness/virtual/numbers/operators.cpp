@@ -96,6 +96,12 @@ bool gathers(const std::string& name) {
   return names.count(name) != 0;
 }
 
+bool touches_pinned_memory(const std::string& name) {
+  static const Names names{"aten::_local_scalar_dense", "aten::copy_", "aten::fill_.Scalar",
+                           "aten::zero_", "aten::equal"};
+  return names.count(name) != 0;
+}
+
 bool is_communication(const std::string& name) {
   return starts_with_any(name, {"c10d::", "_c10d_functional::", "symm_mem::"});
 }

@@ -46,6 +46,9 @@ bool needs_values(const std::string& name);
 bool draws_silently(const std::string& name);
 /// Reads, of its first tensor, only what it returns.
 bool gathers(const std::string& name);
+/// CPU operators through which a program reads and fills its pinned buffers, as far as race
+/// detection looks.
+bool touches_pinned_memory(const std::string& name);
 /// Communication: real data moves there by itself.
 bool is_communication(const std::string& name);
 

@@ -4,6 +4,7 @@
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/signature.h"
+#include "harness/virtual/numbers/watch.h"
 
 namespace tidemark::numbers {
 namespace {
@@ -24,10 +25,15 @@ class NeedsValuesKernel final : public c10::OperatorKernel {
 
 class NoValueKernel final : public c10::OperatorKernel {
  public:
-  explicit NoValueKernel(Original original) : original_(std::move(original)) {}
+  NoValueKernel(const c10::OperatorHandle& op, Original original)
+      : signature_(op), original_(std::move(original)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     const at::ScalarType type = stack->back().toTensor().scalar_type();
-    original_.callBoxed(op, keys, stack);
+    {
+      Watch watch(signature_, &stack->back());
+      original_.callBoxed(op, keys, stack);
+      watch.finish(&stack->back());
+    }
     TORCH_CHECK(at::isFloatingType(type) || at::isComplexType(type), "a value of type ", type,
                 " is read on the host (item), and in shapes there is none: run it in math");
     stack->back() = at::isComplexType(type) ? at::Scalar(c10::complex<double>(no_value, no_value))
@@ -35,6 +41,7 @@ class NoValueKernel final : public c10::OperatorKernel {
   }
 
  private:
+  Signature signature_;
   Original original_;
 };
 
@@ -44,8 +51,13 @@ class CostKernel final : public c10::OperatorKernel {
       : signature_(op), original_(std::move(original)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     Bracket bracket(signature_.name.c_str());
-    bracket.bytes = signature_.argument_bytes(stack->data() + stack->size() - signature_.arguments);
+    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
+    Stack held;  // as in math: several out tensors come back as references that nobody else holds
+    if (signature_.returns > 1) held.assign(arguments, arguments + signature_.arguments);
+    bracket.bytes = signature_.argument_bytes(arguments);
+    Watch watch(signature_, arguments);
     original_.callBoxed(op, keys, stack);
+    watch.finish(stack->data() + stack->size() - signature_.returns);
     bracket.bytes += signature_.result_bytes(stack->data() + stack->size() - signature_.returns);
   }
 
@@ -59,9 +71,9 @@ class CostKernel final : public c10::OperatorKernel {
 Kernel needs_values_kernel(const c10::OperatorHandle& op) {
   return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<NeedsValuesKernel>(op));
 }
-Kernel no_value_kernel(Original original) {
+Kernel no_value_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<NoValueKernel>(std::move(original)));
+      std::make_unique<NoValueKernel>(op, std::move(original)));
 }
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

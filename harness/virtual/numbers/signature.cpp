@@ -17,10 +17,14 @@ Signature::Signature(const c10::OperatorHandle& op) : name(c10::toString(op.oper
          argument.real_type()->castRaw<c10::OptionalType>()->getElementType()->kind() ==
              c10::TypeKind::GeneratorType))
       generator = static_cast<int>(i);
-    const bool written = argument.alias_info() && argument.alias_info()->isWrite();
-    crossings.push_back(written && !argument.is_out() ? 2 : 1);
+    const bool is_written = argument.alias_info() && argument.alias_info()->isWrite();
+    crossings.push_back(is_written && !argument.is_out() ? 2 : 1);
+    written.push_back(is_written);
   }
-  for (const c10::Argument& result : schema.returns()) fresh.push_back(!result.alias_info());
+  for (const c10::Argument& result : schema.returns()) {
+    fresh.push_back(!result.alias_info());
+    made.push_back(!result.alias_info() || result.alias_info()->isWrite());
+  }
   if (gathers(name) && arguments > 0) {
     crossings[0] = 0;
     fresh_crossings = 2;

@@ -15,8 +15,10 @@ struct Signature {
 
   std::string name;  // with overload: aten::add.Tensor
   std::size_t arguments, returns;
-  int generator = -1;       // position of the Generator argument, if any
-  std::vector<bool> fresh;  // per return: a new tensor, not an alias of an argument
+  int generator = -1;         // position of the Generator argument, if any
+  std::vector<bool> fresh;    // per return: a new tensor, not an alias of an argument
+  std::vector<bool> written;  // per argument: in place, or out
+  std::vector<bool> made;     // per return: fresh, or an out argument, which may have been resized
   std::vector<int>
       crossings;  // per argument: how often its bytes cross the memory bus (read, written, both)
   int fresh_crossings = 1;  // per fresh result; gathers also read what they return

@@ -1,0 +1,53 @@
+// What an access is called in a report: operator, phase, element type and shape; each distinct one
+// is kept once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tidemark::race {
+
+struct Shape {
+  const char* type = nullptr;  // of the elements; null: bytes only
+  const std::int64_t* sizes = nullptr;
+  std::size_t dims = 0;
+};
+
+class Labels {
+ public:
+  Labels() { clear(); }
+  void set_phase(std::string_view name) { phase_ = intern(name); }
+  std::uint32_t phase() const { return phase_; }
+  std::uint32_t add(std::string_view op, const Shape& shape);
+  void clear();
+
+  const std::string& op(std::uint32_t label) const { return words_[labels_[label].op]; }
+  const std::string& phase_of(std::uint32_t label) const { return words_[labels_[label].phase]; }
+  const std::string& word(std::uint32_t id) const { return words_[id]; }
+  /// "float32 [64, 48]", or empty.
+  std::string shape(std::uint32_t label) const;
+
+ private:
+  struct Label {
+    std::uint32_t op, phase, type;
+    std::vector<std::int64_t> sizes;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  std::uint32_t intern(std::string_view word);
+
+  std::vector<std::string> words_;
+  std::vector<Label> labels_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> word_ids_, label_ids_;
+  std::uint32_t phase_ = 0;
+  std::string key_;
+};
+
+}  // namespace tidemark::race
