@@ -22,8 +22,13 @@ void Blocks::allocate(std::uintptr_t begin, std::uint64_t bytes, std::uint32_t s
                       std::uint32_t phase) {
   if (bytes == 0) return;
   forget(begin, bytes);
-  owners_[begin] = {begin + bytes, ++last_};
-  known_[last_] = {bytes, stream, phase, 0, false};
+  owners_[begin] = {begin + bytes, ++latest_};
+  known_[latest_] = {bytes, stream, phase, 0, false};
+}
+
+void Blocks::clear() {
+  owners_.clear();
+  known_.clear();
 }
 
 void Blocks::free(std::uintptr_t begin, std::uint32_t phase) {

@@ -2,6 +2,7 @@
 // owner before.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -17,6 +18,7 @@ struct Block {
 
 class Blocks {
  public:
+  void clear();
   void allocate(std::uintptr_t begin, std::uint64_t bytes, std::uint32_t stream,
                 std::uint32_t phase);
   void free(std::uintptr_t begin, std::uint32_t phase);
@@ -27,6 +29,8 @@ class Blocks {
   /// Null where it is forgotten.
   const Block* find(std::uint64_t id) const;
 
+  /// The latest; ids count up.
+  std::uint64_t latest() const { return latest_.load(std::memory_order_relaxed); }
   std::size_t known() const { return known_.size(); }
   /// Drops what is neither an owner nor in `used`.
   template <class Used>
@@ -47,7 +51,7 @@ class Blocks {
   };
   std::map<std::uintptr_t, Owner> owners_;
   std::unordered_map<std::uint64_t, Block> known_;
-  std::uint64_t last_ = 0;
+  std::atomic<std::uint64_t> latest_{0};  // read without the lock
 };
 
 }  // namespace tidemark::race

@@ -28,6 +28,7 @@ struct Frame {
   int depth = 0;
   const char* name = "";
   std::uint64_t serial = 0;
+  std::uint64_t latest_block = 0;      // when it began
   std::vector<std::uint32_t> touched;  // streams, each once, the last one last
 };
 thread_local Frame frame;
@@ -51,7 +52,7 @@ struct Detector {
     findings.clear();
     named.clear();
     sweep_at = kSweepFrom;
-    blocks = {};
+    blocks.clear();
   }
 
   std::string name_of(std::uint32_t index) {
@@ -117,18 +118,27 @@ struct Detector {
     conflicts.clear();
   }
 
-  // Whoever is given the freed memory next does not know of this access.
+  // Whoever is given the freed memory next does not know of this access; or it is this operator
+  // itself that was given the memory of its argument.
   void check_alive(const Access& access, std::uint64_t operation) {
     const Block* block = blocks.find(access.block);
-    if (!block || !block->is_freed) return;
+    const bool argument = access.storage && !access.write;
+    const bool taken = block && argument && access.block > frame.latest_block;
+    if (!block || (!block->is_freed && !taken)) return;
     const Side second = side(access);
     const Side first{"free", name_of(block->stream), labels.word(block->freed), "", true};
     const std::size_t bytes = access.where.rows * access.where.width;
     findings.add(first, second, "freed", bytes, operation, [&] {
-      return where(second) + (second.write ? " writes " : " reads ") + std::to_string(bytes) +
-             " bytes" + of_shape(second) + " of a block (" + text_of(*block) + ") that was freed" +
-             in_phase(block->freed) +
-             " before this was enqueued: whoever gets that memory next may overwrite it";
+      const std::string what = where(second) + (second.write ? " writes " : " reads ") +
+                               std::to_string(bytes) + " bytes" + of_shape(second);
+      return taken
+                 ? what +
+                       " that were freed before this was enqueued, and were given to this operator "
+                       "itself (" +
+                       text_of(*block) + ")"
+                 : what + " of a block (" + text_of(*block) + ") that was freed" +
+                       in_phase(block->freed) +
+                       " before this was enqueued: whoever gets that memory next may overwrite it";
     });
   }
 
@@ -216,6 +226,7 @@ void tidemark_races_begin_operator(const char* name) {
   frame.name = name ? name : "";
   frame.touched.clear();
   frame.serial = ++operations;
+  frame.latest_block = detector().blocks.latest();
 }
 
 void tidemark_races_end_operator(const tidemark_access* accesses, size_t count) {
