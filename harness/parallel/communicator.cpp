@@ -165,4 +165,18 @@ std::unique_ptr<Work> Communicator::broadcast(const at::Tensor& tensor, int root
   });
 }
 
+std::unique_ptr<Work> Communicator::send(const at::Tensor& tensor, int peer, Call call) {
+  require(peer >= 0 && peer < size_, fmt::format("send: to rank {} of {}", peer, size_));
+  return run("send", {tensor}, tensor, call, [&](cudaStream_t stream) {
+    return ncclSend(tensor.const_data_ptr(), count(tensor), type_of(tensor), peer, comm_, stream);
+  });
+}
+
+std::unique_ptr<Work> Communicator::receive(const at::Tensor& tensor, int peer, Call call) {
+  require(peer >= 0 && peer < size_, fmt::format("receive: from rank {} of {}", peer, size_));
+  return run("receive", {tensor}, tensor, call, [&](cudaStream_t stream) {
+    return ncclRecv(tensor.mutable_data_ptr(), count(tensor), type_of(tensor), peer, comm_, stream);
+  });
+}
+
 }  // namespace tidemark

@@ -89,6 +89,10 @@ class Communicator {
                                             Reduction reduction, Call call);
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor, Reduction reduction, Call call);
   std::unique_ptr<Work> broadcast(const at::Tensor& tensor, int root, Call call);
+  /// Point to point. Pairs match in the order of the calls; two ranks that both send first and
+  /// receive then may wait for each other for ever.
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int peer, Call call);
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int peer, Call call);
 
   /// Calls so far, by operation.
   const std::map<std::string, std::int64_t>& calls() const { return calls_; }

@@ -1,7 +1,6 @@
 #include "harness/parallel/split_backward.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "harness/parallel/run_backward.h"
 
 namespace tidemark {
 namespace {
@@ -162,9 +163,7 @@ InputGradients backward_input(const edge_list& roots, const variable_list& root_
       group->intermediates[i]->add_pre_hook(std::make_unique<TakeDown>(group, i));
   }
   InputGradients result;
-  result.gradients = torch::autograd::Engine::get_default_engine().execute(
-      roots, root_gradients, /*keep_graph=*/true, /*create_graph=*/false,
-      /*accumulate_grad=*/false, input_edges);
+  result.gradients = run_backward(roots, root_gradients, input_edges, {.keep_graph = true});
   if (pass.clean_hooks)
     for (auto& group : parts.groups) remove_hooks(*group);
   if (pass.release)
@@ -204,9 +203,7 @@ void run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& 
     }
   }
   if (starts.empty()) return;
-  auto weights = torch::autograd::Engine::get_default_engine().execute(
-      starts, gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false,
-      ends);
+  auto weights = run_backward(starts, gradients, ends, {});
   starts.clear();
   gradients.clear();
   const at::NoGradGuard no_grad;

@@ -1,0 +1,97 @@
+// The closed forms against the program itself, at parameters drawn at random, on any rank of 1 to
+// 8: every moment, every variant.
+#include "cases/zero_bubble_detach/closed_forms.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <random>
+
+#include "harness/runner.h"
+
+namespace tidemark {
+Scenario zero_bubble_detach_scenario();
+
+namespace zero_bubble_detach {
+namespace {
+
+TrialRecord mine;
+const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
+                 [](const std::string&) { return mine; }};
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  int between(int low, int high) {
+    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+  int pick(std::initializer_list<int> from) {
+    return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
+  }
+  Trial trial() {
+    const int schedule = between(0, 9) < 3 ? between(0, 2) : between(3, 6);
+    const bool interleaves = schedule == 2 || schedule >= 5;
+    const int ranks = between(1, 8), stages = schedule == 6 ? 2 : interleaves ? between(1, 3) : 1;
+    const int kv = pick({1, 2, 3}), group = pick({1, 1, 2, 4}), head = pick({8, 16, 40, 64});
+    const Params params{{"layers", ranks * stages + between(0, 5)},
+                        {"hidden", kv * group * head},
+                        {"ffn", between(1, 700)},
+                        {"heads", kv * group},
+                        {"kv_heads", kv},
+                        {"vocabulary", between(2, 3000)},
+                        {"sequence", pick({1, 8, 31, 32, 33, 200})},
+                        {"microbatch", between(1, 3)},
+                        {"microbatches", between(1, 7)},
+                        {"schedule", schedule},
+                        {"virtual_stages", stages},
+                        {"checkpointing", between(0, 2)},
+                        {"precision", between(0, 1)},
+                        {"block", between(0, 3) == 0}};
+    return {"zero_bubble_detach",
+            "random",
+            between(0, 1) ? "lagging" : "instant",
+            params,
+            Mode::shapes,
+            ranks,
+            between(1, 2),
+            0};
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const auto scenario = zero_bubble_detach_scenario();
+  Draw draw(138119);
+  int checked = 0, trials = 0;
+  while (trials < 110 && !testing::Test::HasFailure()) {
+    const Trial trial = draw.trial();
+    if (!scenario.unfit(trial).empty()) continue;
+    ++trials;
+    World world(draw.between(0, trial.ranks - 1), trial.ranks);
+    std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
+    for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
+    RunOptions options;
+    // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
+    options.selected = [](const Variant& v) { return v.role != Role::control; };
+    const auto record = run_trial(scenario, trial, world, kOwn, options);
+    for (const auto& v : record.verdicts) {
+      if (!v.name.starts_with("trajectory/") && !v.name.starts_with("order/") &&
+          !v.name.starts_with("cost/"))
+        continue;
+      ++checked;
+      EXPECT_EQ(v.status, Status::pass)
+          << v.name << " of " << v.variant << " on rank " << v.rank << " of " << trial.ranks << ", "
+          << what << ": " << v.formula << " = " << v.low.value_or(0) << ", measured "
+          << v.measured.value_or(0) << " " << v.why;
+    }
+  }
+  EXPECT_GT(checked, 110 * 9 * 5);
+}
+
+}  // namespace
+}  // namespace zero_bubble_detach
+}  // namespace tidemark

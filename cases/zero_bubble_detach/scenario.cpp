@@ -1,0 +1,128 @@
+// A pipeline stage that splits its backward keeps its graph after the input pass, because the
+// weight pass starts in the middle of it. What the other nodes saved is read by nobody any more,
+// and still lives as long as somebody holds a root (outputs and losses, which are returned when the
+// step ends) or, through the hooks that took down the gradients, an intermediate. Seen in PyTorch's
+// zero bubble schedules up to 2.5.1.
+#include "harness/scenario.h"
+
+#include "cases/zero_bubble_detach/closed_forms.h"
+#include "cases/zero_bubble_detach/program.h"
+#include "cases/zero_bubble_detach/reference.h"
+#include "cases/zero_bubble_detach/variants.h"
+#include "harness/world.h"
+
+namespace tidemark {
+namespace {
+
+using namespace zero_bubble_detach;
+
+std::string unfit(const Trial& trial) {
+  const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
+  if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
+  if (auto why = unschedulable(kind, trial.ranks, static_cast<int>(trial["virtual_stages"]),
+                               static_cast<int>(trial["microbatches"]));
+      !why.empty())
+    return why + "; set virtual_stages, microbatches or schedule";
+  const auto stages = trial.ranks * trial["virtual_stages"];
+  if (trial["layers"] < stages)
+    return std::to_string(trial["layers"]) + " layers leave some of " + std::to_string(stages) +
+           " stages without one; set layers=" + std::to_string(stages) + " or more";
+  const auto heads = trial["heads"], kv = trial["kv_heads"], hidden = trial["hidden"];
+  if (trial["block"] == 0 && (hidden % heads != 0 || hidden / heads % 8 != 0 ||
+                              hidden / heads > 256 || kv > heads || heads % kv != 0))
+    return "attention's kernels take heads of a multiple of 8 up to 256 elements, in equal groups: "
+           "not hidden " +
+           std::to_string(hidden) + " in " + std::to_string(heads) + " heads, " +
+           std::to_string(kv) + " of keys and values";
+  return "";
+}
+
+// Where no backward is split there is nothing that a wrong fix could break.
+std::string leave_out(const Trial& trial, const Variant& variant) {
+  if (variant.role != Role::control) return "";
+  const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
+  if (!splits_backward(kind)) return std::string(name_of(kind)) + " does not split its backward";
+  if (trial.ranks * trial["virtual_stages"] == 1)
+    return "the only stage needs no input gradient, so nothing is split";
+  if (variant.caught_by.starts_with("parity/") && trial.mode == Mode::shapes)
+    return "in shapes there are no numbers to be wrong";
+  return "";
+}
+
+}  // namespace
+
+Scenario zero_bubble_detach_scenario() {
+  Scenario s;
+  s.name = "zero_bubble_detach";
+  s.title = "split backward in a pipeline retains the graph";
+  s.story =
+      "Zero bubble schedules compute a stage's input gradients first and its weight gradients "
+      "later, in the pipeline's bubbles, so the first pass keeps the graph. Outputs and losses "
+      "that "
+      "are kept until the step ends, and hooks that refer to their parameter groups, hold every "
+      "microbatch's graph: activations that nobody will read pile up with the microbatches, and "
+      "with checkpointing every run again of a block adds to them.";
+  s.parameters = {
+      {"layers", "blocks of the model", 1, 1024},
+      {"hidden", "width of the model", 8, 65536},
+      {"ffn", "width inside the feed-forward part of a block", 1, 262144},
+      {"heads", "attention heads", 1, 512},
+      {"kv_heads", "heads of keys and values, shared by groups of heads", 1, 512},
+      {"vocabulary", "tokens there are", 2, 1048576},
+      {"sequence", "tokens of a sequence", 1, 1048576},
+      {"microbatch", "sequences of a microbatch", 1, 64},
+      {"microbatches", "of a step", 1, 256},
+      {"schedule",
+       "0: GPipe; 1: 1F1B; 2: interleaved 1F1B; 3: ZB-H1; 4: ZB-H2; 5: interleaved zero bubble; 6: "
+       "ZB-V",
+       0, 6},
+      {"virtual_stages", "stages of a rank; more than one only where the schedule interleaves", 1,
+       32},
+      {"checkpointing", "0: none; 1: every second block; 2: every block", 0, 2},
+      {"precision", "0: fp32; 1: bf16", 0, 1},
+      {"block", "0: transformer; 1: MLP", 0, 1}};
+  const Params smoke{{"layers", 8},    {"hidden", 32},        {"ffn", 48},
+                     {"heads", 4},     {"kv_heads", 2},       {"vocabulary", 61},
+                     {"sequence", 8},  {"microbatch", 1},     {"microbatches", 4},
+                     {"schedule", 5},  {"virtual_stages", 2}, {"checkpointing", 0},
+                     {"precision", 0}, {"block", 0}};
+  // Llama-7B, and a 70B model with grouped heads.
+  Params seed = smoke, scale = smoke;
+  for (const auto& [name, value] : Params{{"layers", 32},
+                                          {"hidden", 4096},
+                                          {"ffn", 11008},
+                                          {"heads", 32},
+                                          {"kv_heads", 32},
+                                          {"vocabulary", 32000},
+                                          {"sequence", 2048},
+                                          {"microbatches", 8},
+                                          {"precision", 1}})
+    seed[name] = value;
+  for (const auto& [name, value] : Params{{"layers", 80},
+                                          {"hidden", 8192},
+                                          {"ffn", 28672},
+                                          {"heads", 64},
+                                          {"kv_heads", 8},
+                                          {"vocabulary", 128256},
+                                          {"sequence", 8192},
+                                          {"microbatches", 16},
+                                          {"precision", 1},
+                                          {"checkpointing", 2}})
+    scale[name] = value;
+  s.sizes = {{"smoke", smoke, {Mode::math, Mode::shapes}},
+             {"seed", seed, {Mode::shapes}, Bytes{1} << 40},
+             {"scale", scale, {Mode::shapes}, Bytes{64} << 40}};
+  s.variants = variants();
+  s.unfit = unfit;
+  s.leave_out = leave_out;
+  s.make = [](const Trial& trial, const Variant& variant,
+              World& world) -> std::unique_ptr<Program> {
+    return std::make_unique<Training>(trial, policy_of(variant.name), world);
+  };
+  s.expect = expect;
+  s.inspect = inspect;
+  s.reference = oracle;
+  return s;
+}
+
+}  // namespace tidemark

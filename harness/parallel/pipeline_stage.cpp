@@ -1,0 +1,114 @@
+#include "harness/parallel/pipeline_stage.h"
+
+#include <ATen/ATen.h>
+
+#include "harness/parallel/run_backward.h"
+
+namespace tidemark {
+
+using torch::autograd::variable_list;
+
+PipelineStage::PipelineStage(Model model, StagePolicy policy)
+    : model_(std::move(model)), policy_(policy) {}
+
+PipelineStage::~PipelineStage() { collect_groups(); }
+
+at::Tensor PipelineStage::forward(int microbatch, const at::Tensor& input) {
+  at::Tensor output = model_.forward(input);
+  if (policy_.returns_view) output = output.view(output.sizes());
+  UnderWay& one = under_way_[microbatch];
+  one.input = input;
+  at::Tensor root = output;
+  if (model_.loss) root = losses_[microbatch] = model_.loss(output, microbatch);
+  if (policy_.roots_as_edges) {
+    one.edge = gradient_edge(root);
+    if (model_.loss) {
+      losses_[microbatch] = root.detach();
+      outputs_[microbatch] = output.detach();
+    }
+  } else {
+    one.root = root;
+    outputs_[microbatch] = output;
+  }
+  return output.detach();
+}
+
+variable_list PipelineStage::root_gradient(const UnderWay& one, const at::Tensor& gradient) {
+  if (gradient.defined()) return {gradient};
+  const at::Tensor like = one.root.defined() ? one.root : losses_.begin()->second;
+  return {at::ones_like(like.detach())};
+}
+
+at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
+  UnderWay one = std::move(under_way_.extract(microbatch).mapped());
+  run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
+  if (model_.first) return {};
+  return std::exchange(one.input.mutable_grad(), {});
+}
+
+at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
+  UnderWay& one = under_way_.at(microbatch);
+  if (model_.first) {  // everything is left to the weight pass
+    one.gradient = gradient;
+    return {};
+  }
+  if (policy_.detach_early) {
+    one.root.detach_();
+    outputs_[microbatch].detach_();
+    return at::zeros_like(one.input.detach());
+  }
+  auto result =
+      backward_input({one.start()}, root_gradient(one, gradient), {one.input}, model_.parameters,
+                     {.clean_hooks = policy_.clean_hooks, .release = policy_.release});
+  one.groups = std::move(result.groups);
+  one.edge = {};
+  detach(microbatch);
+  return result.gradients[0];
+}
+
+void PipelineStage::detach(int microbatch) {
+  const bool last = static_cast<bool>(model_.loss);
+  if (policy_.roots_as_edges) return;
+  if (last && policy_.detach_loss) losses_[microbatch].detach_();
+  if (last ? !policy_.detach_last : !policy_.detach_outputs) return;
+  at::Tensor& output = outputs_[microbatch];
+  if (policy_.keeps_undetached)
+    returned_[microbatch] = output.detach();
+  else if (!output.is_view())
+    output.detach_();
+}
+
+void PipelineStage::weight(int microbatch) {
+  if (model_.first) {
+    const at::Tensor gradient = under_way_.at(microbatch).gradient;
+    backward(microbatch, gradient);
+    return;
+  }
+  UnderWay one = std::move(under_way_.extract(microbatch).mapped());
+  if (!policy_.clean_hooks)
+    uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
+  backward_weight(model_.parameters, std::move(one.groups), policy_.clean_hooks,
+                  policy_.one_weight_task ? model_.tasks : std::vector<int>{});
+}
+
+at::Tensor PipelineStage::mean_loss() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [microbatch, loss] : losses_) all.push_back(loss.detach());
+  return at::stack(all).mean();
+}
+
+void PipelineStage::end_step() {
+  outputs_.clear();
+  returned_.clear();
+  losses_.clear();
+  if (!policy_.never_collects) collect_groups();
+}
+
+void PipelineStage::collect_groups() {
+  ParameterGroups groups;
+  for (const auto& group : std::exchange(uncollected_, {}))
+    if (auto alive = group.lock()) groups.push_back(std::move(alive));
+  collect(groups);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,84 @@
+// One stage of a pipeline: forward, and a backward in one or in two passes, for many microbatches
+// under way. What it keeps, and for how long, is its policy.
+//
+// As in torch/distributed/pipelining/stage.py: every microbatch's output is kept until the step
+// ends, to be merged and returned; the roots of the backward until its last pass. Whoever holds one
+// of them holds its graph, and with it whatever the passes have not released.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "harness/parallel/split_backward.h"
+
+namespace tidemark {
+
+struct StagePolicy {
+  bool detach_outputs = false;    // after the input pass, in place; not on the last stage
+  bool detach_loss = false;       // likewise
+  bool detach_last = false;       // likewise the last stage's outputs
+  bool clean_hooks = false;       // InputPass::clean_hooks
+  bool release = false;           // InputPass::release
+  bool one_weight_task = false;   // a block's groups share a run of the engine
+  bool roots_as_edges = false;    // outputs are not kept, only where a backward begins
+  bool returns_view = false;      // the output is a view, which cannot be detached in place
+  bool keeps_undetached = false;  // a detached copy is returned, and the original kept
+  bool never_collects = false;    // the hooks' cycles stay over the end of the step
+  bool detach_early = false;      // before the input pass, which then reaches nothing
+};
+
+class PipelineStage {
+ public:
+  struct Model {
+    std::function<at::Tensor(const at::Tensor& input)> forward;
+    /// Of the last stage: one element, from an output.
+    std::function<at::Tensor(const at::Tensor& output, int microbatch)> loss = {};
+    std::vector<at::Tensor> parameters = {};
+    std::vector<int> tasks = {};  // by parameter: its block
+    bool first = false;           // its input needs no gradient: its backward is never split
+  };
+
+  PipelineStage(Model model, StagePolicy policy);
+  /// Breaks the cycles that are left.
+  ~PipelineStage();
+  PipelineStage(const PipelineStage&) = delete;
+  PipelineStage& operator=(const PipelineStage&) = delete;
+
+  /// `input` is a leaf, and requires a gradient except on the first stage. Returns the output
+  /// without its graph.
+  at::Tensor forward(int microbatch, const at::Tensor& input);
+  /// Each takes the gradient of the output (the last stage: none) and returns that of the input
+  /// (the first stage: none). `backward` adds to the parameters' gradients, as weight() does later.
+  at::Tensor backward(int microbatch, const at::Tensor& gradient);
+  at::Tensor input(int microbatch, const at::Tensor& gradient);
+  void weight(int microbatch);
+
+  /// Mean over the microbatches; the last stage only, before the step ends.
+  at::Tensor mean_loss() const;
+  /// Outputs and losses go; where hooks were not cleaned their cycles are collected, as a garbage
+  /// collector would sooner or later.
+  void end_step();
+
+ private:
+  struct UnderWay {
+    at::Tensor input, root, gradient;
+    torch::autograd::Edge edge;  // instead of root
+    ParameterGroups groups;
+    torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
+  };
+  torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
+  void detach(int microbatch);
+  void collect_groups();
+
+  Model model_;
+  StagePolicy policy_;
+  std::map<int, UnderWay> under_way_;
+  std::map<int, at::Tensor> outputs_, returned_, losses_;
+  std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
+};
+
+}  // namespace tidemark
