@@ -123,6 +123,7 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run --steps 1", 2, "--steps 1"},
            Case{"run --gpu nosuch", 2, "there are: a100-40g"},
            Case{"run --capacity lots", 2, "--capacity lots"},
+           Case{"run --alloc-conf nosuch:1", 2, "--alloc-conf nosuch:1: Unrecognized key"},
            Case{"run --device quantum", 2, "auto, virtual, cuda"},
            Case{"run --timeout 0", 2, "--timeout"},
            Case{"run --out file", 2, "is not a folder"},

@@ -1,5 +1,7 @@
 #include "harness/cli/prepare.h"
 
+#include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -25,6 +27,13 @@ void export_settings(const Options& options) {
   set_twin("TIDEMARK_CAPACITY", options.capacity);
   set_twin("PYTORCH_ALLOC_CONF", options.alloc_conf);
   set_twin("TIDEMARK_TIMEOUT", std::to_string(options.timeout));
+  try {  // PyTorch parses them at first use: here, where a mistake is still one line
+    c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
+    c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::release_lock_on_cudamalloc();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw UsageError("--alloc-conf " + options.alloc_conf + ": " + text.substr(0, text.find('\n')));
+  }
 }
 
 // Sizes beyond one GPU run on virtual GPUs that hold them: what is asked there is how much is
