@@ -79,8 +79,7 @@ struct Judge {
   // A bound that no other variant of the trial would break proves nothing, however it came out.
   void refuse_vacuous(const Seen& seen, const Expectation& expectation, Verdict& verdict) const {
     const bool sharp = std::ranges::any_of(all, [&](const Seen& other) {
-      if (&other == &seen || !other.skipped.empty() || other.variant->role == Role::fixed)
-        return false;
+      if (&other == &seen || !other.ran() || other.variant->role == Role::fixed) return false;
       const double found = measured(other.record, expectation);
       return found < *verdict.low || found > *verdict.high;
     });
@@ -269,20 +268,38 @@ struct Judge {
   }
 };
 
+// It threw: an error of the run, or just what its scenario says of this control.
+Verdict broke_off(const Seen& seen) {
+  Verdict verdict;
+  const bool control = seen.variant->role == Role::control;
+  verdict.name = control ? "control/" + seen.variant->caught_by : "run";
+  verdict.variant = seen.variant->name;
+  verdict.rank = seen.record.rank;
+  verdict.status = seen.variant->caught_by.starts_with("error/") ? Status::pass : Status::fail;
+  verdict.formula = "it runs to its end";
+  verdict.why = seen.error;
+  if (verdict.status == Status::pass) {
+    verdict.formula = "it breaks off with an error";
+    verdict.why = "caught by an error: " + seen.error;
+  }
+  return verdict;
+}
+
 }  // namespace
 
 std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
                            const std::vector<Seen>& seen, const Oracle* oracle) {
   Judge court{scenario, trial, seen, oracle};
   for (const auto& each : seen)
-    if (each.variant->role == Role::baseline && each.skipped.empty() && court.baseline == nullptr)
+    if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
       court.baseline = &each;
   for (const auto& each : seen)
-    if (each.skipped.empty())
-      court.forms[&each] = scenario.expect(trial, *each.variant, each.record.rank);
+    if (each.ran()) court.forms[&each] = scenario.expect(trial, *each.variant, each.record.rank);
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
-    if (!each.skipped.empty()) {
+    if (!each.error.empty()) {
+      verdicts.push_back(broke_off(each));
+    } else if (!each.skipped.empty()) {
       Verdict skipped;
       skipped.name =
           each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";

@@ -15,6 +15,8 @@ struct Seen {
   RankRecord record;
   Numbers numbers;      // empty in shapes
   std::string skipped;  // why it did not run
+  std::string error;    // what ended it
+  bool ran() const { return skipped.empty() && error.empty(); }
 };
 
 /// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality

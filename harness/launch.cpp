@@ -35,8 +35,15 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kOpenMpi{{
 
 volatile sig_atomic_t child = 0;
 
-void pass_on(int signal) {
-  if (child != 0) kill(static_cast<pid_t>(child), signal);
+volatile sig_atomic_t interrupted = 0;
+
+void pass_on(int) {
+  if (child == 0) return;
+  interrupted = interrupted + 1;
+  if (interrupted == 1)
+    kill(static_cast<pid_t>(child), SIGTERM);
+  else
+    kill(-static_cast<pid_t>(child), SIGKILL);
 }
 
 bool has_driver() {
@@ -53,7 +60,12 @@ bool under_launcher() {
 
 bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
 
-int launch(int ranks, const std::vector<std::string>& argv) {
+std::filesystem::path session_folder() {
+  const char* session = std::getenv(kSession);
+  return session != nullptr ? session : "";
+}
+
+int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage) {
   std::string session = (fs::temp_directory_path() / "tidemark-XXXXXX").string();
   if (mkdtemp(session.data()) == nullptr) {
     std::fprintf(stderr, "error: no folder for this run can be made in %s: %s\n",
@@ -68,6 +80,7 @@ int launch(int ranks, const std::vector<std::string>& argv) {
 
   const pid_t pid = fork();
   if (pid == 0) {
+    setpgid(0, 0);  // Ctrl-C in a terminal is for this process to pass on
     setenv(kSession, session.c_str(), 1);
     setenv("OMP_NUM_THREADS", "1", 0);
     for (auto [name, value] : kOpenMpi) setenv(name, value, 0);
@@ -90,12 +103,19 @@ int launch(int ranks, const std::vector<std::string>& argv) {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   int code = 3;
-  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed)
+  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
     agreed >> code;
-  else if (WIFEXITED(status) && WEXITSTATUS(status) != 127 &&
-           !fs::exists(fs::path(session) / "failed"))
-    std::fprintf(stderr, "error: the ranks ended without a result (mpirun's exit code %d)\n",
-                 WEXITSTATUS(status));
+  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
+    const std::string how =
+        interrupted != 0      ? "interrupted"
+        : WIFSIGNALED(status) ? "mpirun was killed"
+        : WEXITSTATUS(status) > 128
+            ? "a rank died of signal " + std::to_string(WEXITSTATUS(status) - 128)
+            : "mpirun's exit code " + std::to_string(WEXITSTATUS(status));
+    if (interrupted != 0 || !fs::exists(fs::path(session) / "failed"))
+      std::fprintf(stderr, "error: the ranks ended without a result (%s)\n", how.c_str());
+    salvage(session, how);
+  }
   std::error_code ignored;
   fs::remove_all(session, ignored);
   return code;

@@ -1,6 +1,8 @@
 // Starting the ranks: found under a launcher already, or started by ourselves under mpirun.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,15 +11,21 @@ namespace tidemark {
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
 bool under_launcher();
 
-/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine, passes signals on,
-/// and returns the exit code that the ranks agreed on (conventions: 3 where the launcher itself or
-/// a rank died).
-int launch(int ranks, const std::vector<std::string>& argv);
+/// Called where the ranks ended without agreeing on an exit code: the session's folder, and how
+/// they ended.
+using Salvage = std::function<void(const std::filesystem::path& session, const std::string& how)>;
+
+/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine and returns the
+/// exit code that the ranks agreed on (conventions: 3 where the launcher itself or a rank died).
+/// The first SIGINT or SIGTERM ends the ranks, a second one kills them.
+int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage);
 
 /// From a rank: the run's exit code, for the process that launched us; what to give to exit().
 int leave(int rank, int code);
 /// In a rank: its launcher was launch() above, and not somebody else's mpirun or srun.
 bool launched_by_tidemark();
+/// In a rank: the session's folder, which the launching process removes at the end; empty without.
+std::filesystem::path session_folder();
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
 bool first_to_fail();
 

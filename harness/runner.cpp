@@ -4,11 +4,14 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <stdexcept>
 
+#include "harness/flight.h"
 #include "harness/judge.h"
 #include "harness/platform.h"
 #include "harness/recorder.h"
@@ -25,11 +28,15 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
   prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
+  const std::string where =
+      fmt::format("{}/{}/{} {}", trial.scenario, trial.size, trial.schedule, variant.name);
+  flight::place(where);
   {
     Recorder recorder(trial);
     {
       auto program = scenario.make(trial, variant, world);
       for (int step = 0; step < trial.steps; ++step) {
+        flight::place(fmt::format("{}, step {}", where, step));
         recorder.begin_step(step);
         program->step(step, recorder);
         recorder.end_step();
@@ -79,12 +86,15 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
 // a step takes.
 std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, const Variant& variant,
                               World& world, const std::vector<double>& ratios) {
+  struct LaunchCost {
+    explicit LaunchCost(Ns ns) { platform().set_launch_cost(ns); }
+    ~LaunchCost() { platform().set_launch_cost(-1); }
+  };
   auto run = [&](Ns launch_cost) {
-    platform().set_launch_cost(launch_cost);
+    const LaunchCost cost(launch_cost);
     std::vector<LossPoint> loss;
     std::vector<Ns> step_time;
     Seen seen = run_variant(scenario, trial, variant, world, loss, step_time);
-    platform().set_launch_cost(-1);
     return std::pair(seen.record, step_time);
   };
   auto [free_running, times] = run(0);
@@ -99,6 +109,34 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
                       record.peak(Statistic::reserved), step_times.back()});
   }
   return points;
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
+// itself comes before who only noticed.
+std::string attempt(World& world, double patience, const std::function<void()>& body) {
+  std::string mine;
+  try {
+    body();
+  } catch (const std::exception& error) {
+    mine = first_line(error);
+    if (mine.empty()) mine = "an exception without a text";
+  }
+  std::string first, then;
+  const auto all = world.exchange(mine, patience);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
+    std::string& text = noticed ? then : first;
+    text += (text.empty() ? "" : "; ") + fmt::format("rank {}: {}", rank, all[rank]);
+  }
+  return first + (first.empty() || then.empty() ? "" : "; ") + then;
 }
 
 // The reference is computed once, on rank 0, and sent as raw doubles.
@@ -222,11 +260,20 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
       seen.record.rank = world.rank();
       seen.skipped = reason;
     } else {
-      warm_up(scenario, trial, variant, world);
-      seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
-      mine.ranks.push_back(seen.record);
-      if (!options.run_ahead.empty() && variant.role != Role::control)
-        mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+      const auto error = attempt(world, options.patience, [&] {
+        warm_up(scenario, trial, variant, world);
+        seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
+        mine.ranks.push_back(seen.record);
+        if (!options.run_ahead.empty() && variant.role != Role::control)
+          mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+      });
+      if (!error.empty()) {
+        mine = {variant.name, variant.role, error, {}, {}, {}, {}};
+        seen = {&variant, {}, {}, {}, error};
+        seen.record.rank = world.rank();
+        // A control that is to be caught by breaking off has done what it should.
+        if (variant.caught_by.starts_with("error/")) mine.error.clear();
+      }
     }
     all.push_back(std::move(seen));
     record.variants.push_back(std::move(mine));

@@ -22,15 +22,17 @@ struct RunOptions {
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
+  double patience = 600;  // seconds that ranks wait for one another at the end of a variant
 };
 
 /// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
 /// random numbers. Throws std::logic_error where something of before is still alive.
 void prepare_device(const Trial& trial);
 
-/// The whole record on rank 0, this rank's part elsewhere. Exceptions of a program (out of memory,
-/// a failed collective) are not caught here: the other ranks may be waiting, and only the process's
-/// border can end them.
+/// The whole record on rank 0, this rank's part elsewhere. A variant whose program throws (out of
+/// memory, a failed collective) on any rank ends on all of them with an error that says who threw
+/// what, and the others go on: a rank that unwinds aborts its communicators, so nobody waits for
+/// it. Throws std::runtime_error where a rank does not come back at all.
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
                       const Codec& codec, const RunOptions& options = {});
 

@@ -1,7 +1,14 @@
 #include "harness/world.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
 
 namespace tidemark {
 
@@ -60,6 +67,70 @@ std::string World::broadcast(const std::string& text) const {
 int World::worst(int code) const {
   MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, comm_);
   return code;
+}
+
+namespace {
+
+constexpr int kTelling = 2, kAnswering = 3;  // tags; gather has 0 and 1
+
+// The message of this tag that is there, as (source, text), or nothing.
+std::optional<std::pair<int, std::string>> arrived(MPI_Comm comm, int source, int tag) {
+  int there = 0;
+  MPI_Status status;
+  MPI_Iprobe(source, tag, comm, &there, &status);
+  if (!there) return std::nullopt;
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, tag, comm, MPI_STATUS_IGNORE);
+  return std::pair(status.MPI_SOURCE, text);
+}
+
+void send(MPI_Comm comm, const std::string& text, int target, int tag) {
+  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, target, tag, comm);
+}
+
+}  // namespace
+
+std::vector<std::string> World::exchange(const std::string& mine, double seconds) const {
+  if (alone_ || size_ == 1) return {mine};
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const auto in_time = [&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    return std::chrono::steady_clock::now() < end;
+  };
+  const std::string text = mine.substr(0, 2000);
+  if (!leads_) {
+    send(comm_, text, 0, kTelling);
+    std::vector<std::string> all;
+    do {
+      while (auto message = arrived(comm_, 0, kAnswering)) {
+        all.push_back(message->second);
+        if (all.size() == static_cast<std::size_t>(size_)) return all;
+      }
+    } while (in_time());
+    throw std::runtime_error(fmt::format(
+        "rank {} waited {} s in vain for rank 0 at the end of a variant", rank_, seconds));
+  }
+  std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
+  told[0] = text;
+  do {
+    while (auto message = arrived(comm_, MPI_ANY_SOURCE, kTelling))
+      told[static_cast<std::size_t>(message->first)] = message->second;
+    if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
+  } while (in_time());
+  std::vector<std::string> all;
+  std::string missing;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    if (!told[rank]) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    all.push_back(told[rank].value_or(""));
+  }
+  if (!missing.empty())
+    throw std::runtime_error(fmt::format(
+        "rank 0 waited {} s in vain for rank {} at the end of a variant", seconds, missing));
+  for (int peer = 1; peer < size_; ++peer)
+    for (const auto& one : all) send(comm_, one, peer, kAnswering);
+  return all;
 }
 
 std::unique_ptr<World> World::first(int ranks) const {

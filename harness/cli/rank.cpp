@@ -15,6 +15,8 @@
 #include "harness/bracket.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/prepare.h"
+#include "harness/cli/salvage.h"
+#include "harness/flight.h"
 #include "harness/launch.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
@@ -82,6 +84,8 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   Report report{std::move(run), {}};
   Progress progress(planned.size());
   const auto start = Clock::now();
+  std::optional<Checkpoint> checkpoint;
+  if (world.rank() == 0) checkpoint.emplace(session_folder(), report.run);
   for (const auto& each : planned) {
     progress.next();
     const Trial& t = each.trial;
@@ -103,11 +107,14 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.selected = [&](const Variant& v) {
       return std::ranges::find(each.variants, v.name) != each.variants.end();
     };
+    run_options.patience = 2.0 * options.timeout;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Ten more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)
       run_options.run_ahead = {0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8, 16};
+    if (checkpoint) checkpoint->begin(each);
     report.trials.push_back(run_planned(each, world, options, run_options));
+    if (checkpoint) checkpoint->end(report.trials.back());
   }
   judge_brackets(report.trials);
   if (world.rank() == 0) progress.done();
@@ -196,6 +203,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     }
     const RunRecord run = describe_run(argc, argv);
     const fs::path folder = folder_of(options, run.id, all);
+    if (launched_by_tidemark()) flight::open(session_folder(), rank);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));

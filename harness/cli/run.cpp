@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -5,7 +6,10 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/prepare.h"
+#include "harness/cli/salvage.h"
 #include "harness/launch.h"
+#include "reports/text.h"
+#include "reports/write.h"
 
 namespace tidemark {
 
@@ -23,7 +27,13 @@ int run_command(Options& options, int argc, char** argv) {
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
   setenv(kTerminal, in_color(options) ? "1" : "0", 1);
   if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
-  const int code = launch(ranks, {argv, argv + argc});
+  const int code = launch(ranks, {argv, argv + argc}, [&](const fs::path& session, auto& how) {
+    const auto report = salvage(session, how);
+    if (!report) return;
+    write_all(folder, *report);
+    fmt::print("report of what was done: {}\n\n{}", fs::relative(folder / "report.html").string(),
+               text_of(*report, in_color(options)));
+  });
   std::error_code ignored;
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
   return code;

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <exception>
 
+#include "harness/flight.h"
+#include "harness/parallel/fault.h"
 #include "harness/world.h"
 
 namespace tidemark {
@@ -91,6 +93,10 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
         t.is_cuda() && t.is_contiguous(),
         fmt::format("{} on rank {}: tensors must be contiguous and on the GPU", operation, rank_));
   }
+  flight::enter(fmt::format("{} {} of {} x {} on {} ranks", operation, calls_[operation] + 1,
+                            tensors.back().numel(), c10::toString(tensors.back().scalar_type()),
+                            size_));
+  maybe_fault(rank_, operation);
   const auto current = c10::cuda::getCurrentCUDAStream();
   const auto stream = call.async ? stream_ : current;
   if (call.async && !call.inputs_ready) {
@@ -101,6 +107,7 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
   check(launch(stream.stream()), fmt::format("{} of {} x {}", operation, tensors.back().numel(),
                                              c10::toString(tensors.back().scalar_type())));
   ++calls_[operation];
+  flight::leave();
   if (bump_versions_) output.unsafeGetTensorImpl()->bump_version();
   if (!call.async) return nullptr;
 
