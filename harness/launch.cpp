@@ -106,7 +106,7 @@ int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salva
   if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
     agreed >> code;
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
-    const std::string how =
+    std::string how =
         interrupted != 0      ? "interrupted"
         : WIFSIGNALED(status) ? "mpirun was killed"
         : WEXITSTATUS(status) > 128
@@ -114,6 +114,8 @@ int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salva
             : "mpirun's exit code " + std::to_string(WEXITSTATUS(status));
     if (interrupted != 0 || !fs::exists(fs::path(session) / "failed"))
       std::fprintf(stderr, "error: the ranks ended without a result (%s)\n", how.c_str());
+    if (std::ifstream failed(fs::path(session) / "failed"); interrupted == 0 && failed)
+      std::getline(failed, how);
     salvage(session, how);
   }
   std::error_code ignored;
@@ -128,12 +130,15 @@ int leave(int rank, int code) {
   return 0;  // mpirun comments on any other code; the launching process returns the real one
 }
 
-bool first_to_fail() {
+bool first_to_fail(const std::string& what) {
   const char* session = std::getenv(kSession);
   if (session == nullptr) return true;
   const int file =
       open((fs::path(session) / "failed").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file >= 0) close(file);
+  if (file >= 0) {
+    [[maybe_unused]] const auto written = write(file, what.data(), what.size());
+    close(file);
+  }
   return file >= 0;
 }
 

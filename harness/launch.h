@@ -27,7 +27,7 @@ bool launched_by_tidemark();
 /// In a rank: the session's folder, which the launching process removes at the end; empty without.
 std::filesystem::path session_folder();
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
-bool first_to_fail();
+bool first_to_fail(const std::string& what);
 
 /// `auto`, `virtual` or `cuda`: makes sure that the libraries below PyTorch are those, re-executing
 /// where they are not. Returns only where they are; throws UsageError or, with exit code 77 as its

@@ -71,6 +71,7 @@ int World::worst(int code) const {
 
 namespace {
 
+constexpr double kGrace = 3;                 // seconds
 constexpr int kTelling = 2, kAnswering = 3;  // tags; gather has 0 and 1
 
 // The message of this tag that is there, as (source, text), or nothing.
@@ -94,10 +95,16 @@ void send(MPI_Comm comm, const std::string& text, int target, int tag) {
 
 std::vector<std::string> World::exchange(const std::string& mine, double seconds) const {
   if (alone_ || size_ == 1) return {mine};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  using Clock = std::chrono::steady_clock;
+  const auto after = [](double time) {
+    return Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time));
+  };
+  // Rank 0 gives up first: it knows who is missing.
+  auto end = after(leads_ ? seconds : seconds + 2 * kGrace);
   const auto in_time = [&] {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-    return std::chrono::steady_clock::now() < end;
+    return Clock::now() < end;
   };
   const std::string text = mine.substr(0, 2000);
   if (!leads_) {
@@ -109,14 +116,21 @@ std::vector<std::string> World::exchange(const std::string& mine, double seconds
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
     } while (in_time());
-    throw std::runtime_error(fmt::format(
-        "rank {} waited {} s in vain for rank 0 at the end of a variant", rank_, seconds));
+    throw std::runtime_error("rank 0 has not come to the end of the variant in time");
   }
   std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
-  told[0] = text;
+  std::string trouble;
+  const auto tell = [&](int rank, const std::string& what) {
+    told[static_cast<std::size_t>(rank)] = what;
+    if (what.empty()) return;
+    // Where one has failed the others have been told, so they are here soon or never.
+    if (trouble.empty()) end = std::min(end, after(kGrace));
+    trouble += fmt::format("; rank {}: {}", rank, what);
+  };
+  tell(0, text);
   do {
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kTelling))
-      told[static_cast<std::size_t>(message->first)] = message->second;
+      tell(message->first, message->second);
     if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
   } while (in_time());
   std::vector<std::string> all;
@@ -126,8 +140,8 @@ std::vector<std::string> World::exchange(const std::string& mine, double seconds
     all.push_back(told[rank].value_or(""));
   }
   if (!missing.empty())
-    throw std::runtime_error(fmt::format(
-        "rank 0 waited {} s in vain for rank {} at the end of a variant", seconds, missing));
+    throw std::runtime_error(
+        fmt::format("rank {} has not come to the end of the variant in time{}", missing, trouble));
   for (int peer = 1; peer < size_; ++peer)
     for (const auto& one : all) send(comm_, one, peer, kAnswering);
   return all;

@@ -229,9 +229,70 @@ TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
       run("run fsdp_prefetch --ranks 3 --mode shapes --schedule instant --size seed --capacity "
           "1000000000 --out a");
   EXPECT_EQ(result.code, 3) << result.out << result.err;
-  EXPECT_THAT(result.err, HasSubstr("CUDA out of memory"));
+  EXPECT_THAT(result.out, HasSubstr("CUDA out of memory"));
   EXPECT_LT(result.seconds, 30);
-  EXPECT_FALSE(fs::exists(folder_ / "a")) << "half a run was left";
+  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
+  EXPECT_GT(report["trials"][0]["variants"].size(), 5u);
+  for (const auto& variant : report["trials"][0]["variants"])
+    EXPECT_THAT(variant["error"].get<std::string>(), HasSubstr("CUDA out of memory"));
+}
+
+// One rank breaks in the middle of a step: the run ends in time on all of them, with exit code 3
+// and a report that says who and where; where it is an exception, the other variants have run.
+TEST_F(Command, WhateverEndsARankIsReported) {
+  struct Case {
+    const char* action;
+    const char* says;
+    bool others_go_on;
+  };
+  const std::string run_two =
+      "run fsdp_prefetch/stash --size smoke --mode math --schedule instant --ranks 2 ";
+  for (const auto& each :
+       {Case{"throw", "rank 1: injected fault in all_gather 5; rank 0: ", true},
+        Case{"oom", "rank 1: CUDA out of memory. Tried to allocate 1048576.00 GiB", true},
+        Case{"exit",
+             "rank 0 was in fsdp_prefetch/smoke/instant record_stream, step 0, waiting in "
+             "all_gather 5",
+             false},
+        Case{"kill", "(a rank died of signal 9)", false},
+        Case{"hang",
+             "rank 1 was in fsdp_prefetch/smoke/instant record_stream, step 0, after "
+             "all_gather 4",
+             false}}) {
+    SCOPED_TRACE(each.action);
+    const std::string out = std::string("fault-") + each.action;
+    auto result =
+        run(run_two + "--timeout 4 --out " + out,
+            std::string("TIDEMARK_FAULT='rank=1 call=all_gather nth=5 do=") + each.action + "'");
+    EXPECT_EQ(result.code, 3) << result.err;
+    EXPECT_LT(result.seconds, 30);
+    auto report = nlohmann::json::parse(read(folder_ / out / "report.json"));
+    const auto& variants = report["trials"][0]["variants"];
+    EXPECT_EQ(variants[0]["name"], "record_stream");
+    EXPECT_THAT(variants[0]["error"].get<std::string>(), HasSubstr(each.says));
+    ASSERT_EQ(variants.size(), each.others_go_on ? 2u : 1u);
+    if (each.others_go_on) {
+      EXPECT_EQ(variants[1]["ranks"].size(), 2u) << "the other variant did not run";
+    }
+  }
+  auto slow = run(run_two + "--out slow", "TIDEMARK_FAULT='rank=1 call=reduce_scatter do=slow'");
+  EXPECT_EQ(slow.code, 0) << slow.out;
+  auto wrong = run(run_two + "--out wrong", "TIDEMARK_FAULT='rank=1 do=nosuch'");
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_THAT(wrong.out, HasSubstr("do must say what happens"));
+}
+
+TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
+  pid_t pid = start("run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out a",
+                    "TIDEMARK_FAULT='rank=1 nth=30 do=hang'");
+  sleep(4);
+  kill(pid, SIGINT);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_THAT(read(folder_ / "err"), HasSubstr("(interrupted)"));
+  EXPECT_THAT(read(folder_ / "a" / "report.json"),
+              HasSubstr("the ranks ended early (interrupted)"));
 }
 
 TEST_F(Command, ATerminatedRunLeavesNoProcess) {

@@ -107,7 +107,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.selected = [&](const Variant& v) {
       return std::ranges::find(each.variants, v.name) != each.variants.end();
     };
-    run_options.patience = 2.0 * options.timeout;
+    run_options.patience = options.timeout;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Ten more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)
@@ -170,7 +170,7 @@ std::string first_line(const std::exception& error) {
 // The others may be waiting for this rank in a collective; nothing but the end of the process tells
 // them.
 [[noreturn]] void give_up(int rank, const std::string& what) {
-  if (first_to_fail()) {
+  if (first_to_fail(fmt::format("rank {}: {}", rank, what))) {
     fmt::print(stderr, "error: rank {}: {}\n", rank, what);
     std::fflush(stderr);
   }

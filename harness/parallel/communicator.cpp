@@ -93,10 +93,10 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
         t.is_cuda() && t.is_contiguous(),
         fmt::format("{} on rank {}: tensors must be contiguous and on the GPU", operation, rank_));
   }
+  maybe_fault(rank_, operation);
   flight::enter(fmt::format("{} {} of {} x {} on {} ranks", operation, calls_[operation] + 1,
                             tensors.back().numel(), c10::toString(tensors.back().scalar_type()),
                             size_));
-  maybe_fault(rank_, operation);
   const auto current = c10::cuda::getCurrentCUDAStream();
   const auto stream = call.async ? stream_ : current;
   if (call.async && !call.inputs_ready) {
