@@ -25,7 +25,8 @@ const RankRecord* find(const TrialRecord& trial, const std::string& variant, int
   return found == one->ranks.end() ? nullptr : &*found;
 }
 
-Verdict between(const Phase& low, const Phase& measured, const Phase& high) {
+Verdict between(const std::string& schedule, const Phase& low, const Phase& measured,
+                const Phase& high) {
   const auto peak = [](const Phase& phase) {
     return static_cast<double>(phase[Statistic::requested].peak);
   };
@@ -34,7 +35,7 @@ Verdict between(const Phase& low, const Phase& measured, const Phase& high) {
   verdict.low = peak(low);
   verdict.high = peak(high);
   verdict.measured = peak(measured);
-  verdict.formula = "instant <= calibrated <= lagging";
+  verdict.formula = "instant <= " + schedule + " <= lagging";
   verdict.values = {{"instant", peak(low)}, {"lagging", peak(high)}};
   verdict.status = *verdict.low <= *verdict.measured && *verdict.measured <= *verdict.high
                        ? Status::pass
@@ -54,7 +55,7 @@ std::vector<Verdict> brackets(const TrialRecord& calibrated, const TrialRecord& 
       for (const auto& phase : record.steps.back().phases) {
         const Phase *least = low->phase(phase.name), *most = high->phase(phase.name);
         if (least == nullptr || most == nullptr) continue;
-        verdicts.push_back(between(*least, phase, *most));
+        verdicts.push_back(between(calibrated.schedule, *least, phase, *most));
         verdicts.back().variant = variant.name;
         verdicts.back().rank = record.rank;
       }
@@ -67,7 +68,8 @@ std::vector<Verdict> brackets(const TrialRecord& calibrated, const TrialRecord& 
 
 void judge_brackets(std::vector<TrialRecord>& trials) {
   for (auto& trial : trials) {
-    if (trial.schedule != "calibrated" || !trial.skipped.empty()) continue;
+    if ((trial.schedule != "calibrated" && trial.schedule != "random") || !trial.skipped.empty())
+      continue;
     const TrialRecord *instant = twin(trials, trial, "instant"),
                       *lagging = twin(trials, trial, "lagging");
     if (instant == nullptr || lagging == nullptr) continue;

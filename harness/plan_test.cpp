@@ -46,7 +46,8 @@ TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
 }
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {
-  auto trials = planned({.patterns = {"toy/drop"}, .size = "smoke", .schedule = "lagging", .ranks = 2});
+  auto trials =
+      planned({.patterns = {"toy/drop"}, .size = "smoke", .schedule = "lagging", .ranks = 2});
   ASSERT_EQ(trials.size(), 1u);
   EXPECT_EQ(trials[0].variants, (std::vector<std::string>{"keep", "drop"}));
 }
@@ -72,7 +73,8 @@ TEST(Plan, MistakesSayWhatIsPossible) {
   EXPECT_THAT(refused({.size = "huge"}), HasSubstr("there are: smoke, seed"));
   EXPECT_THAT(refused({.mode = "maths"}), HasSubstr("math, shapes"));
   EXPECT_THAT(refused({.size = "seed", .mode = "math"}), HasSubstr("does not run in mode math"));
-  EXPECT_THAT(refused({.schedule = "slow"}), HasSubstr("instant, calibrated, lagging, all"));
+  EXPECT_THAT(refused({.schedule = "slow"}),
+              HasSubstr("instant, calibrated, lagging, random, all"));
   EXPECT_THAT(refused({.set = {"m=1"}}), HasSubstr("no parameter 'm' (there are: n)"));
   EXPECT_THAT(refused({.set = {"n"}}), HasSubstr("KEY=VALUE"));
   EXPECT_THAT(refused({.set = {"n=1x"}}), HasSubstr("not a whole number"));

@@ -19,7 +19,8 @@ class Platform {
   virtual Bytes capacity() const = 0;
   /// Sets both for what follows and returns the clock to 0. Throws std::invalid_argument where the
   /// platform cannot.
-  virtual void begin(const std::string& schedule, Mode mode) = 0;
+  /// `seed`: of the schedule random.
+  virtual void begin(const std::string& schedule, Mode mode, std::uint64_t seed = 0) = 0;
   virtual Ns now() const = 0;  // host clock
   virtual std::int64_t launches() const = 0;
   virtual std::int64_t synchronisations() const = 0;

@@ -230,7 +230,7 @@ void prepare_device(const Trial& trial) {
         at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
     generator.set_current_seed(trial.seed);
   }
-  platform().begin(trial.schedule, trial.mode);
+  platform().begin(trial.schedule, trial.mode, trial.seed);
   set_current_category("activations");
 }
 

@@ -114,7 +114,7 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run --size nosuch", 2, "unknown size 'nosuch'"},
            Case{"run --suite nosuch", 2, "smoke, nightly, scale"},
            Case{"run --mode nosuch", 2, "math, shapes"},
-           Case{"run --schedule nosuch", 2, "instant, calibrated, lagging, all"},
+           Case{"run --schedule nosuch", 2, "instant, calibrated, lagging, random, all"},
            Case{"run --set nosuch=1", 2, "no parameter 'nosuch'"},
            Case{"run --set layers=0", 2, "layers must be from"},
            Case{"run --set layers=two", 2, "not a whole number"},

@@ -62,7 +62,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   flag(run, "seed", request.seed, "of parameters and inputs");
   flag(run, "mode", request.mode,
        "math (numbers) or shapes (memory alone); the size's first when not given");
-  flag(run, "schedule", request.schedule, "instant, calibrated, lagging or all");
+  flag(run, "schedule", request.schedule,
+       "instant, calibrated, lagging, all of these, or random (durations drawn from the seed)");
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
       ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
           {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));

@@ -25,15 +25,19 @@ std::size_t& capacity_override() {
 int tidemark_device_set_schedule(const char* name) {
   Engine& e = engine();
   std::unique_lock lock(e.mutex);
-  const std::string s = name ? name : "";
-  if (s != "instant" && s != "calibrated" && s != "lagging") {
-    return fail(e, "no schedule '" + s + "'; there are: instant, calibrated, lagging");
-  }
   synchronise_with(lock, e.mark_all(-1));
-  e.schedule = s == "instant"   ? Schedule::instant
-               : s == "lagging" ? Schedule::lagging
-                                : Schedule::calibrated;
+  if (!e.set_schedule(name ? name : "")) {
+    return fail(e, std::string("no schedule '") + (name ? name : "") +
+                       "'; there are: instant, calibrated, lagging, random");
+  }
   return 0;
+}
+
+void tidemark_device_set_seed(uint64_t seed) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  e.seed = seed;
+  e.draws = 0;
 }
 
 int tidemark_device_set_profile(const char* name) {
@@ -82,7 +86,7 @@ void tidemark_device_reset_clock(void) {
   std::unique_lock lock(e.mutex);
   synchronise_with(lock, e.mark_all(-1));
   e.now = 0;
-  e.launches = e.synchronisations = e.unready_polls = 0;
+  e.launches = e.synchronisations = e.unready_polls = e.draws = 0;
   for (Stream& s : e.streams) s.tail = 0;
   reset_event_times();
   reset_kernel_counts();

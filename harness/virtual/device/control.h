@@ -12,9 +12,11 @@
 extern "C" {
 #endif
 
-/// "instant", "calibrated", "lagging". 0, or -1 when there is no such schedule. Synchronises the
-/// device first.
+/// "instant", "calibrated", "lagging", "random". 0, or -1 when there is no such schedule.
+/// Synchronises the device first.
 int tidemark_device_set_schedule(const char* name);
+/// Of the schedule random (TIDEMARK_SEED, else 0); reset_clock begins its draws anew.
+void tidemark_device_set_seed(uint64_t seed);
 /// A profile by name ("h100-80g") or a path of a JSON file. 0, or -1 (tidemark_device_error says
 /// why). Only while no memory is allocated.
 int tidemark_device_set_profile(const char* name);
@@ -24,8 +26,8 @@ int tidemark_device_set_capacity(uint64_t bytes);
 void tidemark_device_set_data(int on);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
-/// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this integer (a count that host
-/// code waits for, known from elsewhere).
+/// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this
+/// integer (a count that host code waits for, known from elsewhere).
 void tidemark_device_answer_reads(int on, int64_t value);
 /// Host-side cost of one launch (ns), for the run-ahead sweep; < 0 = the profile's.
 void tidemark_device_set_launch_cost(int64_t ns);

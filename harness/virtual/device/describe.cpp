@@ -18,14 +18,13 @@ size_t tidemark_device_describe(char* text, size_t size) {
   std::map<std::string, std::uint64_t> counts;
   for (const auto& [name, count] : kernel_counts()) counts[readable(name)] += count;
   const Profile& p = e.profile;
-  const char* const schedules[] = {"instant", "calibrated", "lagging"};
   nlohmann::ordered_json j = {
       {"profile", p.name},
       {"device", p.device},
       {"devices", e.devices},
       {"capacity_bytes", e.memory.empty() ? 0 : e.memory.front()->capacity},
       {"used_bytes", e.memory.empty() ? 0 : e.memory.front()->used_},
-      {"schedule", schedules[static_cast<int>(e.schedule)]},
+      {"schedule", e.schedule_name()},
       {"data", e.data.load()},
       {"compute_capability", std::to_string(p.major) + "." + std::to_string(p.minor)},
       {"multiprocessors", p.multiprocessors},

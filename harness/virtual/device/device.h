@@ -29,7 +29,9 @@ using EventHandle = CUevent_st*;
 ///   calibrated  when the host clock has reached its end (durations from the profile)
 ///   lagging     when the host has synchronised with it or with something ordered after it: nothing
 ///   completes by itself
-enum class Schedule { instant, calibrated, lagging };
+///   random      as calibrated, with durations drawn anew from a seed: from nothing to sixty-four
+///   times the profile's
+enum class Schedule { instant, calibrated, lagging, random };
 
 /// Element types as the cost model knows them.
 enum class Number { f64, f32, tf32, f16, bf16, f8, i8, other };

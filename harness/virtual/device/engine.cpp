@@ -13,6 +13,7 @@ namespace tidemark::device {
 namespace {
 
 constexpr std::uintptr_t kFirstHandle = 0x10000;
+constexpr const char* kSchedules[] = {"instant", "calibrated", "lagging", "random"};
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -59,14 +60,13 @@ Engine::Engine() {
     const char* gpu = environment("TIDEMARK_GPU");
     profile = load_profile(gpu ? gpu : "h100-80g");
     if (const char* name = environment("TIDEMARK_SCHEDULE")) {
-      const std::string s = name;
-      if (s != "instant" && s != "calibrated" && s != "lagging") {
-        throw std::runtime_error("TIDEMARK_SCHEDULE=" + s + ": instant, calibrated or lagging");
+      if (!set_schedule(name)) {
+        throw std::runtime_error(std::string("TIDEMARK_SCHEDULE=") + name +
+                                 ": instant, calibrated, lagging or random");
       }
-      schedule = s == "instant"   ? Schedule::instant
-                 : s == "lagging" ? Schedule::lagging
-                                  : Schedule::calibrated;
     }
+    if (const char* number = environment("TIDEMARK_SEED"))
+      seed = std::strtoull(number, nullptr, 10);
     std::size_t capacity = profile.memory_bytes;
     if (const char* bytes = environment("TIDEMARK_CAPACITY")) {
       char* end = nullptr;
@@ -90,6 +90,31 @@ Engine::Engine() {
     std::fprintf(stderr, "tidemark: no virtual device: %s\n", e.what());
     break_context(cudaErrorInitializationError);
   }
+}
+
+bool Engine::set_schedule(std::string_view name) {
+  const auto found = std::find(std::begin(kSchedules), std::end(kSchedules), name);
+  if (found == std::end(kSchedules)) return false;
+  schedule = static_cast<Schedule>(found - std::begin(kSchedules));
+  return true;
+}
+
+const char* Engine::schedule_name() const { return kSchedules[static_cast<int>(schedule)]; }
+
+// By the number of the draw alone (splitmix64), in whole numbers: the same on every machine.
+Ns Engine::drawn(Ns duration) {
+  if (schedule != Schedule::random) return duration;
+  std::uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15u + ++draws * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  const unsigned shape = x % 16;
+  const auto fraction = static_cast<Ns>((x >> 8) % 256);
+  if (shape == 0) return 0;
+  // Octaves of equal weight, a sixteenth of the operations beyond all the others.
+  const unsigned octave =
+      shape == 15 ? 12 : static_cast<unsigned>((x >> 20) % 11);  // 6 is the profile's
+  return ((duration << octave) >> 6) * (256 + fraction) / 256;
 }
 
 Stream* Engine::find(StreamHandle handle) {
@@ -147,7 +172,7 @@ void Engine::apply_default_stream_rules(Stream& s) {
 Ns Engine::append(Stream& s, Ns duration, std::string_view name) {
   apply_default_stream_rules(s);
   const Ns start = std::max(s.tail, now);
-  s.tail = start + duration;
+  s.tail = start + drawn(duration);
   s.clock.raise(s.index, ++s.count);
   ++appended;
   if (race::is_on()) race::appended(s.index);
@@ -176,6 +201,7 @@ bool Engine::is_done(const Mark& m) const {
     case Schedule::instant:
       return true;
     case Schedule::calibrated:
+    case Schedule::random:
       return m.time <= now;
     case Schedule::lagging:
       return done.covers(m.clock);

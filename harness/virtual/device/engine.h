@@ -59,6 +59,7 @@ struct Engine {
   VectorClock done;            // what the host knows to have completed, because it synchronised
   std::uint64_t launches = 0, synchronisations = 0;
   std::int64_t launch_override = -1;
+  std::uint64_t seed = 0, draws = 0;  // of random
 
   std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams
   std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
@@ -73,6 +74,11 @@ struct Engine {
 
   std::atomic<bool> data{false};  // no lock needed
 
+  /// By name: false where there is no such schedule.
+  bool set_schedule(std::string_view name);
+  const char* schedule_name() const;
+  /// What an operation of this length takes under the schedule.
+  Ns drawn(Ns duration);
   Ns launch_cost() const { return launch_override >= 0 ? launch_override : profile.launch; }
   /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's
   /// device.

@@ -137,7 +137,7 @@ void tidemark_device_end_operator(uint64_t bytes) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
   Stream& s = e.streams[bracket.stream];
-  s.tail += e.profile.transfer(left, e.profile.memory_gbps);
+  s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index) {
     e.trace.back().end = s.tail;
     e.trace.back().name = bracket.name + "/" + e.trace.back().name;
