@@ -258,8 +258,10 @@ struct Judge {
     double failed = 0;
     for (const auto& each : everything(seen)) {
       if (each.status != Status::fail || !each.name.starts_with(seen.variant->caught_by)) continue;
-      if (failed++ == 0)
-        verdict.why = "caught by " + each.name + (each.why.empty() ? "" : ": " + each.why);
+      // The first few tell the story: which numbers agree, which are off, and from where on.
+      if (failed++ >= 3) continue;
+      verdict.why += (failed == 1 ? "caught by " : "; ") + each.name +
+                     (each.why.empty() ? "" : ": " + each.why);
     }
     verdict.measured = failed;
     verdict.status = failed > 0 ? Status::pass : Status::fail;

@@ -68,15 +68,14 @@ void Tide::on_event(const TraceEntry& entry) {
   if (entry.device_ != device_) return;
   if (entry.action_ == TraceEntry::FREE_REQUESTED) {
     // The statistics are without this block already. Freed right after its allocation, its size was
-    // never seen: what the allocator rounds to is all there is to go by (its unsplit remainder, if
-    // any, is not in the peak's shares).
+    // never seen: what the allocator rounds to is all there is to go by, unless it made the peak,
+    // which counts its unsplit remainder, too.
     if (unsettled_ == entry.addr_) {
       auto& block = live_[unsettled_];
       block.bytes = static_cast<Bytes>((entry.size_ + 511) / 512 * 512);
-      if (known_ + block.bytes > peak_) {
-        Bytes peak = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_))
-                         .allocated_bytes[0]
-                         .peak;
+      const Bytes peak =
+          allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes[0].peak;
+      if (peak > peak_) {
         block.bytes = std::max(block.bytes, peak - known_);
         current_[block.category] += block.bytes;
         peak_ = known_ + block.bytes;

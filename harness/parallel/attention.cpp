@@ -15,9 +15,11 @@ at::Tensor causal_attention(const at::Tensor& merged, const AttentionShape& shap
     }
     return x.permute({1, 2, 0, 3});
   };
-  const auto out = at::scaled_dot_product_attention(
-      by_head(parts[0], n), by_head(parts[1], m), by_head(parts[2], m), /*attn_mask=*/{},
-      /*dropout_p=*/0.0, /*is_causal=*/true, /*scale=*/{}, /*enable_gqa=*/n != m && !repeats);
+  // One after the other: backward runs in the opposite order, whatever the compiler.
+  const auto q = by_head(parts[0], n), k = by_head(parts[1], m), v = by_head(parts[2], m);
+  const auto out = at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                                    /*is_causal=*/true, /*scale=*/{},
+                                                    /*enable_gqa=*/n != m && !repeats);
   return out.permute({2, 0, 1, 3}).reshape({s * b, n * d});
 }
 

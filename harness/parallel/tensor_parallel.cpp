@@ -85,8 +85,10 @@ at::Tensor TensorParallel::column_linear(const at::Tensor& x, const at::Tensor& 
     case GatherPolicy::asynchronous:
     case GatherPolicy::shared:
       return async_column_linear_function(x, weight, *this);
-    default:
-      return at::mm(all_gather_function(x, *this), weight.t());
+    default: {
+      const auto total = all_gather_function(x, *this);  // before the transpose, as linear has it
+      return at::mm(total, weight.t());
+    }
   }
 }
 

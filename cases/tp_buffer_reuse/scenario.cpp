@@ -1,0 +1,97 @@
+// Tensor parallelism with sequence parallelism gathers the input of every column linear along the
+// sequence. A differentiable all-gather followed by a product leaves the gathered tensor, t times
+// the shard, in autograd's hands until backward, and an eager GLU leaves both of its factors beside
+// its input. Needless: the shard can be gathered again into one persistent buffer, and a factor
+// computed again. Seen in nanotron before its tensor-parallel buffers were reworked.
+#include "harness/scenario.h"
+
+#include "cases/tp_buffer_reuse/closed_forms.h"
+#include "cases/tp_buffer_reuse/cost.h"
+#include "cases/tp_buffer_reuse/program.h"
+#include "cases/tp_buffer_reuse/reference.h"
+#include "harness/world.h"
+
+namespace tidemark {
+namespace {
+
+using tp_buffer_reuse::Dimensions;
+
+std::string unfit(const Trial& trial) {
+  if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
+  for (const char* name : {"heads", "kv_heads", "ffn", "sequence"}) {
+    if (trial[name] % trial.ranks != 0) {
+      return std::string(name) + "=" + std::to_string(trial[name]) + " does not divide among " +
+             std::to_string(trial.ranks) + " ranks; set a multiple";
+    }
+  }
+  if (trial["heads"] % trial["kv_heads"] != 0) {
+    return "heads=" + std::to_string(trial["heads"]) +
+           " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
+  }
+  const Dimensions d(trial);
+  const std::int64_t widest = d.bf16 ? 256 : 64;
+  if (d.hidden % d.heads != 0 || d.head % 8 != 0 || d.head > widest) {
+    return "a head has hidden / heads elements, a multiple of 8 and at most " +
+           std::to_string(widest) + " in this precision; set hidden or heads";
+  }
+  if (d.shard_rows() > 65536) {
+    return "a rank gets " + std::to_string(d.shard_rows()) +
+           " rows, of at most 65536; set a smaller sequence or microbatch";
+  }
+  return "";
+}
+
+Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t heads,
+            std::int64_t kv_heads, std::int64_t sequence, std::int64_t in_flight,
+            std::int64_t precision) {
+  return {{"layers", layers}, {"hidden", hidden},       {"ffn", ffn},
+          {"heads", heads},   {"kv_heads", kv_heads},   {"sequence", sequence},
+          {"microbatch", 1},  {"in_flight", in_flight}, {"precision", precision}};
+}
+
+}  // namespace
+
+Scenario tp_buffer_reuse_scenario() {
+  using namespace tp_buffer_reuse;
+  Scenario s;
+  s.name = "tp_buffer_reuse";
+  s.title = "tensor-parallel all-gather buffers";
+  s.story =
+      "A tensor-parallel column linear gathers its input along the sequence. If the gather is an "
+      "operation of its own, autograd keeps the gathered activation, as large as on one GPU, for "
+      "every layer and every microbatch in flight. Gathering again in backward, into a persistent "
+      "buffer, keeps the shard alone, at the price of one more all-gather per column linear; "
+      "handing out that buffer as the activation itself computes the right loss once and wrong "
+      "gradients for ever.";
+  s.parameters = {
+      {"layers", "transformer blocks of this pipeline stage", 1, 512},
+      {"hidden", "width of the residual stream", 8, 65536},
+      {"ffn", "width of the GLU, over all ranks", 1, 262144},
+      {"heads", "attention heads of queries, over all ranks", 1, 512},
+      {"kv_heads", "attention heads of keys and values, over all ranks", 1, 512},
+      {"sequence", "tokens of a sequence, over all ranks", 2, 1048576},
+      {"microbatch", "sequences of a microbatch", 1, 64},
+      {"in_flight", "microbatches whose forward is done before the first backward", 1, 64},
+      {"precision", "0: fp32; 1: bf16", 0, 1}};
+  s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
+             // Llama-70B on 8 ranks, the first of 4 pipeline stages.
+             {"seed", size(20, 8192, 28672, 64, 8, 8192, 4, 1), {Mode::shapes}},
+             {"llama8b", size(32, 4096, 14336, 32, 8, 4096, 1, 1), {Mode::shapes}},
+             // Llama-405B, the first of 16 pipeline stages, 16 microbatches in flight.
+             {"scale", size(8, 16384, 53248, 128, 8, 8192, 16, 1), {Mode::shapes}, Bytes{4} << 40}};
+  s.variants = variants();
+  s.unfit = unfit;
+  s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
+    return trial.ranks == 1 && variant.role == Role::control ? "one rank gathers nothing" : "";
+  };
+  s.make = [](const Trial& trial, const Variant& variant,
+              World& world) -> std::unique_ptr<Program> {
+    return std::make_unique<Training>(trial, layout_of(variant.name), world);
+  };
+  s.expect = expect;
+  s.inspect = cost;
+  s.reference = oracle;
+  return s;
+}
+
+}  // namespace tidemark
