@@ -150,6 +150,33 @@ TEST_F(Report, QueriesOrderWhatTheHostDoesNext) {
   CUDA(cudaEventDestroy(event));
 }
 
+TEST_F(Report, HostWaitsOrderWhileOthersStillWork) {
+  const cudaStream_t c = make_stream();
+  set(c, 8192);  // goes on: not everything is done
+  set(a);
+  CUDA(cudaStreamSynchronize(a));
+  set(b);
+  EXPECT_TRUE(races().empty());
+  set(a, 8192);
+  EXPECT_EQ(1U, races().size()) << "nobody has waited for this one";
+}
+
+// A pool gives a block that is done to any stream, and so orders that stream after it.
+TEST_F(Report, PoolsGiveMemoryToOtherStreamsInOrder) {
+  schedule("instant");
+  void *first = nullptr, *second = nullptr;
+  const std::size_t whole = std::size_t{32} << 20;  // all that the pool takes at a time
+  CUDA(cudaMallocAsync(&first, whole, a));
+  CUDA(cudaMemsetAsync(first, 0, 4096, a));
+  CUDA(cudaFreeAsync(first, a));
+  CUDA(cudaMallocAsync(&second, whole, b));
+  ASSERT_EQ(first, second);
+  CUDA(cudaMemsetAsync(second, 0, 4096, b));
+  EXPECT_TRUE(races().empty());
+  CUDA(cudaFreeAsync(second, b));
+  CUDA(cudaDeviceSynchronize());
+}
+
 TEST_F(Report, ReturnedMemoryHasNoOwner) {
   tidemark_races_allocated(memory, 4096, a);
   tidemark_races_freed(memory);
