@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "harness/flight.h"
 #include "harness/judge.h"
@@ -210,15 +212,25 @@ TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
   return mine;
 }
 
+// Autograd's device thread holds the last node it has run, and with it what that has saved, for a
+// moment after backward has returned.
+void await_autograd(c10::DeviceIndex device) {
+  for (int i = 0; i < 1000; ++i) {
+    if (allocator::getDeviceStats(device).allocated_bytes[0].current == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 void prepare_device(const Trial& trial) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   c10::cuda::device_synchronize();
   at::cuda::clearCublasWorkspaces();
+  const auto device = c10::cuda::current_device();
+  await_autograd(device);
   allocator::emptyCache();
   at::getHostAllocator(at::kCUDA)->empty_cache();
-  auto device = c10::cuda::current_device();
   auto stats = allocator::getDeviceStats(device);
   if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
     throw std::logic_error(

@@ -7,17 +7,10 @@
 // formula: it is the replay's figure.
 #include "cases/fsdp_prefetch/closed_forms.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdlib>
 
-// Declared here because ATen's header of these wants headers that the set-up does not bring
-// (cuSPARSE, cuSOLVER).
-namespace at::cuda {
-std::size_t getChosenWorkspaceSize();
-cudaDeviceProp* getCurrentDeviceProperties();
-}  // namespace at::cuda
+#include "cases/device_facts.h"
 
 namespace tidemark::fsdp_prefetch {
 namespace {
@@ -133,12 +126,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
 }
 
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
-  const auto* properties = at::cuda::getCurrentDeviceProperties();
-  return closed_forms(
-      trial, variant, rank,
-      {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
-       .processors = properties->multiProcessorCount,
-       .threads_per_processor = properties->maxThreadsPerMultiProcessor});
+  return closed_forms(trial, variant, rank, current_device_facts());
 }
 
 }  // namespace tidemark::fsdp_prefetch

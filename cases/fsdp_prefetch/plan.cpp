@@ -6,17 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "reference/allocator.h"
-
 namespace tidemark::fsdp_prefetch {
 namespace {
 
-using reference::Allocator;
-using Handle = Allocator::Handle;
-
-enum Stream { compute, copy_in, communication, reduction };
-
-std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+using reference::divided;
+using Handle = reference::Replay::Handle;
 
 /// A sharded unit of two parameters of equal shape.
 struct Unit {
@@ -28,13 +22,11 @@ struct Unit {
   Handle sharded_gradient = nullptr;
 };
 
-class Replay {
+class Plan : reference::Replay {
  public:
-  Replay(const Trial& trial, const Layout& layout, int rank, const DeviceFacts& device)
-      : layout_(layout),
-        device_(device),
-        memory_(trial.schedule != "lagging"),
-        ranks_(trial.ranks),
+  Plan(const Trial& trial, const Layout& layout, int rank, const DeviceFacts& device)
+      : Replay(device, trial.ranks, trial.schedule != "lagging"),
+        layout_(layout),
         hidden_(trial["hidden"]),
         rows_(trial["batch"] / trial.ranks),
         reshards_(trial["reshard_after_forward"] != 0),
@@ -58,32 +50,6 @@ class Replay {
   }
 
  private:
-  Handle take(std::int64_t bytes, Stream stream = compute) {
-    return memory_.allocate(bytes, stream);
-  }
-  void drop(Handle& handle) {
-    memory_.free(handle);
-    handle = nullptr;
-  }
-  void passing(std::int64_t bytes) { memory_.free(take(bytes)); }
-
-  void begin(const char* phase) {
-    end();
-    phase_ = phase;
-    memory_.reset_peaks();
-  }
-  void end() {
-    if (!phase_) return;
-    auto& levels = predicted_.phases[phase_];
-    const std::array figures{&memory_.allocated, &memory_.active, &memory_.reserved,
-                             &memory_.requested};
-    for (std::size_t i = 0; i < figures.size(); ++i) {
-      levels[i] = {figures[i]->peak, figures[i]->current};
-      if (std::string(phase_) == "zero_grad") predicted_.rest[i] = figures[i]->current;
-    }
-    phase_ = nullptr;
-  }
-
   // --- gathering
   // ---------------------------------------------------------------------------------------------------
 
@@ -139,7 +105,7 @@ class Replay {
       drop(converted);
     } else {
       for (auto& whole : unit.whole) whole = take(ranks_ * unit.padded * gathered_);
-      passing(copy_out_table(unit.padded * gathered_));
+      passing(copy_out_table({unit.padded * gathered_, unit.padded * gathered_}));
       in_flight_.push_back(gathers_);
       if (forward && layout_.gather == GatherLayout::separate_streams) {
         deferred_ = *unit.flat;
@@ -150,24 +116,6 @@ class Replay {
     unit.flat.reset();
     unit.unsharded = true;
     drop(before);
-  }
-
-  /// aten/src/ATen/native/cuda/TensorShape.cu, split_with_sizes_copy_out_cuda_contiguous_no_cast: 8
-  /// bytes each for two sources, destinations and sizes, three block counts, and one index a block.
-  /// A block is 128 threads of 16 bytes.
-  std::int64_t copy_out_table(std::int64_t chunk) const {
-    const std::int64_t block = 128 * 16;
-    const auto most = device_.processors * device_.threads_per_processor / 128 * 2;
-    const auto rounds = divided(2 * divided(chunk, block) * ranks_, most);
-    const auto chunks_a_block = std::min(
-        static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(rounds)))), ranks_);
-    return 8 * (9 + 2 * divided(chunk, block * divided(rounds, chunks_a_block)));
-  }
-
-  /// The same file, _chunk_cat_out_cuda_contiguous: five values a tensor, two running sums, and one
-  /// index a block.
-  std::int64_t copy_in_table(std::int64_t chunk) const {
-    return 8 * (14 + 2 * divided(chunk, 128 * 16));
   }
 
   void reshard(Unit& unit) {
@@ -194,11 +142,6 @@ class Replay {
   struct Saved {  // of a block, for backward
     Handle input, wide, active;
   };
-
-  void replace(Handle& old, Handle next) {
-    drop(old);
-    old = next;
-  }
 
   void norm_statistics(std::array<Handle, 2>& statistics) {
     for (auto& s : statistics) s = take(rows_ * 4);  // mean and 1 / deviation, fp32
@@ -284,7 +227,7 @@ class Replay {
     reshard(unit);
     drop(reducing_);
     reducing_ = take(ranks_ * 2 * unit.padded * 4);
-    passing(copy_in_table(unit.padded * 4));
+    passing(copy_in_table({unit.padded * 4, unit.padded * 4}));
     drop(unit.gradient[0]);
     if (ranks_ == 1) drop(unit.gradient[1]);
     Handle out = take(2 * unit.padded * 4, reduction);
@@ -312,9 +255,7 @@ class Replay {
   }
 
   const Layout layout_;
-  const DeviceFacts device_;
-  Allocator memory_;
-  const std::int64_t ranks_, hidden_, rows_;
+  const std::int64_t hidden_, rows_;
   const bool reshards_;
   const std::int64_t stored_, gathered_,
       activation_;  // bytes of an element, an element, and a layer's output
@@ -329,14 +270,12 @@ class Replay {
   std::size_t next_ = 0;
   std::int64_t gathers_ = 0;
   std::deque<std::int64_t> in_flight_;
-  const char* phase_ = nullptr;
-  Predicted predicted_;
 };
 
 }  // namespace
 
 Predicted replay(const Trial& trial, const Layout& layout, int rank, const DeviceFacts& device) {
-  return Replay(trial, layout, rank, device).run(trial.steps);
+  return Plan(trial, layout, rank, device).run(trial.steps);
 }
 
 }  // namespace tidemark::fsdp_prefetch

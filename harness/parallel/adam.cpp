@@ -11,27 +11,30 @@ namespace tidemark {
 void Adam::step(const std::vector<at::Tensor>& parameters,
                 const std::vector<at::Tensor>& gradients) {
   const at::NoGradGuard no_grad;
-  if (first_.empty()) {
-    const CategoryScope category("optimizer state");
-    for (const auto& p : parameters) {
-      first_.push_back(at::zeros_like(p));
-      second_.push_back(at::zeros_like(p));
+  std::vector<at::Tensor> first, second;  // moments
+  std::vector<at::Scalar> rates, roots;
+  for (const auto& p : parameters) {
+    auto& state = states_[p.unsafeGetTensorImpl()];
+    if (!state.first.defined()) {
+      const CategoryScope category("optimizer state");
+      state.first = at::zeros_like(p);
+      state.second = at::zeros_like(p);
     }
+    const auto t = static_cast<double>(++state.steps);
+    first.push_back(state.first);
+    second.push_back(state.second);
+    rates.emplace_back(options_.rate / (1 - std::pow(options_.beta1, t)) * -1);
+    roots.emplace_back(std::sqrt(1 - std::pow(options_.beta2, t)));
   }
+  if (parameters.empty()) return;
   const CategoryScope category("temporaries");
-  ++steps_;
-  const auto t = static_cast<double>(steps_);
-  const double rate = options_.rate / (1 - std::pow(options_.beta1, t)) * -1;
-  const double root = std::sqrt(1 - std::pow(options_.beta2, t));
-  const std::vector<at::Scalar> rates(parameters.size(), rate), roots(parameters.size(), root);
-
-  at::_foreach_lerp_(first_, gradients, 1 - options_.beta1);
-  at::_foreach_mul_(second_, options_.beta2);
-  at::_foreach_addcmul_(second_, gradients, gradients, 1 - options_.beta2);
-  auto denominator = at::_foreach_sqrt(second_);
+  at::_foreach_lerp_(first, gradients, 1 - options_.beta1);
+  at::_foreach_mul_(second, options_.beta2);
+  at::_foreach_addcmul_(second, gradients, gradients, 1 - options_.beta2);
+  auto denominator = at::_foreach_sqrt(second);
   at::_foreach_div_(denominator, roots);
   at::_foreach_add_(denominator, options_.epsilon);
-  at::_foreach_addcdiv_(parameters, first_, denominator, rates);
+  at::_foreach_addcdiv_(parameters, first, denominator, rates);
 }
 
 }  // namespace tidemark

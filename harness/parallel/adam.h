@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace tidemark {
@@ -15,15 +16,19 @@ struct AdamOptions {
 
 class Adam {
  public:
-  /// Its state (two tensors a parameter) is made in the first step.
+  /// A parameter's state (two tensors and a count) is made in its first step.
   explicit Adam(AdamOptions options = {}) : options_(options) {}
-  /// parameters[i] -= update from gradients[i]; the lists must be the same ones in every step.
+  /// parameters[i] -= update from gradients[i]. Parameters are known by their tensors; those that a
+  /// step leaves out keep their state.
   void step(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients);
 
  private:
+  struct State {
+    at::Tensor first, second;  // moments
+    std::int64_t steps = 0;
+  };
   AdamOptions options_;
-  std::int64_t steps_ = 0;
-  std::vector<at::Tensor> first_, second_;  // moments
+  std::unordered_map<c10::TensorImpl*, State> states_;  // looked up only
 };
 
 }  // namespace tidemark

@@ -80,7 +80,7 @@ Gathered ShardedUnit::gather() {
 }
 
 void ShardedUnit::copy_out(Gathered& gathered) {
-  const CategoryScope category("unsharded");
+  const CategoryScope category(frozen_ ? "frozen" : "unsharded");
   gathered.end.block(c10::cuda::getCurrentCUDAStream());
   if (gathered.work) gathered.work->wait();
   std::vector<at::Tensor> outputs;
@@ -90,7 +90,7 @@ void ShardedUnit::copy_out(Gathered& gathered) {
 }
 
 void ShardedUnit::copy_own() {
-  const CategoryScope category("unsharded");
+  const CategoryScope category(frozen_ ? "frozen" : "unsharded");
   at::Tensor input;  // outlives its turn of the loop, as in FSDP2
   for (auto& p : parameters_) {
     input = p.padded_shard().to(step_.options.gathered);

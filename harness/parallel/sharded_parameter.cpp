@@ -32,13 +32,18 @@ at::Tensor ShardedParameter::take() {
                           at::TensorOptions().dtype(gathered_type_).device(at::kCUDA));
     std::vector<std::int64_t> stride(shape_.size.size(), 1);
     for (auto i = stride.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * shape_.size[i];
-    whole_ = gathered_.as_strided(shape_.size, stride, 0).detach().requires_grad_(true);
+    whole_ = gathered_.as_strided(shape_.size, stride, 0).detach().requires_grad_(!frozen_);
   } else if (!unsharded()) {
     at::native::resize_bytes_cuda(
         gathered_.storage().unsafeGetStorageImpl(),
         static_cast<std::size_t>(gathered_.numel()) * gathered_.element_size());
   }
   return gathered_.variable_data();  // a version counter of its own
+}
+
+void ShardedParameter::freeze(bool frozen) {
+  frozen_ = frozen;
+  if (whole_.defined()) whole_.requires_grad_(!frozen);
 }
 
 void ShardedParameter::give_back() {

@@ -43,6 +43,10 @@ class ShardedParameter {
   at::Tensor take();
   void give_back();
 
+  /// Whether autograd computes a gradient of the whole; a frozen parameter has none. Between steps.
+  void freeze(bool frozen);
+  bool frozen() const { return frozen_; }
+
   /// Of the shard, after backward; none before.
   at::Tensor gradient;
 
@@ -50,6 +54,7 @@ class ShardedParameter {
   ParameterShape shape_;
   at::ScalarType gathered_type_;
   int ranks_;
+  bool frozen_ = false;
   std::int64_t offset_ = 0;
   at::Tensor padded_, shard_;
   at::Tensor gathered_;  // flat, padded; its storage comes and goes

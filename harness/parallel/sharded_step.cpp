@@ -34,12 +34,25 @@ void ShardedStep::expect_end_of_backward() {
 }
 
 void ShardedStep::end_backward() {
+  tell("end of backward");
   for (auto* unit : units) unit->end_backward();
+  tell("finalised");
+  if (options.free_regathered) {
+    for (auto* unit : units) unit->free_regathered();
+  }
   forward_order.clear();
   if (reducing) {
     reducing->end.block(c10::cuda::getCurrentCUDAStream());
     reducing.reset();
   }
+  end_expected_ = false;
+}
+
+void ShardedStep::abandon() {
+  for (auto* unit : units) unit->abandon();
+  forward_order.clear();
+  deferred.reset();
+  reducing.reset();
   end_expected_ = false;
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,6 +31,17 @@ enum class GatherLayout {
   two_buffers,     // asynchronous, into two persistent buffers in turn
 };
 
+/// When backward reshards a unit of which every parameter is frozen. It was gathered because its
+/// input's gradient needs it, but no gradient of its own says when that is done.
+enum class FrozenReshard {
+  input_node,    // by an identity node on its input, as FSDP2 does for every unit
+  input_hooks,   // by hooks on its inputs, when the gradients of all of them have been computed
+  will_execute,  // likewise, but of those only that this backward computes
+  end,           // at the end of backward
+  never,         // its next forward does
+  before_use,    // as soon as it is gathered, so that its input's gradient fails
+};
+
 struct ShardingOptions {
   GatherLayout layout = GatherLayout::asynchronous;
   /// Of the all-gathers alone, instead of the communicator's.
@@ -43,6 +55,14 @@ struct ShardingOptions {
   at::ScalarType stored = at::kFloat;    // element types of the shards,
   at::ScalarType gathered = at::kFloat;  // of the unsharded parameters,
   at::ScalarType reduced = at::kFloat;  // and of the gradients while they are summed over the ranks
+  FrozenReshard frozen = FrozenReshard::input_node;
+  bool remove_hooks = true;  // of inputs, once they have done their work
+  /// The end of backward takes frozen units that backward did not reach for resharded.
+  bool catch_all_misses = false;
+  /// The end of backward asks the step whether gradients were reduced, not each unit.
+  bool root_decides_sync = false;
+  /// Trainable units that something gathered again after their backward are freed at its end.
+  bool free_regathered = true;
 };
 
 /// A gather that has been launched and not yet copied out.
@@ -67,6 +87,8 @@ class ShardedStep {
   void end_forward();
   /// Asks the autograd engine for end_backward() at the end of this backward pass, once.
   void expect_end_of_backward();
+  /// After an error in backward: everything gathered is freed, and the next step may begin.
+  void abandon();
 
   /// Both gather streams wait for `event`.
   void gathers_wait_for(c10::cuda::CUDAEvent& event);
@@ -90,8 +112,17 @@ class ShardedStep {
   };
   std::optional<Deferred> deferred;
   std::optional<Reducing> reducing;
-  std::vector<ShardedUnit*> units;          // the root first
+  std::vector<ShardedUnit*> units;          // in order of construction
   std::vector<ShardedUnit*> forward_order;  // as the forwards have ended
+  /// Told what happens, in order: "unshard", "reshard", "reduce", "hook" and "backward" of a unit
+  /// (the last when it is gathered and its own nodes are about to run), and, of no unit, "end of
+  /// backward" before the catch-all and "finalised" after it. May be empty.
+  std::function<void(const char* what, ShardedUnit* unit)> observe;
+  void tell(const char* what, ShardedUnit* unit = nullptr) const {
+    if (observe) observe(what, unit);
+  }
+  /// Whether the root's gradients are reduced in this backward (see root_decides_sync).
+  bool root_sync = true;
 
  private:
   void end_backward();

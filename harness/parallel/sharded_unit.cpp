@@ -4,6 +4,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "harness/recorder.h"
 
 namespace tidemark {
@@ -34,7 +37,13 @@ ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& s
     parameters_.emplace_back(shape, step.options.stored, step.options.gathered, step.rank(),
                              step.ranks());
   }
+  index_ = step.units.size();
   step.units.push_back(this);
+}
+
+void ShardedUnit::freeze(bool frozen) {
+  frozen_ = frozen;
+  for (auto& p : parameters_) p.freeze(frozen);
 }
 
 void ShardedUnit::prefetch(std::vector<ShardedUnit*> forward, std::vector<ShardedUnit*> backward) {
@@ -43,14 +52,37 @@ void ShardedUnit::prefetch(std::vector<ShardedUnit*> forward, std::vector<Sharde
 }
 
 at::Tensor ShardedUnit::pre_forward(const at::Tensor& input) {
+  return pre_forward(std::vector<at::Tensor>{input})[0];
+}
+
+std::vector<at::Tensor> ShardedUnit::pre_forward(std::vector<at::Tensor> inputs) {
   state_ = State::forward;
   unshard();
   wait_for_unshard();
-  at::Tensor hooked = input.requires_grad() && at::GradMode::is_enabled()
-                          ? PostBackward::apply(input, this)
-                          : input;
+  if (at::GradMode::is_enabled()) attach_hooks(inputs);
   for (auto* unit : forward_prefetch_) unit->prefetch_unshard(State::forward);
-  return hooked;
+  return inputs;
+}
+
+void ShardedUnit::attach_hooks(std::vector<at::Tensor>& inputs) {
+  begin_backward_ = nullptr;
+  const auto policy = frozen_ ? step_.options.frozen : FrozenReshard::input_node;
+  const auto needs_gradient = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
+  if (policy == FrozenReshard::input_node) {
+    // The first input that needs a gradient is the one that is computed with the parameters.
+    const auto first = std::ranges::find_if(inputs, needs_gradient);
+    if (first != inputs.end()) *first = PostBackward::apply(*first, this);
+  } else if (policy == FrozenReshard::input_hooks || policy == FrozenReshard::will_execute) {
+    std::vector<at::Tensor> hooked;
+    std::ranges::copy_if(inputs, std::back_inserter(hooked), needs_gradient);
+    if (hooked.empty()) return;
+    const auto count = policy == FrozenReshard::input_hooks ? InputHooks::Count::all
+                                                            : InputHooks::Count::will_execute;
+    input_hooks_.emplace_back(
+        hooked, count,
+        InputHooks::Calls{[this] { step_.tell("hook", this); }, [this] { post_backward(); }});
+    begin_backward_ = input_hooks_.back().begin();
+  }
 }
 
 at::Tensor ShardedUnit::post_forward(const at::Tensor& output) {
@@ -59,13 +91,17 @@ at::Tensor ShardedUnit::post_forward(const at::Tensor& output) {
   step_.forward_order.push_back(this);
   state_ = State::idle;
   if (output.requires_grad()) {
-    output.register_hook([this](const at::Tensor&) { pre_backward(); });
+    output.register_hook([this, begin = std::move(begin_backward_)](const at::Tensor&) {
+      if (begin) begin();
+      pre_backward();
+    });
   }
   return output;
 }
 
 void ShardedUnit::unshard() {
   if (gathered_ || unsharded_) return;
+  step_.tell("unshard", this);
   const at::NoGradGuard no_grad;
   gathered_ = gather();
 }
@@ -112,6 +148,7 @@ void ShardedUnit::reshard() {
   if (!unsharded_) return;
   for (auto& p : parameters_) p.give_back();
   unsharded_ = false;
+  step_.tell("reshard", this);
 }
 
 void ShardedUnit::pre_backward() {
@@ -128,10 +165,16 @@ void ShardedUnit::pre_backward() {
     }
   }
   for (auto* unit : backward_prefetch_) unit->prefetch_unshard(State::pre_backward);
+  if (frozen_ && step_.options.frozen == FrozenReshard::before_use) reshard();
+  step_.tell("backward", this);
 }
 
 void ShardedUnit::post_backward() {
   state_ = State::post_backward;
+  if (!sync_) {
+    reshard();
+    return;
+  }
   std::vector<at::Tensor> gradients;
   std::vector<ShardedParameter*> owners;
   for (auto& p : parameters_) {
@@ -147,22 +190,64 @@ void ShardedUnit::post_backward() {
     step_.reducing.reset();
   }
   wait_for_post_backward();
+  step_.tell("reduce", this);
   reduce(std::move(gradients), owners);
 }
 
 void ShardedUnit::end_backward() {
-  if (state_ != State::post_backward) post_backward();
+  const auto& options = step_.options;
+  const bool reached = state_ == State::pre_backward || state_ == State::post_backward;
+  const bool kept =
+      frozen_ && (options.frozen == FrozenReshard::never || (options.catch_all_misses && !reached));
+  if (state_ != State::post_backward && !kept) post_backward();
   state_ = State::idle;
+  if (options.root_decides_sync && step_.root_sync) {
+    // What has been reduced is no longer needed unsharded; but this unit may not have been.
+    for (auto& p : parameters_) {
+      if (p.whole().defined()) p.whole().mutable_grad().reset();
+    }
+  }
+  if (options.remove_hooks) {
+    std::erase_if(input_hooks_, [](InputHooks& hooks) {
+      if (hooks.over()) hooks.remove();
+      return hooks.over();
+    });
+  }
   wait_for_post_backward();
   if (gathered_) {  // gathered ahead for a backward that never came
     if (gathered_->work) {
       gathered_->work->wait();
     } else {
       gathered_->end.block(c10::cuda::getCurrentCUDAStream());
+      // Its buffer goes back to the copy-in stream, and where the next backward follows without a
+      // forward in between, nothing else keeps that from filling it while it is being gathered.
+      // (FSDP2 lacks this wait.)
+      step_.gathers_wait_for(gathered_->end);
     }
     gathered_.reset();
   }
   forward_indices_.clear();
+}
+
+void ShardedUnit::gather_again() {
+  unshard();
+  wait_for_unshard();
+}
+
+void ShardedUnit::free_regathered() {
+  if (!frozen_) reshard();
+}
+
+void ShardedUnit::abandon() {
+  state_ = State::idle;
+  for (auto& p : parameters_) {
+    if (p.whole().defined()) p.whole().mutable_grad().reset();
+  }
+  gathered_.reset();
+  reshard();
+  forward_indices_.clear();
+  input_hooks_.clear();
+  post_reduce_.reset();
 }
 
 void ShardedUnit::wait_for_post_backward() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/parallel/input_hooks.h"
 #include "harness/parallel/sharded_parameter.h"
 #include "harness/parallel/sharded_step.h"
 
@@ -28,18 +29,36 @@ class ShardedUnit {
   const at::Tensor& operator[](std::size_t i) const { return parameters_[i].whole(); }
   std::vector<ShardedParameter>& parameters() { return parameters_; }
 
+  /// Place in the step's list.
+  std::size_t index() const { return index_; }
+  /// Of all its parameters; between steps.
+  void freeze(bool frozen);
+  bool frozen() const { return frozen_; }
+  /// Whether the coming backwards reduce this unit's gradients; without, they add up unsharded.
+  void set_sync(bool sync) { sync_ = sync; }
+  bool unsharded() const { return unsharded_; }
+
   /// Gathers, waits, and returns `input` with the post-backward hook attached (where it requires a
   /// gradient).
   at::Tensor pre_forward(const at::Tensor& input);
+  /// The same for several inputs; undefined ones stay undefined.
+  std::vector<at::Tensor> pre_forward(std::vector<at::Tensor> inputs);
   /// Reshards and returns `output` with the pre-backward hook attached.
   at::Tensor post_forward(const at::Tensor& output);
 
+  /// Out of turn: what a hook does that reads the parameters of a unit whose backward is over.
+  void gather_again();
+
   void post_backward();  // called by autograd
-  void end_backward();   // called by the step
+  // Called by the step.
+  void end_backward();
+  void free_regathered();
+  void abandon();
 
  private:
   enum class State { idle, forward, pre_backward, post_backward };
 
+  void attach_hooks(std::vector<at::Tensor>& inputs);
   void unshard();
   void wait_for_unshard();
   void reshard();
@@ -55,7 +74,10 @@ class ShardedUnit {
   std::vector<ShardedParameter> parameters_;
   std::vector<ShardedUnit*> forward_prefetch_, backward_prefetch_;
   State state_ = State::idle;
-  bool unsharded_ = false;
+  bool unsharded_ = false, frozen_ = false, sync_ = true;
+  std::size_t index_ = 0;
+  std::vector<InputHooks> input_hooks_;   // of calls whose backward is to come
+  std::function<void()> begin_backward_;  // of the call whose forward is under way; may be empty
   std::optional<Gathered> gathered_;
   std::vector<std::size_t> forward_indices_;  // of this unit's forwards in the step's order
   std::optional<c10::cuda::CUDAEvent> post_reduce_;

@@ -1,0 +1,26 @@
+// What plans of memory must know of the current device (reference/replay.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "reference/replay.h"
+
+// Declared here because ATen's header of these wants headers that the set-up does not bring
+// (cuSPARSE, cuSOLVER).
+namespace at::cuda {
+std::size_t getChosenWorkspaceSize();
+cudaDeviceProp* getCurrentDeviceProperties();
+}  // namespace at::cuda
+
+namespace tidemark {
+
+inline reference::DeviceFacts current_device_facts() {
+  const auto* properties = at::cuda::getCurrentDeviceProperties();
+  return {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
+          .processors = properties->multiProcessorCount,
+          .threads_per_processor = properties->maxThreadsPerMultiProcessor};
+}
+
+}  // namespace tidemark

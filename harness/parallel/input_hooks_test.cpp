@@ -1,0 +1,78 @@
+#include "harness/parallel/input_hooks.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace tidemark {
+namespace {
+
+at::Tensor leaf() { return at::ones({2}).requires_grad_(true); }
+
+struct Seen {
+  int each = 0, complete = 0;
+  InputHooks::Calls calls() {
+    return {[this] { ++each; }, [this] { ++complete; }};
+  }
+};
+
+TEST(InputHooks, CompleteOnceAllGradientsAreThere) {
+  const auto a = leaf(), b = leaf();
+  Seen seen;
+  InputHooks hooks({a, b * 2}, InputHooks::Count::all, seen.calls());
+  hooks.begin()();
+  torch::autograd::backward({(a * 3).sum()}, {});
+  EXPECT_EQ(seen.each, 1);
+  EXPECT_EQ(seen.complete, 0);
+  const auto product = b * 2;
+  InputHooks both({a, product}, InputHooks::Count::all, seen.calls());
+  both.begin()();
+  torch::autograd::backward({(a * product).sum()}, {});
+  EXPECT_EQ(seen.complete, 1);
+  EXPECT_TRUE(both.complete());
+  EXPECT_FALSE(hooks.complete());
+}
+
+// Two calls share an input; the backward of the one must not complete the hooks of the other.
+TEST(InputHooks, AnotherCallsBackwardCompletesOnlyWhatCountsWhatRuns) {
+  for (const auto count : {InputHooks::Count::all, InputHooks::Count::will_execute}) {
+    const auto shared = leaf(), x = leaf() * 2, y = leaf() * 2;
+    Seen first, second;
+    InputHooks one({x, shared}, count, first.calls()), two({y, shared}, count, second.calls());
+    one.begin()();
+    torch::autograd::backward({(x * shared).sum()}, {});
+    EXPECT_EQ(first.complete, 1);
+    EXPECT_EQ(second.complete, count == InputHooks::Count::will_execute);
+    two.begin()();
+    torch::autograd::backward({(y * shared).sum()}, {});
+    EXPECT_EQ(second.complete, count == InputHooks::Count::will_execute ? 2 : 1);
+  }
+}
+
+TEST(InputHooks, LeaveNothingOnALeaf) {
+  const auto a = leaf();
+  Seen seen;
+  InputHooks hooks({a}, InputHooks::Count::all, seen.calls());
+  EXPECT_EQ(torch::autograd::impl::hooks(a).size(), 1u);
+  EXPECT_FALSE(hooks.over());
+  hooks.begin()();
+  torch::autograd::backward({a.sum()}, {});
+  EXPECT_TRUE(hooks.over());
+  hooks.remove();
+  EXPECT_TRUE(torch::autograd::impl::hooks(a).empty());
+  torch::autograd::backward({a.sum()}, {});
+  EXPECT_EQ(seen.each, 1);
+}
+
+TEST(InputHooks, AreOverWhenTheirGraphIsGone) {
+  Seen seen;
+  auto x = leaf() * 2;
+  const InputHooks hooks({x}, InputHooks::Count::all, seen.calls());
+  EXPECT_FALSE(hooks.over());
+  x.reset();
+  EXPECT_TRUE(hooks.over());
+}
+
+}  // namespace
+}  // namespace tidemark

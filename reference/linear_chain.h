@@ -1,0 +1,38 @@
+// Training of a chain of linear layers of which some parameters are frozen, with low-rank adapters
+// beside the layers where asked for, loss = mean of the output, with Adam: plain loops in double
+// precision, gradients written out by hand. Shares nothing with the case but the initial numbers
+// (reference/deterministic.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/multi_mlp.h"
+
+namespace tidemark::reference {
+
+struct LinearChainRun {
+  std::int64_t layers = 1, hidden = 1;
+  std::int64_t adapter_rank = 0;  // 0: no adapters
+  bool shared_input = false;      // every layer adds the tensor "shared.<layer>" to its output
+  /// A step's batch: rows of the tensors "input.<step>.<microbatch>".
+  std::int64_t microbatches = 1, rows = 1;
+  int steps = 1;
+  std::uint64_t seed = 0;
+  /// By step: whether each parameter is frozen, in the order layer by layer, weight, adapter's A
+  /// (rank x hidden), adapter's B (hidden x rank).
+  std::vector<std::vector<bool>> frozen;
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
+};
+
+struct LinearChainResult {
+  std::vector<double> loss;        // of every step, before its update
+  double condition = 1;            // largest of all steps: mean |output| / |mean output|
+  std::vector<Tensor> gradients;   // of step 0, of what is trained then
+  std::vector<Tensor> parameters;  // after the last step, all
+};
+
+LinearChainResult train(const LinearChainRun& run);
+
+}  // namespace tidemark::reference
