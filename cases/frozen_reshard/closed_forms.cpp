@@ -1,0 +1,87 @@
+// The closed forms: what is alive at the highest moment of each phase, in units of
+//   U  bytes of a layer's gathered parameters: they, the buffer they are gathered into, their
+//      gradient and its reduce-scatter's input are as large;  S  of its sharded gradient
+// above `rest`, what stays allocated between steps (parameters, optimizer state, inputs, loss,
+// cuBLAS workspaces; frozen units that were never resharded are counted in U). How many are alive
+// is counted in the plan (plan.h). `small` is the rest of it: activations, adapters, tables,
+// rounding and unsplit remainders. Reserved follows no formula: it is the replay's figure.
+#include "cases/frozen_reshard/closed_forms.h"
+
+#include "cases/device_facts.h"
+
+namespace tidemark::frozen_reshard {
+namespace {
+
+class Forms {
+ public:
+  Forms(const Trial& trial, const Policy& policy, int rank)
+      : expected_(replay(trial, policy, rank, current_device_facts())) {
+    const Setup setup(trial, policy);
+    shard_ = reference::divided(setup.hidden, trial.ranks) * setup.hidden * setup.element_bytes();
+    unit_ = shard_ * trial.ranks;
+  }
+
+  std::vector<Expectation> memory() const {
+    std::vector<Expectation> all;
+    for (const auto& [phase, extents] : expected_.predicted.phases) {
+      if (phase == "zero_grad") continue;
+      for (const Statistic statistic : kStatistics) {
+        const auto peak = extents[static_cast<std::size_t>(statistic)].peak;
+        all.push_back({statistic, phase, form(statistic, peak, expected_.at_peak.at(phase))});
+      }
+      if (!phase.starts_with("backward")) continue;
+      all.push_back({Statistic::allocated, phase, replayed(extents[0].end), /*at_end=*/true});
+    }
+    return all;
+  }
+
+  std::vector<Expectation> trajectory() const {
+    std::vector<Expectation> all;
+    for (const auto& m : expected_.moments) {
+      all.push_back({.statistic = Statistic::allocated,
+                     .phase = {},
+                     .formula = form(Statistic::allocated, m.allocated, m.alive),
+                     .moment = m.name});
+    }
+    return all;
+  }
+
+ private:
+  static Formula replayed(Bytes bytes) {
+    return {"replay", {{"replay", static_cast<double>(bytes)}}};
+  }
+
+  Formula form(Statistic statistic, Bytes bytes, const Composition& alive) const {
+    if (statistic == Statistic::reserved) return replayed(bytes);
+    const auto rest =
+        expected_.predicted.rest[static_cast<std::size_t>(statistic)] - expected_.kept * unit_;
+    const auto small = bytes - rest - alive.units * unit_ - alive.shards * shard_;
+    return {"rest + " + std::to_string(alive.units) + "*U + " + std::to_string(alive.shards) +
+                "*S + small",
+            {{"rest", static_cast<double>(rest)},
+             {"U", static_cast<double>(unit_)},
+             {"S", static_cast<double>(shard_)},
+             {"small", static_cast<double>(small)}}};
+  }
+
+  const Expected expected_;
+  Bytes unit_, shard_;
+};
+
+}  // namespace
+
+Policy claim_of(const Variant& variant) {
+  auto policy = policy_of(variant.name);
+  if (variant.role != Role::control) return policy;
+  return {.needs = policy.needs};
+}
+
+std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
+  const Forms forms(trial, claim_of(variant), rank);
+  auto all = forms.trajectory();
+  if (variant.role == Role::control) return all;
+  for (auto& each : forms.memory()) all.push_back(std::move(each));
+  return all;
+}
+
+}  // namespace tidemark::frozen_reshard

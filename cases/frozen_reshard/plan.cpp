@@ -1,0 +1,244 @@
+#include "cases/frozen_reshard/plan.h"
+
+#include <utility>
+
+#include "cases/frozen_reshard/unit_plan.h"
+
+namespace tidemark::frozen_reshard {
+namespace {
+
+class Plan : UnitPlan {
+  struct Layer {  // of one microbatch, for backward
+    Tensor input, middle_input, middle;
+    bool input_gradient;  // whether its input needs one
+  };
+
+ public:
+  Plan(const Trial& trial, const Policy& policy, int rank, const reference::DeviceFacts& device)
+      : UnitPlan(trial, policy, rank, device),
+        row_(setup_.hidden * bytes_),
+        activation_(setup_.rows * row_),
+        inputs_(static_cast<std::size_t>(setup_.microbatches)),
+        input_gradients_(inputs_.size()),
+        saved_(inputs_.size()) {
+    if (!setup_.shared_input) return;
+    shared_gradients_.resize(static_cast<std::size_t>(setup_.layers));
+    for (std::int64_t i = 0; i < setup_.layers; ++i) resting_.push_back(hold(row_));
+  }
+
+  Expected run(int steps) {
+    for (int i = 0; i < steps; ++i) step(i);
+    return std::move(expected_);
+  }
+
+ private:
+  Tensor activation() { return hold(activation_); }
+  Tensor scalar() { return hold(bytes_); }
+
+  // cuBLAS takes its workspace at the first product of a thread.
+  void multiplied(bool& before) {
+    if (!std::exchange(before, true)) resting_.push_back(hold(device_.workspace_bytes));
+  }
+
+  void step(int index) {
+    expected_.moments.clear();
+    expected_.calls.clear();
+    const auto frozen = setup_.frozen(index);
+    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = frozen[k];
+    phase("zero_grad");
+    for (auto& unit : units_) unit.sharded_gradient.reset();
+    for (auto& gradient : shared_gradients_) gradient.reset();
+    loss_ = scalar();
+    expected_.kept = 0;
+    for (const auto& unit : units_) expected_.kept += unit.unsharded && !unit.adapter;
+
+    const auto together = setup_.in_flight ? setup_.microbatches : 1;
+    for (std::int64_t first = 0; first < setup_.microbatches; first += together) {
+      phase("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
+      for (auto m = first; m < first + together; ++m) forward(m);
+      for (auto m = first; m < first + together; ++m) {
+        phase("backward" + setup_.suffix(m));
+        const auto synced = setup_.synced(index, m);
+        for (std::size_t k = 0; k < units_.size(); ++k) units_[k].synced = synced[k];
+        backward(m);
+      }
+    }
+    phase("optimizer");
+    optimizer();
+    end();
+    expected_.predicted = predicted_;
+    expected_.frozen_bytes = 0;
+    for (const auto& unit : units_) {
+      if (unit.frozen && unit.unsharded)
+        for (const auto& part : unit.parts) expected_.frozen_bytes += part.whole->size;
+    }
+  }
+
+  void forward(std::int64_t microbatch) {
+    const auto m = static_cast<std::size_t>(microbatch);
+    inputs_[m] = activation();
+    input_gradients_[m].reset();
+    auto x = inputs_[m];
+    bool gradient = setup_.input_gradient;
+    auto& layers = saved_[m];
+    for (std::size_t k = 0; k < units_.size(); ++k) {
+      auto& unit = units_[k];
+      auto& saved = layers.emplace_back();
+      saved.input_gradient = gradient;
+      pre_forward(k, microbatch, gradient + setup_.shared_input);
+      auto y = activation();
+      multiplied(multiplied_forward_);
+      if (setup_.shared_input) y = activation();
+      if (!unit.frozen) saved.input = x;
+      post_forward(k);
+      bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
+      if (adapters()) {
+        auto& adapter = units_[++k];
+        pre_forward(k, microbatch, gradient);
+        auto middle = hold(setup_.rows * setup_.adapter_rank * bytes_);
+        const auto z = activation();
+        if (!adapter.frozen) {
+          saved.middle_input = x;
+          saved.middle = middle;
+        }
+        post_forward(k);
+        middle.reset();
+        output_gradient = output_gradient || !adapter.frozen;
+        y = activation();
+      }
+      x = y;
+      gradient = output_gradient;
+    }
+    deferred_.reset();
+    const auto mean = hold(setup_.rows * bytes_);
+    losses_.push_back(scalar());
+  }
+
+  bool adapters() const { return setup_.pattern == Pattern::adapters; }
+
+  void backward(std::int64_t microbatch) {
+    const auto m = static_cast<std::size_t>(microbatch);
+    const auto weight = scalar();
+    auto mean = hold(setup_.rows * bytes_);
+    auto dy = activation();
+    mean.reset();
+    auto& layers = saved_[m];
+    for (auto l = layers.size(); l-- > 0 && dy;) {
+      const auto k = adapters() ? 2 * l : l;
+      dy = adapters() ? layer_with_adapter(k, microbatch, layers[l], dy)
+                      : layer(k, microbatch, layers[l], dy, true);
+      layers.pop_back();
+    }
+    layers.clear();
+    if (dy) {
+      for (const std::size_t k : {0, 1}) {
+        if (k == 0 || adapters()) gradient_of_input(k, microbatch, false);
+      }
+      input_gradients_[m] = std::move(dy);
+    }
+    end_backward(microbatch);
+    losses_.erase(losses_.begin());
+  }
+
+  // One product's backward: the gradient of the weight first, then that of its input.
+  Tensor product(Part& part, bool trained, bool input_gradient, std::int64_t input_bytes,
+                 Tensor& dy, Kind of_weight) {
+    Tensor weight, input;
+    if (trained) weight = hold(part.numel * bytes_, compute, of_weight);
+    if (trained) multiplied(multiplied_backward_);
+    if (input_gradient) input = hold(input_bytes);
+    multiplied(multiplied_backward_);
+    dy.reset();
+    if (trained && !part.gradient) part.gradient = weight;  // else added to it
+    return input;
+  }
+
+  bool reaches(const Unit& unit, const Layer& saved) const {
+    return saved.input_gradient || !unit.frozen || setup_.shared_input;
+  }
+
+  // Of a layer without its adapter. `own_output`: its output is the next layer's input.
+  Tensor layer(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy, bool own_output) {
+    auto& unit = units_[k];
+    if (!reaches(unit, saved)) return nullptr;
+    const bool computes = saved.input_gradient || !unit.frozen;
+    pre_backward(k, microbatch);
+    if (own_output && k + 1 < units_.size()) gradient_of_input(k + 1, microbatch, false);
+    Tensor shared;
+    if (setup_.shared_input) {
+      shared = hold(row_);
+      if (saved.input_gradient || !has_node(unit)) accumulate_shared(k, microbatch, shared);
+    }
+    Tensor dx;
+    if (computes) {
+      dx = product(unit.parts[0], !unit.frozen, saved.input_gradient, activation_, dy,
+                   kind(unit, Kind::unit));
+      saved.input.reset();
+    }
+    if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
+    if (shared) accumulate_shared(k, microbatch, shared);
+    return dx;
+  }
+
+  void accumulate_shared(std::size_t k, std::int64_t microbatch, Tensor& gradient) {
+    gradient_of_input(k, microbatch, true);
+    auto& sum = shared_gradients_[adapters() ? k / 2 : k];
+    if (!sum) sum = gradient;
+    gradient.reset();
+  }
+
+  // Its output is the sum of both, whose gradient both get; the adapter was last in forward.
+  Tensor layer_with_adapter(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy) {
+    for (const auto after : {k + 2, k + 3}) {
+      if (after < units_.size()) gradient_of_input(after, microbatch, false);
+    }
+    auto& adapter = units_[k + 1];
+    Tensor dx;
+    if (saved.input_gradient || !adapter.frozen) {
+      pre_backward(k + 1, microbatch);
+      const auto inner = setup_.rows * setup_.adapter_rank * bytes_;
+      // Held for the layer too, where its backward is to come.
+      Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
+      auto dmiddle =
+          product(adapter.parts[1], !adapter.frozen, true, inner, shared_dy, Kind::other);
+      saved.middle.reset();
+      dx = product(adapter.parts[0], !adapter.frozen, saved.input_gradient, activation_, dmiddle,
+                   Kind::other);
+      saved.middle_input.reset();
+      if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);
+    }
+    const auto through = layer(k, microbatch, saved, dy, false);
+    dy.reset();
+    return dx ? dx : through;  // added in place
+  }
+
+  void optimizer() {
+    std::vector<std::int64_t> shards;
+    for (auto& unit : units_) {
+      if (!unit.sharded_gradient) continue;
+      for (auto& part : unit.parts) {
+        shards.push_back(part.own * bytes_);
+        if (std::exchange(part.has_state, true)) continue;
+        resting_.push_back(hold(part.own * bytes_));
+        resting_.push_back(hold(part.own * bytes_));
+      }
+    }
+    std::vector<Tensor> roots;
+    for (const auto bytes : shards) roots.push_back(hold(bytes));
+  }
+
+  const std::int64_t row_, activation_;  // bytes: of a row, of a layer's output
+  std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
+  std::vector<std::vector<Layer>> saved_;  // by microbatch
+  Tensor loss_;
+  bool multiplied_forward_ = false, multiplied_backward_ = false;
+};
+
+}  // namespace
+
+Expected replay(const Trial& trial, const Policy& policy, int rank,
+                const reference::DeviceFacts& device) {
+  return Plan(trial, policy, rank, device).run(trial.steps);
+}
+
+}  // namespace tidemark::frozen_reshard

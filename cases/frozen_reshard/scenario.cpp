@@ -1,0 +1,111 @@
+// A frozen parameter has no gradient, hence no hook that says when backward is done with it: what
+// was gathered for its input's gradient stays whole, unit after unit, until the end of backward or
+// beyond. Needless: once the gradient of a unit's input is there, nothing reads its parameters.
+// Seen in fairscale's and PyTorch's FSDP (reshard of frozen parameters in backward).
+#include "harness/scenario.h"
+
+#include "cases/frozen_reshard/closed_forms.h"
+#include "cases/frozen_reshard/inspect.h"
+#include "cases/frozen_reshard/program.h"
+#include "cases/frozen_reshard/reference.h"
+#include "harness/world.h"
+
+namespace tidemark {
+
+Scenario frozen_reshard_scenario() {
+  using namespace frozen_reshard;
+  Scenario s;
+  s.name = "frozen_reshard";
+  s.title = "resharding frozen parameters in backward";
+  s.story =
+      "Fully sharded units are gathered again in backward, frozen ones too where their input's "
+      "gradient needs them. The hook that frees a unit hangs on its parameters' gradients, which "
+      "a frozen unit does not have: all of them pile up through backward, although each is done "
+      "as soon as the gradient of its input is.";
+  s.parameters = {
+      {"layers", "linear layers, one sharded unit each", 2, 512},
+      {"hidden", "width of every layer", 1, 65536},
+      {"batch", "rows of a step over all ranks and microbatches", 1, 2048},
+      {"pattern",
+       "frozen: 0 the even layers; 1 all but the last; 2 all, with trained adapters beside them; "
+       "3 the first half; 4 the last half; 5 all but the first; 6 the odd layers",
+       0, 6},
+      {"adapter_rank", "inner width of the adapters (pattern 2)", 1, 4096},
+      {"reshard_after_forward", "0: parameters stay gathered from forward to backward", 0, 1},
+      {"microbatches", "forwards and backwards of a step", 1, 8},
+      {"in_flight", "1: all forwards of a step come before its backwards", 0, 1},
+      {"no_sync",
+       "gradients are reduced 0: in every backward; 1: in the last; 2: of every second trained "
+       "unit in the last, of the others in every one",
+       0, 2},
+      {"input_gradient", "1: the input requires a gradient", 0, 1},
+      {"shared_input", "1: every layer adds an input that all microbatches share", 0, 1},
+      {"thaw_step",
+       "from this step on the first frozen unit is trained and the first trained one frozen; 0: "
+       "never",
+       0, 1000},
+      {"precision", "0: fp32; 1: bf16", 0, 1}};
+  const Params common{{"pattern", 0},        {"adapter_rank", 16}, {"reshard_after_forward", 1},
+                      {"microbatches", 1},   {"in_flight", 0},     {"no_sync", 0},
+                      {"input_gradient", 1}, {"shared_input", 0},  {"thaw_step", 0},
+                      {"precision", 0}};
+  const auto size = [&](Params own) {
+    own.insert(common.begin(), common.end());
+    return own;
+  };
+  s.sizes = {
+      // As the seed's test, wide enough that a unit is more than a granule; every other unit under
+      // no_sync.
+      {"smoke",
+       size({{"layers", 6}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
+       {Mode::math, Mode::shapes}},
+      {"seed_test",
+       size({{"layers", 6}, {"hidden", 5}, {"batch", 16}}),
+       {Mode::math, Mode::shapes}},
+      // LoRA on a 7B: 32 units of as many parameters as a layer of Llama-7B has (202 million).
+      {"seed",
+       size({{"layers", 32},
+             {"hidden", 14224},
+             {"batch", 2048},
+             {"pattern", 2},
+             {"input_gradient", 0},
+             {"precision", 1}}),
+       {Mode::shapes}},
+      // LoRA on a 70B: 80 units of 855 million.
+      {"scale",
+       size({{"layers", 80},
+             {"hidden", 29248},
+             {"batch", 2048},
+             {"pattern", 2},
+             {"input_gradient", 0},
+             {"precision", 1}}),
+       {Mode::shapes},
+       Bytes{1} << 40}};
+  s.variants = variants();
+  s.unfit = [](const Trial& trial) -> std::string {
+    if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
+    if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1) {
+      return "the last step is the one that thaws, and makes optimizer state that is not at rest "
+             "yet; set another thaw_step or more steps";
+    }
+    const auto needed = trial.ranks * trial["microbatches"];
+    if (trial["batch"] < needed) {
+      return "a batch of " + std::to_string(trial["batch"]) + " rows gives nothing to some of " +
+             std::to_string(trial["microbatches"]) + " microbatches on " +
+             std::to_string(trial.ranks) + " ranks; set batch=" + std::to_string(needed) +
+             " or more";
+    }
+    return "";
+  };
+  s.leave_out = leave_out;
+  s.make = [](const Trial& trial, const Variant& variant,
+              World& world) -> std::unique_ptr<Program> {
+    return std::make_unique<Training>(trial, policy_of(variant.name), world);
+  };
+  s.expect = expect;
+  s.inspect = inspect;
+  s.reference = oracle;
+  return s;
+}
+
+}  // namespace tidemark

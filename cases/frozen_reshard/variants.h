@@ -1,0 +1,31 @@
+// How the variants of the scenario differ: in when backward reshards frozen units, and in what its
+// end takes for granted.
+#pragma once
+
+#include <vector>
+
+#include "harness/parallel/sharded_step.h"
+#include "harness/scenario.h"
+
+namespace tidemark::frozen_reshard {
+
+struct Policy {
+  FrozenReshard frozen = FrozenReshard::input_hooks;
+  bool remove_hooks = true;
+  bool catch_all_misses = false;
+  bool root_decides_sync = false;
+  /// A trainable unit is gathered again after its backward, and nobody frees it.
+  bool stays_regathered = false;
+  /// Parameters of the trial that a control sets itself, because without them it is right
+  /// (microbatches: at least).
+  Params needs = {};
+};
+
+std::vector<Variant> variants();
+/// Throws std::out_of_range for a name that variants() does not have.
+Policy policy_of(const std::string& variant);
+/// Why a variant has no place in a trial, or empty.
+std::string leave_out(const Trial& trial, const Variant& variant);
+ShardingOptions options_of(const Policy& policy, const Trial& trial);
+
+}  // namespace tidemark::frozen_reshard
