@@ -38,24 +38,23 @@ void export_settings(const Options& options) {
 
 // Sizes beyond one GPU run on virtual GPUs that hold them: what is asked there is how much is
 // needed.
-void widen_capacity(const Options& options, const std::vector<PlannedTrial>& planned, bool speaks) {
+std::string widen_capacity(const Options& options, const std::vector<PlannedTrial>& planned) {
   Bytes needed = 0;
   for (const auto& each : planned) needed = std::max(needed, each.capacity);
   if (!options.capacity.empty() || needed <= platform().capacity() ||
       platform().kind() != "virtual")
-    return;
-  if (speaks)
-    fmt::print(stderr,
-               "note: the virtual GPUs hold {} GiB each, for the waste to be seen whole "
-               "(--capacity BYTES limits them)\n",
-               needed >> 30);
+    return "";
   set_twin("TIDEMARK_CAPACITY", std::to_string(needed));
   platform().set_capacity(needed);
+  return fmt::format(
+      "note: the virtual GPUs hold {} GiB each, for the waste to be seen whole (--capacity BYTES "
+      "limits them)\n",
+      needed >> 30);
 }
 
 }  // namespace
 
-std::vector<PlannedTrial> prepare(const Options& options, int ranks, bool speaks) {
+Prepared prepare(const Options& options, int ranks) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
@@ -63,8 +62,8 @@ std::vector<PlannedTrial> prepare(const Options& options, int ranks, bool speaks
   Request request = options.request;
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
-  widen_capacity(options, planned, speaks && !options.dry_run);
-  return planned;
+  auto note = widen_capacity(options, planned);
+  return {std::move(planned), std::move(note)};
 }
 
 void print_plan(const std::vector<PlannedTrial>& planned) {

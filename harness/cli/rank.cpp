@@ -195,7 +195,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     if (ranks > all.size())
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
                                    all.size(), ranks));
-    const auto planned = prepare(options, ranks, rank == 0 && !launched_by_tidemark());
+    const auto [planned, note] = prepare(options, ranks);
     if (options.dry_run) {
       if (rank == 0) print_plan(planned);
       MPI_Finalize();
@@ -203,6 +203,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     }
     const RunRecord run = describe_run(argc, argv);
     const fs::path folder = folder_of(options, run.id, all);
+    if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
     if (launched_by_tidemark()) flight::open(session_folder(), rank);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -17,12 +18,13 @@ namespace fs = std::filesystem;
 
 int run_command(Options& options, int argc, char** argv) {
   const int ranks = options.request.ranks == 0 ? 4 : options.request.ranks;
-  const auto planned = prepare(options, ranks, true);
+  const auto [planned, note] = prepare(options, ranks);
   if (options.dry_run) {
     print_plan(planned);
     return 0;
   }
   const fs::path folder = output_folder(options.out, describe_run(argc, argv).id);
+  std::fputs(note.c_str(), stderr);
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
   setenv(kTerminal, in_color(options) ? "1" : "0", 1);
