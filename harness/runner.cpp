@@ -25,39 +25,9 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-std::string first_line(const std::exception& error) {
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text =
-      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
-
-// Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
-// itself comes before who only noticed.
-std::string attempt(World& world, double patience, const std::function<void()>& body) {
-  std::string mine;
-  try {
-    body();
-  } catch (const std::exception& error) {
-    mine = first_line(error);
-    if (mine.empty()) mine = "an exception without a text";
-  }
-  std::string first, then;
-  const auto all = world.exchange(mine, patience);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
-    std::string& text = noticed ? then : first;
-    text += (text.empty() ? "" : "; ") + fmt::format("rank {}: {}", rank, all[rank]);
-  }
-  return first + (first.empty() || then.empty() ? "" : "; ") + then;
-}
-
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
-                 double patience, std::vector<LossPoint>& loss, std::vector<Ns>& step_time) {
-  // Agreed on before anybody waits for another in a communicator's making.
-  if (auto error = attempt(world, patience, [&] { prepare_device(trial); }); !error.empty())
-    throw std::runtime_error(error);
+                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time) {
+  prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
   const std::string where =
@@ -93,8 +63,7 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
 
 // What a process does once (pool streams, library handles) is done before the first record of a
 // variant, in its smallest size: a record depends on its trial alone, not on what ran before it.
-void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world,
-             double patience) {
+void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world) {
   static std::set<std::string> warm;
   if (scenario.sizes.empty() || !warm.insert(scenario.name + "/" + variant.name).second) return;
   trial.params = scenario.sizes.front().params;
@@ -103,7 +72,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time;
-  run_variant(scenario, trial, variant, world, patience, loss, step_time);
+  run_variant(scenario, trial, variant, world, loss, step_time);
 }
 
 std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
@@ -118,7 +87,7 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
 // is that of a run whose launches cost the host nothing, so that the device alone decides how long
 // a step takes.
 std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, const Variant& variant,
-                              World& world, double patience, const std::vector<double>& ratios) {
+                              World& world, const std::vector<double>& ratios) {
   struct LaunchCost {
     explicit LaunchCost(Ns ns) { platform().set_launch_cost(ns); }
     ~LaunchCost() { platform().set_launch_cost(-1); }
@@ -127,7 +96,7 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
     const LaunchCost cost(launch_cost);
     std::vector<LossPoint> loss;
     std::vector<Ns> step_time;
-    Seen seen = run_variant(scenario, trial, variant, world, patience, loss, step_time);
+    Seen seen = run_variant(scenario, trial, variant, world, loss, step_time);
     return std::pair(seen.record, step_time);
   };
   auto [free_running, times] = run(0);
@@ -142,6 +111,34 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
                       record.peak(Statistic::reserved), step_times.back()});
   }
   return points;
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
+// itself comes before who only noticed.
+std::string attempt(World& world, double patience, const std::function<void()>& body) {
+  std::string mine;
+  try {
+    body();
+  } catch (const std::exception& error) {
+    mine = first_line(error);
+    if (mine.empty()) mine = "an exception without a text";
+  }
+  std::string first, then;
+  const auto all = world.exchange(mine, patience);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
+    std::string& text = noticed ? then : first;
+    text += (text.empty() ? "" : "; ") + fmt::format("rank {}: {}", rank, all[rank]);
+  }
+  return first + (first.empty() || then.empty() ? "" : "; ") + then;
 }
 
 // The reference is computed once, on rank 0, and sent as raw doubles.
@@ -276,12 +273,11 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
       seen.skipped = reason;
     } else {
       const auto error = attempt(world, options.patience, [&] {
-        warm_up(scenario, trial, variant, world, options.patience);
-        seen = run_variant(scenario, trial, variant, world, options.patience, mine.loss,
-                           mine.step_time_ns);
+        warm_up(scenario, trial, variant, world);
+        seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
         mine.ranks.push_back(seen.record);
         if (!options.run_ahead.empty() && variant.role != Role::control)
-          mine.sweep = sweep(scenario, trial, variant, world, options.patience, options.run_ahead);
+          mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
       });
       if (!error.empty()) {
         mine = {variant.name, variant.role, error, {}, {}, {}, {}};
