@@ -104,7 +104,7 @@ void Training::step(int index, Recorder& recorder) {
   recorder.phase("optimizer");
   std::vector<at::Tensor> values, gradients;
   for (auto& weight : stage_.weights()) {
-    values.push_back(weight.value.detach());
+    values.push_back(weight.value);
     gradients.push_back(weight.value.grad());
   }
   adam_.step(values, gradients);

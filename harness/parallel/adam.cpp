@@ -17,6 +17,7 @@ void Adam::step(const std::vector<at::Tensor>& parameters,
     auto& state = states_[p.unsafeGetTensorImpl()];
     if (!state.first.defined()) {
       const CategoryScope category("optimizer state");
+      state.parameter = p;
       state.first = at::zeros_like(p);
       state.second = at::zeros_like(p);
     }

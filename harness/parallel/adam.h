@@ -18,12 +18,14 @@ class Adam {
  public:
   /// A parameter's state (two tensors and a count) is made in its first step.
   explicit Adam(AdamOptions options = {}) : options_(options) {}
-  /// parameters[i] -= update from gradients[i]. Parameters are known by their tensors; those that a
-  /// step leaves out keep their state.
+  /// parameters[i] -= update from gradients[i]. A parameter is known by its tensor object, as in
+  /// torch.optim: pass the same one in every step, not a new view of it. Those that a step leaves
+  /// out keep their state.
   void step(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients);
 
  private:
   struct State {
+    at::Tensor parameter;      // held: the address below stays its own
     at::Tensor first, second;  // moments
     std::int64_t steps = 0;
   };
