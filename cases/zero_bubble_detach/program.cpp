@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "harness/parallel/checkpoint.h"
-#include "harness/parallel/saved_tensors.h"
 #include "harness/recorder.h"
 #include "harness/world.h"
 #include "reference/deterministic.h"
@@ -46,7 +45,6 @@ Training::Training(const Trial& trial, const StagePolicy& policy, const World& w
       schedule_(schedule_of(trial)),
       rank_(world.rank()),
       communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr) {
-  install_saved_tensor_engine();
   const auto device = at::TensorOptions().device(at::kCUDA);
   const auto tokens = [&] {
     const CategoryScope category("inputs");

@@ -2,7 +2,6 @@
 
 #include <torch/csrc/autograd/engine.h>
 
-#include <mutex>
 #include <vector>
 
 namespace tidemark {
@@ -23,15 +22,16 @@ torch::autograd::Engine& hook_engine() {
   return engine;
 }
 
+// Before main: PyTorch starts device threads once in a process, for the engine of its first
+// backward. An engine that comes later has none.
+[[maybe_unused]] const bool installed = [] {
+  torch::autograd::set_default_engine_stub(hook_engine);
+  return true;
+}();
+
 }  // namespace
 
-void install_saved_tensor_engine() {
-  static std::once_flag once;
-  std::call_once(once, [] { torch::autograd::set_default_engine_stub(hook_engine); });
-}
-
 SavedTensorScope::SavedTensorScope(SavedTensorPolicy policy) {
-  install_saved_tensor_engine();
   policies.push_back(std::move(policy));
 }
 SavedTensorScope::~SavedTensorScope() { policies.pop_back(); }

@@ -13,8 +13,8 @@ namespace tidemark {
 using SavedTensorPolicy = std::function<std::unique_ptr<torch::autograd::SavedVariableHooks>()>;
 
 /// While it lives, every tensor that autograd saves in this thread is packed by `policy`; the scope
-/// opened last counts. PyTorch asks its engine for these hooks, so the first scope of a process
-/// makes an engine that knows them the default one.
+/// opened last counts. PyTorch asks its engine for these hooks, so a program with this in it has an
+/// engine of its own from its start.
 class SavedTensorScope {
  public:
   explicit SavedTensorScope(SavedTensorPolicy policy);
@@ -22,9 +22,5 @@ class SavedTensorScope {
   SavedTensorScope(const SavedTensorScope&) = delete;
   SavedTensorScope& operator=(const SavedTensorScope&) = delete;
 };
-
-/// Makes that engine the default one now. Its threads are others than those of the engine before,
-/// so a program that measures memory does it before its first backward.
-void install_saved_tensor_engine();
 
 }  // namespace tidemark
