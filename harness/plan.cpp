@@ -81,18 +81,19 @@ struct Piece {  // of a suite
   std::string size;
   std::string mode;  // empty: the size's first
   int steps;
+  std::string schedule = "all";
 };
 
 std::vector<Piece> pieces(const Request& request) {
-  const int steps = request.steps;
-  if (!request.size.empty()) return {{request.size, request.mode, steps ? steps : 4}};
-  // The small size for the numbers, the seed document's own for memory that a person can see.
+  const auto steps = [&](int usual) { return request.steps ? request.steps : usual; };
+  if (!request.size.empty()) return {{request.size, request.mode, steps(4)}};
+  // The small size for the numbers, the seed document's own for memory that a person can see: in a
+  // minute the steps that differ (the first, the last), where the host runs ahead the furthest.
   if (request.suite == "smoke")
-    return {{"smoke", request.mode, steps ? steps : 4}, {"seed", request.mode, steps ? steps : 4}};
+    return {{"smoke", request.mode, steps(4)}, {"seed", request.mode, steps(2), "lagging"}};
   if (request.suite == "nightly")
-    return {{"smoke", request.mode, steps ? steps : 100},
-            {"seed", request.mode, steps ? steps : 4}};
-  if (request.suite == "scale") return {{"scale", request.mode, steps ? steps : 4}};
+    return {{"smoke", request.mode, steps(100)}, {"seed", request.mode, steps(4)}};
+  if (request.suite == "scale") return {{"scale", request.mode, steps(4)}};
   throw UsageError(
       fmt::format("unknown suite '{}' (there are: smoke, nightly, scale)", request.suite));
 }
@@ -114,16 +115,16 @@ Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
   return mode;
 }
 
-std::vector<std::string> chosen_schedules(const Request& request,
+std::vector<std::string> chosen_schedules(const std::string& asked,
                                           const std::vector<std::string>& offered) {
-  if (request.schedule == "all") return offered;
+  if (asked == "all" || asked.empty()) return offered;
   // The virtual device's fourth: of as many kinds as there are seeds, so no part of all.
   const bool is_virtual = std::ranges::find(offered, "lagging") != offered.end();
-  if (request.schedule == "random" && is_virtual) return {"random"};
-  if (std::ranges::find(offered, request.schedule) == offered.end())
-    throw UsageError(fmt::format("unknown schedule '{}' (there are: {}, {}all)", request.schedule,
+  if (asked == "random" && is_virtual) return {"random"};
+  if (std::ranges::find(offered, asked) == offered.end())
+    throw UsageError(fmt::format("unknown schedule '{}' (there are: {}, {}all)", asked,
                                  fmt::join(offered, ", "), is_virtual ? "random, " : ""));
-  return {request.schedule};
+  return {asked};
 }
 
 // Which variants of a scenario the patterns name, with the baselines that they are compared with.
@@ -175,7 +176,6 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   check_patterns(patterns, scenarios);
 
   std::vector<PlannedTrial> planned;
-  const auto wanted_schedules = chosen_schedules(request, schedules);
   auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
     const auto variants = chosen_variants(scenario, patterns, size.name);
     if (variants.empty()) return;
@@ -184,7 +184,10 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
         request.ranks, piece.steps, request.seed};
     apply(request.set, scenario, trial.params);
     const std::string unfit = scenario.unfit ? scenario.unfit(trial) : "";
-    for (const auto& schedule : wanted_schedules) {
+    const bool by_suite =
+        request.schedule.empty() && std::ranges::find(schedules, piece.schedule) != schedules.end();
+    for (const auto& schedule :
+         chosen_schedules(by_suite ? piece.schedule : request.schedule, schedules)) {
       trial.schedule = schedule;
       planned.push_back({&scenario, trial, variants, size.capacity, unfit});
     }

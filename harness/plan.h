@@ -22,7 +22,8 @@ struct NothingSelected : std::runtime_error {
 struct Request {
   std::vector<std::string> patterns;  // scenario[/variant[/size]] globs; none = everything
   std::string suite = "smoke";        // smoke, nightly, scale; --size overrides
-  std::string size, mode, schedule = "all";
+  std::string size, mode;
+  std::string schedule;          // empty: all; a suite may take fewer for what is large
   std::vector<std::string> set;  // KEY=VALUE
   int ranks = 0, steps = 0;      // 0: the world found (4 where none is), the suite's steps
   std::uint64_t seed = 0;

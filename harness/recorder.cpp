@@ -14,10 +14,6 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-struct StepTimer {
-  c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
-};
-
 }  // namespace
 
 CategoryScope::CategoryScope(const char* category) : before_(current_category()) {
@@ -26,6 +22,9 @@ CategoryScope::CategoryScope(const char* category) : before_(current_category())
 CategoryScope::~CategoryScope() { set_current_category(before_); }
 
 struct Recorder::State {
+  struct StepTimer {
+    c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
+  };
   Mode mode;
   int steps;
   c10::DeviceIndex device;

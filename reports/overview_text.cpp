@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-std::string quoted(const std::string& word) {
+std::string in_quotes(const std::string& word) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
@@ -24,8 +24,8 @@ std::string quoted(const std::string& word) {
 /// "--x=VALUE".
 std::string given(const std::vector<std::string>& argv, const std::string& flag) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (argv[i] == flag && i + 1 < argv.size()) return " " + flag + " " + quoted(argv[i + 1]);
-    if (argv[i].starts_with(flag + "=")) return " " + quoted(argv[i]);
+    if (argv[i] == flag && i + 1 < argv.size()) return " " + flag + " " + in_quotes(argv[i + 1]);
+    if (argv[i].starts_with(flag + "=")) return " " + in_quotes(argv[i]);
   }
   return "";
 }
@@ -77,15 +77,15 @@ std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
   std::string out;
   for (const auto& [name, value] : run.env) {
-    if (!name.starts_with("TIDEMARK_")) out += fmt::format("{}={} ", quoted(name), quoted(value));
+    if (!name.starts_with("TIDEMARK_")) out += fmt::format("{}={} ", in_quotes(name), in_quotes(value));
   }
   out += fmt::format(
       "tidemark run {} --size {} --mode {} --schedule {} --ranks {} --steps {} --seed {}",
-      quoted(trial.scenario), quoted(trial.size), name_of(trial.mode), quoted(trial.schedule),
+      in_quotes(trial.scenario), in_quotes(trial.size), name_of(trial.mode), in_quotes(trial.schedule),
       trial.ranks, trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
-    out += " --set " + quoted(fmt::format("{}={}", name, value));
-  if (!run.device_kind.empty()) out += " --device " + quoted(run.device_kind);
+    out += " --set " + in_quotes(fmt::format("{}={}", name, value));
+  if (!run.device_kind.empty()) out += " --device " + in_quotes(run.device_kind);
   for (const auto& [flag, variable] : {std::pair{"--gpu", "TIDEMARK_GPU"},
                                        {"--capacity", "TIDEMARK_CAPACITY"},
                                        {"--alloc-conf", "TIDEMARK_ALLOC_CONF"}}) {
@@ -94,7 +94,7 @@ std::string command(const Report& report, const TrialRecord& trial) {
     if (!by_flag.empty()) {
       out += by_flag;
     } else if (twin != run.env.end()) {
-      out += fmt::format(" {} {}", flag, quoted(twin->second));
+      out += fmt::format(" {} {}", flag, in_quotes(twin->second));
     }
   }
   return out;

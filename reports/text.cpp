@@ -11,7 +11,7 @@ namespace tidemark {
 namespace {
 
 constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
-constexpr std::size_t kFailuresShown = 20;   // the page has them all
+constexpr std::size_t kFailuresPrinted = 20;   // the page has them all
 
 struct Paint {
   bool on;
@@ -38,7 +38,7 @@ std::string right(const std::string& text, std::size_t columns) {
   return std::string(columns - std::min(columns, width(text)), ' ') + text;
 }
 
-std::string verdicts(const Cell& cell) {
+std::string counts(const Cell& cell) {
   if (!cell.error.empty()) return "ERROR";
   std::string out = cell.failed > 0 ? fmt::format("{} FAIL", cell.failed) : "";
   const auto more = [&](int n, const char* what) {
@@ -63,7 +63,7 @@ std::string tables(const Overview& overview, std::size_t from, std::size_t to, c
            paint.dim(left(row.role, 10));
     for (std::size_t i = from; i < to; ++i) {
       const Cell& c = row.cells[i];
-      const std::string text = left(verdicts(c), cell);
+      const std::string text = left(counts(c), cell);
       out += c.failed > 0 || !c.error.empty() ? paint.red(text)
              : c.passed > 0                   ? paint.green(text)
                                               : text;
@@ -149,10 +149,10 @@ std::string text_of(const Report& report, bool colour) {
   std::string out;
   for (const Overview& overview : overviews(report)) out += group(overview, paint);
   const std::vector<Failure> failed = failures(report);
-  for (std::size_t i = 0; i < std::min(failed.size(), kFailuresShown); ++i)
+  for (std::size_t i = 0; i < std::min(failed.size(), kFailuresPrinted); ++i)
     out += failure(report, failed[i], paint) + "\n";
-  if (failed.size() > kFailuresShown) {
-    out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kFailuresShown);
+  if (failed.size() > kFailuresPrinted) {
+    out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kFailuresPrinted);
   }
   const int failures_counted = report.count(Status::fail);
   const std::string last =

@@ -18,6 +18,7 @@ function(tidemark_test name)
     set(main test_main_mpi)
   endif()
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:${main}>)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF) # the files of a test have macros of their own
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})
   if(arg_TORCH)

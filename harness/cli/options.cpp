@@ -58,12 +58,13 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
   flag(run, "steps", request.steps,
-       "training steps (0: 4, and 100 for losses in the nightly suite)");
+       "training steps (0: 4; 2 for the seed size of the smoke suite, 100 for losses in the nightly)");
   flag(run, "seed", request.seed, "of parameters and inputs");
   flag(run, "mode", request.mode,
        "math (numbers) or shapes (memory alone); the size's first when not given");
   flag(run, "schedule", request.schedule,
-       "instant, calibrated, lagging, all of these, or random (durations drawn from the seed)");
+       "instant, calibrated, lagging, all of these, or random (durations drawn from the seed); not "
+       "given: all, and lagging alone for the seed size of the smoke suite");
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
       ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
           {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));

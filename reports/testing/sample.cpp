@@ -11,8 +11,6 @@
 namespace tidemark {
 namespace {
 
-constexpr Bytes kMiB = 1 << 20;
-
 struct Policy {
   const char* name;
   Role role;

@@ -5,6 +5,8 @@
 
 namespace tidemark {
 
+constexpr Bytes kMiB = 1 << 20;
+
 /// Two variants, two schedules, one failed verdict, one skipped trial: small enough to read its
 /// renderings whole.
 Report small_report();

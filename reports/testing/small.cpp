@@ -9,8 +9,6 @@
 namespace tidemark {
 namespace {
 
-constexpr Bytes kMiB = 1 << 20;
-
 RunRecord run() {
   RunRecord out;
   out.id = "3f9a1c";

@@ -132,24 +132,24 @@ Installation& installation() {
   static auto* one = new Installation;
   return *one;
 }
-thread_local std::string answer;
+thread_local std::string last_error;
 
 }  // namespace
 }  // namespace tidemark::numbers
 
-using tidemark::numbers::answer;
+using tidemark::numbers::last_error;
 using tidemark::numbers::installation;
 #define EXPORTED extern "C" [[gnu::visibility("default")]]
 
 EXPORTED int tidemark_numbers_install(const char* mode) {
   try {
-    answer = installation().enter(mode ? mode : "");
+    last_error = installation().enter(mode ? mode : "");
   } catch (const std::exception& error) {
-    answer = error.what();
+    last_error = error.what();
   }
-  return answer.empty() ? 0 : -1;
+  return last_error.empty() ? 0 : -1;
 }
-EXPORTED const char* tidemark_numbers_error() { return answer.c_str(); }
+EXPORTED const char* tidemark_numbers_error() { return last_error.c_str(); }
 EXPORTED const char* tidemark_numbers_mode() {
   thread_local std::string mode;
   mode = installation().mode();

@@ -5,9 +5,9 @@
 
 namespace tidemark::numbers {
 
-RandomState random_state(const c10::IValue& value, c10::DeviceIndex device) {
+RandomState random_state(const c10::IValue& value, c10::DeviceIndex index) {
   const at::Generator generator =
-      value.isGenerator() ? value.toGenerator() : at::cuda::detail::getDefaultCUDAGenerator(device);
+      value.isGenerator() ? value.toGenerator() : at::cuda::detail::getDefaultCUDAGenerator(index);
   if (generator.device().type() != c10::kCUDA) return {};
   const auto* cuda = generator.get<at::CUDAGeneratorImpl>();
   return {cuda->current_seed(), cuda->philox_offset_per_thread()};
