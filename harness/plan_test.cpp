@@ -35,9 +35,13 @@ std::string refused(Request request) {
 
 TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
   auto trials = planned({.ranks = 4});
-  ASSERT_EQ(trials.size(), 6u);
+  ASSERT_EQ(trials.size(), 4u);
   EXPECT_EQ(trials[3].trial.size, "seed");
   EXPECT_EQ(trials[3].trial.mode, Mode::shapes);
+  EXPECT_EQ(trials[3].trial.schedule, "lagging");
+  EXPECT_EQ(trials[3].trial.steps, 2);
+  EXPECT_EQ(planned({.schedule = "all", .ranks = 4}).size(), 6u);
+  EXPECT_EQ(planned({.suite = "nightly", .ranks = 4}).size(), 6u);
   EXPECT_EQ(planned({.mode = "math", .ranks = 4}).size(), 3u);  // the seed's size has no numbers
   EXPECT_EQ(trials[0].trial.size, "smoke");
   EXPECT_EQ(trials[0].trial.mode, Mode::math);

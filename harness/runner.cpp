@@ -113,13 +113,6 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
   return points;
 }
 
-std::string first_line(const std::exception& error) {
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text =
-      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 // Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
 // itself comes before who only noticed.
 std::string attempt(World& world, double patience, const std::function<void()>& body) {
@@ -223,6 +216,17 @@ void await_autograd(c10::DeviceIndex device) {
 
 }  // namespace
 
+std::string first_line(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+TrialRecord record_of(const Trial& t) {
+  return {t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params, {}, {}, {}};
+}
+
 void prepare_device(const Trial& trial) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   c10::cuda::device_synchronize();
@@ -248,17 +252,7 @@ void prepare_device(const Trial& trial) {
 
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
                       const Codec& codec, const RunOptions& options) {
-  TrialRecord record{trial.scenario,
-                     trial.size,
-                     trial.schedule,
-                     trial.mode,
-                     trial.ranks,
-                     trial.steps,
-                     trial.seed,
-                     trial.params,
-                     {},
-                     {},
-                     {}};
+  TrialRecord record = record_of(trial);
   std::vector<Seen> all;
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;

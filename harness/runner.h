@@ -2,6 +2,7 @@
 // processes, each from a clean device; judges; and gathers everything on rank 0.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -24,6 +25,12 @@ struct RunOptions {
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
   double patience = 600;  // seconds that ranks wait for one another at the end of a variant
 };
+
+/// What an exception says, without PyTorch's backtrace.
+std::string first_line(const std::exception& error);
+
+/// The record of a trial of which nothing has run yet.
+TrialRecord record_of(const Trial& trial);
 
 /// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
 /// random numbers. Throws std::logic_error where something of before is still alive.

@@ -180,6 +180,21 @@ TEST_F(Command, RepetitionsLeaveTheSameRecord) {
   EXPECT_EQ(repetitions, 2 * 3);  // two comparisons in each of three schedules
 }
 
+// One process runs them all, one after the other: none may depend on what ran before.
+TEST_F(Command, EveryScenarioPassesBesideTheOthers) {
+  auto result =
+      run("run --size smoke --mode math --schedule instant --ranks 4 --timeout 60 --out a");
+  ASSERT_EQ(result.code, 0) << result.out << result.err;
+  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
+  for (const auto& trial : report["trials"]) {
+    for (const auto& variant : trial["variants"]) {
+      if (variant["role"] == "control") continue;  // some end in the failure that catches them
+      EXPECT_EQ(variant["ranks"].size(), 4u) << trial["scenario"] << " " << variant["name"];
+    }
+  }
+  EXPECT_GE(report["trials"].size(), 4u);
+}
+
 // Somebody else's mpirun: what the launching process settles is settled by the ranks.
 TEST_F(Command, UnderAnotherLauncherTheFlagsCountToo) {
   const std::string two = "--oversubscribe -n 2 " TIDEMARK_BINARY " ";

@@ -90,17 +90,8 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     progress.next();
     const Trial& t = each.trial;
     if (!each.unfit.empty()) {
-      report.trials.push_back({t.scenario,
-                               t.size,
-                               t.schedule,
-                               t.mode,
-                               t.ranks,
-                               t.steps,
-                               t.seed,
-                               t.params,
-                               each.unfit,
-                               {},
-                               {}});
+      report.trials.push_back(record_of(t));
+      report.trials.back().skipped = each.unfit;
       continue;
     }
     RunOptions run_options;
@@ -158,13 +149,6 @@ int write_and_print(const Report& report, const fs::path& folder, const Options&
              text_of(report, in_color(options)));
   std::fflush(stdout);
   return report.exit_code();
-}
-
-std::string first_line(const std::exception& error) {
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text =
-      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
 }
 
 // The others may be waiting for this rank in a collective; nothing but the end of the process tells

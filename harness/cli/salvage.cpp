@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "harness/flight.h"
+#include "harness/runner.h"
 #include "reports/json.h"
 
 namespace tidemark {
@@ -39,9 +40,7 @@ void Checkpoint::write(const Report& report, const std::string& name) const {
 }
 
 void Checkpoint::begin(const PlannedTrial& planned) {
-  const Trial& t = planned.trial;
-  TrialRecord record{t.scenario, t.size,   t.schedule, t.mode, t.ranks, t.steps,
-                     t.seed,     t.params, {},         {},     {}};
+  TrialRecord record = record_of(planned.trial);
   VariantRecord under_way;
   under_way.name = planned.variants.empty() ? "run" : planned.variants.front();
   under_way.error = "did not finish";
