@@ -81,7 +81,7 @@ struct Piece {  // of a suite
   std::string size;
   std::string mode;  // empty: the size's first
   int steps;
-  std::string schedule = "all";
+  std::vector<std::string> schedules = {};  // of the virtual device; empty: all
 };
 
 std::vector<Piece> pieces(const Request& request) {
@@ -90,9 +90,12 @@ std::vector<Piece> pieces(const Request& request) {
   // The small size for the numbers, the seed document's own for memory that a person can see: in a
   // minute the steps that differ (the first, the last), where the host runs ahead the furthest.
   if (request.suite == "smoke")
-    return {{"smoke", request.mode, steps(4)}, {"seed", request.mode, steps(2), "lagging"}};
+    return {{"smoke", request.mode, steps(4)}, {"seed", request.mode, steps(2), {"lagging"}}};
+  // Loss curves under one schedule: the others are held to its bits over a few steps.
   if (request.suite == "nightly")
-    return {{"smoke", request.mode, steps(100)}, {"seed", request.mode, steps(4)}};
+    return {{"smoke", request.mode, steps(100), {"instant"}},
+            {"smoke", request.mode, steps(4), {"calibrated", "lagging"}},
+            {"seed", request.mode, steps(4)}};
   if (request.suite == "scale") return {{"scale", request.mode, steps(4)}};
   throw UsageError(
       fmt::format("unknown suite '{}' (there are: smoke, nightly, scale)", request.suite));
@@ -113,6 +116,16 @@ Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
         fmt::format("size '{}' of {} does not run in mode {}: it is too large for numbers",
                     size.name, scenario.name, piece.mode));
   return mode;
+}
+
+/// Whether a suite wants it, where nobody asked for a schedule: what it names, if that is offered.
+bool runs_under(const Piece& piece, const std::string& schedule,
+                const std::vector<std::string>& offered) {
+  const auto among = [](const auto& all) {
+    return [&all](const std::string& one) { return std::ranges::find(all, one) != all.end(); };
+  };
+  return std::ranges::none_of(piece.schedules, among(offered)) ||
+         among(piece.schedules)(schedule);
 }
 
 std::vector<std::string> chosen_schedules(const std::string& asked,
@@ -184,11 +197,14 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
         request.ranks, piece.steps, request.seed};
     apply(request.set, scenario, trial.params);
     const std::string unfit = scenario.unfit ? scenario.unfit(trial) : "";
-    const bool by_suite =
-        request.schedule.empty() && std::ranges::find(schedules, piece.schedule) != schedules.end();
-    for (const auto& schedule :
-         chosen_schedules(by_suite ? piece.schedule : request.schedule, schedules)) {
+    for (const auto& schedule : chosen_schedules(request.schedule, schedules)) {
+      if (request.schedule.empty() && !runs_under(piece, schedule, schedules)) continue;
       trial.schedule = schedule;
+      const auto twin = [&](const PlannedTrial& other) {  // of an earlier piece, with more steps
+        return other.trial.scenario == trial.scenario && other.trial.size == trial.size &&
+               other.trial.mode == trial.mode && other.trial.schedule == schedule;
+      };
+      if (std::ranges::any_of(planned, twin)) continue;
       planned.push_back({&scenario, trial, variants, size.capacity, unfit});
     }
   };

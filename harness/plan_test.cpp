@@ -41,12 +41,26 @@ TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
   EXPECT_EQ(trials[3].trial.schedule, "lagging");
   EXPECT_EQ(trials[3].trial.steps, 2);
   EXPECT_EQ(planned({.schedule = "all", .ranks = 4}).size(), 6u);
-  EXPECT_EQ(planned({.suite = "nightly", .ranks = 4}).size(), 6u);
   EXPECT_EQ(planned({.mode = "math", .ranks = 4}).size(), 3u);  // the seed's size has no numbers
   EXPECT_EQ(trials[0].trial.size, "smoke");
   EXPECT_EQ(trials[0].trial.mode, Mode::math);
   EXPECT_EQ(trials[0].trial.schedule, "instant");
   EXPECT_EQ(trials[0].variants.size(), 3u);
+}
+
+TEST(Plan, TheNightlySuiteHasLossCurvesUnderOneSchedule) {
+  const auto steps = [](const Request& request) {
+    std::vector<std::string> all;
+    for (const auto& each : planned(request))
+      all.push_back(each.trial.size + " " + each.trial.schedule + " " +
+                    std::to_string(each.trial.steps));
+    return all;
+  };
+  EXPECT_THAT(steps({.suite = "nightly", .ranks = 4}),
+              ::testing::ElementsAre("smoke instant 100", "smoke calibrated 4", "smoke lagging 4",
+                                     "seed instant 4", "seed calibrated 4", "seed lagging 4"));
+  EXPECT_THAT(steps({.suite = "nightly", .schedule = "lagging", .ranks = 4}),
+              ::testing::ElementsAre("smoke lagging 100", "seed lagging 4"));
 }
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {

@@ -39,6 +39,7 @@ const Operator kOperators[] = {
 
 void run_operator(benchmark::State& state, const Operator& op, at::Device device, Mode mode) {
   at::NoGradGuard no_grad;
+  platform().set_race_detection(false);
   if (device.is_cuda()) platform().begin(platform_schedules().front(), mode);
   at::Tensor x = at::ones({4, 4}, device), y = at::ones({4, 4}, device);
   for (auto _ : state) benchmark::DoNotOptimize(op.call(x, y));
@@ -78,6 +79,7 @@ constexpr int kWarmUp = 2, kSteps = 8;
 void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant,
               Trial trial, World& world) {
   trial.steps = kWarmUp + kSteps;
+  platform().set_race_detection(true);  // as in a run
   prepare_device(trial);
   Recorder recorder(trial);
   auto program = scenario.make(trial, variant, world);
@@ -126,7 +128,8 @@ void register_steps(World& world) {
     }
 }
 
-void run_llama(benchmark::State& state) {
+void run_llama(benchmark::State& state, bool races) {
+  platform().set_race_detection(races);
   platform().begin(platform_schedules().front(), Mode::shapes);
   if (!platform().set_capacity(Bytes{4} << 40)) {
     state.SkipWithError("needs 421 GiB: the virtual device");
@@ -169,9 +172,12 @@ int bench_command(int argc, char** argv) {
           ->Iterations(5)
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
-      benchmark::RegisterBenchmark("llama3_70b/forward_backward/seq4096/shapes", run_llama)
-          ->Iterations(5)
-          ->Unit(benchmark::kMillisecond);
+      for (const bool races : {false, true}) {
+        const std::string name = "llama3_70b/forward_backward/seq4096/shapes";
+        benchmark::RegisterBenchmark((name + (races ? "/races" : "")).c_str(), run_llama, races)
+            ->Iterations(5)
+            ->Unit(benchmark::kMillisecond);
+      }
     }
     register_steps(world);
     benchmark::Initialize(&argc, argv);

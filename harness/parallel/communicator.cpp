@@ -38,7 +38,17 @@ ncclDataType_t type_of(const at::Tensor& tensor) {
   }
 }
 
-ncclRedOp_t op_of(Reduction reduction) { return reduction == Reduction::sum ? ncclSum : ncclAvg; }
+ncclRedOp_t op_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return ncclSum;
+    case Reduction::average:
+      return ncclAvg;
+    case Reduction::maximum:
+      return ncclMax;
+  }
+  throw std::logic_error("no such reduction");
+}
 
 std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 

@@ -31,7 +31,7 @@ enum class Reference {
   unstash_before_wait,  // the work drops the tensors in wait(), but before the stream waits: a race
 };
 
-enum class Reduction { sum, average };
+enum class Reduction { sum, average, maximum };
 
 /// NCCL failed, or was asked for something it cannot do. One line: the call, this rank, NCCL's
 /// reason.
