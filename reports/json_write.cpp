@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/json.h"
+#include "reports/json_parts.h"
 
 namespace tidemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 // Whole numbers stay whole: byte counts in a formula's values read as bytes, not as 8.388608e+08.
 Json number(double value) {
@@ -24,6 +27,8 @@ Json number(const std::optional<double>& value) { return value ? number(*value) 
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+namespace {
+
 template <class Items, class Convert>
 Json array(const Items& items, Convert convert) {
   Json out = Json::array();
@@ -38,6 +43,8 @@ Json object(const Map& map) {
   return out;
 }
 
+}  // namespace
+
 Json phase_json(const Phase& phase) {
   Json out{{"name", phase.name}};
   for (Statistic s : kStatistics) {
@@ -45,6 +52,8 @@ Json phase_json(const Phase& phase) {
   }
   return out;
 }
+
+namespace {
 
 Json step_json(const Step& step) {
   return {
@@ -59,6 +68,8 @@ Json step_json(const Step& step) {
          return Json{{"op", c.op}, {"unit", c.unit}};
        })}};
 }
+
+}  // namespace
 
 Json counters_json(const Counters& c) {
   return {{"num_alloc_retries", c.num_alloc_retries},       {"num_ooms", c.num_ooms},
@@ -75,32 +86,16 @@ Json race_json(const Race& race) {
           {"explanation", race.explanation}};
 }
 
-// Columns: thousands of samples stay four lines.
-Json timeline_json(const std::vector<Sample>& samples) {
-  return {{"time", array(samples, [](const Sample& s) { return s.time; })},
-          {"allocated", array(samples, [](const Sample& s) { return s.allocated; })},
-          {"active", array(samples, [](const Sample& s) { return s.active; })},
-          {"reserved", array(samples, [](const Sample& s) { return s.reserved; })}};
+Json categories_json(const std::vector<Category>& categories) {
+  Json out = Json::object();
+  for (const Category& c : categories) out[c.name] = {{"peak_share", c.peak_share}, {"end", c.end}};
+  return out;
 }
 
-Json rank_json(const RankRecord& rank) {
-  Json categories = Json::object();
-  for (const Category& c : rank.categories) {
-    categories[c.name] = {{"peak_share", c.peak_share}, {"end", c.end}};
-  }
-  return {
-      {"rank", rank.rank},
-      {"phases", rank.steps.empty() ? Json::array() : array(rank.steps.back().phases, phase_json)},
-      {"categories", categories},
-      {"counters", counters_json(rank.counters)},
-      {"races", array(rank.races, race_json)},
-      {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
-      {"steps", array(rank.steps, step_json)},
-      {"phase_starts", array(rank.phase_starts,
-                             [](const auto& start) {
-                               return Json{{"name", start.first}, {"time", start.second}};
-                             })},
-      {"timeline", timeline_json(rank.timeline)}};
+Json phase_starts_json(const RankRecord& rank) {
+  return array(rank.phase_starts, [](const auto& start) {
+    return Json{{"name", start.first}, {"time", start.second}};
+  });
 }
 
 Json loss_json(const LossPoint& point) {
@@ -110,6 +105,37 @@ Json loss_json(const LossPoint& point) {
           {"hex", fmt::format("{:a}", *point.value)}};
 }
 
+Json sweep_json(const SweepPoint& p) {
+  return {{"ratio", p.ratio},
+          {"allocated", p.allocated},
+          {"active", p.active},
+          {"reserved", p.reserved},
+          {"step_time_ns", p.step_time_ns}};
+}
+
+namespace {
+
+// Columns: thousands of samples stay four lines.
+Json timeline_json(const std::vector<Sample>& samples) {
+  return {{"time", array(samples, [](const Sample& s) { return s.time; })},
+          {"allocated", array(samples, [](const Sample& s) { return s.allocated; })},
+          {"active", array(samples, [](const Sample& s) { return s.active; })},
+          {"reserved", array(samples, [](const Sample& s) { return s.reserved; })}};
+}
+
+Json rank_json(const RankRecord& rank) {
+  return {
+      {"rank", rank.rank},
+      {"phases", rank.steps.empty() ? Json::array() : array(rank.steps.back().phases, phase_json)},
+      {"categories", categories_json(rank.categories)},
+      {"counters", counters_json(rank.counters)},
+      {"races", array(rank.races, race_json)},
+      {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
+      {"steps", array(rank.steps, step_json)},
+      {"phase_starts", phase_starts_json(rank)},
+      {"timeline", timeline_json(rank.timeline)}};
+}
+
 Json variant_json(const VariantRecord& variant) {
   return {{"name", variant.name},
           {"role", name_of(variant.role)},
@@ -117,13 +143,7 @@ Json variant_json(const VariantRecord& variant) {
           {"loss", array(variant.loss, loss_json)},
           {"step_time_ns", variant.step_time_ns},
           {"ranks", array(variant.ranks, rank_json)},
-          {"sweep", array(variant.sweep, [](const SweepPoint& p) {
-             return Json{{"ratio", p.ratio},
-                         {"allocated", p.allocated},
-                         {"active", p.active},
-                         {"reserved", p.reserved},
-                         {"step_time_ns", p.step_time_ns}};
-           })}};
+          {"sweep", array(variant.sweep, sweep_json)}};
 }
 
 Json verdict_json(const Verdict& verdict) {

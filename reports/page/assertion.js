@@ -96,11 +96,11 @@ function details({ trial, verdicts }) {
     row(
       'Formula',
       formula && h('code', {}, formula),
-      Object.keys(values).length > 0 &&
+      values.length > 0 &&
         h(
           'ul',
           { class: 'values' },
-          Object.entries(values).map(([name, value]) =>
+          values.map(([name, value]) =>
             h('li', {}, h('code', {}, name), ` = ${exact(value)}`),
           ),
         ),

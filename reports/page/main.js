@@ -152,8 +152,8 @@ function memory(groups, virtual) {
   return h('div', { class: 'memory' }, bar, body);
 }
 
-function start() {
-  const report = load();
+async function start() {
+  const report = await load();
   const all = groupsOf(report);
   const ran = all.filter((group) => group.ran);
   const groups = [...ran, ...all.filter((group) => !group.ran)];
@@ -170,4 +170,8 @@ function start() {
     );
 }
 
-start();
+start().catch((error) => {
+  const text = `This report cannot be shown: ${error.message}. Its figures are in report.json and summary.md beside it.`;
+  document.getElementById('page').append(h('p', { class: 'empty' }, text));
+  throw error;
+});

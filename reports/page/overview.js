@@ -3,18 +3,11 @@ import { h } from './dom.js';
 import { scroller } from './controls.js';
 import { exact, plural } from './format.js';
 
-function tally(verdicts) {
-  const count = { pass: 0, fail: 0, skip: 0 };
-  for (const { status } of verdicts) count[status] += 1;
-  return count;
-}
-
 function cell(trial, variant, show) {
-  const verdicts = trial.verdicts.filter((verdict) => verdict.variant === variant);
   const error = trial.variants.find(({ name }) => name === variant)?.error;
-  const { pass, fail, skip } = tally(verdicts);
+  const { pass, fail, skip } = trial.tallies.get(variant) ?? { pass: 0, fail: 0, skip: 0 };
   if (error) return h('td', {}, h('span', { class: 'status fail', title: error }, 'error'));
-  if (verdicts.length === 0) return h('td', { class: 'quiet' }, '–');
+  if (pass + fail + skip === 0) return h('td', { class: 'quiet' }, '–');
   const [kind, text] =
     fail > 0
       ? ['fail', [exact(fail), h('span', { class: 'long' }, ` of ${exact(pass + fail)} failed`)]]
@@ -79,7 +72,7 @@ export function overview(groups, show) {
         ),
     );
     const names = group.variants.slice();
-    for (const { variant } of group.trials.flatMap((trial) => trial.verdicts)) {
+    for (const variant of group.trials.flatMap((trial) => [...trial.tallies.keys()])) {
       if (!names.some(({ name }) => name === variant)) names.push({ name: variant, role: '' });
     }
     const table =

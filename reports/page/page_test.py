@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-         "--enable-logging=stderr", "--hide-scrollbars", "--virtual-time-budget=5000"]
+         "--enable-logging=stderr", "--hide-scrollbars", "--run-all-compositor-stages-before-draw",
+         "--virtual-time-budget=5000"]
 failures = []
 
 
@@ -76,6 +77,7 @@ def visit(chromium: str, folder: Path) -> Drawn:
 
 # Touches every control of the page as a person would; what it sees goes into the title.
 TOUCH = """<script type="module">
+while (!document.getElementById('provenance')) await new Promise((again) => setTimeout(again, 20));
 const seen = [];
 const all = (query) => [...document.querySelectorAll(query)];
 const count = (query) => all(query).length;

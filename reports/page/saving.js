@@ -6,17 +6,10 @@ import { exactBytes, rankList, unitFor } from './format.js';
 /** The verdicts saving/..., under the schedule chosen: the worst rank speaks. */
 export function savings(group, { schedule }) {
   const trial = group.trials.find((candidate) => candidate.schedule === schedule);
-  const found = new Map();
-  for (const verdict of trial?.verdicts ?? []) {
-    if (!verdict.name.startsWith('saving/') || verdict.measured === null) continue;
-    const key = JSON.stringify([verdict.variant, verdict.name]);
-    const known = found.get(key);
-    if (!known) found.set(key, { ...verdict, ranks: [verdict.rank] });
-    else if (verdict.status === 'fail' && known.status !== 'fail')
-      found.set(key, { ...verdict, ranks: [...known.ranks, verdict.rank] });
-    else known.ranks.push(verdict.rank);
-  }
-  const rows = [...found.values()];
+  const rows = (trial?.assertions ?? [])
+    .filter(({ name }) => name.startsWith('saving/'))
+    .map(({ verdicts }) => ({ ...verdicts[0], ranks: verdicts.map(({ rank }) => rank) }))
+    .filter(({ measured }) => measured !== null);
   if (rows.length === 0) return null;
   const predicted = ({ expected: { low, high } }) => (low === high ? low : null); // a wider bound predicts no figure
   const largest = Math.max(

@@ -24,7 +24,7 @@ export function verdicts(report, groups) {
   });
   const bar = h('div', { class: 'controls' });
 
-  function matches({ trial, name, variant, status, verdicts: [first] }) {
+  function matches({ trial, name, variant, status, why }) {
     return (
       (!filter.status || status === filter.status) &&
       (!filter.variant || variant === filter.variant) &&
@@ -33,7 +33,7 @@ export function verdicts(report, groups) {
         .toLowerCase()
         .split(/\s+/)
         .every((word) =>
-          `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${first.why}`
+          `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${why}`
             .toLowerCase()
             .includes(word),
         )
@@ -45,7 +45,7 @@ export function verdicts(report, groups) {
     body.replaceChildren(
       ...found.slice(0, shown).flatMap((assertion, place) => assertionRow(assertion, place)),
     );
-    const ranks = found.reduce((sum, { verdicts: each }) => sum + each.length, 0);
+    const ranks = found.reduce((sum, { count: each }) => sum + each, 0);
     summary.textContent =
       found.length === 0
         ? 'No verdict matches.'

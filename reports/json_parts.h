@@ -1,0 +1,26 @@
+// Parts of report.json that other JSON holds in the same form.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// Null for what is not finite; whole numbers without a point.
+nlohmann::ordered_json number(double value);
+nlohmann::ordered_json number(const std::optional<double>& value);
+nlohmann::ordered_json text_or_null(const std::string& text);
+
+nlohmann::ordered_json phase_json(const Phase& phase);
+nlohmann::ordered_json counters_json(const Counters& counters);
+nlohmann::ordered_json race_json(const Race& race);
+nlohmann::ordered_json categories_json(const std::vector<Category>& categories);
+nlohmann::ordered_json phase_starts_json(const RankRecord& rank);
+nlohmann::ordered_json loss_json(const LossPoint& point);
+nlohmann::ordered_json sweep_json(const SweepPoint& point);
+
+}  // namespace tidemark

@@ -1,0 +1,242 @@
+#include "reports/page_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "reports/json.h"
+#include "reports/json_parts.h"
+#include "reports/overview.h"
+#include "reports/thin.h"
+#include "reports/trace.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
+
+/// Every text once, by its place.
+class Strings {
+ public:
+  std::size_t operator[](const std::string& text) {
+    const auto [found, added] = places_.try_emplace(text, all_.size());
+    if (added) all_.push_back(text);
+    return found->second;
+  }
+  Json take() { return std::move(all_); }
+
+ private:
+  std::unordered_map<std::string, std::size_t> places_;
+  Json::array_t all_;
+};
+
+/// The verdicts of a trial that differ in the rank alone.
+struct Assertion {
+  std::size_t trial;
+  std::vector<const Verdict*> verdicts;
+  bool failed = false;
+};
+
+std::vector<Assertion> assertions_of(const Report& report) {
+  std::vector<Assertion> out;
+  for (std::size_t t = 0; t < report.trials.size(); ++t) {
+    std::unordered_map<std::string, std::size_t> places;
+    for (const Verdict& verdict : report.trials[t].verdicts) {
+      const auto [found, added] =
+          places.try_emplace(fmt::format("{}\n{}", verdict.variant, verdict.name), out.size());
+      if (added) out.push_back({t, {}});
+      Assertion& assertion = out[found->second];
+      assertion.verdicts.push_back(&verdict);
+      assertion.failed |= verdict.status == Status::fail;
+    }
+  }
+  return out;
+}
+
+/// [status, low, high, measured, slack, formula, why, [name, value, ...]]
+Json row(const Verdict& verdict, Strings& strings) {
+  Json values = Json::array();
+  for (const auto& [name, value] : verdict.values) {
+    values.push_back(strings[name]);
+    values.push_back(number(value));
+  }
+  return {static_cast<int>(verdict.status),
+          number(verdict.low),
+          number(verdict.high),
+          number(verdict.measured),
+          number(verdict.slack),
+          strings[verdict.formula],
+          strings[verdict.why],
+          std::move(values)};
+}
+
+/// [[variant, passed, failed, skipped], ...] over all verdicts, also those that are left out.
+Json tallies(const TrialRecord& trial, Strings& strings) {
+  std::map<std::string, std::array<int, 3>> counts;
+  for (const Verdict& verdict : trial.verdicts)
+    ++counts[verdict.variant][static_cast<std::size_t>(verdict.status)];
+  Json out = Json::array();
+  for (const auto& [variant, count] : counts)
+    out.push_back({strings[variant], count[0], count[1], count[2]});
+  return out;
+}
+
+/// [variant, name, unit, [rank, ...], [row, ...]]: one row where every rank has the same.
+Json assertion_json(const Assertion& assertion, Strings& strings) {
+  const Verdict& first = *assertion.verdicts.front();
+  Json ranks = Json::array(), rows = Json::array();
+  bool same = true;
+  for (const Verdict* verdict : assertion.verdicts) {
+    ranks.push_back(verdict->rank);
+    rows.push_back(row(*verdict, strings));
+    same &= rows.back() == rows.front();
+  }
+  if (same) rows.erase(rows.begin() + 1, rows.end());
+  return {strings[first.variant], strings[first.name], strings[first.unit], std::move(ranks),
+          std::move(rows)};
+}
+
+template <class Member>
+Json differences(const std::vector<Sample>& samples, Member member) {
+  Json out = Json::array();
+  std::int64_t before = 0;
+  for (const Sample& sample : samples) {
+    out.push_back(sample.*member - before);
+    before = sample.*member;
+  }
+  return out;
+}
+
+template <class Items, class Convert>
+Json list(const Items& items, Convert convert, std::size_t most = SIZE_MAX) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < std::min(most, items.size()); ++i) out.push_back(convert(items[i]));
+  return out;
+}
+
+Json rank_json(const RankRecord& rank, std::size_t samples, std::size_t races) {
+  const std::vector<Sample> kept = thin(rank.timeline, samples);
+  const bool stepped = !rank.steps.empty();
+  return {{"rank", rank.rank},
+          {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
+          {"categories", categories_json(rank.categories)},
+          {"counters", counters_json(rank.counters)},
+          {"races", list(rank.races, race_json, races)},
+          {"races_in_all", rank.races.size()},
+          {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
+          {"phase_starts", phase_starts_json(rank)},
+          {"timeline",
+           {{"in_all", rank.timeline.size()},
+            {"time", differences(kept, &Sample::time)},
+            {"allocated", differences(kept, &Sample::allocated)},
+            {"active", differences(kept, &Sample::active)},
+            {"reserved", differences(kept, &Sample::reserved)}}}};
+}
+
+Json variant_json(const VariantRecord& variant, std::size_t samples, std::size_t races) {
+  const auto of_rank = [&](const RankRecord& rank) { return rank_json(rank, samples, races); };
+  return {{"name", variant.name},
+          {"role", name_of(variant.role)},
+          {"error", text_or_null(variant.error)},
+          {"loss", list(variant.loss, loss_json)},
+          {"step_time_ns", variant.step_time_ns},
+          {"ranks", list(variant.ranks, of_rank)},
+          {"sweep", list(variant.sweep, sweep_json)}};
+}
+
+/// As many samples for each timeline as keep all of them within `most`, short timelines leaving
+/// theirs to long ones.
+std::size_t samples_each(const Report& report, std::size_t most) {
+  std::vector<std::size_t> lengths;
+  for (const TrialRecord& trial : report.trials)
+    for (const VariantRecord& variant : trial.variants)
+      for (const RankRecord& rank : variant.ranks) lengths.push_back(rank.timeline.size());
+  std::ranges::sort(lengths);
+  std::size_t each = 2000;  // more than a chart has pixels
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::size_t fair = most / (lengths.size() - i);
+    if (lengths[i] > fair) return std::clamp(fair, kFewestSamples, each);
+    most -= lengths[i];
+  }
+  return each;
+}
+
+}  // namespace
+
+Json page_data(const Report& report, const PageBudget& budget) {
+  Strings strings;
+  Json trials = Json::array();
+  const std::size_t samples = samples_each(report, budget.samples);
+  for (const TrialRecord& trial : report.trials) {
+    Json variants = Json::array(), params = Json::object();
+    for (const VariantRecord& variant : trial.variants)
+      variants.push_back(variant_json(variant, samples, budget.races));
+    for (const auto& [name, value] : trial.params) params[name] = value;
+    trials.push_back({{"scenario", trial.scenario},
+                      {"size", trial.size},
+                      {"mode", name_of(trial.mode)},
+                      {"schedule", trial.schedule},
+                      {"ranks", trial.ranks},
+                      {"steps", trial.steps},
+                      {"seed", trial.seed},
+                      {"params", std::move(params)},
+                      {"skipped", text_or_null(trial.skipped)},
+                      {"command", command(report, trial)},
+                      {"variants", std::move(variants)},
+                      {"tallies", tallies(trial, strings)},
+                      {"assertions", Json::array()}});
+  }
+  std::vector<Assertion> assertions = assertions_of(report);
+  const std::size_t in_all = assertions.size();
+  if (in_all > budget.assertions) {
+    std::ranges::stable_partition(assertions, &Assertion::failed);
+    assertions.resize(budget.assertions);
+  }
+  for (const Assertion& assertion : assertions)
+    trials[assertion.trial]["assertions"].push_back(assertion_json(assertion, strings));
+  const Json head = to_json(Report{report.run, {}});
+  return {{"run", head["run"]},
+          {"summary",
+           {{"passed", report.count(Status::pass)},
+            {"failed", report.count(Status::fail)},
+            {"skipped", report.count(Status::skip)}}},
+          {"left_out", in_all - assertions.size()},
+          {"strings", strings.take()},
+          {"trials", std::move(trials)}};
+}
+
+std::string packed_page_data(const Report& report, PageBudget budget) {
+  for (;;) {
+    const Json data = page_data(report, budget);
+    std::string packed = gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (packed.size() <= budget.packed || budget.assertions == 0) return base64(packed);
+    if (samples_each(report, budget.samples) > kFewestSamples) {
+      budget.samples /= 2;
+    } else {
+      budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
+    }
+  }
+}
+
+std::string base64(std::string_view bytes) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k) out += k <= n ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
+  }
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,199 @@
+// The page's data: the same figures as the report, small however large the report, every peak still
+// there.
+#include "reports/page_data.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "reports/html.h"
+#include "reports/testing/sample.h"
+#include "reports/testing/unpack.h"
+#include "reports/thin.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Sample> noise(std::size_t n, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Sample> out;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto draw = [&] { return static_cast<Bytes>(random() % (Bytes{1} << 36)); };
+    out.push_back(
+        {static_cast<Ns>(i) * 977 + static_cast<Ns>(random() % 900), draw(), draw(), draw()});
+  }
+  return out;
+}
+
+auto extremes(const std::vector<Sample>& samples) {
+  std::vector<Bytes> out;
+  for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved}) {
+    const auto [low, high] =
+        std::ranges::minmax_element(samples, {}, [member](const Sample& s) { return s.*member; });
+    out.push_back((*low).*member);
+    out.push_back((*high).*member);
+  }
+  return out;
+}
+
+TEST(Thin, KeepsEveryExtremeAndTheEnds) {
+  for (std::size_t n : {1u, 2u, 7u, 8u, 9u, 100u, 5000u}) {
+    for (std::size_t most : {0u, 8u, 50u, 2000u}) {
+      for (unsigned seed = 0; seed < 20; ++seed) {
+        const std::vector<Sample> all = noise(n, seed), kept = thin(all, most);
+        ASSERT_EQ(extremes(kept), extremes(all)) << n << " " << most << " " << seed;
+        ASSERT_LE(kept.size(), std::max<std::size_t>(most, 8));
+        ASSERT_EQ(kept.front().time, all.front().time);
+        ASSERT_EQ(kept.back().time, all.back().time);
+        ASSERT_TRUE(std::ranges::is_sorted(kept, {}, &Sample::time));
+      }
+    }
+  }
+}
+
+// A spike of one sample in every statistic, anywhere among a million, is still there among two
+// thousand.
+TEST(Thin, KeepsASpikeInAMillion) {
+  for (std::size_t at : {0u, 1u, 499'999u, 999'998u, 999'999u}) {
+    std::vector<Sample> all;
+    for (Ns i = 0; i < 1'000'000; ++i) all.push_back({i, 1000 + i % 7, 2000 + i % 5, 3000});
+    all[at].allocated = 9999, all[at].reserved = 1;
+    const std::vector<Sample> kept = thin(all, 2000);
+    EXPECT_LE(kept.size(), 2000u);
+    EXPECT_TRUE(std::ranges::any_of(kept, [&](const Sample& s) {
+      return s.time == static_cast<Ns>(at) && s.allocated == 9999 && s.reserved == 1;
+    })) << at;
+  }
+}
+
+TEST(Thin, WhatOnlyRepeatsGoesFirst) {
+  std::vector<Sample> all(1000, Sample{0, 5, 6, 7});
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].time = static_cast<Ns>(i);
+  all[500].active = 60;
+  std::vector<Ns> times;
+  for (const Sample& s : thin(all, 100)) times.push_back(s.time);
+  EXPECT_THAT(times, testing::ElementsAre(0, 500, 501, 999));
+  EXPECT_TRUE(thin({}, 100).empty());
+}
+
+TEST(PageData, HoldsTheFiguresOfTheReport) {
+  const Report report = small_report();
+  const Json data = page_data(report);
+  EXPECT_EQ(data["run"]["argv"][2], "fsdp_prefetch");
+  EXPECT_EQ(data["summary"], (Json{{"passed", 5}, {"failed", 1}, {"skipped", 1}}));
+  EXPECT_EQ(data["left_out"], 0);
+  const Json& trial = data["trials"][1];
+  EXPECT_EQ(trial["schedule"], "lagging");
+  EXPECT_THAT(trial["command"].get<std::string>(), testing::HasSubstr("tidemark run fsdp_prefetch"));
+  const Json& rank = trial["variants"][0]["ranks"][1];
+  EXPECT_EQ(rank["phases"][0]["allocated"], (Json{{"peak", 4 << 20}, {"end", 3 << 20}}));
+  EXPECT_EQ(rank["timeline"]["time"], (Json{0, 1500, 1500}));
+  EXPECT_EQ(rank["timeline"]["allocated"], (Json{3 << 20, 1 << 20, -(1 << 20)}));
+  EXPECT_EQ(trial["variants"][0]["loss"][1]["hex"], "0x1.5555555555555p-2");
+  const Json& texts = data["strings"];
+  const Json& failed = trial["assertions"][1];  // stash on two ranks, of which one failed
+  EXPECT_EQ(texts[failed[0].get<int>()], "stash");
+  EXPECT_EQ(texts[failed[1].get<int>()], "memory/active/forward");
+  EXPECT_EQ(failed[3], (Json{0, 1}));
+  ASSERT_EQ(failed[4].size(), 2u);
+  EXPECT_EQ(failed[4][1][0], 1);
+  EXPECT_EQ(failed[4][1][3], 6 << 20);
+  EXPECT_EQ(texts[failed[4][1][6].get<int>()], "1.00 MiB more than the formula says");
+  EXPECT_EQ(trial["tallies"].size(), 2u);
+  EXPECT_EQ(trial["tallies"][1][2], 1);
+  EXPECT_EQ(data["trials"][2]["skipped"], "size seed runs in shapes only");
+}
+
+TEST(PageData, RanksThatAgreeShareARow) {
+  Report report = small_report();
+  TrialRecord& trial = report.trials[0];
+  trial.verdicts[2].measured = trial.verdicts[1].measured;
+  EXPECT_EQ(page_data(report)["trials"][0]["assertions"][1][4].size(), 1u);
+  trial.verdicts[2].why = "another reason";
+  EXPECT_EQ(page_data(report)["trials"][0]["assertions"][1][4].size(), 2u);
+}
+
+TEST(PageData, FailuresAreLeftOutLast) {
+  const Report report = sample_report(2);
+  PageBudget budget;
+  budget.assertions = 3;
+  const Json data = page_data(report, budget);
+  std::size_t kept = 0, failed = 0, all = 0;
+  for (const Json& trial : data["trials"]) {
+    kept += trial["assertions"].size();
+    for (const Json& assertion : trial["assertions"]) failed += assertion[4][0][0] == 1;
+    for (const Json& tally : trial["tallies"])
+      all +=
+          tally[1].get<std::size_t>() + tally[2].get<std::size_t>() + tally[3].get<std::size_t>();
+  }
+  EXPECT_EQ(kept, 3u);
+  EXPECT_EQ(failed, 2u);  // of the two trials under lagging
+  EXPECT_GT(data["left_out"].get<int>(), 100);
+  std::size_t verdicts = 0;
+  for (const TrialRecord& trial : report.trials) verdicts += trial.verdicts.size();
+  EXPECT_EQ(all, verdicts);
+}
+
+/// Three nights in one: 48 trials, 80 timelines each, a million and a half samples that do not
+/// compress, as many verdicts as make the rest small.
+Report huge_report() {
+  Report report = small_report();
+  const TrialRecord seed = sample_report(1).trials.back();
+  report.trials.assign(48, seed);
+  unsigned draw = 0;
+  for (TrialRecord& trial : report.trials) {
+    trial.steps = static_cast<int>(++draw);
+    for (VariantRecord& variant : trial.variants) {
+      variant.ranks.resize(8, variant.ranks.front());
+      for (RankRecord& rank : variant.ranks) rank.timeline = noise(500, ++draw);
+    }
+    const Verdict one = trial.verdicts.front();
+    for (int i = 0; i < 4000; ++i) {
+      trial.verdicts.push_back(one);
+      trial.verdicts.back().name += fmt::format("/{}", i);
+      trial.verdicts.back().measured = i * 1.37e7 + draw;
+    }
+  }
+  return report;
+}
+
+TEST(PageData, AHugeReportStaysUnderEightMegabytesWithItsPeaks) {
+  const Report report = huge_report();
+  const std::string page = html(report);
+  EXPECT_LT(page.size(), 8'000'000u);
+  EXPECT_GT(page.size(), 1'000'000u);
+  const Json data = unpacked_page_data(page);
+  EXPECT_GT(data["left_out"].get<int>(), 0);
+  for (std::size_t t = 0; t < report.trials.size(); t += 7) {
+    for (std::size_t v = 0; v < report.trials[t].variants.size(); ++v) {
+      const Json& kept = data["trials"][t]["variants"][v]["ranks"][7]["timeline"];
+      std::vector<Sample> samples(kept["time"].size());
+      Sample sum;
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        sum.time += kept["time"][i].get<Ns>(), sum.allocated += kept["allocated"][i].get<Bytes>();
+        sum.active += kept["active"][i].get<Bytes>(),
+            sum.reserved += kept["reserved"][i].get<Bytes>();
+        samples[i] = sum;
+      }
+      EXPECT_EQ(extremes(samples), extremes(report.trials[t].variants[v].ranks[7].timeline));
+      EXPECT_EQ(kept["in_all"], 500);
+    }
+  }
+}
+
+TEST(PageData, Base64) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
+}
+
+}  // namespace
+}  // namespace tidemark
