@@ -12,23 +12,7 @@ namespace {
 
 constexpr std::size_t kFailuresShown = 50;
 
-/// Text that Markdown and HTML leave alone.
-std::string plain(const std::string& text) {
-  std::string out;
-  for (char c : one_line(text)) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      if (std::string_view("\\`*_[]|#~!").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
-  }
-  return out;
-}
+std::string plain(const std::string& text) { return markdown_text(text); }
 
 /// Code: fenced by more backticks than it holds; a bar would end a table's cell even there.
 std::string code(const std::string& text) {
@@ -101,6 +85,23 @@ std::string table(const Overview& overview) {
 }
 
 }  // namespace
+
+std::string markdown_text(const std::string& text) {
+  std::string out;
+  for (char c : one_line(text)) {
+    if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else {
+      if (std::string_view("\\`*_[]|#~!").find(c) != std::string_view::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
 
 std::string markdown(const Report& report) {
   std::string out =

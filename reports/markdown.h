@@ -9,4 +9,7 @@ namespace tidemark {
 
 std::string markdown(const Report& report);
 
+/// Text that Markdown and HTML leave alone.
+std::string markdown_text(const std::string& text);
+
 }  // namespace tidemark

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     int exit_code = -1;
     Options options = parse_options(argc, argv, exit_code);
     if (exit_code >= 0) return exit_code;
+    if (options.act) return options.act();
     if (options.command == "report") return report_command(options);
     choose_device(options.device, argv);
     if (options.command == "list") return list_command(options);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
 
 namespace tidemark {
 namespace {
@@ -84,6 +85,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   auto* report = app.add_subcommand("report", "render DIR/report.json again");
   report->add_option("dir", options.folder, "the output folder of a run")->required();
+  add_file_commands(app, options.act);
 
   try {
     app.parse(argc, argv);

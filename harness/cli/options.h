@@ -1,6 +1,7 @@
 // The command line as data.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Options {
   int timeout = 300, repetitions = 1;
   bool dry_run = false, json = false, markdown = false;
   std::string folder;  // of report
+  std::function<int()> act;  // what a command on files does (files.h); it needs no device
 };
 
 /// Throws UsageError. `exit_code` is 0 or more where the line was answered already (help, version).

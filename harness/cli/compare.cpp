@@ -1,0 +1,83 @@
+// tidemark compare BASE NEW
+#include "reports/compare/compare.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "harness/cli/files.h"
+#include "reports/compare/render.h"
+#include "reports/json.h"
+
+namespace tidemark {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> reports, thresholds;
+  bool require_all = false;
+  Output output;
+};
+
+/// --threshold takes several values and so may swallow the reports that follow it: what names a
+/// file or has no '=' is one.
+void sort_out(Arguments& arguments) {
+  std::vector<std::string> thresholds;
+  for (const std::string& word : arguments.thresholds) {
+    std::error_code ignored;
+    const bool report =
+        word.find('=') == std::string::npos || std::filesystem::exists(word, ignored);
+    (report ? arguments.reports : thresholds).push_back(word);
+  }
+  arguments.thresholds = thresholds;
+  if (arguments.reports.size() != 2)
+    throw std::runtime_error(
+        fmt::format("compare needs two reports or run folders, BASE and NEW, not {}",
+                    arguments.reports.size()));
+}
+
+int run(Arguments arguments) {
+  sort_out(arguments);
+  arguments.output.check();
+  CompareOptions options;
+  options.require_all = arguments.require_all;
+  for (const std::string& text : arguments.thresholds)
+    options.thresholds.push_back(parse_threshold(text));
+  const Report before = read_report(arguments.reports[0]),
+               after = read_report(arguments.reports[1]);
+  const Comparison comparison = compare(before, after, options);
+  const Side base{arguments.reports[0], before}, fresh{arguments.reports[1], after};
+  const std::string& format = arguments.output.format;
+  arguments.output.deliver((format == "json"       ? comparison_json
+                            : format == "html"     ? comparison_html
+                            : format == "markdown" ? comparison_markdown
+                                                   : comparison_text)(comparison, base, fresh),
+                           comparison_summary(comparison));
+  if (comparison.comparisons == 0)
+    fmt::print(stderr,
+               "error: nothing to compare: no trial is in both {} and {} (same scenario, size, "
+               "ranks, mode, schedule, steps, seed and parameters)\n",
+               base.name, fresh.name);
+  return comparison.exit_code();
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Act& act) {
+  auto* command = app.add_subcommand(
+      "compare", "two reports: what changed, beyond which threshold, in the direction that is bad");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("reports", arguments->reports,
+                      "BASE and NEW: report.json or the output folder of a run");
+  command->add_option("--threshold", arguments->thresholds,
+                      "KIND=VALUE or GLOB=VALUE ...: memory=0 time=5% 'memory/active/*=1MiB' "
+                      "(default: everything 0, time 5%)");
+  command->add_flag("--require-all", arguments->require_all,
+                    "a trial, variant or metric that is missing in NEW is a regression");
+  arguments->output.add(command, {"text", "markdown", "json", "html"});
+  command->footer(
+      "exit codes: 0 no regression, 1 a regression, 2 bad input, 4 nothing was compared");
+  command->callback([arguments, &act] { act = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace tidemark

@@ -1,0 +1,47 @@
+#include "harness/cli/files.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "reports/write.h"
+
+namespace tidemark {
+
+namespace fs = std::filesystem;
+
+void Output::add(CLI::App* command, const std::vector<std::string>& formats) {
+  command->add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+  command->add_option("--out", out, "write to this file, not to the terminal");
+  command->add_flag("--force", force, "--out may replace a file");
+}
+
+void Output::check() const {
+  if (out.empty()) return;
+  std::error_code ignored;
+  if (fs::is_directory(out, ignored))
+    throw std::runtime_error(fmt::format("--out {}: is a folder; give the name of a file", out));
+  if (!force && fs::exists(fs::symlink_status(out, ignored)))
+    throw std::runtime_error(fmt::format(
+        "--out {}: is there already; give another name, or --force to replace it", out));
+}
+
+void Output::deliver(const std::string& text, const std::string& summary) const {
+  if (out.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  } else {
+    check();
+    const fs::path path = fs::absolute(out);
+    write_files(path.parent_path(), {{path.filename().string(), text}});
+    fmt::print("{}\n{}\n", summary, out);
+  }
+  if (std::fflush(stdout) != 0)
+    throw std::runtime_error("the output cannot be written: is the disk full?");
+}
+
+void add_file_commands(CLI::App& app, Act& act) { add_compare(app, act); }
+
+}  // namespace tidemark

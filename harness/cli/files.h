@@ -1,0 +1,32 @@
+// Commands that read files and need neither a device nor ranks: compare, and those that follow.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+/// What the parsed command does; returns the exit code, throws std::runtime_error in one line for
+/// bad input.
+using Act = std::function<int()>;
+
+/// Adds every such command; parsing one sets `act`.
+void add_file_commands(CLI::App& app, Act& act);
+
+void add_compare(CLI::App& app, Act& act);
+
+/// Where a result goes: --format, --out, --force.
+struct Output {
+  std::string format = "text", out;
+  bool force = false;
+  void add(CLI::App* command, const std::vector<std::string>& formats);
+  /// Throws where --out names something that is there (without --force): before the work is done.
+  void check() const;
+  /// Prints `text`, or writes it to the file and prints `summary` and the file's name.
+  void deliver(const std::string& text, const std::string& summary) const;
+};
+
+}  // namespace tidemark

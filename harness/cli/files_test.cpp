@@ -1,0 +1,146 @@
+// The commands on files as a user meets them: exit codes, one line a mistake, nothing overwritten.
+#include "harness/cli/files.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "reports/json.h"
+#include "reports/testing/sample.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+/// As main() does it.
+Result run(std::vector<std::string> words) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Result result;
+  try {
+    CLI::App app("", "tidemark");
+    Act act;
+    add_file_commands(app, act);
+    std::reverse(words.begin(), words.end());
+    app.parse(words);
+    result.code = act();
+  } catch (const CLI::ParseError& error) {
+    result.code = 2;
+    std::fprintf(stderr, "error: %s\n", error.what());
+  } catch (const std::runtime_error& error) {
+    result.code = 2;
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
+  result.out = testing::internal::GetCapturedStdout();
+  result.err = testing::internal::GetCapturedStderr();
+  return result;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_all(folder_ / "base", small_report());
+    Report worse = small_report();
+    worse.trials[0].variants[1].ranks[0].steps[0].phases[0][Statistic::active].peak += 512;
+    write_all(folder_ / "worse", worse);
+  }
+  Result refused(const std::vector<std::string>& words, const std::string& says) {
+    Result result = run(words);
+    EXPECT_EQ(result.code, 2) << words.back();
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+    EXPECT_EQ(result.out, "");
+    return result;
+  }
+  ScratchFolder folder_;
+};
+
+TEST_F(Files, CompareTakesFoldersAndFiles) {
+  const std::string base = folder_ / "base", worse = folder_ / "worse";
+  Result same = run({"compare", base, base + "/report.json"});
+  EXPECT_EQ(same.code, 0);
+  EXPECT_THAT(same.out, HasSubstr("no difference"));
+  EXPECT_EQ(same.err, "");
+  Result found = run({"compare", base, worse});
+  EXPECT_EQ(found.code, 1);
+  EXPECT_THAT(found.out, HasSubstr("Regressions (1)\n  fsdp_prefetch/smoke/r2/math/instant stash "
+                                   "rank 0: memory/active/forward: 5,242,880 -> 5,243,392 bytes"));
+  EXPECT_EQ(run({"compare", base, worse}).out, found.out);
+  EXPECT_EQ(run({"compare", "--threshold", "memory=512", "time=5%", base, worse}).code, 0);
+  EXPECT_EQ(run({"compare", base, worse, "--threshold", "memory=512", "time=5%"}).code, 0);
+  EXPECT_EQ(run({"compare", base, worse, "--threshold=memory=511"}).code, 1);
+}
+
+TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
+  const std::string good = folder_ / "base", text = json_text(small_report());
+  const auto file = [&](const std::string& name, std::string content) {
+    write(folder_ / name, content);
+    return folder_ / name;
+  };
+  std::string newer = text;
+  newer.replace(newer.find("\"1.0\""), 5, "\"2.0\"");
+  std::string nan = text;
+  nan.replace(nan.find("\"value\": 0.1"), 12, "\"value\": NaN");
+  std::string edited = text;
+  edited.replace(edited.find("\"status\": \"fail\""), 16, "\"status\": \"pass\"");
+  refused({"compare", good, file("newer", newer)}, "schema version 2.0");
+  refused({"compare", good, file("cut", text.substr(0, text.size() / 2))}, "cut off");
+  refused({"compare", good, file("nan", nan)}, "not JSON at byte");
+  refused({"compare", good, file("edited", edited)}, "the file was edited");
+  refused({"compare", file("empty", ""), good}, "cut off");
+  refused({"compare", good, file("deep", std::string(200000, '['))}, "cut off");
+  refused({"compare", good, folder_ / "nosuch"}, "cannot be read");
+  refused({"compare", good, folder_.path()}, "cannot be read");
+  refused({"compare", good}, "needs two reports");
+  refused({"compare", good, good, good}, "needs two reports");
+  refused({"compare", good, good, "--threshold", "memroy=0"}, "'memroy' is not a kind");
+  refused({"compare", good, good, "--format", "xml"}, "xml");
+  refused({"compare", good, good, "--frobnicate"}, "--frobnicate");
+}
+
+TEST_F(Files, NothingInCommonIsExitFour) {
+  Report other = small_report();
+  for (auto& trial : other.trials) trial.scenario = "another";
+  write_all(folder_ / "other", other);
+  Result result = run({"compare", folder_ / "base", folder_ / "other"});
+  EXPECT_EQ(result.code, 4);
+  EXPECT_THAT(result.err, HasSubstr("error: nothing to compare"));
+  EXPECT_THAT(result.out, HasSubstr("0 comparisons"));
+}
+
+TEST_F(Files, OutNeverReplacesUnasked) {
+  const std::string base = folder_ / "base", worse = folder_ / "worse", out = folder_ / "c.html";
+  Result first = run({"compare", base, worse, "--format", "html", "--out", out});
+  EXPECT_EQ(first.code, 1);
+  EXPECT_THAT(first.out, HasSubstr("1 regression"));
+  const std::string written = read(out);
+  EXPECT_THAT(written, HasSubstr("</html>"));
+  refused({"compare", base, base, "--out", out}, "is there already");
+  refused({"compare", base, base, "--out", folder_.path()}, "is a folder");
+  EXPECT_EQ(read(out), written);
+  refused({"compare", base, folder_ / "nosuch", "--force", "--out", out}, "cannot be read");
+  EXPECT_EQ(read(out), written);
+  EXPECT_EQ(run({"compare", base, base, "--force", "--out", out}).code, 0);
+  EXPECT_NE(read(out), written);
+  EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,72 @@
+// Two reports: what changed, beyond which threshold, in which direction that is bad.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+#include "reports/compare/metric.h"
+#include "reports/compare/threshold.h"
+
+namespace tidemark {
+
+/// Where a figure stands.
+struct Place {
+  std::string trial;  // TrialRecord::name(), with the parameters where names alone are ambiguous
+  std::string variant;
+  std::vector<int> ranks;  // all that changed alike; empty for what has no rank
+};
+
+enum class Effect { regression, improvement, changed };
+const char* name_of(Effect);
+
+/// A verdict or a variant's end that came out differently.
+struct Turn {
+  Place place;
+  std::string name;           // of the verdict; "error" for a variant that ended early
+  std::string before, after;  // pass, fail, skip, absent; ran, error
+  std::string why;
+  Effect effect = Effect::changed;
+  double size = 0;  // how far off, relative to what was expected
+};
+
+/// A figure that is another one. The values are those of the rank and step where it changed most.
+struct Change {
+  Place place;
+  std::string metric, unit;
+  Kind kind = Kind::memory;
+  Worse worse = Worse::up;
+  std::optional<double> before, after;  // none: no value
+  int rank = -1, step = -1;             // -1: has none
+  int first_step = -1, steps = 1;       // where it first differs, in how many steps
+  double size = 0;                      // how large: for the order
+  Effect effect = Effect::changed;
+  std::string threshold;
+};
+
+struct CompareOptions {
+  std::vector<Threshold> thresholds;
+  bool require_all = false;  // a trial or variant that is missing is a regression
+};
+
+struct Comparison {
+  std::int64_t comparisons = 0;  // verdicts and metrics held against each other
+  std::int64_t verdicts = 0, metrics = 0;
+  std::int64_t within = 0;                  // metrics that differ, but not beyond their threshold
+  std::vector<Turn> turns;                  // regressions first, the largest first
+  std::vector<Change> changes;              // likewise
+  std::vector<std::string> missing, fresh;  // trials, variants, ranks, metrics in one report only
+  std::vector<std::string> differently;     // how the runs were made differently
+  std::vector<std::string> unmatched;       // thresholds that fit no metric
+  std::vector<std::string> thresholds;      // as they were applied
+  bool incomplete = false;                  // something is missing that is required
+  int regressions() const;
+  int count(Effect) const;
+  bool same() const;      // nothing differs at all
+  int exit_code() const;  // 0, 1 with a regression, 4 where nothing was compared
+};
+
+Comparison compare(const Report& base, const Report& fresh, const CompareOptions& options);
+
+}  // namespace tidemark

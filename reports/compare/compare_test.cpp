@@ -1,0 +1,279 @@
+// What counts as a change, in which direction it is bad, and what comes first.
+#include "reports/compare/compare.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/compare/render.h"
+#include "reports/testing/sample.h"
+
+namespace tidemark {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Phase& forward(Report& report, int variant = 1, int rank = 0) {
+  auto& v = report.trials[0].variants[static_cast<std::size_t>(variant)];
+  return v.ranks[static_cast<std::size_t>(rank)].steps.back().phases[0];
+}
+
+Comparison held(const Report& base, const Report& fresh, const std::vector<std::string>& given = {},
+                bool all = false) {
+  CompareOptions options{{}, all};
+  for (const std::string& text : given) options.thresholds.push_back(parse_threshold(text));
+  return compare(base, fresh, options);
+}
+
+TEST(Compare, AReportAndItselfDoNotDiffer) {
+  for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
+    const Comparison c = held(report, report);
+    EXPECT_TRUE(c.same());
+    EXPECT_EQ(c.exit_code(), 0);
+    EXPECT_GT(c.comparisons, 4);
+    EXPECT_THAT(comparison_summary(c), HasSubstr("no difference"));
+  }
+}
+
+TEST(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
+  const Report base = small_report();
+  Report fresh = base;
+  forward(fresh)[Statistic::active].peak += 512;
+  const Comparison c = held(base, fresh);
+  ASSERT_EQ(c.changes.size(), 1u);
+  EXPECT_EQ(c.exit_code(), 1);
+  EXPECT_EQ(c.changes[0].metric, "memory/active/forward");
+  EXPECT_EQ(c.changes[0].place.variant, "stash");
+  EXPECT_EQ(c.changes[0].place.ranks, std::vector{0});
+  EXPECT_EQ(*c.changes[0].after - *c.changes[0].before, 512);
+  const Comparison back = held(fresh, base);
+  EXPECT_EQ(back.exit_code(), 0);
+  EXPECT_EQ(back.count(Effect::improvement), 1);
+}
+
+TEST(Compare, RanksThatChangedAlikeAreOneWithTheWorst) {
+  const Report base = small_report();
+  Report fresh = base;
+  forward(fresh, 1, 0)[Statistic::active].peak += 512;
+  forward(fresh, 1, 1)[Statistic::active].peak += 1024;
+  const Comparison c = held(base, fresh);
+  ASSERT_EQ(c.changes.size(), 1u);
+  EXPECT_EQ(c.changes[0].place.ranks, (std::vector{0, 1}));
+  EXPECT_EQ(c.changes[0].rank, 1);
+  EXPECT_THAT(sentence(c.changes[0]), HasSubstr("ranks 0-1"));
+  EXPECT_THAT(sentence(c.changes[0]), HasSubstr("(+1,024"));
+}
+
+TEST(Compare, AnyStepCounts) {
+  Report base = small_report();
+  auto& steps = base.trials[0].variants[1].ranks[0].steps;
+  steps.assign(3, steps[0]);
+  Report fresh = base;
+  fresh.trials[0].variants[1].ranks[0].steps[1].phases[0][Statistic::reserved].peak += 1;
+  const Comparison c = held(base, fresh);
+  ASSERT_EQ(c.changes.size(), 1u);
+  EXPECT_EQ(c.changes[0].step, 1);
+}
+
+TEST(Compare, ThresholdsByKindAndByName) {
+  const Report base = small_report();
+  Report fresh = base;
+  for (Ns& t : fresh.trials[0].variants[0].step_time_ns) t += t / 25;  // 4 %
+  forward(fresh)[Statistic::active].peak += 512;
+  EXPECT_EQ(held(base, fresh).count(Effect::regression), 1);
+  EXPECT_EQ(held(base, fresh).within, 1);
+  EXPECT_EQ(held(base, fresh, {"time=3%"}).count(Effect::regression), 2);
+  EXPECT_EQ(held(base, fresh, {"memory=512"}).exit_code(), 0);
+  EXPECT_EQ(held(base, fresh, {"memory=511"}).exit_code(), 1);
+  EXPECT_EQ(held(base, fresh, {"memory/active/*=1KiB"}).exit_code(), 0);
+  EXPECT_EQ(held(base, fresh, {"memory/allocated/*=1KiB"}).exit_code(), 1);
+  EXPECT_EQ(held(base, fresh, {"memory=1KiB", "memory/*=0"}).exit_code(), 1) << "the last one wins";
+  EXPECT_THAT(held(base, fresh, {"nosuch/*=1"}).unmatched, Contains("nosuch/*=1"));
+  for (const char* bad : {"memory", "=1", "memory=", "memory=-1", "memory=nan", "memory=inf",
+                          "memory=1 parsec", "memroy=0", "memory=1%%", "memory=-0"})
+    EXPECT_THROW(parse_threshold(bad), std::runtime_error) << bad;
+  EXPECT_EQ(parse_threshold("time=2.5us").value, 2500);
+}
+
+TEST(Compare, PercentOfNothingIsExceededByAnything) {
+  Report base = small_report();
+  Report fresh = base;
+  fresh.trials[0].variants[0].ranks[0].counters.num_ooms = 1;
+  EXPECT_EQ(held(base, fresh, {"counters=50%"}).exit_code(), 1);
+  EXPECT_EQ(held(base, base, {"counters=50%"}).exit_code(), 0);
+}
+
+TEST(Compare, AFailedVerdictComesBeforeEveryMetric) {
+  const Report base = small_report();
+  Report fresh = base;
+  Verdict& v = fresh.trials[0].verdicts[1];
+  v.status = Status::fail;
+  v.measured = *v.measured + 4096;
+  forward(fresh)[Statistic::active].peak += 4096;
+  fresh.trials[0].variants[0].ranks[0].counters.launches += 1000000;
+  const Comparison c = held(base, fresh);
+  ASSERT_EQ(c.turns.size(), 1u);
+  EXPECT_EQ(c.turns[0].before, "pass");
+  EXPECT_EQ(c.turns[0].after, "fail");
+  const std::string text = comparison_text(c, {"a", base}, {"b", fresh});
+  const auto verdict = text.find("pass -> fail"), memory = text.find("(+4,096"),
+             counter = text.find("counters/launches", memory);
+  EXPECT_LT(verdict, memory);
+  EXPECT_LT(memory, counter);
+  EXPECT_NE(counter, std::string::npos);
+  EXPECT_EQ(held(fresh, base).count(Effect::improvement), 3);
+}
+
+TEST(Compare, TheLargestRegressionFirst) {
+  const Report base = sample_report(2);
+  Report fresh = base;
+  int nth = 0;
+  for (TrialRecord& trial : fresh.trials)
+    for (VariantRecord& variant : trial.variants)
+      for (RankRecord& rank : variant.ranks)
+        if (!rank.steps.empty())
+          rank.steps[0].phases[0][Statistic::active].peak += ++nth % 7 * 4096;
+  auto& culprit = fresh.trials[4].variants[2];
+  for (RankRecord& rank : culprit.ranks) rank.steps[0].phases[1][Statistic::active].peak *= 2;
+  const Comparison c = held(base, fresh);
+  ASSERT_GT(c.changes.size(), 5u);
+  EXPECT_EQ(c.changes[0].place.variant, culprit.name);
+  EXPECT_EQ(c.changes[0].metric, "memory/active/" + culprit.ranks[0].steps[0].phases[1].name);
+  for (std::size_t i = 1; i < c.changes.size(); ++i)
+    if (c.changes[i].effect == Effect::regression) {
+      EXPECT_GE(c.changes[i - 1].size, c.changes[i].size);
+    }
+}
+
+TEST(Compare, OfAControlOnlyTheVerdictsJudge) {
+  Report base = small_report();
+  base.trials[0].variants[1].role = Role::control;
+  Report fresh = base;
+  forward(fresh)[Statistic::active].peak += 512;
+  const Comparison c = held(base, fresh);
+  EXPECT_EQ(c.exit_code(), 0);
+  EXPECT_EQ(c.count(Effect::changed), 1);
+}
+
+TEST(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
+  const Report base = small_report();
+  for (double to :
+       {std::nextafter(1.0 / 3, 1), std::nextafter(1.0 / 3, 0), double(NAN), HUGE_VAL}) {
+    Report fresh = base;
+    fresh.trials[0].variants[0].loss[1].value = to;
+    const Comparison c = held(base, fresh);
+    EXPECT_EQ(c.exit_code(), 1) << to;
+    ASSERT_EQ(c.changes.size(), 1u);
+    EXPECT_EQ(c.changes[0].step, 1);
+    EXPECT_EQ(held(base, fresh, {"loss=1e-9"}).exit_code(), std::isfinite(to) ? 0 : 1) << to;
+  }
+  Report nans = base;
+  nans.trials[0].variants[0].loss[1].value = NAN;
+  EXPECT_TRUE(held(nans, nans).same());
+  EXPECT_EQ(held(nans, base).count(Effect::improvement), 1);
+  Report shorter = base;
+  shorter.trials[0].variants[0].loss.pop_back();
+  EXPECT_EQ(held(base, shorter).exit_code(), 1);
+}
+
+TEST(Compare, WhatIsMissingAndNewIsNamed) {
+  const Report base = small_report();
+  Report fresh = base;
+  fresh.trials[1].params["layers"] = 5;
+  fresh.trials[0].variants[1].name = "renamed";
+  const Comparison c = held(base, fresh);
+  EXPECT_THAT(c.missing, Contains(HasSubstr("lagging (steps=2 seed=7 hidden=64 layers=4)")));
+  EXPECT_THAT(c.fresh, Contains(HasSubstr("lagging (steps=2 seed=7 hidden=64 layers=5)")));
+  EXPECT_THAT(c.missing, Contains("fsdp_prefetch/smoke/r2/math/instant stash"));
+  EXPECT_THAT(c.fresh, Contains("fsdp_prefetch/smoke/r2/math/instant renamed"));
+  EXPECT_EQ(c.exit_code(), 0) << "a narrower run is no regression";
+  EXPECT_EQ(held(base, fresh, {}, true).exit_code(), 1);
+}
+
+TEST(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
+  const Report base = small_report();
+  Report fresh = base;
+  fresh.trials[0].verdicts.pop_back();
+  EXPECT_EQ(held(base, fresh).exit_code(), 1);
+  fresh = base;
+  fresh.trials[0].verdicts[0].status = Status::skip;
+  EXPECT_EQ(held(base, fresh).exit_code(), 1);
+  fresh = base;
+  fresh.trials[0].verdicts[0].high = *base.trials[0].verdicts[0].high + 1;
+  EXPECT_EQ(held(base, fresh).count(Effect::changed), 1) << "another expectation is said";
+  EXPECT_EQ(held(base, fresh).exit_code(), 0);
+}
+
+TEST(Compare, AVariantThatBrokeIsOneRegression) {
+  const Report base = small_report();
+  Report fresh = base;
+  fresh.trials[0].variants[1].error = "out of memory";
+  fresh.trials[0].variants[1].ranks.clear();
+  const Comparison c = held(base, fresh);
+  ASSERT_FALSE(c.turns.empty());
+  EXPECT_EQ(c.turns[0].name, "error");
+  EXPECT_THAT(sentence(c.turns[0]), HasSubstr("out of memory"));
+  EXPECT_EQ(c.exit_code(), 1);
+}
+
+TEST(Compare, NothingInCommonIsNotSuccess) {
+  Report other = small_report();
+  for (TrialRecord& trial : other.trials) trial.seed += 1;
+  EXPECT_EQ(held(small_report(), other).exit_code(), 4);
+  EXPECT_EQ(held({}, {}).exit_code(), 4);
+}
+
+TEST(Compare, SaysHowTheRunsWereMadeDifferently) {
+  Report fresh = small_report();
+  fresh.run.env["NCCL_ALGO"] = "Tree";
+  fresh.run.argv = {"tidemark", "run", "--out", "x"};
+  const Comparison c = held(small_report(), fresh);
+  EXPECT_THAT(c.differently, Contains("NCCL_ALGO: Ring -> Tree"));
+  EXPECT_THAT(c.differently, Contains(HasSubstr("-> run")));
+}
+
+TEST(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
+  const Report base = hostile_report();
+  Report fresh = base;
+  for (Report* r : {&fresh})
+    for (auto& v : r->trials[0].variants)
+      v.error.clear(), forward(*r)[Statistic::active].peak = 77777777;
+  Report clean = base;
+  for (auto& v : clean.trials[0].variants) v.error.clear();
+  const Comparison c = held(clean, fresh);
+  ASSERT_EQ(c.exit_code(), 1);
+  const Side a{"<a>", clean}, b{"b", fresh};
+  EXPECT_THAT(comparison_text(c, a, b), HasSubstr("77,777,777"));
+  EXPECT_THAT(comparison_markdown(c, a, b), HasSubstr("77,777,777"));
+  const std::string html = comparison_html(c, a, b);
+  EXPECT_THAT(html, HasSubstr("77,777,777"));
+  EXPECT_THAT(html, HasSubstr("<polyline"));
+  EXPECT_THAT(html, HasSubstr("&lt;a&gt;"));
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  const auto json = nlohmann::json::parse(comparison_json(c, a, b));
+  EXPECT_EQ(json["comparisons"], c.comparisons);
+  EXPECT_EQ(json["metrics"][0]["after"], 77777777);
+  EXPECT_EQ(json["summary"]["exit_code"], 1);
+}
+
+TEST(Compare, AMillionVerdictsThatAllTurned) {
+  Report base = small_report();
+  base.trials.resize(1);
+  const Verdict one = base.trials[0].verdicts[1];
+  for (int i = 0; i < 100000; ++i) {
+    base.trials[0].verdicts.push_back(one);
+    base.trials[0].verdicts.back().name += std::to_string(i);
+  }
+  Report fresh = base;
+  for (Verdict& v : fresh.trials[0].verdicts) v.status = Status::fail;
+  const Comparison c = held(base, fresh);
+  EXPECT_EQ(c.exit_code(), 1);
+  EXPECT_GT(c.comparisons, 100000);
+  EXPECT_LT(comparison_text(c, {"a", base}, {"b", fresh}).size(), 20000u);
+}
+
+}  // namespace
+}  // namespace tidemark

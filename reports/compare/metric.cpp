@@ -1,0 +1,154 @@
+#include "reports/compare/metric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "reports/overview.h"
+
+namespace tidemark {
+namespace {
+
+using Values = std::vector<std::optional<double>>;
+
+/// Figures of the steps, gathered by name in the order of their first appearance.
+class Series {
+ public:
+  explicit Series(std::size_t steps) : steps_(steps) {}
+
+  void set(const std::string& name, Kind kind, const std::string& unit, std::size_t step,
+           double value, std::optional<double> scale = {}) {
+    const auto [at, fresh] = index_.emplace(name, metrics_.size());
+    if (fresh) metrics_.push_back({name, kind, Worse::up, unit, Values(steps_), scale});
+    metrics_[at->second].values[step] = value;
+  }
+  std::vector<Metric> take() { return std::move(metrics_); }
+
+ private:
+  std::size_t steps_;
+  std::map<std::string, std::size_t> index_;
+  std::vector<Metric> metrics_;
+};
+
+/// A name that may come several times in a step is told apart by its place: "backward", "backward
+/// (2)".
+class Places {
+ public:
+  std::string operator()(const std::string& name) {
+    const int before = seen_[name]++;
+    return before == 0 ? name : fmt::format("{} ({})", name, before + 1);
+  }
+
+ private:
+  std::map<std::string, int> seen_;
+};
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+void add_step(const Step& step, std::size_t at, const std::array<double, 4>& highest,
+              Series& series) {
+  Places phases, moments;
+  for (const Phase& phase : step.phases) {
+    const std::string name = phases(phase.name);
+    for (Statistic s : kStatistics) {
+      const std::string metric = fmt::format("memory/{}/{}", name_of(s), name);
+      const double scale = highest[static_cast<std::size_t>(s)];
+      series.set(metric, Kind::memory, "bytes", at, number(phase[s].peak), scale);
+      series.set(metric + "/end", Kind::memory, "bytes", at, number(phase[s].end), scale);
+    }
+  }
+  for (const Moment& moment : step.moments) {
+    const std::string name = "moment/" + moments(moment.name);
+    series.set(name, Kind::memory, "bytes", at, number(moment.allocated), highest[0]);
+    series.set(name + "/requested", Kind::memory, "bytes", at, number(moment.requested),
+               highest[0]);
+  }
+  std::map<std::string, int> calls;
+  for (const Call& call : step.calls) ++calls[call.op];
+  for (const auto& [op, count] : calls)
+    series.set("calls/" + op, Kind::counters, "calls", at, count);
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  constexpr const char* kNames[] = {"loss",   "parity", "races",   "memory",
+                                    "saving", "time",   "counters"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* name_of(Worse worse) {
+  constexpr const char* kNames[] = {"up", "down", "any", "neither"};
+  return kNames[static_cast<std::size_t>(worse)];
+}
+
+std::vector<Metric> metrics_of(const VariantRecord& variant) {
+  std::vector<Metric> out;
+  if (std::ranges::any_of(variant.loss, [](const LossPoint& p) { return p.value.has_value(); })) {
+    out.push_back({"loss", Kind::loss, Worse::any, "", {}});
+    for (const LossPoint& point : variant.loss) out.back().values.push_back(point.value);
+  }
+  if (!variant.step_time_ns.empty())
+    out.push_back({"time/step", Kind::time, Worse::up, "ns", {number(typical_step_time(variant))}});
+  for (const SweepPoint& p : variant.sweep) {
+    const auto name = [&](const char* what) { return fmt::format("sweep/{}/{}", what, p.ratio); };
+    const std::pair<const char*, Bytes> peaks[] = {
+        {"allocated", p.allocated}, {"active", p.active}, {"reserved", p.reserved}};
+    for (const auto& [what, bytes] : peaks)
+      out.push_back({name(what), Kind::memory, Worse::up, "bytes", {number(bytes)}});
+    out.push_back({name("time"), Kind::time, Worse::up, "ns", {number(p.step_time_ns)}});
+  }
+  return out;
+}
+
+std::vector<Metric> metrics_of(const RankRecord& rank) {
+  std::array<double, 4> highest{};
+  for (const Step& step : rank.steps)
+    for (const Phase& phase : step.phases)
+      for (std::size_t s = 0; s < 4; ++s)
+        highest[s] = std::max(highest[s], number(phase.levels[s].peak));
+  Series series(rank.steps.size());
+  for (std::size_t i = 0; i < rank.steps.size(); ++i) add_step(rank.steps[i], i, highest, series);
+  std::vector<Metric> out = series.take();
+
+  const auto add = [&](const std::string& name, Kind kind, const char* unit, std::int64_t value,
+                       std::optional<double> scale = {}) {
+    out.push_back({name, kind, Worse::up, unit, {number(value)}, scale});
+  };
+  add("races", Kind::races, "races", static_cast<std::int64_t>(rank.races.size()));
+  add("rest/before", Kind::memory, "bytes", rank.rest_before, highest[0]);
+  add("rest/after", Kind::memory, "bytes", rank.rest_after, highest[0]);
+  for (const Category& c : rank.categories) {
+    add("category/" + c.name, Kind::memory, "bytes", c.peak_share, highest[0]);
+    out.back().worse = Worse::neither;  // the shares of one peak: what one gains another loses
+    add("category/" + c.name + "/end", Kind::memory, "bytes", c.end, highest[0]);
+  }
+  const Counters& c = rank.counters;
+  const std::pair<const char*, std::int64_t> counters[] = {
+      {"num_ooms", c.num_ooms},
+      {"num_alloc_retries", c.num_alloc_retries},
+      {"num_device_alloc", c.num_device_alloc},
+      {"num_device_free", c.num_device_free},
+      {"num_sync_all_streams", c.num_sync_all_streams},
+      {"launches", c.launches},
+      {"synchronisations", c.synchronisations}};
+  for (const auto& [name, value] : counters)
+    add(std::string("counters/") + name, Kind::counters, "times", value);
+  for (const auto& [op, count] : c.collectives)
+    add("collectives/" + op, Kind::counters, "calls", count);
+  return out;
+}
+
+std::optional<Metric> metric_of(const Verdict& verdict) {
+  const auto starts = [&](const char* prefix) { return verdict.name.starts_with(prefix); };
+  if (starts("saving/"))
+    return Metric{verdict.name, Kind::saving, Worse::down, verdict.unit, {verdict.measured}};
+  if (starts("parity/"))
+    return Metric{verdict.name, Kind::parity, Worse::up, verdict.unit, {verdict.measured}};
+  if (starts("cost/"))
+    return Metric{verdict.name, Kind::counters, Worse::up, verdict.unit, {verdict.measured}};
+  return std::nullopt;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,107 @@
+#include "reports/compare/pairs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <set>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+std::string settings_of(const TrialRecord& trial) {
+  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
+  for (const auto& [name, value] : trial.params) out += fmt::format(" {}={}", name, value);
+  return out;
+}
+
+/// Names alone where they tell the trials of both reports apart, else with the settings.
+class Names {
+ public:
+  Names(const Report& base, const Report& fresh) {
+    for (const Report* report : {&base, &fresh})
+      for (const TrialRecord& trial : report->trials)
+        settings_[trial.name()].insert(settings_of(trial));
+  }
+  std::string operator()(const TrialRecord& trial) const {
+    const std::string name = trial.name();
+    return settings_.at(name).size() == 1 ? name : fmt::format("{} ({})", name, settings_of(trial));
+  }
+
+ private:
+  std::map<std::string, std::set<std::string>> settings_;
+};
+
+void differ(std::vector<std::string>& out, const char* what, const std::string& a,
+            const std::string& b) {
+  const auto shown = [](const std::string& text) {
+    return text.empty() ? "(none)" : one_line(text);
+  };
+  if (a != b) out.push_back(fmt::format("{}: {} -> {}", what, shown(a), shown(b)));
+}
+
+/// The arguments without the name of the program and the output folder, which always differ.
+std::string arguments(const RunRecord& run) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 1; i < run.argv.size(); ++i) {
+    if (run.argv[i] == "--out") {
+      ++i;
+    } else if (!run.argv[i].starts_with("--out=")) {
+      kept.push_back(run.argv[i]);
+    }
+  }
+  return fmt::format("{}", fmt::join(kept, " "));
+}
+
+}  // namespace
+
+Pairs pair_trials(const Report& base, const Report& fresh) {
+  const Names name(base, fresh);
+  const auto key = [](const TrialRecord& t) { return t.name() + "\n" + settings_of(t); };
+  std::multimap<std::string, const TrialRecord*> left;  // keeps the order among equals
+  for (const TrialRecord& trial : fresh.trials) left.emplace(key(trial), &trial);
+  Pairs out;
+  std::set<const TrialRecord*> used;
+  for (const TrialRecord& trial : base.trials) {
+    const auto found = left.find(key(trial));
+    if (found == left.end()) {
+      out.missing.push_back(name(trial));
+      continue;
+    }
+    out.trials.push_back({name(trial), &trial, found->second});
+    used.insert(found->second);
+    left.erase(found);
+  }
+  for (const TrialRecord& trial : fresh.trials)
+    if (!used.contains(&trial)) out.fresh.push_back(name(trial));
+  return out;
+}
+
+std::vector<std::string> differences(const RunRecord& base, const RunRecord& fresh) {
+  std::vector<std::string> out;
+  differ(out, "arguments", arguments(base), arguments(fresh));
+  std::set<std::string> variables;
+  for (const RunRecord* run : {&base, &fresh})
+    for (const auto& [name, value] : run->env) variables.insert(name);
+  const auto value = [](const RunRecord& run, const std::string& name) {
+    const auto found = run.env.find(name);
+    return found == run.env.end() ? std::string() : found->second;
+  };
+  for (const std::string& name : variables)
+    if (name != "TIDEMARK_OUT")
+      differ(out, one_line(name).c_str(), value(base, name), value(fresh, name));
+  differ(out, "device", base.device_kind, fresh.device_kind);
+  differ(out, "profile", base.profile, fresh.profile);
+  differ(out, "capacity", std::to_string(base.capacity_bytes),
+         std::to_string(fresh.capacity_bytes));
+  differ(out, "tidemark", base.tidemark, fresh.tidemark);
+  differ(out, "git", base.git, fresh.git);
+  differ(out, "torch", base.torch, fresh.torch);
+  differ(out, "nccl", base.nccl, fresh.nccl);
+  differ(out, "mpi", base.mpi, fresh.mpi);
+  return out;
+}
+
+}  // namespace tidemark

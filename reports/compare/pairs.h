@@ -1,0 +1,30 @@
+// Which trial, variant and verdict of one report stands beside which of the other.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+struct TrialPair {
+  std::string name;
+  const TrialRecord* base;
+  const TrialRecord* fresh;
+};
+
+struct Pairs {
+  std::vector<TrialPair> trials;
+  std::vector<std::string> missing, fresh;  // names of the trials in one report only
+};
+
+/// Two trials are the same where everything that was asked for is: size, world, mode, schedule,
+/// steps, seed and parameters. Among equals the first goes with the first.
+Pairs pair_trials(const Report& base, const Report& fresh);
+
+/// What a run was made with: arguments, environment, device, versions.
+std::vector<std::string> differences(const RunRecord& base, const RunRecord& fresh);
+
+}  // namespace tidemark

@@ -1,0 +1,28 @@
+// A comparison for people (text, Markdown, HTML) and for programs (JSON).
+#pragma once
+
+#include <string>
+
+#include "reports/compare/compare.h"
+
+namespace tidemark {
+
+/// What was compared: how the user named it, and the report itself.
+struct Side {
+  std::string name;
+  const Report& report;
+};
+
+std::string comparison_text(const Comparison& comparison, const Side& base, const Side& fresh);
+std::string comparison_markdown(const Comparison& comparison, const Side& base, const Side& fresh);
+std::string comparison_json(const Comparison& comparison, const Side& base, const Side& fresh);
+/// With the memory over time and the losses of both, overlaid, where something changed.
+std::string comparison_html(const Comparison& comparison, const Side& base, const Side& fresh);
+
+/// "1,234 comparisons (600 verdicts, 634 metrics): 2 regressions, 1 improvement".
+std::string comparison_summary(const Comparison& comparison);
+/// One line each.
+std::string sentence(const Turn& turn);
+std::string sentence(const Change& change);
+
+}  // namespace tidemark
