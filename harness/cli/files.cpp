@@ -42,6 +42,9 @@ void Output::deliver(const std::string& text, const std::string& summary) const 
     throw std::runtime_error("the output cannot be written: is the disk full?");
 }
 
-void add_file_commands(CLI::App& app, Act& act) { add_compare(app, act); }
+void add_file_commands(CLI::App& app, Act& act) {
+  add_compare(app, act);
+  add_parity(app, act);
+}
 
 }  // namespace tidemark

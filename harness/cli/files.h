@@ -17,6 +17,7 @@ using Act = std::function<int()>;
 void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
+void add_parity(CLI::App& app, Act& act);
 
 /// Where a result goes: --format, --out, --force.
 struct Output {

@@ -142,5 +142,49 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
 }
 
+TEST_F(Files, ParityOfCurvesInDifferentFormats) {
+  const auto file = [&](const std::string& name, const std::string& text) {
+    write(folder_ / name, text);
+    return folder_ / name;
+  };
+  const std::string text = file("a.txt", "0 0.1\n1 0.3333333333333333\n"),
+                    csv = file("b.csv", "step,loss,lr\n1,0.3333333333333333,1\n0,0.1,1\n"),
+                    lines =
+                        file("c.jsonl", "{\"step\":0,\"loss\":0.1}\n{\"step\":1,\"loss\":0.34}\n"),
+                    golden = file("d.json",
+                                  "{\"lm loss\": {\"start_step\": 0, \"end_step\": 1, "
+                                  "\"step_interval\": 1, \"values\": {\"0\": 0.1}}}");
+  EXPECT_EQ(run({"parity", text, csv}).code, 0);
+  const Result apart = run({"parity", text, lines});
+  EXPECT_EQ(apart.code, 1);
+  EXPECT_THAT(apart.out, HasSubstr("first divergence at step 1: 0.3333333333333333 and 0.34"));
+  EXPECT_EQ(run({"parity", text, lines, "--rtol", "0.03"}).code, 0);
+  EXPECT_EQ(run({"parity", text, lines, "--mode", "tolerance", "--atol", "1e-3"}).code, 1);
+  EXPECT_EQ(run({"parity", text, lines, "--ulp", "1e6", "--precision", "float32"}).code, 0);
+  const Result missing = run({"parity", text, golden});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.out, HasSubstr("missing in B: 1 step: 1"));
+  EXPECT_EQ(run({"parity", text, golden, "--common"}).code, 0);
+  const std::string base = folder_ / "base";
+  EXPECT_EQ(run({"parity", base, base}).code, 0);
+  EXPECT_EQ(run({"parity", base, text, "--select-a", "*/lagging/stash"}).code, 0);
+  EXPECT_EQ(run({"parity", base, base, "--select-a", "*instant/stash", "--select-b",
+                 "*instant/record_stream"})
+                .code,
+            0);
+  EXPECT_EQ(run({"parity", text, file("far", "9 1\n")}).code, 4);
+
+  refused({"parity", base, text}, "A has 4 curves");
+  refused({"parity", base, text, "--select-a", "nosuch"}, "--select-a nosuch: no curve");
+  refused({"parity", text, folder_ / "nosuch"}, "cannot be read");
+  refused({"parity", text, csv, "--mode", "tolerance"}, "needs --rtol or --atol");
+  refused({"parity", text, csv, "--mode", "ulp"}, "needs --ulp");
+  refused({"parity", text, csv, "--mode", "exact", "--rtol", "1"}, "takes no --rtol");
+  refused({"parity", text, csv, "--rtol", "-1"}, "not negative");
+  refused({"parity", text, csv, "--rtol", "nan"}, "must be finite");
+  refused({"parity", text, csv, "--format-b", "jsonl"}, "not JSON");
+  refused({"parity", text, file("empty.txt", "")}, "holds no point");
+}
+
 }  // namespace
 }  // namespace tidemark

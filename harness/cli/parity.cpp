@@ -1,0 +1,153 @@
+// tidemark parity A B
+#include "reports/curves/parity.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "harness/cli/files.h"
+
+namespace tidemark {
+namespace {
+
+const std::vector<std::string> kFormats{"auto",  "text",     "csv",   "json",
+                                        "jsonl", "megatron", "report"};
+
+struct Arguments {
+  std::string a, b, format_a = "auto", format_b = "auto", select, select_a, select_b, mode,
+                    precision = "float64";
+  std::optional<double> rtol, atol, ulp;
+  bool common = false;
+  Output output;
+};
+
+double not_negative(const char* flag, const std::optional<double>& value) {
+  if (value && !(*value >= 0 && std::isfinite(*value)))
+    throw std::runtime_error(fmt::format("{} {}: must be finite and not negative", flag, *value));
+  return value.value_or(0);
+}
+
+ParityRule rule_of(const Arguments& arguments) {
+  ParityRule rule;
+  rule.rtol = not_negative("--rtol", arguments.rtol);
+  rule.atol = not_negative("--atol", arguments.atol);
+  rule.ulp = not_negative("--ulp", arguments.ulp);
+  rule.single = arguments.precision == "float32";
+  rule.common = arguments.common;
+  const bool tolerance = arguments.rtol || arguments.atol;
+  std::string mode = arguments.mode;
+  if (mode.empty()) mode = arguments.ulp ? "ulp" : tolerance ? "tolerance" : "exact";
+  if (mode == "tolerance" && !tolerance)
+    throw std::runtime_error("--mode tolerance needs --rtol or --atol: how far apart may they be?");
+  if (mode == "ulp" && !arguments.ulp)
+    throw std::runtime_error("--mode ulp needs --ulp: how far apart may they be?");
+  if ((mode != "tolerance" && tolerance) || (mode != "ulp" && arguments.ulp))
+    throw std::runtime_error(
+        fmt::format("--mode {} takes no {}: --rtol and --atol are of tolerance, --ulp of ulp", mode,
+                    mode != "ulp" && arguments.ulp ? "--ulp" : "--rtol or --atol"));
+  rule.mode = mode == "ulp"         ? ParityMode::ulp
+              : mode == "tolerance" ? ParityMode::tolerance
+                                    : ParityMode::exact;
+  return rule;
+}
+
+std::string names_of(const std::vector<const Curve*>& curves) {
+  std::string out;
+  for (std::size_t i = 0; i < curves.size() && i < 8; ++i)
+    out += (i == 0 ? "" : ", ") + curves[i]->name;
+  return curves.size() > 8 ? fmt::format("{} and {} more", out, curves.size() - 8) : out;
+}
+
+std::vector<const Curve*> chosen(const CurveFile& file, const char* flag, const std::string& glob) {
+  auto out = select(file, glob);
+  if (!out.empty()) return out;
+  std::vector<const Curve*> all;
+  for (const Curve& curve : file.curves) all.push_back(&curve);
+  throw std::runtime_error(fmt::format("{} {}: no curve of {} has such a name (there are: {})",
+                                       flag, glob, file.path, names_of(all)));
+}
+
+/// One with one, whatever they are called; several with those of the same names.
+std::vector<std::pair<const Curve*, const Curve*>> pairs(const CurveFile& a, const CurveFile& b,
+                                                         const Arguments& arguments) {
+  const auto glob = [&](const std::string& own) { return own.empty() ? arguments.select : own; };
+  const auto flag = [](const std::string& own, const char* name) {
+    return own.empty() ? "--select" : name;
+  };
+  const auto x = chosen(a, flag(arguments.select_a, "--select-a"), glob(arguments.select_a)),
+             y = chosen(b, flag(arguments.select_b, "--select-b"), glob(arguments.select_b));
+  if (x.size() == 1 && y.size() == 1) return {{x[0], y[0]}};
+  std::vector<std::pair<const Curve*, const Curve*>> out;
+  for (const Curve* curve : x)
+    for (const Curve* other : y)
+      if (curve->name == other->name) out.emplace_back(curve, other);
+  if (out.size() != x.size() || out.size() != y.size())
+    throw std::runtime_error(fmt::format(
+        "A has {} curves ({}) and B has {} ({}): choose with --select GLOB, --select-a, --select-b",
+        x.size(), names_of(x), y.size(), names_of(y)));
+  return out;
+}
+
+int run(const Arguments& arguments) {
+  arguments.output.check();
+  ParityReport report;
+  report.rule = rule_of(arguments);
+  const auto format = [](const std::string& name) { return name == "auto" ? "" : name; };
+  const CurveFile a = read_curves(arguments.a, format(arguments.format_a)),
+                  b = read_curves(arguments.b, format(arguments.format_b));
+  report.a = {arguments.a, a.format};
+  report.b = {arguments.b, b.format};
+  for (const auto& [x, y] : pairs(a, b, arguments))
+    report.curves.push_back(parity(*x, *y, report.rule));
+  const std::string& wanted = arguments.output.format;
+  arguments.output.deliver((wanted == "json"       ? parity_json
+                            : wanted == "html"     ? parity_html
+                            : wanted == "markdown" ? parity_markdown
+                                                   : parity_text)(report),
+                           parity_summary(report));
+  if (report.exit_code() == 4)
+    fmt::print(
+        stderr, "error: nothing to compare: {}\n",
+        report.compared() == 0 ? "no step is in both curves" : "every step is NaN in both curves");
+  return report.exit_code();
+}
+
+}  // namespace
+
+void add_parity(CLI::App& app, Act& act) {
+  auto* command = app.add_subcommand("parity",
+                                     "two loss curves, of anybody's training: 'step loss' lines, "
+                                     "CSV, JSON lines, JSON, Megatron's "
+                                     "golden values, report.json");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("a", arguments->a, "the curve that is right, or a run's folder")->required();
+  command->add_option("b", arguments->b, "the other curve")->required();
+  command->add_option("--mode", arguments->mode, "exact (default), tolerance or ulp")
+      ->check(CLI::IsMember({"exact", "tolerance", "ulp"}));
+  command->add_option("--rtol", arguments->rtol, "|b - a| <= atol + rtol * |a|");
+  command->add_option("--atol", arguments->atol, "likewise");
+  command->add_option("--ulp", arguments->ulp, "at most so many representable numbers apart");
+  command
+      ->add_option("--precision", arguments->precision, "of what is compared: float32 or float64")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->capture_default_str();
+  command->add_flag("--common", arguments->common, "compare only the steps that both curves have");
+  command->add_option("--select", arguments->select,
+                      "glob over the curves' names; in a report "
+                      "scenario/size/rRANKS/mode/schedule/variant");
+  command->add_option("--select-a", arguments->select_a, "for A alone");
+  command->add_option("--select-b", arguments->select_b, "for B alone");
+  command
+      ->add_option("--format-a", arguments->format_a,
+                   "how A is written, where its content misleads")
+      ->check(CLI::IsMember(kFormats));
+  command->add_option("--format-b", arguments->format_b, "how B is written")
+      ->check(CLI::IsMember(kFormats));
+  arguments->output.add(command, {"text", "markdown", "json", "html"});
+  command->footer("exit codes: 0 the curves hold, 1 they do not, 2 bad input, 4 no step in common");
+  command->callback([arguments, &act] { act = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace tidemark

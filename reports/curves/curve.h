@@ -1,0 +1,37 @@
+// Loss curves, of tidemark's or of anybody's training, from the formats in which people keep them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tidemark {
+
+struct CurvePoint {
+  std::int64_t step = 0;
+  double value = 0;
+};
+
+struct Curve {
+  std::string name;
+  std::vector<CurvePoint> points;  // ascending, no step twice
+};
+
+struct CurveFile {
+  std::string path, format;   // text, csv, json, jsonl, megatron, report
+  std::vector<Curve> curves;  // at least one, none empty
+};
+
+/// `format` empty: by content. `path` may be the output folder of a run. Throws std::runtime_error
+/// in one line: file, line, what is wrong.
+CurveFile read_curves(const std::filesystem::path& path, const std::string& format = "");
+CurveFile parse_curves(std::string_view text, const std::string& where,
+                       const std::string& format = "");
+
+/// The curves whose names match the glob; without one those named like a loss where there are such,
+/// else all.
+std::vector<const Curve*> select(const CurveFile& file, const std::string& glob);
+
+}  // namespace tidemark

@@ -1,0 +1,161 @@
+// The formats in which people keep their losses, by content; and what is no such file.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "reports/curves/curve.h"
+#include "reports/curves/number.h"
+#include "reports/json.h"
+#include "reports/testing/sample.h"
+
+namespace tidemark {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string shown(const CurveFile& file) {
+  std::string out = file.format + ":";
+  for (const Curve& curve : file.curves) {
+    out += " " + curve.name;
+    for (const CurvePoint& p : curve.points)
+      out += " " + std::to_string(p.step) + "=" + std::to_string(p.value);
+  }
+  return out;
+}
+
+std::string read(const std::string& text, const std::string& format = "") {
+  try {
+    return shown(parse_curves(text, "f", format));
+  } catch (const std::runtime_error& e) {
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+    EXPECT_THAT(e.what(), testing::StartsWith("f: "));
+    return e.what();
+  }
+}
+
+TEST(Curves, TextLines) {
+  EXPECT_EQ(read("0 1.5\n1 0.25\n"), "text: loss 0=1.500000 1=0.250000");
+  EXPECT_EQ(read("# a comment\r\n\r\n  7\t1e2 \r\n3   0x1.8p+1\r\n"),
+            "text: loss 3=3.000000 7=100.000000");
+  EXPECT_EQ(read("step loss grad_norm\n1 2 3\n2 1 4\n"),
+            "text: loss 1=2.000000 2=1.000000 grad_norm 1=3.000000 2=4.000000");
+  EXPECT_EQ(read("0 nan\n1 inf\n2 -Infinity"), "text: loss 0=nan 1=inf 2=-inf");
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "0 1\n"),
+            "text: loss 0=1.000000");
+}
+
+TEST(Curves, Csv) {
+  EXPECT_EQ(read("Wall time,Step,Value\n1.5,10,2.5\n1.7,20,2.25\n"),
+            "csv: Value 10=2.500000 20=2.250000");
+  EXPECT_EQ(read("\"Step\";\"a \"\"run\"\" - loss\"\n0;1\n1;\n2;3\n"),
+            "csv: a \"run\" - loss 0=1.000000 2=3.000000");
+  EXPECT_EQ(read("0,1\n1,2\n"), "csv: loss 0=1.000000 1=2.000000");
+  EXPECT_EQ(read("iteration\tlm loss\n5\t1\n"), "csv: lm loss 5=1.000000");
+  EXPECT_EQ(read("step,loss\n1.0,2\n"), "csv: loss 1=2.000000");
+}
+
+TEST(Curves, JsonInItsForms) {
+  EXPECT_EQ(
+      read("{\"step\": 0, \"loss\": 1.5, \"note\": \"NaN here\"}\n{\"loss\": NaN, \"step\": 1}\n"),
+      "jsonl: loss 0=1.500000 1=nan");
+  EXPECT_EQ(read("{\"iteration\": 3, \"loss\": \"-Infinity\", \"lr\": 0.5}"),
+            "json: loss 3=-inf lr 3=0.500000");
+  EXPECT_EQ(read("[{\"step\": 1, \"loss\": 2}, {\"step\": 2, \"loss\": 1}]"),
+            "json: loss 1=2.000000 2=1.000000");
+  EXPECT_EQ(read("[[0, 2], [1, 1.5]]"), "json: loss 0=2.000000 1=1.500000");
+  EXPECT_EQ(read("{\"1\": 2, \"0\": 3}"), "json: loss 0=3.000000 1=2.000000");
+  EXPECT_EQ(read("{\"log_history\": [{\"loss\": 2, \"step\": 5}, {\"eval\": 1, \"step\": 5}]}"),
+            "json: loss 5=2.000000");
+}
+
+TEST(Curves, MegatronGoldenValues) {
+  EXPECT_EQ(read(R"({"lm loss": {"start_step": 1, "end_step": 11, "step_interval": 5,
+                     "values": {"1": 10.5, "6": 9.25, "11": "nan"}},
+                     "num-zeros": {"start_step": 1, "end_step": 11, "step_interval": 5,
+                     "values": {"1": 7, "6": 8, "11": 9}}})"),
+            "megatron: lm loss 1=10.500000 6=9.250000 11=nan num-zeros 1=7.000000 6=8.000000 "
+            "11=9.000000");
+  EXPECT_EQ(read(R"({"lm loss": {"start_step": 0, "end_step": 100, "step_interval": 5,
+                     "values": [3, 2, 1]}})"),
+            "megatron: lm loss 0=3.000000 5=2.000000 10=1.000000");
+  EXPECT_THAT(read(R"({"l": {"start_step": 1, "end_step": 2, "values": {"3": 1}}})"),
+              HasSubstr("'l': has step 3 outside its start_step 1 and end_step 2"));
+  EXPECT_THAT(read(R"({"l": {"values": {"x": 1}}})"), HasSubstr("'x' is not a step"));
+  EXPECT_THAT(read(R"({"l": {"values": 3}})"), HasSubstr("neither an object nor a list"));
+  EXPECT_THAT(read(R"({"l": {"step_interval": 0, "values": [1]}})"), HasSubstr("less than 1"));
+}
+
+TEST(Curves, TidemarksReport) {
+  const CurveFile file = parse_curves(json_text(small_report()), "f");
+  EXPECT_EQ(file.format, "report");
+  ASSERT_EQ(file.curves.size(), 4u);
+  EXPECT_EQ(file.curves[1].name, "fsdp_prefetch/smoke/r2/math/instant/stash");
+  EXPECT_EQ(file.curves[1].points[1].value, 1.0 / 3);
+  EXPECT_EQ(select(file, "*/instant/stash").size(), 1u);
+  EXPECT_EQ(select(file, "fsdp_prefetch/smoke/r2/math/instant/stash").size(), 1u);
+  EXPECT_EQ(select(file, "").size(), 4u);
+  EXPECT_TRUE(select(file, "nosuch").empty());
+  Report shapes = small_report();
+  for (auto& trial : shapes.trials)
+    for (auto& variant : trial.variants)
+      for (auto& point : variant.loss) point.value.reset();
+  EXPECT_THAT(read(json_text(shapes)), HasSubstr("shapes alone"));
+}
+
+TEST(Curves, AmongMetricsTheLossIsMeant) {
+  const CurveFile file = parse_curves("step,lr,loss\n0,1,2\n", "f");
+  ASSERT_EQ(select(file, "").size(), 1u);
+  EXPECT_EQ(select(file, "")[0]->name, "loss");
+  EXPECT_EQ(select(file, "l*").size(), 2u);
+}
+
+TEST(Curves, WhatIsNoCurveIsSaidInOneLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "holds no point"},
+      {"# only a comment\n", "holds no point"},
+      {"step,loss\n", "holds no point"},
+      {"0 1\n1\n", "line 2: has 1 columns where the lines before have 2"},
+      {"0 1 2\n", "no header says which is which"},
+      {"0 one\n", "line 1: 'one' is not a number"},
+      {"0 1\n1.5 2\n", "line 2: '1.5' is not a step"},
+      {"0 1e999\n", "'1e999' is not a number"},
+      {"0 1\n0 2\n", "'loss' has step 0 twice (1 and 2)"},
+      {"epoch,loss\n0,1\n", "no column is named step"},
+      {"step\n", "no column beside"},
+      {"step,\"loss\n0,1\n", "quote is not closed"},
+      {"{\"step\": 0, \"loss\": 1}\n{\"step\": 1, \"loss\"", "line 2: not JSON after byte"},
+      {"{\"step\": 0, \"loss\": null}", "its loss is not a number"},
+      {"{\"step\": 0.5, \"loss\": 1}", "is not a step"},
+      {"{\"loss\": 1}", "has no key step"},
+      {"[1, 2]", "is number, not an object"},
+      {"[[1, 2, 3]]", "is not [step, loss]"},
+      {"{", "not JSON after byte"},
+      {"0 \"\x1b[31m\"\n", "is not a number"}};
+  for (const auto& [text, says] : cases) EXPECT_THAT(read(text), HasSubstr(says)) << text;
+  EXPECT_THAT(read(std::string("0 1\n\0", 5)), HasSubstr("is no text"));
+  EXPECT_THAT(read("{\"a\": 1}", "megatron"), HasSubstr("is not {\"metric\""));
+  EXPECT_THAT(read(std::string(100000, '[')), HasSubstr("not JSON"));
+}
+
+TEST(Curves, AFormatMayBeSaid) {
+  EXPECT_EQ(read("0 1,5\n", "text"), "f: line 1: '1,5' is not a number");
+  EXPECT_THAT(read("0 1\n", "jsonl"), HasSubstr("line 1: not JSON"));
+  EXPECT_THAT(read("{}", "report"), HasSubstr("missing key 'schema'"));
+}
+
+TEST(Curves, Numbers) {
+  EXPECT_EQ(parse_number("+1.5"), 1.5);
+  EXPECT_EQ(parse_number("-0x1p-3"), -0.125);
+  EXPECT_TRUE(std::signbit(*parse_number("-0")));
+  for (const char* bad : {"", "-", "+-1", "--1", "1 ", "nan(1)", "0x", "1e", "1_000", "infinit"})
+    EXPECT_FALSE(parse_number(bad)) << bad;
+  EXPECT_EQ(parse_step("12.0"), 12);
+  EXPECT_EQ(parse_step("-3"), -3);
+  EXPECT_FALSE(parse_step("1e300"));
+  EXPECT_FALSE(parse_step("nan"));
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/curves/parity.h"
+#include "reports/document.h"
+#include "reports/json.h"
+#include "reports/markdown.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::size_t kRows = 200;
+
+/// Shortest decimal that reads back as the same number, of the type compared.
+std::string value(double v, bool single) {
+  return single ? fmt::format("{}", static_cast<float>(v)) : fmt::format("{}", v);
+}
+
+std::string distance(const Divergence& d, const ParityRule& rule) {
+  std::string out = fmt::format("differ by {:.6g}", d.difference);
+  if (std::isfinite(d.difference) && d.a != 0)
+    out += fmt::format(", relative {:.6g}", d.difference / std::abs(d.a));
+  if (std::isfinite(d.ulps))
+    out += fmt::format(", {} ULP of {}", exact(d.ulps), rule.single ? "float32" : "float64");
+  if (d.ulps == 0) out += " (the zeros' signs)";
+  return out;
+}
+
+std::string at(const Divergence& d, const ParityRule& rule) {
+  return fmt::format("step {}: {} and {}, {}", d.step, value(d.a, rule.single),
+                     value(d.b, rule.single), distance(d, rule));
+}
+
+std::vector<std::string> lines(const CurveParity& c, const ParityRule& rule) {
+  std::vector<std::string> out;
+  if (c.first) {
+    out.push_back("first divergence at " + at(*c.first, rule));
+    if (c.largest->step != c.first->step)
+      out.push_back("largest divergence at " + at(*c.largest, rule));
+    out.push_back(fmt::format("{} of {} steps diverge", c.diverged, c.compared));
+  } else if (c.furthest) {
+    out.push_back(fmt::format("{} of {} steps differ within the rule; furthest at {}", c.different,
+                              c.compared, at(*c.furthest, rule)));
+  } else if (c.compared > 0) {
+    out.push_back(fmt::format("all {} steps are the same", c.compared));
+  }
+  if (c.not_a_number > 0)
+    out.push_back(fmt::format("{} of {} steps are NaN in both", c.not_a_number, c.compared));
+  const char* forgiven = rule.common ? " (allowed by --common)" : "";
+  if (!c.missing_in_b.empty())
+    out.push_back(fmt::format("missing in B: {} step{}: {}{}", c.missing_in_b.size(),
+                              c.missing_in_b.size() == 1 ? "" : "s", steps_text(c.missing_in_b),
+                              forgiven));
+  if (!c.missing_in_a.empty())
+    out.push_back(fmt::format("missing in A: {} step{}: {}{}", c.missing_in_a.size(),
+                              c.missing_in_a.size() == 1 ? "" : "s", steps_text(c.missing_in_a),
+                              forgiven));
+  return out;
+}
+
+std::string title(const CurveParity& c) { return one_line(c.a == c.b ? c.a : c.a + " and " + c.b); }
+
+constexpr const char* kRules =
+    "NaN equals NaN alone, an infinity the same infinity alone; every step must hold";
+
+Json number(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
+  return v;
+}
+
+Json divergence_json(const std::optional<Divergence>& d) {
+  if (!d) return nullptr;
+  return {{"step", d->step},
+          {"a", number(d->a)},
+          {"b", number(d->b)},
+          {"difference", number(d->difference)},
+          {"ulps", number(d->ulps)}};
+}
+
+Line line(const std::string& name, const CurveParity& c, double Divergence::*member) {
+  Line out{name, {}};
+  for (const Divergence& d : c.steps)
+    out.points.emplace_back(static_cast<double>(d.step), d.*member);
+  return out;
+}
+
+}  // namespace
+
+std::string parity_summary(const ParityReport& report) {
+  std::int64_t diverged = 0, missing = 0;
+  for (const CurveParity& c : report.curves) {
+    diverged += c.diverged;
+    missing += static_cast<std::int64_t>(c.missing_in_a.size() + c.missing_in_b.size());
+  }
+  return fmt::format("{} comparison{} in {} curve{}: {} diverged, {} missing", report.compared(),
+                     report.compared() == 1 ? "" : "s", report.curves.size(),
+                     report.curves.size() == 1 ? "" : "s", diverged, missing);
+}
+
+std::string parity_text(const ParityReport& report) {
+  std::string out = fmt::format("A: {} ({})\nB: {} ({})\nrule: {}; {}\n", one_line(report.a.path),
+                                report.a.format, one_line(report.b.path), report.b.format,
+                                report.rule.text(), kRules);
+  for (const CurveParity& c : report.curves) {
+    out += "\n" + title(c) + "\n";
+    for (const std::string& text : lines(c, report.rule)) out += "  " + text + "\n";
+  }
+  return out + "\n" + parity_summary(report) + "\n";
+}
+
+std::string parity_markdown(const ParityReport& report) {
+  std::string out = fmt::format(
+      "# tidemark parity: {}\n\n{}\n\n- A: {} ({})\n- B: {} ({})\n- rule: {}; {}\n",
+      report.exit_code() == 0 ? "the curves hold" : "the curves do not hold",
+      parity_summary(report), markdown_text(report.a.path), report.a.format,
+      markdown_text(report.b.path), report.b.format, markdown_text(report.rule.text()), kRules);
+  for (const CurveParity& c : report.curves) {
+    out += "\n## " + markdown_text(title(c)) + "\n\n";
+    for (const std::string& text : lines(c, report.rule)) out += "- " + markdown_text(text) + "\n";
+  }
+  return out;
+}
+
+std::string parity_json(const ParityReport& report) {
+  constexpr const char* kModes[] = {"exact", "tolerance", "ulp"};
+  const ParityRule& rule = report.rule;
+  Json out{{"schema", "tidemark/parity"},
+           {"schema_version", "1.0"},
+           {"a", {{"file", report.a.path}, {"format", report.a.format}}},
+           {"b", {{"file", report.b.path}, {"format", report.b.format}}},
+           {"rule",
+            {{"mode", kModes[static_cast<std::size_t>(rule.mode)]},
+             {"rtol", rule.rtol},
+             {"atol", rule.atol},
+             {"ulp", rule.ulp},
+             {"precision", rule.single ? "float32" : "float64"},
+             {"common", rule.common}}},
+           {"comparisons", report.compared()},
+           {"curves", Json::array()},
+           {"exit_code", report.exit_code()}};
+  for (const CurveParity& c : report.curves)
+    out["curves"].push_back({{"a", c.a},
+                             {"b", c.b},
+                             {"holds", c.holds(rule)},
+                             {"compared", c.compared},
+                             {"different", c.different},
+                             {"diverged", c.diverged},
+                             {"nan_in_both", c.not_a_number},
+                             {"first", divergence_json(c.first)},
+                             {"largest", divergence_json(c.largest)},
+                             {"furthest", divergence_json(c.furthest)},
+                             {"missing_in_a", c.missing_in_a},
+                             {"missing_in_b", c.missing_in_b}});
+  return json_text(out);
+}
+
+std::string parity_html(const ParityReport& report) {
+  const ParityRule& rule = report.rule;
+  const int code = report.exit_code();
+  const char* verdict = code == 0   ? "The curves hold"
+                        : code == 4 ? "No number was compared"
+                                    : "The curves do not hold";
+  std::string body = fmt::format(
+      "<h1 class=\"{}\">{}</h1>\n<p>{}</p>\n<p class=\"quiet\">A: {} ({})<br>B: {} ({})<br>Rule: "
+      "{}; {}</p>\n",
+      code == 0 ? "pass" : "fail", verdict, html_text(parity_summary(report)),
+      html_text(report.a.path), report.a.format, html_text(report.b.path), report.b.format,
+      html_text(rule.text()), kRules);
+  for (const CurveParity& c : report.curves) {
+    body += "<h2>" + html_text(title(c)) + "</h2>\n<ul>\n";
+    for (const std::string& text : lines(c, rule)) body += "<li>" + html_text(text) + "</li>\n";
+    body += "</ul>\n";
+    body += svg({title(c),
+                 "step",
+                 "",
+                 false,
+                 {line("A", c, &Divergence::a), line("B", c, &Divergence::b)}});
+    if (c.different > 0)
+      body += svg({"Distance",
+                   "step",
+                   rule.single ? "ULP of float32" : "ULP of float64",
+                   false,
+                   {line("|b - a|", c, &Divergence::ulps)}});
+    std::vector<std::vector<std::string>> rows{{"step", "A", "B", "difference", "ULP"}};
+    for (const Divergence& d : c.steps)
+      if (!d.holds && rows.size() <= kRows)
+        rows.push_back({std::to_string(d.step), value(d.a, rule.single), value(d.b, rule.single),
+                        fmt::format("{:.6g}", d.difference), exact(d.ulps)});
+    if (rows.size() > 1) body += html_table(rows);
+  }
+  return html_document(std::string("tidemark parity: ") + verdict, body);
+}
+
+}  // namespace tidemark
