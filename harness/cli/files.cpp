@@ -44,6 +44,7 @@ void Output::deliver(const std::string& text, const std::string& summary) const 
 
 void add_file_commands(CLI::App& app, Act& act) {
   add_compare(app, act);
+  add_history(app, act);
   add_parity(app, act);
 }
 

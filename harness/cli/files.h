@@ -2,10 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "harness/record.h"
 
 namespace tidemark {
 
@@ -17,7 +20,12 @@ using Act = std::function<int()>;
 void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
+void add_history(CLI::App& app, Act& act);
 void add_parity(CLI::App& app, Act& act);
+
+/// Adds a run to the history beside its folder. Never harms the run: what goes wrong is one line of
+/// warning.
+void remember(const std::filesystem::path& folder, const Report& report);
 
 /// Where a result goes: --format, --out, --force.
 struct Output {

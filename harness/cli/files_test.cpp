@@ -186,5 +186,40 @@ TEST_F(Files, ParityOfCurvesInDifferentFormats) {
   refused({"parity", text, file("empty.txt", "")}, "holds no point");
 }
 
+TEST_F(Files, HistoryOfRuns) {
+  for (int n : {1, 2, 3}) {
+    Report report = small_report();
+    report.run.id = "run-" + std::to_string(n);
+    report.run.started = "2026-01-0" + std::to_string(n) + "T00:00:00Z";
+    if (n == 3)
+      report.trials[0].variants[1].ranks[0].steps[0].phases[0][Statistic::active].peak *= 2;
+    remember(folder_ / report.run.id, report);
+  }
+  const std::string here = folder_.path();
+  const Result text = run({"history", here});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, HasSubstr("instant stash memory/active/forward: 5,242,880 (2 runs) -> "
+                                  "10,485,760 (1 run, since run-3"));
+  EXPECT_THAT(run({"history", here, "--metric", "loss"}).out, HasSubstr("stash loss: "));
+  EXPECT_THAT(run({"history", here, "--since", "2026-01-02"}).out, HasSubstr("2 runs,"));
+  EXPECT_EQ(run({"history", here, "--metric", "nosuch"}).code, 4);
+  EXPECT_EQ(run({"history", here, "--since", "2030-01-01"}).code, 4);
+  EXPECT_EQ(run({"history", here, "--last-good"}).code, 4);
+  refused({"history", folder_ / "nosuch"}, "there is no history");
+  refused({"history", here, "--since", "monday"}, "neither a date");
+  refused({"history", here, "--prune"}, "say what to keep");
+  EXPECT_EQ(run({"history", here, "--prune", "--since", "2026-01-02"}).out.substr(0, 5), "1 run");
+  EXPECT_EQ(run({"history", here, "--prune", "1"}).out.substr(0, 5), "1 run");
+}
+
+TEST_F(Files, AHistoryThatCannotBeWrittenIsAWarning) {
+  write(folder_ / "history.sqlite", std::string(5000, 'x'));
+  testing::internal::CaptureStderr();
+  remember(folder_ / "base", small_report());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("warning: this run is not in the history: "));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -77,6 +77,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->check(CLI::Range(1, 1000));
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  run->add_option("--history", options.history,
+                  "on or off: add the run to history.sqlite, beside its folder")
+      ->envname("TIDEMARK_HISTORY");
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 

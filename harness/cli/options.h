@@ -15,6 +15,7 @@ struct Options {
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string races = "on";
   int timeout = 300, repetitions = 1;
+  bool history = true;  // whether the run goes into history.sqlite
   bool dry_run = false, json = false, markdown = false;
   std::string folder;  // of report
   std::function<int()> act;  // what a command on files does (files.h); it needs no device

@@ -14,6 +14,7 @@
 
 #include "harness/bracket.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/flight.h"
@@ -145,6 +146,7 @@ fs::path folder_of(const Options& options, const std::string& id, World& world) 
 int write_and_print(const Report& report, const fs::path& folder, const Options& options) {
   write_all(folder, report);
   link_latest(folder);
+  if (options.history) remember(folder, report);
   fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(),
              text_of(report, in_color(options)));
   std::fflush(stdout);

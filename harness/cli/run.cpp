@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/launch.h"
@@ -33,6 +34,7 @@ int run_command(Options& options, int argc, char** argv) {
     const auto report = salvage(session, how);
     if (!report) return;
     write_all(folder, *report);
+    if (options.history) remember(folder, *report);
     fmt::print("report of what was done: {}\n\n{}", fs::relative(folder / "report.html").string(),
                text_of(*report, in_color(options)));
   });

@@ -1,0 +1,107 @@
+#include "reports/history/database.h"
+
+#include <fmt/format.h>
+
+#include "reports/units.h"
+
+namespace tidemark {
+
+Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
+    : file_(file.string()) {
+  const int flags =
+      how == Open::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr);
+  if (code != SQLITE_OK) {
+    const std::string why = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+    sqlite3_close(handle_);
+    throw HistoryError(fmt::format("{}: {}", file_, one_line(why)));
+  }
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, patience_ms);
+}
+
+Database::~Database() { sqlite3_close(handle_); }
+
+void Database::fail(const std::string& what) const {
+  throw HistoryError(fmt::format("{}: {}", file_, one_line(what)));
+}
+
+void Database::fail(int code) const {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      fail("is locked by another process: try again once that has ended");
+    case SQLITE_NOTADB:
+      fail(
+          "is not a history (no SQLite database): move it away, and the next run begins a new one");
+    case SQLITE_CORRUPT:
+      fail("is damaged: move it away, and the next run begins a new one");
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      fail(fmt::format("{}: is its folder writable?", sqlite3_errmsg(handle_)));
+    case SQLITE_FULL:
+      fail("the disk is full");
+    default:
+      fail(std::string(sqlite3_errmsg(handle_)));
+  }
+}
+
+void Database::run(const char* sql) {
+  const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(code);
+}
+
+std::int64_t Database::number(const char* sql) {
+  Statement statement(*this, sql);
+  return statement.next() ? statement.integer(0) : 0;
+}
+
+Statement::Statement(Database& database, const char* sql) : database_(database) {
+  const int code = sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr);
+  if (code != SQLITE_OK) database.fail(code);
+}
+
+bool Statement::next() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) database_.fail(code);
+  return false;
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  if (bytes == nullptr) return "";
+  return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+std::optional<double> Statement::real(int column) const {
+  if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+  return sqlite3_column_double(statement_, column);
+}
+
+void Statement::bind_one(int at, const std::string& value) {
+  sqlite3_bind_text64(statement_, at, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+void Statement::bind_one(int at, std::int64_t value) { sqlite3_bind_int64(statement_, at, value); }
+void Statement::bind_one(int at, const std::optional<double>& value) {
+  if (value) {
+    sqlite3_bind_double(statement_, at, *value);  // NaN becomes NULL
+  } else {
+    sqlite3_bind_null(statement_, at);
+  }
+}
+
+Transaction::Transaction(Database& database) : database_(database) {
+  database.run("BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (open_) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+void Transaction::commit() {
+  database_.run("COMMIT");
+  open_ = false;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <map>
+
+#include "reports/history/history.h"
+#include "reports/history/schema.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string settings_of(const TrialRecord& trial) {
+  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
+  for (const auto& [name, value] : trial.params) out += fmt::format(" {}={}", name, value);
+  return out;
+}
+
+/// NaN is the worst of all; none where there is no value at all.
+std::optional<double> worst(const Metric& metric) {
+  if (metric.kind == Kind::loss) return metric.values.empty() ? std::nullopt : metric.values.back();
+  std::optional<double> out;
+  for (const auto& value : metric.values) {
+    if (!value || (out && std::isnan(*out))) continue;
+    const bool further = !out || (metric.worse == Worse::down ? *value < *out : *value > *out);
+    if (further || std::isnan(*value)) out = value;
+  }
+  return out;
+}
+
+/// The worst over the ranks, by name.
+class Figures {
+ public:
+  void add(const Metric& metric) {
+    Metric one = metric;
+    const auto value = worst(metric);
+    if (!value) return;
+    one.values = {value};
+    const auto [at, fresh] = figures_.emplace(metric.name, one);
+    if (fresh) return;
+    at->second.values.push_back(value);
+    at->second.values = {worst(at->second)};
+  }
+  const std::map<std::string, Metric>& all() const { return figures_; }
+
+ private:
+  std::map<std::string, Metric> figures_;
+};
+
+Metric count(const char* name, Worse worse, int n) {
+  return {name, Kind::counters, worse, "verdicts", {static_cast<double>(n)}};
+}
+
+std::map<std::string, Figures> figures_of(const TrialRecord& trial) {
+  std::map<std::string, Figures> out;
+  for (const VariantRecord& variant : trial.variants) {
+    if (!variant.error.empty()) continue;
+    Figures& figures = out[variant.name];
+    for (const Metric& metric : metrics_of(variant)) figures.add(metric);
+    for (const RankRecord& rank : variant.ranks)
+      for (const Metric& metric : metrics_of(rank)) figures.add(metric);
+  }
+  std::map<std::string, std::array<int, 3>> verdicts;
+  for (const Verdict& verdict : trial.verdicts) {
+    ++verdicts[verdict.variant][static_cast<std::size_t>(verdict.status)];
+    if (const auto metric = metric_of(verdict)) out[verdict.variant].add(*metric);
+  }
+  for (const auto& [variant, counts] : verdicts) {
+    out[variant].add(count("verdicts/passed", Worse::down, counts[0]));
+    out[variant].add(count("verdicts/failed", Worse::up, counts[1]));
+  }
+  return out;
+}
+
+std::int64_t insert_run(Database& database, const fs::path& folder, const Report& report) {
+  const RunRecord& run = report.run;
+  Statement(database, "DELETE FROM run WHERE id = ?").bind(run.id).next();
+  Statement insert(
+      database,
+      "INSERT INTO run (id, started, folder, tidemark, git, torch, device, host, argv, "
+      "duration_ns, exit_code, passed, failed, skipped) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert.bind(run.id, run.started, folder.filename().string(), run.tidemark, run.git, run.torch,
+              run.device_kind + " " + run.profile, run.host,
+              fmt::format("{}", fmt::join(run.argv, " ")), run.duration_ns, report.exit_code(),
+              report.count(Status::pass), report.count(Status::fail), report.count(Status::skip));
+  insert.next();
+  return database.last_id();
+}
+
+}  // namespace
+
+void record_run(const fs::path& folder, const Report& report, int patience_ms) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  const fs::path place = whole.has_filename() ? whole : whole.parent_path();
+  Database database(place.parent_path() / kHistoryFile, Database::Open::write, patience_ms);
+  prepare_tables(database);
+  Transaction transaction(database);
+  const std::int64_t run = insert_run(database, place, report);
+  const std::string device = fmt::format("{} {} {}", report.run.device_kind, report.run.profile,
+                                         report.run.capacity_bytes);
+  Statement find(database,
+                 "SELECT key FROM series WHERE trial = ? AND settings = ? AND device = ? AND "
+                 "variant = ? AND metric = ?");
+  Statement make(database,
+                 "INSERT INTO series (trial, settings, device, variant, metric, kind, worse, unit) "
+                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement point(database, "INSERT OR REPLACE INTO point (series, run, value) VALUES (?, ?, ?)");
+  for (const TrialRecord& trial : report.trials) {
+    const std::string settings = settings_of(trial);
+    for (const auto& [variant, figures] : figures_of(trial)) {
+      for (const auto& [name, metric] : figures.all()) {
+        find.bind(trial.name(), settings, device, variant, name);
+        std::int64_t series = 0;
+        if (find.next()) {
+          series = find.integer(0);
+        } else {
+          make.bind(trial.name(), settings, device, variant, name, static_cast<int>(metric.kind),
+                    static_cast<int>(metric.worse), metric.unit);
+          make.next();
+          series = database.last_id();
+        }
+        point.bind(series, run, metric.values[0]);
+        point.next();
+      }
+    }
+  }
+  transaction.commit();
+}
+
+}  // namespace tidemark
