@@ -132,7 +132,7 @@ Json rank_json(const RankRecord& rank, std::size_t samples, std::size_t races) {
           {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
           {"phase_starts", phase_starts_json(rank)},
           {"timeline",
-           {{"in_all", rank.timeline.size()},
+           {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
             {"time", differences(kept, &Sample::time)},
             {"allocated", differences(kept, &Sample::allocated)},
             {"active", differences(kept, &Sample::active)},

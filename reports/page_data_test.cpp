@@ -2,12 +2,10 @@
 // there.
 #include "reports/page_data.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "reports/html.h"
 #include "reports/testing/sample.h"
@@ -18,17 +16,6 @@ namespace tidemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<Sample> noise(std::size_t n, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Sample> out;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto draw = [&] { return static_cast<Bytes>(random() % (Bytes{1} << 36)); };
-    out.push_back(
-        {static_cast<Ns>(i) * 977 + static_cast<Ns>(random() % 900), draw(), draw(), draw()});
-  }
-  return out;
-}
 
 auto extremes(const std::vector<Sample>& samples) {
   std::vector<Bytes> out;
@@ -89,7 +76,8 @@ TEST(PageData, HoldsTheFiguresOfTheReport) {
   EXPECT_EQ(data["left_out"], 0);
   const Json& trial = data["trials"][1];
   EXPECT_EQ(trial["schedule"], "lagging");
-  EXPECT_THAT(trial["command"].get<std::string>(), testing::HasSubstr("tidemark run fsdp_prefetch"));
+  EXPECT_THAT(trial["command"].get<std::string>(),
+              testing::HasSubstr("tidemark run fsdp_prefetch"));
   const Json& rank = trial["variants"][0]["ranks"][1];
   EXPECT_EQ(rank["phases"][0]["allocated"], (Json{{"peak", 4 << 20}, {"end", 3 << 20}}));
   EXPECT_EQ(rank["timeline"]["time"], (Json{0, 1500, 1500}));
@@ -137,29 +125,6 @@ TEST(PageData, FailuresAreLeftOutLast) {
   std::size_t verdicts = 0;
   for (const TrialRecord& trial : report.trials) verdicts += trial.verdicts.size();
   EXPECT_EQ(all, verdicts);
-}
-
-/// Three nights in one: 48 trials, 80 timelines each, a million and a half samples that do not
-/// compress, as many verdicts as make the rest small.
-Report huge_report() {
-  Report report = small_report();
-  const TrialRecord seed = sample_report(1).trials.back();
-  report.trials.assign(48, seed);
-  unsigned draw = 0;
-  for (TrialRecord& trial : report.trials) {
-    trial.steps = static_cast<int>(++draw);
-    for (VariantRecord& variant : trial.variants) {
-      variant.ranks.resize(8, variant.ranks.front());
-      for (RankRecord& rank : variant.ranks) rank.timeline = noise(500, ++draw);
-    }
-    const Verdict one = trial.verdicts.front();
-    for (int i = 0; i < 4000; ++i) {
-      trial.verdicts.push_back(one);
-      trial.verdicts.back().name += fmt::format("/{}", i);
-      trial.verdicts.back().measured = i * 1.37e7 + draw;
-    }
-  }
-  return report;
 }
 
 TEST(PageData, AHugeReportStaysUnderEightMegabytesWithItsPeaks) {

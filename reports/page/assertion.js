@@ -1,5 +1,6 @@
 // One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
 import { h, freshId } from './dom.js';
+import { scroller } from './controls.js';
 import { duration, exact, rankList } from './format.js';
 
 const OPEN = 1; // failures that explain themselves at once
@@ -106,7 +107,7 @@ function details({ trial, verdicts }) {
         ),
     ),
     spokesman.slack ? row('Slack', withUnit(spokesman.slack, spokesman.unit)) : null,
-    row(verdicts.length > 1 ? 'Every rank' : 'Figures', h('div', { class: 'scroller' }, perRank)),
+    row(verdicts.length > 1 ? 'Every rank' : 'Figures', scroller(`${spokesman.name} on every rank`, perRank)),
     row('Run it again', copyable(trial.command)),
   );
 }

@@ -1,22 +1,17 @@
-// One kind of chart: lines over a number, with bands behind them and a cursor that reads all lines at once.
-import { h, svg } from './dom.js';
+// Lines over a number in one or more panels above each other: one cursor reads all of them, zoom and pan keep in step.
+import { h } from './dom.js';
+import { frameOf, textStyle, tooltip } from './frame.js';
+import { ceiling } from './format.js';
+import { bandNames, bandsOption } from './bands.js';
 
-const TOP = 24,
-  BOTTOM = 26; // above the plot: the unit and the names of the bands
+export { legend } from './frame.js';
 
-/** Round steps of 1, 2 or 5 times a power of ten, in multiples of `unit`. */
-export function ticks(low, high, count, unit = 1, least = 0) {
-  const rough = Math.max(least, (high - low) / unit / count) || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power * unit;
-  const out = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high * (1 + 1e-12); i += 1)
-    out.push(i * step);
-  return out;
-}
+const TOP = 26;
+const GAP = 34; // between panels: the title of the next
+const SLIDER = 46;
 
 /** The index of the last point at or before `x`. */
-function before(points, x) {
+export function before(points, x) {
   let low = 0,
     high = points.length - 1;
   while (low < high) {
@@ -27,234 +22,255 @@ function before(points, x) {
   return low;
 }
 
-function extent(series) {
-  let [left, right, top] = [Infinity, -Infinity, -Infinity],
-    bottom = Infinity;
-  for (const { points } of series) {
-    for (const [x, y] of points) {
-      left = Math.min(left, x);
-      right = Math.max(right, x);
-      top = Math.max(top, y);
-      bottom = Math.min(bottom, y);
-    }
-  }
-  return { left, right, top, bottom };
+function axisText(colour) {
+  return { axisLabel: { ...textStyle(colour), hideOverlap: true }, axisLine: { lineStyle: { color: colour('line') } } };
 }
 
-function path(line, x, y) {
-  return line.points
-    .map(([px, py], i) => {
-      if (i === 0) return `M${x(px).toFixed(1)},${y(py).toFixed(1)}`;
-      return line.steps
-        ? `H${x(px).toFixed(1)}V${y(py).toFixed(1)}`
-        : `L${x(px).toFixed(1)},${y(py).toFixed(1)}`;
-    })
-    .join('');
+function lineOf(line, colour) {
+  const tone = colour(line.tone);
+  return {
+    type: 'line',
+    name: line.name,
+    data: line.points,
+    xAxisIndex: line.panel,
+    yAxisIndex: line.panel,
+    step: line.steps ? 'end' : false,
+    showSymbol: Boolean(line.dots),
+    symbol: line.hollow ? 'emptyCircle' : 'circle',
+    symbolSize: line.dots ? 6 : 0,
+    lineStyle: { width: line.dashed ? 1.4 : 1.8, color: tone, type: line.dashed ? [5, 4] : 'solid' },
+    itemStyle: { color: tone },
+    areaStyle: line.fill ? { color: tone, opacity: 0.1 } : undefined,
+    emphasis: { disabled: true },
+    z: line.dashed ? 3 : 2,
+    markPoint: line.peak && {
+      data: [{ coord: line.peak }],
+      symbol: 'circle',
+      symbolSize: 9,
+      label: { show: false },
+      itemStyle: { color: tone, borderColor: colour('paper'), borderWidth: 1.5 },
+      silent: true,
+    },
+  };
 }
 
 /**
- * series: [{name, tone, points: [[x, y]...] ascending in x, steps, dots, peak}], bands: [{name, from, to}],
- * x, y: {format, unit, label, log, zero, least: the smallest step between ticks}. `tone` is a CSS class that sets --tone.
+ * panels: [{title, short, zero, unit of bytes or interval, format, exact}], series: [{panel, name, tone, points: [[x, y], ...] ascending in x,
+ * steps, dots, fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}], x: {name, log, whole, format(value, near)}.
+ * `tone` names a colour of style.css. extra(x) may return elements that stand below the values read at x; zoom is kept in
+ * the object given. Returns the element, with read(x).
  */
-export function chart({ label, series, bands = [], x: xAxis, y: yAxis, height = 300 }) {
+export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight = 200, zoom, extra }) {
   const drawn = series.filter((line) => line.points.length > 0);
-  const frame = h('div', {
-    class: 'chart',
-    tabindex: 0,
-    role: 'group',
-    'aria-label': `${label}. Arrow keys read its values.`,
-  });
-  const reading = h('div', { class: 'reading', 'aria-live': 'polite', hidden: true });
-  const box = extent(drawn);
-  if (yAxis.zero) box.bottom = Math.min(0, box.bottom);
-  if (box.top === box.bottom) box.top = box.bottom + (yAxis.unit ?? 1);
-  if (box.left === box.right) box.right = box.left + 1;
-  const scale = xAxis.log ? Math.log2 : (value) => value;
-  let width = 0,
-    place,
-    hairline,
-    at = null;
+  const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort((a, b) => a - b);
+  const [left, right] = [xs[0] ?? 0, xs.at(-1) ?? 1];
+  const dotted = drawn.some((line) => line.dots);
+  const bottom = zoom ? SLIDER + 26 : 26;
+  const height = TOP + panels.length * panelHeight + (panels.length - 1) * GAP + bottom;
+  const place = (i) => TOP + i * (panelHeight + GAP);
+  let at = null;
 
-  function draw() {
-    const LEFT = 62,
-      RIGHT = 10;
-    const inner = Math.max(80, width - LEFT - RIGHT),
-      tall = height - TOP - BOTTOM;
-    const head = box.top + (box.top - box.bottom) * 0.04;
-    const x = (value) =>
-      LEFT + ((scale(value) - scale(box.left)) / (scale(box.right) - scale(box.left))) * inner;
-    const y = (value) => TOP + ((head - value) / (head - box.bottom)) * tall;
-    place = {
-      x,
-      y,
-      LEFT,
-      inner,
-      invert: (px) => {
-        const part = scale(box.left) + ((px - LEFT) / inner) * (scale(box.right) - scale(box.left));
-        return xAxis.log ? 2 ** part : part;
-      },
-    };
-    const xs = xAxis.log
-      ? [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))]
-      : ticks(box.left, box.right, Math.max(2, inner / 110), xAxis.unit, xAxis.least);
-    const crowded = Math.ceil((44 * xs.length) / inner); // every so many labels
-    const ys = ticks(box.bottom, box.top, 5, yAxis.unit);
-    hairline = svg('line', { class: 'hairline', y1: TOP, y2: TOP + tall, visibility: 'hidden' });
-    const picture = svg(
-      'svg',
-      { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label },
-      bands.map(({ name, from, to }, i) => [
-        svg(
-          'rect',
-          {
-            class: i % 2 ? 'band odd' : 'band',
-            x: x(from),
-            width: Math.max(0, x(to) - x(from)),
-            y: TOP,
-            height: tall,
-          },
-          svg('title', {}, name),
-        ),
-        x(to) - x(from) > 7 * name.length + 8 &&
-          svg('text', { class: 'band-name', x: x(from) + 2, y: TOP - 8 }, name),
-      ]),
-      ys.map((value) => [
-        svg('line', { class: 'grid', x1: LEFT, x2: LEFT + inner, y1: y(value), y2: y(value) }),
-        svg(
-          'text',
-          { class: 'tick', x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' },
-          yAxis.format(value),
-        ),
-      ]),
-      xs.map(
-        (value, i) =>
-          i % crowded === 0 &&
-          svg(
-            'text',
-            {
-              class: 'tick',
-              x: x(value),
-              y: height - 8,
-              'text-anchor':
-                i === 0 && x(value) < LEFT + 12
-                  ? 'start'
-                  : x(value) > LEFT + inner - 12
-                    ? 'end'
-                    : 'middle',
-            },
-            xAxis.format(value),
-          ),
-      ),
-      yAxis.label &&
-        svg('text', { class: 'tick', x: LEFT - 8, y: TOP - 8, 'text-anchor': 'end' }, yAxis.label),
-      drawn.map((line) =>
-        svg(
-          'g',
-          { class: `line ${line.tone}${line.dashed ? ' dashed' : ''}` },
-          line.fill &&
-            svg('path', {
-              class: 'area',
-              d: `${path(line, x, y)}V${y(box.bottom)}H${x(line.points[0][0]).toFixed(1)}Z`,
-            }),
-          svg('path', { class: 'stroke', d: path(line, x, y) }),
-          line.dots &&
-            line.points.map(([px, py]) => svg('circle', { cx: x(px), cy: y(py), r: 2.5 })),
-          line.peak &&
-            svg(
-              'circle',
-              { class: 'peak', cx: x(line.peak[0]), cy: y(line.peak[1]), r: 4 },
-              svg('title', {}, `peak ${yAxis.exact(line.peak[1])}`),
+  /** Every line with the text of its value at `x`. */
+  function values(x) {
+    return drawn.map((line) => {
+      const inside = x >= line.points[0][0] && x <= line.points.at(-1)[0];
+      const i = before(line.points, x);
+      return { ...line, text: inside ? (line.texts?.[i] ?? panels[line.panel].exact(line.points[i][1])) : '–' };
+    });
+  }
+
+  function reading(x) {
+    const band = bands.find(({ from, to }) => x >= from && x < to);
+    const shown = values(x);
+    const names = [...new Map(shown.map((line) => [line.name, line])).values()];
+    return h(
+      'div',
+      { class: 'reading' },
+      h('div', { class: 'quiet' }, `${xAxis.name} ${xAxis.format(x, true)}${band ? ` · ${band.name}` : ''}`),
+      h(
+        'table',
+        {},
+        panels.length > 1 &&
+          h('tr', {}, h('th', {}), panels.map((panel) => h('th', { class: 'figure' }, panel.short ?? panel.title))),
+        names.map(({ name, tone }) =>
+          h(
+            'tr',
+            {},
+            h('th', { class: tone }, h('i', { class: 'swatch' }), ` ${name}`),
+            panels.map((_, i) =>
+              h('td', { class: 'figure' }, shown.find((line) => line.name === name && line.panel === i)?.text ?? ''),
             ),
+          ),
         ),
       ),
-      hairline,
+      extra?.(x),
     );
-    frame.replaceChildren(picture, reading);
-    if (at !== null) read(at);
   }
 
-  function read(value) {
-    at = Math.min(box.right, Math.max(box.left, value));
-    const px = place.x(at);
-    hairline.setAttribute('x1', px);
-    hairline.setAttribute('x2', px);
-    hairline.setAttribute('visibility', 'visible');
-    const band = bands.find(({ from, to }) => at >= from && at < to);
-    reading.replaceChildren(
-      h(
-        'div',
-        { class: 'quiet' },
-        `${xAxis.name ?? ''} ${xAxis.format(at, true)}${band ? ` · ${band.name}` : ''}`.trim(),
-      ),
-      ...drawn.map((line) => {
-        const i = before(line.points, at);
-        const inside = at >= line.points[0][0] && at <= line.points.at(-1)[0];
-        return h(
-          'div',
-          { class: line.tone },
-          h('i', { class: 'swatch' }),
-          ` ${line.name} `,
-          h('b', {}, inside ? yAxis.exact(line.points[i][1]) : '–'),
-        );
-      }),
-    );
-    reading.hidden = false;
-    const wide = reading.offsetWidth;
-    reading.style.left = `${Math.max(0, px + 12 + wide > width ? px - wide - 12 : px + 12)}px`;
+  /** Four round steps in the panel's unit; panels of one unit share a scale. */
+  function roundTop({ unit, interval }) {
+    if (!unit) return { interval };
+    const levels = drawn.filter((line) => panels[line.panel].unit).flatMap((line) => line.points.map(([, y]) => y));
+    const top = unit.bytes * ceiling(levels.reduce((best, y) => Math.max(best, y), 0) / unit.bytes);
+    return { max: top, interval: top / 4 };
   }
 
-  function leave() {
-    at = null;
-    reading.hidden = true;
-    hairline?.setAttribute('visibility', 'hidden');
+  function option(colour, width) {
+    const inner = { left: 58, right: 12 };
+    return {
+      grid: panels.map((_, i) => ({ ...inner, top: place(i), height: panelHeight })),
+      xAxis: panels.map((_, i) => ({
+        type: xAxis.log ? 'log' : 'value',
+        logBase: 2,
+        gridIndex: i,
+        min: left,
+        max: right === left ? left + 1 : right,
+        minInterval: xAxis.whole ? 1 : undefined,
+        splitNumber: Math.max(2, Math.round(width / 140)),
+        splitLine: { show: false },
+        axisTick: { show: false },
+        ...axisText(colour),
+        axisLabel: {
+          ...axisText(colour).axisLabel,
+          show: i === panels.length - 1,
+          formatter: (value) => xAxis.format(value),
+          alignMinLabel: 'left',
+          alignMaxLabel: 'right',
+        },
+        axisPointer: { snap: dotted, label: { show: false } },
+      })),
+      yAxis: panels.map((panel, i) => ({
+        type: 'value',
+        gridIndex: i,
+        name: panel.title,
+        nameLocation: 'end',
+        nameGap: 8,
+        nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
+        min: panel.zero ? (extent) => Math.min(0, extent.min) : undefined,
+        scale: !panel.zero,
+        ...roundTop(panel),
+        splitNumber: 4,
+        splitLine: { lineStyle: { color: colour('line') } },
+        axisLine: { show: false },
+        axisTick: { show: false },
+        axisLabel: { ...textStyle(colour), formatter: (value) => panel.format(value) },
+      })),
+      axisPointer: { link: [{ xAxisIndex: 'all' }], lineStyle: { color: colour('quiet') } },
+      tooltip: {
+        ...tooltip(colour),
+        trigger: 'axis',
+        formatter: (items) => reading(items[0].axisValue ?? at ?? left),
+      },
+      dataZoom: zoom && [
+        {
+          type: 'inside',
+          xAxisIndex: panels.map((_, i) => i),
+          filterMode: 'none',
+          zoomOnMouseWheel: 'ctrl',
+          start: zoom.start,
+          end: zoom.end,
+        },
+        {
+          type: 'slider',
+          xAxisIndex: panels.map((_, i) => i),
+          filterMode: 'none',
+          height: 20,
+          bottom: 8,
+          left: inner.left,
+          right: inner.right,
+          start: zoom.start,
+          end: zoom.end,
+          showDetail: false,
+          brushSelect: false,
+          borderColor: colour('line'),
+          fillerColor: colour('fill'),
+          handleStyle: { color: colour('paper'), borderColor: colour('quiet') },
+          moveHandleStyle: { color: colour('line') },
+          dataBackground: { lineStyle: { opacity: 0 }, areaStyle: { color: colour('line'), opacity: 0.6 } },
+          selectedDataBackground: { lineStyle: { opacity: 0 }, areaStyle: { color: colour('line'), opacity: 0.9 } },
+        },
+      ],
+      series: [
+        ...drawn.map((line) => lineOf(line, colour)),
+        ...panels.map((_, i) => bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70))),
+      ],
+    };
   }
 
-  function nearest(value) {
-    const all = drawn.map((line) => line.points[before(line.points, value)][0]);
-    return drawn.some((line) => line.dots) ? all[0] : value;
+  const visible = () => {
+    const { start, end } = zoom ?? { start: 0, end: 100 };
+    return [left + ((right - left) * start) / 100, left + ((right - left) * end) / 100];
+  };
+
+  function zoomTo(start, end) {
+    const span = Math.min(100, Math.max(0.5, end - start));
+    const from = Math.min(100 - span, Math.max(0, start));
+    frame.chart().dispatchAction({ type: 'dataZoom', dataZoomIndex: 0, start: from, end: from + span });
   }
 
-  frame.addEventListener('pointermove', (event) =>
-    read(nearest(place.invert(event.clientX - frame.getBoundingClientRect().left))),
-  );
-  frame.addEventListener('pointerleave', leave);
-  frame.addEventListener('blur', leave);
-  frame.addEventListener('keydown', (event) => {
-    const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (event.key === 'Escape') leave();
-    if (!direction) return;
-    event.preventDefault();
-    const first = drawn[0].points;
-    if (drawn.some((line) => line.dots)) {
-      const i = at === null ? (direction > 0 ? -1 : first.length) : before(first, at);
-      read(first[Math.min(first.length - 1, Math.max(0, i + direction))][0]);
-    } else {
-      const stride = (box.right - box.left) / (event.shiftKey ? 20 : 200);
-      read(at === null ? box.left : at + direction * stride);
+  function read(x) {
+    at = Math.min(right, Math.max(left, x));
+    const [from, to] = visible();
+    if (zoom && (at < from || at > to)) {
+      const span = zoom.end - zoom.start;
+      const middle = (100 * (at - left)) / (right - left);
+      zoomTo(middle - span / 2, middle + span / 2);
     }
-  });
-  new ResizeObserver(() =>
-    requestAnimationFrame(() => {
-      if (frame.clientWidth === width || frame.clientWidth === 0) return;
-      width = frame.clientWidth;
-      draw();
-    }),
-  ).observe(frame);
-  return frame;
-}
+    const pixel = frame.chart().convertToPixel({ xAxisIndex: 0 }, at);
+    frame.chart().dispatchAction({ type: 'showTip', x: pixel, y: place(0) + panelHeight / 2 });
+    frame.say(
+      `${xAxis.name} ${xAxis.format(at, true)}: ${values(at)
+        .map((line) => `${line.name} ${panels.length > 1 ? `${panels[line.panel].short ?? ''} ` : ''}${line.text}`)
+        .join(', ')}`,
+    );
+  }
 
-export function legend(entries) {
-  return h(
-    'ul',
-    { class: 'legend' },
-    entries.map(({ tone, name, note, dashed }) =>
-      h(
-        'li',
-        { class: tone },
-        h('i', { class: dashed ? 'swatch dashed' : 'swatch' }),
-        ` ${name}`,
-        note && h('span', { class: 'quiet' }, ` ${note}`),
-      ),
-    ),
-  );
+  function step(direction, far) {
+    const [from, to] = visible();
+    if (at === null || at < from || at > to) return read(direction > 0 ? from : to);
+    if (!dotted) return read(at + ((to - from) * direction) / (far ? 20 : 200));
+    const i = xs.findIndex((value) => value >= at);
+    return read(xs[Math.min(xs.length - 1, Math.max(0, i + direction))]);
+  }
+
+  function keys(key, { shiftKey }) {
+    const span = zoom && zoom.end - zoom.start;
+    const middle = zoom && (at === null ? (zoom.start + zoom.end) / 2 : (100 * (at - left)) / (right - left));
+    const act = {
+      ArrowLeft: () => step(-1, shiftKey),
+      ArrowRight: () => step(1, shiftKey),
+      Escape: () => {
+        at = null;
+        frame.chart().dispatchAction({ type: 'hideTip' });
+      },
+      ...(zoom && {
+        '+': () => zoomTo(middle - span / 4, middle + span / 4),
+        '-': () => zoomTo(middle - span, middle + span),
+        0: () => zoomTo(0, 100),
+        PageUp: () => zoomTo(zoom.start - span / 2, zoom.end - span / 2),
+        PageDown: () => zoomTo(zoom.start + span / 2, zoom.end + span / 2),
+      }),
+    }[key];
+    act?.();
+    return Boolean(act);
+  }
+
+  const how = zoom ? 'Arrow keys read values, plus and minus zoom, zero shows all.' : 'Arrow keys read values.';
+  const frame = frameOf({
+    label: `${label}. ${how}`,
+    height,
+    option,
+    keys,
+    drawn: (instance) => {
+      instance.off('datazoom');
+      instance.on('datazoom', () => {
+        if (!zoom) return;
+        [{ start: zoom.start, end: zoom.end }] = instance.getOption().dataZoom;
+        instance.setOption({ series: [{ id: 'bands-0', markArea: bandNames(bands, visible(), frame.element.clientWidth - 70) }] });
+      });
+    },
+  });
+  frame.element.addEventListener('blur', () => keys('Escape', {}));
+  frame.element.read = read; // for buttons beside the chart
+  return frame.element;
 }

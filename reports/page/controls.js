@@ -33,6 +33,31 @@ export function choice(label, options, value, change) {
   );
 }
 
+/** Any of the options; `chosen`, a Set, is changed in place. */
+export function several(label, options, chosen, change) {
+  return h(
+    'fieldset',
+    { class: 'control several' },
+    h('legend', {}, label),
+    options.map(([key, text]) =>
+      h(
+        'label',
+        {},
+        h('input', {
+          type: 'checkbox',
+          checked: chosen.has(key),
+          onchange: (event) => {
+            if (event.target.checked) chosen.add(key);
+            else chosen.delete(key);
+            change();
+          },
+        }),
+        ` ${text}`,
+      ),
+    ),
+  );
+}
+
 /** `choice` while the options are few, else `select`. */
 export function pick(label, options, value, change) {
   const characters = options.reduce((sum, [, text]) => sum + text.length + 3, 0);

@@ -50,8 +50,8 @@ export function duration(ns) {
   return `${ns} ns`;
 }
 
-export function plural(n, noun) {
-  return `${exact(n)} ${noun}${n === 1 ? '' : 's'}`;
+export function plural(n, noun, many = `${noun}s`) {
+  return `${exact(n)} ${n === 1 ? noun : many}`;
 }
 
 /** "rank 0", "ranks 0–3", "ranks 0, 2". */
@@ -59,4 +59,10 @@ export function rankList(ranks) {
   if (ranks.length === 1) return `rank ${ranks[0]}`;
   const run = ranks.every((rank, i) => i === 0 || rank === ranks[i - 1] + 1);
   return run ? `ranks ${ranks[0]}–${ranks.at(-1)}` : `ranks ${ranks.join(', ')}`;
+}
+
+/** The next figure that four round steps reach. */
+export function ceiling(value) {
+  const power = 10 ** Math.floor(Math.log10(value || 1));
+  return power * [1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 4, 4.8, 6, 8, 10].find((step) => step * power >= value * 0.999999);
 }

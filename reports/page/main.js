@@ -1,13 +1,12 @@
-// The page: verdicts of everything, then the memory of one group of trials at a time.
+// The page: an overview, a page a scenario and a list of all assertions, chosen by what follows # in the address.
 import { h } from './dom.js';
-import { pick, section, select } from './controls.js';
+import { load } from './data.js';
 import { bytes, duration, exact, plural } from './format.js';
-import { groupsOf, load, tellingSchedule } from './model.js';
+import { groupsOf, scenariosOf, tallyOf } from './model.js';
+import { overview, statusOf } from './overview.js';
+import { section } from './controls.js';
+import { scenarioPage } from './scenario.js';
 import { verdicts } from './verdicts.js';
-import { peaks } from './peaks.js';
-import { savings } from './saving.js';
-import { composition, timeline } from './timeline.js';
-import { losses, races, runAhead, stepTimes } from './curves.js';
 
 function headline({ passed, failed, skipped }, errors) {
   if (errors > 0) return ['fail', `${plural(errors, 'variant')} ended in error`];
@@ -37,8 +36,7 @@ function top(report) {
   return h(
     'header',
     { class: 'top' },
-    h('p', { class: 'mark-of-tool' }, 'tidemark'),
-    h('h1', { class: kind }, text),
+    h('h1', { class: kind, tabindex: -1 }, text),
     h('p', { class: 'facts' }, facts.join(' · ')),
     run.device.kind === 'virtual' &&
       h(
@@ -82,92 +80,103 @@ function provenance({ run }) {
   );
 }
 
-/** Sections on one group; the bar chooses group, schedule and rank for all of them. */
-function memory(groups, virtual) {
-  const shared = {};
-  const bar = h('div', {
-    class: 'controls bar',
-    role: 'group',
-    'aria-label': 'What the sections below show',
+/** #/ or #/scenario?trial=0&schedule=lagging&rank=worst or #/-/assertions?variant=stash */
+function addressOf(hash) {
+  const [path, query = ''] = hash.replace(/^#?\/?/, '').split('?');
+  const fields = new URLSearchParams(query);
+  const [first = '', second = ''] = path.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return '';
+    }
   });
-  const body = h('div', {});
+  return { scenario: first === '-' ? '' : first, all: first === '-' && second === 'assertions', fields };
+}
 
-  function draw() {
-    const { group } = shared;
-    body.replaceChildren(
-      ...[
-        peaks(group, shared),
-        savings(group, shared),
-        timeline(group, shared),
-        composition(group, shared),
-        runAhead(group),
-        losses(group, shared),
-        stepTimes(group, virtual),
-        races(group, shared),
-      ].filter(Boolean),
-    );
-  }
+const to = (name, fields) => {
+  const query = new URLSearchParams(fields).toString();
+  return `#/${encodeURIComponent(name)}${query && `?${query}`}`;
+};
+const toAll = (fields) => `#/-/assertions?${new URLSearchParams(fields)}`;
 
-  function choose(group) {
-    const ranks = [
-      ...new Set(
-        group.trials.flatMap((trial) =>
-          trial.variants.flatMap((variant) => variant.ranks.map((record) => record.rank)),
-        ),
+function navigation(scenarios, here) {
+  const item = (text, href, current, status) =>
+    h(
+      'li',
+      {},
+      h(
+        'a',
+        { href, 'aria-current': current && 'page' },
+        status && h('span', { class: `status ${status}` }, h('span', { class: 'unseen' }, `${status}: `)),
+        text,
       ),
-    ].sort((a, b) => a - b);
-    Object.assign(shared, { group, schedule: tellingSchedule(group), rank: 'worst' });
-    const set = (change) => {
-      Object.assign(shared, change);
-      draw();
-    };
-    bar.replaceChildren(
-      ...[
-        groups.length > 1 &&
-          select(
-            'Trial',
-            groups.map((one) => [one, `${one.title}, ${one.detail}`]),
-            group,
-            choose,
-          ),
-        pick(
-          'Schedule',
-          group.schedules.map((name) => [name, name]),
-          shared.schedule,
-          (schedule) => set({ schedule }),
-        ),
-        ranks.length > 1 &&
-          pick(
-            'Rank',
-            [['worst', 'worst'], ...ranks.map((rank) => [rank, String(rank)])],
-            'worst',
-            (rank) => set({ rank }),
-          ),
-      ].filter(Boolean),
     );
-    draw();
-  }
+  return h(
+    'nav',
+    { 'aria-label': 'Pages of this report' },
+    h('p', { class: 'mark-of-tool' }, h('a', { href: '#/' }, 'tidemark')),
+    h(
+      'ul',
+      {},
+      item('Overview', '#/', !here.scenario && !here.all),
+      scenarios.map(({ name, groups }) =>
+        item(name, to(name), here.scenario === name, statusOf(tallyOf(groups.flatMap(({ trials }) => trials)))),
+      ),
+      item('All assertions', '#/-/assertions', here.all),
+    ),
+  );
+}
 
-  choose(groups[0]);
-  return h('div', { class: 'memory' }, bar, body);
+function worst(report) {
+  const failed = report.trials.flatMap((trial) => trial.assertions).filter(({ status }) => status === 'fail');
+  if (failed.length === 0) return null;
+  return section('failed', 'What failed', null, verdicts(failed, {}).element);
+}
+
+function contents(report, scenarios, here) {
+  const found = scenarios.find(({ name }) => name === here.scenario);
+  const fields = Object.fromEntries(here.fields);
+  if (found) {
+    const number = (text) => (/^\d+$/.test(text ?? '') ? Number(text) : undefined);
+    const wanted = { trial: number(fields.trial), schedule: fields.schedule, rank: number(fields.rank) };
+    const keep = (shown) => history.replaceState(null, '', to(found.name, shown));
+    return scenarioPage(found, wanted, keep, report.run.device.kind === 'virtual');
+  }
+  if (here.all) {
+    const left = report.left_out > 0 && `${plural(report.left_out, 'assertion')} that passed are only in report.json.`;
+    const { element } = verdicts(report.trials.flatMap((trial) => trial.assertions), fields);
+    return [h('header', { class: 'top' }, h('h1', { tabindex: -1 }, 'All assertions'), left && h('p', { class: 'facts' }, left)), element];
+  }
+  return [
+    top(report),
+    worst(report),
+    scenarios.length > 0 && overview(
+      scenarios,
+      (name, group) => to(name, group && { trial: scenarios.find((one) => one.name === name).groups.indexOf(group) }),
+      (filters) => { location.hash = toAll(filters); },
+    ),
+    provenance(report),
+  ].flat().filter(Boolean);
 }
 
 async function start() {
   const report = await load();
-  const all = groupsOf(report);
-  const ran = all.filter((group) => group.ran);
-  const groups = [...ran, ...all.filter((group) => !group.ran)];
+  const groups = groupsOf(report);
+  const scenarios = scenariosOf([...groups.filter(({ ran }) => ran), ...groups.filter(({ ran }) => !ran)]);
   document.title = `tidemark: ${report.summary.failed > 0 ? `${report.summary.failed} failed` : `${report.summary.passed} passed`}`;
-  document
-    .getElementById('page')
-    .append(
-      ...[
-        top(report),
-        groups.length > 0 && verdicts(report, groups),
-        ran.length > 0 && memory(ran, report.run.device.kind === 'virtual'),
-        provenance(report),
-      ].filter(Boolean),
-    );
+  const page = document.getElementById('page');
+  const header = document.getElementById('pages');
+  const show = (moved) => {
+    const here = addressOf(location.hash);
+    header.replaceChildren(navigation(scenarios, here));
+    page.replaceChildren(...contents(report, scenarios, here));
+    if (!moved) return;
+    scrollTo(0, 0);
+    page.querySelector('h1')?.focus({ preventScroll: true });
+  };
+  addEventListener('hashchange', () => show(true));
+  show(false);
 }
 
 start().catch((error) => {

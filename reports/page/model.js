@@ -1,95 +1,5 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
 
-async function unpacked(element) {
-  const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
-  element.remove(); // megabytes that nobody reads again
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return JSON.parse(await new Response(stream).text());
-}
-
-/** Running sums: page_data.cpp writes differences. */
-function summed(differences) {
-  let sum = 0;
-  return differences.map((difference) => (sum += difference));
-}
-
-/** Adds the property `name`, worked out when it is first asked for. */
-function later(object, name, make) {
-  Object.defineProperty(object, name, {
-    configurable: true,
-    get() {
-      const value = make();
-      Object.defineProperty(object, name, { value });
-      return value;
-    },
-  });
-}
-
-const STATUS = ['pass', 'fail', 'skip'];
-const ORDER = { fail: 0, skip: 1, pass: 2 };
-
-/** Verdicts that differ in the rank alone. The first of `verdicts` speaks for them: failed, or else the highest. */
-function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
-  const worst = rows.reduce((least, [status]) => Math.min(least, ORDER[STATUS[status]]), 2);
-  const assertion = {
-    trial,
-    variant: strings[variant],
-    name: strings[name],
-    status: STATUS.find((status) => ORDER[status] === worst),
-    count: ranks.length,
-    why: strings[rows.find(([status]) => ORDER[STATUS[status]] === worst)[6]],
-  };
-  later(assertion, 'verdicts', () =>
-    ranks
-      .map((rank, i) => {
-        const [status, low, high, measured, slack, formula, why, flat] = rows[i] ?? rows[0];
-        const values = [];
-        for (let k = 0; k < flat.length; k += 2) values.push([strings[flat[k]], flat[k + 1]]);
-        return {
-          name: assertion.name,
-          variant: assertion.variant,
-          rank,
-          status: STATUS[status],
-          expected: { low, high, formula: strings[formula], values },
-          measured,
-          unit: strings[unit],
-          slack,
-          why: strings[why],
-        };
-      })
-      .sort(
-        (a, b) =>
-          ORDER[a.status] - ORDER[b.status] ||
-          (b.measured ?? 0) - (a.measured ?? 0) ||
-          a.rank - b.rank,
-      ),
-  );
-  return assertion;
-}
-
-/** The report of page_data.cpp with names instead of places and levels instead of differences. */
-export async function load() {
-  const report = await unpacked(document.getElementById('data'));
-  const { strings } = report;
-  for (const trial of report.trials) {
-    trial.assertions = trial.assertions.map((raw) => assertionOf(trial, raw, strings));
-    trial.tallies = new Map(
-      trial.tallies.map(([variant, pass, fail, skip]) => [strings[variant], { pass, fail, skip }]),
-    );
-    for (const record of trial.variants.flatMap((variant) => variant.ranks)) {
-      const packed = record.timeline;
-      later(record, 'timeline', () => ({
-        in_all: packed.in_all,
-        time: summed(packed.time),
-        allocated: summed(packed.allocated),
-        active: summed(packed.active),
-        reserved: summed(packed.reserved),
-      }));
-    }
-  }
-  return report;
-}
-
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
 function groupKey(trial) {
@@ -169,6 +79,11 @@ export function rankRecord(variant, statistic, rank) {
   );
 }
 
+/** A variant has the same colour in every picture of its group. */
+export function toneOf(group, name) {
+  return `tone-${group.variants.findIndex((variant) => variant.name === name) % 8}`;
+}
+
 export function phasesOf(group) {
   const names = new Set();
   for (const trial of group.trials) {
@@ -207,8 +122,65 @@ export function tellingSchedule(group) {
   return best;
 }
 
-/** Of every trial, what failed first. */
-export function assertionsOf(report) {
-  const all = report.trials.flatMap((trial) => trial.assertions);
-  return all.sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
+/** Trials by scenario, in the order of the run. */
+export function scenariosOf(groups) {
+  const all = new Map();
+  for (const group of groups) {
+    const name = group.first.scenario;
+    if (!all.has(name)) all.set(name, { name, groups: [] });
+    all.get(name).groups.push(group);
+  }
+  return [...all.values()];
+}
+
+/** Verdicts of many trials: [passed, failed, skipped], with the variants that ended in error. */
+export function tallyOf(trials) {
+  const sum = { pass: 0, fail: 0, skip: 0, error: 0 };
+  for (const trial of trials) {
+    if (trial.skipped) sum.skip += 1;
+    for (const tally of trial.tallies.values()) {
+      for (const status of ['pass', 'fail', 'skip']) sum[status] += tally[status];
+    }
+    sum.error += trial.variants.filter((variant) => variant.error).length;
+  }
+  return sum;
+}
+
+/** What the closed form predicts: a figure, or null where it bounds no single one. */
+export function predicted({ expected: { low, high } }) {
+  return low === high ? low : null;
+}
+
+/** Of the verdicts saving/... on `variant` the one that saves most: {verdict, of, schedule}; null without any. */
+export function largestSaving(group, variant) {
+  let best = null;
+  for (const trial of group.trials) {
+    for (const assertion of trial.assertions) {
+      if (assertion.variant !== variant || !assertion.name.startsWith('saving/')) continue;
+      const [verdict] = assertion.verdicts;
+      if (verdict.measured === null || verdict.unit !== 'bytes') continue;
+      if (!best || verdict.measured > best.verdict.measured)
+        best = { verdict, of: assertion.name.slice('saving/'.length), schedule: trial.schedule };
+    }
+  }
+  return best;
+}
+
+/** Where a fix shows best in a scenario: {group, schedule, statistic, base, fix, high, low}; null where nothing was measured. */
+export function bestFix(groups) {
+  let best = null;
+  for (const group of groups) {
+    const base = baselineOf(group);
+    for (const schedule of group.schedules) {
+      for (const statistic of STATISTICS) {
+        const high = peak(variantIn(group, schedule, base?.name), statistic);
+        for (const { name, role } of group.variants) {
+          const low = role === 'fixed' ? peak(variantIn(group, schedule, name), statistic) : null;
+          if (low === null || high === null || (best && high - low <= best.high - best.low)) continue;
+          best = { group, schedule, statistic, base: base.name, fix: name, high, low };
+        }
+      }
+    }
+  }
+  return best;
 }

@@ -1,113 +1,101 @@
-// What passed, at one glance: a row a variant, a column a schedule.
+// The first page: how every scenario did, what its best fix saves, and every variant under every schedule.
 import { h } from './dom.js';
-import { scroller } from './controls.js';
-import { exact, plural } from './format.js';
+import { section } from './controls.js';
+import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
+import { bestFix, tallyOf } from './model.js';
+import { matrix } from './matrix.js';
 
-function cell(trial, variant, show) {
-  const error = trial.variants.find(({ name }) => name === variant)?.error;
-  const { pass, fail, skip } = trial.tallies.get(variant) ?? { pass: 0, fail: 0, skip: 0 };
-  if (error) return h('td', {}, h('span', { class: 'status fail', title: error }, 'error'));
-  if (pass + fail + skip === 0) return h('td', { class: 'quiet' }, '–');
-  const [kind, text] =
-    fail > 0
-      ? ['fail', [exact(fail), h('span', { class: 'long' }, ` of ${exact(pass + fail)} failed`)]]
-      : pass > 0
-        ? ['pass', exact(pass)]
-        : ['skip', `${exact(skip)} skipped`];
-  const spoken = `${variant} under ${trial.schedule}: ${pass} passed, ${fail} failed, ${skip} skipped. Show them`;
+export function statusOf({ pass, fail, error }) {
+  return fail > 0 || error > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
+}
+
+export function tallyText({ pass, fail, skip, error }) {
+  return [
+    error > 0 && `${plural(error, 'variant')} ended in error`,
+    fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
+    fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
+    fail === 0 && pass === 0 && (skip > 0 ? 'nothing judged' : 'nothing ran'),
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+function bar(kind, name, role, value, largest) {
+  const unit = unitFor(largest);
   return h(
-    'td',
-    {},
-    h(
-      'button',
-      {
-        class: `status ${kind}`,
-        'aria-label': spoken,
-        title: spoken,
-        onclick: () =>
-          show({
-            scenario: trial.scenario,
-            size: trial.size,
-            schedule: trial.schedule,
-            variant,
-            status: fail > 0 ? 'fail' : '',
-          }),
-      },
-      text,
-    ),
+    'div',
+    { class: `lane ${kind}` },
+    h('span', { class: 'lane-name' }, name, h('span', { class: 'role' }, role)),
+    h('i', { style: `width:${((100 * value) / largest).toFixed(2)}%` }),
+    h('data', { value, title: exactBytes(value) }, `${unit.format(value)} ${unit.name}`),
   );
 }
 
-export function overview(groups, show) {
-  return groups.map((group) => {
-    const { first } = group;
-    const about = [
-      plural(first.ranks, 'rank'),
-      first.mode,
-      plural(first.steps, 'step'),
-      `seed ${first.seed}`,
-      ...Object.entries(first.params).map(([name, value]) => `${name} ${value}`),
-    ].join(' · ');
-    const head = h('header', {}, h('h3', {}, group.title), h('p', { class: 'quiet' }, about));
-    const reasons = group.trials
-      .filter((trial) => trial.skipped)
-      .map((trial) =>
-        h(
-          'p',
-          { class: 'note' },
-          h('span', { class: 'status skip' }, 'skipped'),
-          ` under ${trial.schedule}: ${trial.skipped}`,
-        ),
-      );
-    const errors = group.trials.flatMap((trial) =>
-      trial.variants
-        .filter((variant) => variant.error)
-        .map((variant) =>
+function card({ name, groups }, link) {
+  const tally = tallyOf(groups.flatMap(({ trials }) => trials));
+  const controls = new Set(
+    groups.flatMap((group) => group.variants.filter(({ role }) => role === 'control').map((one) => one.name)),
+  );
+  const fixed = new Set(
+    groups.flatMap((group) => group.variants.filter(({ role }) => role === 'fixed').map((one) => one.name)),
+  );
+  const best = bestFix(groups);
+  const saved = best && best.high - best.low;
+  return h(
+    'li',
+    { class: 'card' },
+    h('h3', {}, h('a', { href: link(name) }, name)),
+    h('p', {}, h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally))),
+    best &&
+      h(
+        'div',
+        { class: 'lanes' },
+        bar('high', best.base, 'baseline', best.high, best.high),
+        bar('low', best.fix, 'fixed', best.low, best.high),
+      ),
+    best &&
+      h(
+        'p',
+        { class: 'quiet' },
+        saved > 0
+          ? `${bytes(saved)} or ${((100 * saved) / best.high).toFixed(saved / best.high < 0.01 ? 2 : 0)} % of the ${best.statistic} peak saved: ${best.group.first.size}, ${best.schedule}`
+          : 'No fix lowers a peak here.',
+      ),
+    h('p', { class: 'quiet' }, `${plural(fixed.size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}`),
+  );
+}
+
+export function overview(scenarios, link, show) {
+  return [
+    section(
+      'scenarios',
+      'Scenarios',
+      'Peak of the worst rank, where a fix saves most. A scenario’s name opens its page.',
+      h(
+        'ul',
+        { class: 'cards' },
+        scenarios.map((scenario) => card(scenario, link)),
+      ),
+    ),
+    section(
+      'verdicts',
+      'Verdicts',
+      'How many passed under each schedule, and the largest saving that a closed form predicts, beside what was measured. A control passes when the harness has caught it.',
+      scenarios.flatMap(({ name, groups }) =>
+        groups.map((group) =>
           h(
-            'p',
-            { class: 'note' },
-            h('span', { class: 'status fail' }, 'error'),
-            ` ${variant.name} under ${trial.schedule}: ${variant.error}`,
-          ),
-        ),
-    );
-    const names = group.variants.slice();
-    for (const variant of group.trials.flatMap((trial) => [...trial.tallies.keys()])) {
-      if (!names.some(({ name }) => name === variant)) names.push({ name: variant, role: '' });
-    }
-    const table =
-      names.length > 0 &&
-      scroller(
-        `Verdicts of ${group.title}`,
-        h(
-          'table',
-          { class: 'matrix' },
-          h(
-            'thead',
-            {},
+            'article',
+            { class: 'group' },
             h(
-              'tr',
+              'h3',
               {},
-              h('th', { scope: 'col' }, 'variant'),
-              h('th', { scope: 'col' }, 'role'),
-              group.schedules.map((schedule) => h('th', { scope: 'col' }, schedule)),
+              h('a', { href: link(name, group) }, group.first.scenario),
+              ` / ${group.first.size}`,
             ),
-          ),
-          h(
-            'tbody',
-            {},
-            names.map(({ name, role }) =>
-              h(
-                'tr',
-                {},
-                h('th', { scope: 'row' }, name),
-                h('td', { class: 'quiet' }, role),
-                group.trials.map((trial) => cell(trial, name, show)),
-              ),
-            ),
+            matrix(group, show),
           ),
         ),
-      );
-    return h('article', { class: 'group' }, head, reasons, errors, table);
-  });
+      ),
+    ),
+  ];
 }

@@ -2,77 +2,97 @@
 import { h } from './dom.js';
 import { scroller, section } from './controls.js';
 import { exactBytes, rankList, unitFor } from './format.js';
+import { predicted } from './model.js';
 
-/** The verdicts saving/..., under the schedule chosen: the worst rank speaks. */
-export function savings(group, { schedule }) {
-  const trial = group.trials.find((candidate) => candidate.schedule === schedule);
-  const rows = (trial?.assertions ?? [])
-    .filter(({ name }) => name.startsWith('saving/'))
-    .map(({ verdicts }) => ({ ...verdicts[0], ranks: verdicts.map(({ rank }) => rank) }))
-    .filter(({ measured }) => measured !== null);
-  if (rows.length === 0) return null;
-  const predicted = ({ expected: { low, high } }) => (low === high ? low : null); // a wider bound predicts no figure
-  const largest = Math.max(
-    1,
-    ...rows.flatMap((row) => [Math.abs(row.measured), Math.abs(predicted(row) ?? 0)]),
+const FIRST = 10; // rows that stand open
+
+/** The verdicts saving/... under the schedule chosen, equal ones of several variants together, what saves most first. */
+function rowsOf(trial) {
+  const rows = new Map();
+  for (const assertion of trial?.assertions ?? []) {
+    if (!assertion.name.startsWith('saving/')) continue;
+    const [verdict] = assertion.verdicts; // the worst rank speaks
+    if (verdict.measured === null || verdict.unit !== 'bytes') continue;
+    const ranks = assertion.verdicts.map(({ rank }) => rank).sort((a, b) => a - b);
+    const { formula, low, high } = verdict.expected;
+    const key = JSON.stringify([assertion.name, formula, low, high, verdict.measured, verdict.status, ranks]);
+    if (!rows.has(key)) rows.set(key, { verdict, of: assertion.name.slice('saving/'.length), ranks, variants: [] });
+    rows.get(key).variants.push(assertion.variant);
+  }
+  const failed = ({ verdict }) => (verdict.status === 'fail' ? 0 : 1);
+  return [...rows.values()].sort(
+    (a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured),
   );
-  const unit = unitFor(largest);
+}
+
+function table(label, rows, unit, largest) {
   const bar = (kind, value) =>
     h('i', {
       class: `${kind}${value < 0 ? ' negative' : ''}`,
       style: `width:${((100 * Math.abs(value ?? 0)) / largest).toFixed(2)}%`,
     });
-  const figure = (value) => h('data', { value, title: exactBytes(value) }, unit.format(value));
-  return section(
-    'saving',
-    'Saving',
-    `Baseline minus variant under ${schedule}, in ${unit.name}: what the closed form predicts above what was measured.`,
-    scroller(
-      'Savings',
+  const figure = (value) =>
+    h('td', { class: 'figure' }, value === null ? '–' : h('data', { value, title: exactBytes(value) }, unit.format(value)));
+  const col = (text, kind) => h('th', { scope: 'col', class: kind }, text);
+  return scroller(
+    label,
+    h(
+      'table',
+      { class: 'saving' },
       h(
-        'table',
-        { class: 'saving' },
+        'thead',
+        {},
         h(
-          'thead',
+          'tr',
           {},
+          col('variant'),
+          col('of'),
+          col('predicted', 'figure'),
+          col('measured', 'figure'),
+          h('td', {}),
+          col('formula'),
+        ),
+      ),
+      h(
+        'tbody',
+        {},
+        rows.map(({ verdict, of, ranks, variants }) =>
           h(
             'tr',
-            {},
-            h('th', { scope: 'col' }, 'variant'),
-            h('th', { scope: 'col' }, 'of'),
-            h('th', { scope: 'col', class: 'figure' }, 'predicted'),
-            h('th', { scope: 'col', class: 'figure' }, 'measured'),
-            h('th', { scope: 'col' }, ''),
-            h('th', { scope: 'col' }, 'formula'),
-          ),
-        ),
-        h(
-          'tbody',
-          {},
-          rows.map((row) =>
+            { class: verdict.status },
+            h('th', { scope: 'row' }, variants.join(', ')),
+            h('td', {}, of, h('span', { class: 'role' }, rankList(ranks))),
+            figure(predicted(verdict)),
+            figure(verdict.measured),
             h(
-              'tr',
-              { class: row.status },
-              h('th', { scope: 'row' }, row.variant),
-              h(
-                'td',
-                {},
-                row.name.slice('saving/'.length),
-                h('span', { class: 'role' }, rankList(row.ranks.sort((a, b) => a - b))),
-              ),
-              h('td', { class: 'figure' }, predicted(row) === null ? '–' : figure(predicted(row))),
-              h('td', { class: 'figure' }, figure(row.measured)),
-              h(
-                'td',
-                { class: 'pair' },
-                predicted(row) !== null && bar('predicted', predicted(row)),
-                bar('measured', row.measured),
-              ),
-              h('td', {}, h('code', {}, row.expected.formula)),
+              'td',
+              { class: 'pair' },
+              predicted(verdict) !== null && bar('predicted', predicted(verdict)),
+              bar('measured', verdict.measured),
             ),
+            h('td', {}, h('code', {}, verdict.expected.formula)),
           ),
         ),
       ),
     ),
+  );
+}
+
+export function savings(group, { schedule }) {
+  const rows = rowsOf(group.trials.find((trial) => trial.schedule === schedule));
+  if (rows.length === 0) return null;
+  const largest = Math.max(
+    1,
+    ...rows.flatMap(({ verdict }) => [Math.abs(verdict.measured), Math.abs(predicted(verdict) ?? 0)]),
+  );
+  const unit = unitFor(largest);
+  const rest = rows.slice(FIRST);
+  return section(
+    'saving',
+    'Saving',
+    `Baseline minus variant under ${schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
+    table('Largest savings', rows.slice(0, FIRST), unit, largest),
+    rest.length > 0 &&
+      h('details', {}, h('summary', {}, `${rest.length} more`), table('Other savings', rest, unit, largest)),
   );
 }

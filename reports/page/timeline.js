@@ -1,27 +1,9 @@
-// Memory over time of two variants, over each other; and what the peak consists of.
+// Memory over time: the variants chosen over each other, a panel a statistic, phases shaded.
 import { h } from './dom.js';
-import { chart, legend } from './chart.js';
-import { choice, pick, scroller, section } from './controls.js';
-import { bytes, duration, exactBytes, unitFor } from './format.js';
-import { STATISTICS, baselineOf, peak, rankRecord, variantIn } from './model.js';
-
-function lineOf(record, name, statistic, tone) {
-  const { time } = record.timeline;
-  const points = time.map((t, i) => [t - time[0], record.timeline[statistic][i]]);
-  const top = points.reduce((best, point) => (point[1] > best[1] ? point : best), points[0]);
-  return { name, tone, points, steps: true, fill: true, peak: top };
-}
-
-/** Phases of a record as bands on its own clock. */
-function bandsOf(record) {
-  const start = record.timeline.time[0],
-    end = record.timeline.time.at(-1);
-  return record.phase_starts.map(({ name, time }, i) => ({
-    name,
-    from: Math.max(0, time - start),
-    to: Math.max(0, (record.phase_starts[i + 1]?.time ?? end) - start),
-  }));
-}
+import { chart } from './chart.js';
+import { choice, several, section } from './controls.js';
+import { bytes, duration, exact, exactBytes, unitFor } from './format.js';
+import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
 function counterpart(group, schedule, base) {
@@ -29,72 +11,148 @@ function counterpart(group, schedule, base) {
   const fixed = others.filter(({ role }) => role === 'fixed');
   const candidates = fixed.length > 0 ? fixed : others;
   const height = ({ name }) => peak(variantIn(group, schedule, name), 'active') ?? Infinity;
-  return candidates.reduce(
-    (best, one) => (!best || height(one) < height(best) ? one : best),
-    undefined,
-  )?.name;
+  return candidates.reduce((best, one) => (!best || height(one) < height(best) ? one : best), undefined)?.name;
+}
+
+function lineOf(record, statistic) {
+  const { time } = record.timeline;
+  const points = time.map((t, i) => [t - time[0], record.timeline[statistic][i]]);
+  return { points, peak: points.reduce((best, point) => (point[1] > best[1] ? point : best), points[0]) };
+}
+
+/** Phases of a record as bands on its own clock. */
+function bandsOf(record) {
+  const [start, end] = [record.timeline.time[0], record.timeline.time.at(-1)];
+  return record.phase_starts.map(({ name, time }, i) => ({
+    name,
+    from: Math.max(0, time - start),
+    to: Math.max(0, (record.phase_starts[i + 1]?.time ?? end) - start),
+  }));
+}
+
+/** What was alive, where the cursor stands at the highest moment of allocated memory. */
+function alive(found, x) {
+  return found
+    .filter(({ record, allocated }) => {
+      const next = allocated.points.find(([px]) => px > allocated.peak[0])?.[0] ?? Infinity;
+      return Object.keys(record.categories).length > 0 && x >= allocated.peak[0] && x < next;
+    })
+    .map(({ name, record }) =>
+      h(
+        'div',
+        { class: 'alive' },
+        h('b', {}, `Peak of ${name}`),
+        h(
+          'table',
+          {},
+          Object.entries(record.categories)
+            .filter(([, share]) => share.peak_share !== 0)
+            .sort(([, a], [, b]) => b.peak_share - a.peak_share)
+            .map(([category, share]) =>
+              h('tr', {}, h('th', {}, category), h('td', { class: 'figure' }, bytes(share.peak_share))),
+            ),
+        ),
+      ),
+    );
+}
+
+function thinned(found) {
+  const kept = found.reduce((sum, { record }) => sum + record.timeline.time.length, 0);
+  const all = found.reduce((sum, { record }) => sum + record.timeline.in_all, 0);
+  return kept < all ? ` Drawn from ${exact(kept)} of ${exact(all)} moments, every highest and lowest among them.` : '';
 }
 
 export function timeline(group, { schedule, rank }) {
   const base = baselineOf(group).name;
-  const own = { statistic: 'active', first: base, second: counterpart(group, schedule, base) };
+  const own = {
+    statistic: 'all',
+    variants: new Set([base, counterpart(group, schedule, base)].filter(Boolean)),
+    zoom: { start: 0, end: 100 },
+  };
   const body = h('div', {});
-  const names = group.variants.map(({ name }) => [name, name]);
 
   function draw() {
-    const records = [own.first, own.second]
-      .map((name) => rankRecord(variantIn(group, schedule, name), own.statistic, rank))
-      .map((record) => (record?.timeline.time.length > 0 ? record : null));
-    if (!records.some(Boolean)) {
+    const shown = own.statistic === 'all' ? STATISTICS : [own.statistic];
+    const found = group.variants
+      .filter(({ name }) => own.variants.has(name))
+      .map(({ name, role }) => ({
+        name,
+        role,
+        record: rankRecord(variantIn(group, schedule, name), shown.at(-1) === 'allocated' ? 'allocated' : 'active', rank),
+      }))
+      .filter(({ record }) => record?.timeline.time.length > 0)
+      .map((one) => ({ ...one, allocated: lineOf(one.record, 'allocated') }));
+    if (found.length === 0) {
       body.replaceChildren(h('p', { class: 'empty' }, 'No memory over time was recorded here.'));
       return;
     }
-    const lines = records
-      .map(
-        (record, i) =>
-          record &&
-          lineOf(record, [own.first, own.second][i], own.statistic, ['first', 'second'][i]),
-      )
-      .filter(Boolean);
-    const unit = unitFor(Math.max(...lines.map((line) => line.peak[1])));
+    const lines = shown.flatMap((statistic, panel) =>
+      found.map(({ name, role, record }) => ({
+        ...lineOf(record, statistic),
+        panel,
+        statistic,
+        name,
+        tone: toneOf(group, name),
+        steps: true,
+        fill: true,
+        dashed: role === 'control',
+      })),
+    );
+    const highest = Math.max(...lines.map((line) => line.peak[1]));
+    const unit = unitFor(highest);
     const end = Math.max(...lines.map((line) => line.points.at(-1)[0]));
-    const scale =
-      end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
+    const scale = end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
+    const picture = chart({
+      label: `Memory over time under ${schedule}: ${found.map(({ name }) => name).join(', ')}`,
+      panels: shown.map((statistic) => ({
+        title: `${statistic}, ${unit.name}`,
+        short: statistic,
+        zero: true,
+        unit,
+        format: (value) => unit.format(value).replace(/\.0+$/, ''),
+        exact: exactBytes,
+      })),
+      series: lines,
+      bands: bandsOf(found[0].record),
+      x: {
+        name: 'at',
+        format: (value, near) =>
+          near ? duration(Math.round(value)) : `${Number((value / scale[0]).toPrecision(4))} ${scale[1]}`,
+      },
+      panelHeight: shown.length > 1 ? 130 : 280,
+      zoom: own.zoom,
+      extra: (x) => alive(found, x),
+    });
+    const peaks = found.map(({ name }) => {
+      const mine = lines.filter((line) => line.name === name);
+      return h(
+        'li',
+        { class: mine[0].tone },
+        h('i', { class: mine[0].dashed ? 'swatch dashed' : 'swatch' }),
+        ` ${name} `,
+        mine.map((line) =>
+          h(
+            'button',
+            {
+              class: 'peak',
+              title: `Show the highest moment of ${line.statistic}: ${exactBytes(line.peak[1])}`,
+              onclick: () => {
+                picture.focus({ preventScroll: true });
+                picture.read(line.peak[0]);
+              },
+            },
+            `${line.statistic} ${unit.format(line.peak[1])} ${unit.name}`,
+          ),
+        ),
+      );
+    });
     body.replaceChildren(
-      legend(
-        lines.map((line) => ({
-          tone: line.tone,
-          name: line.name,
-          note: `peak ${bytes(line.peak[1])}`,
-        })),
-      ),
-      chart({
-        label: `${own.statistic} memory over time under ${schedule}: ${lines.map(({ name }) => name).join(' and ')}`,
-        series: lines,
-        bands: bandsOf(records.find(Boolean)),
-        x: {
-          name: 'at',
-          unit: scale[0],
-          format: (value, near) =>
-            near
-              ? duration(Math.round(value))
-              : `${Number((value / scale[0]).toPrecision(6))} ${scale[1]}`,
-        },
-        y: {
-          zero: true,
-          unit: unit.bytes,
-          label: unit.name,
-          format: (value) => unit.format(value).replace(/\.0+$/, ''),
-          exact: exactBytes,
-        },
-      }),
+      h('ul', { class: 'legend', 'aria-label': 'Peaks' }, peaks),
+      picture,
       h(
         'p',
         { class: 'quiet' },
-        `Last step, ${records
-          .filter(Boolean)
-          .map((record, i) => `${lines[i].name} on rank ${record.rank}`)
-          .join(', ')}; phases of ${lines[0].name} shaded.`,
+        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
       ),
     );
   }
@@ -109,125 +167,20 @@ export function timeline(group, { schedule, rank }) {
       { class: 'controls' },
       choice(
         'Statistic',
-        STATISTICS.map((name) => [name, name]),
+        [['all', 'all three'], ...STATISTICS.map((name) => [name, name])],
         own.statistic,
         (statistic) => {
           own.statistic = statistic;
           draw();
         },
       ),
-      names.length > 1 &&
-        [
-          ['first', 'Variant'],
-          ['second', 'Compared with'],
-        ].map(([key, label]) =>
-          pick(label, names, own[key], (name) => {
-            own[key] = name;
-            draw();
-          }),
-        ),
-    ),
-    body,
-  );
-}
-
-export function composition(group, { schedule, rank }) {
-  const rows = group.variants
-    .map(({ name, role }) => ({
-      name,
-      role,
-      record: rankRecord(variantIn(group, schedule, name), 'allocated', rank),
-    }))
-    .filter(({ record }) => record && Object.keys(record.categories).length > 0);
-  if (rows.length === 0) return null;
-  const names = [...new Set(rows.flatMap(({ record }) => Object.keys(record.categories)))];
-  const share = (record, name) => record.categories[name]?.peak_share ?? 0;
-  const total = (record) => names.reduce((sum, name) => sum + share(record, name), 0);
-  const largest = Math.max(1, ...rows.map(({ record }) => total(record)));
-  const unit = unitFor(largest);
-  const kept = names.filter((name) => rows.some(({ record }) => share(record, name) !== 0));
-  const tone = (name) => `tone-${names.indexOf(name) % 8}`;
-  return section(
-    'composition',
-    'What the peak is made of',
-    `Allocated memory at its highest moment under ${schedule}, in ${unit.name}. The parts sum to the peak exactly.`,
-    legend(kept.map((name) => ({ tone: tone(name), name }))),
-    h(
-      'div',
-      { class: 'stacks' },
-      rows.map(({ name, role, record }) => [
-        h('div', { class: 'stack-name' }, name, h('span', { class: 'role' }, role)),
-        h(
-          'div',
-          { class: 'stack' },
-          kept.map(
-            (category) =>
-              share(record, category) > 0 &&
-              h('i', {
-                class: tone(category),
-                title: `${category}: ${exactBytes(share(record, category))}`,
-                style: `width:${((100 * share(record, category)) / largest).toFixed(3)}%`,
-              }),
-          ),
-          h(
-            'data',
-            { value: total(record), title: exactBytes(total(record)) },
-            unit.format(total(record)),
-          ),
-        ),
-      ]),
-    ),
-    h(
-      'details',
-      {},
-      h('summary', {}, "Figures, and what is left at the step's end"),
-      scroller(
-        'Categories',
-        h(
-          'table',
-          {},
-          h(
-            'thead',
-            {},
-            h(
-              'tr',
-              {},
-              h('th', { scope: 'col' }, 'variant'),
-              names.map((name) => h('th', { scope: 'col', class: 'figure' }, name)),
-            ),
-          ),
-          h(
-            'tbody',
-            {},
-            rows.map(({ name, record }) =>
-              h(
-                'tr',
-                {},
-                h('th', { scope: 'row' }, name),
-                names.map((category) =>
-                  h(
-                    'td',
-                    { class: 'figure' },
-                    h(
-                      'data',
-                      {
-                        value: share(record, category),
-                        title: exactBytes(share(record, category)),
-                      },
-                      unit.format(share(record, category)),
-                    ),
-                    h(
-                      'span',
-                      { class: 'role' },
-                      unit.format(record.categories[category]?.end ?? 0),
-                    ),
-                  ),
-                ),
-              ),
-            ),
-          ),
-        ),
+      several(
+        'Variants',
+        group.variants.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]),
+        own.variants,
+        draw,
       ),
     ),
+    body,
   );
 }

@@ -1,17 +1,16 @@
-// Every assertion, what failed first, and the controls that choose among them.
+// A list of assertions, what failed first, and the controls that choose among them.
 import { h } from './dom.js';
-import { choice, section, select } from './controls.js';
+import { choice, select } from './controls.js';
 import { exact, plural } from './format.js';
 import { assertionRow } from './assertion.js';
-import { assertionsOf } from './model.js';
-import { overview } from './overview.js';
 
 const PAGE = 12;
 
-export function verdicts(report, groups) {
-  const all = assertionsOf(report);
+/** Returns the list's element and `show`, which sets the filter and goes there. */
+export function verdicts(assertions, filters = {}) {
+  const all = assertions.slice().sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
   const count = (status) => all.filter((assertion) => assertion.status === status).length;
-  const filter = { text: '', status: '', scenario: '', size: '', schedule: '', variant: '' };
+  const filter = { text: '', status: '', scenario: '', size: '', schedule: '', variant: '', ...filters };
   let shown = PAGE;
   const body = h('tbody', {});
   const summary = h('p', { class: 'quiet', role: 'status' });
@@ -115,7 +114,7 @@ export function verdicts(report, groups) {
     summary,
     h(
       'div',
-      { class: 'scroller' },
+      { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': 'Assertions' },
       h(
         'table',
         { class: 'assertions' },
@@ -137,17 +136,15 @@ export function verdicts(report, groups) {
   );
   controls();
   draw();
-  return section(
-    'verdicts',
-    'Verdicts',
-    'Each figure is what a closed form says, per rank and phase. A control passes when the harness has caught it.',
-    overview(groups, (change) => {
+  return {
+    element: list,
+    show: (change) => {
       set({ text: '', ...change });
       controls();
       list.scrollIntoView({
         behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth',
       });
-    }),
-    list,
-  );
+      list.querySelector('.toggle')?.focus({ preventScroll: true });
+    },
+  };
 }

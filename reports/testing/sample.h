@@ -15,6 +15,13 @@ Report small_report();
 /// run-ahead curve. `layers` scales everything.
 Report sample_report(int layers = 8);
 
+/// Three nights in one: 48 trials, 64 timelines each, a million and a half samples that do not
+/// compress, 200,000 assertions.
+Report huge_report();
+
+/// Samples at random, ascending in time.
+std::vector<Sample> noise(std::size_t n, unsigned seed);
+
 /// Names that try to break out of whatever they are written into.
 Report hostile_report();
 

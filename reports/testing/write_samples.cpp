@@ -3,6 +3,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "reports/html.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
 
@@ -19,6 +20,8 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "sample", tidemark::sample_report());
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
   tidemark::write_all(folder / "empty", {});
+  tidemark::write_files(folder / "huge",
+                        {{"report.html", tidemark::html(tidemark::huge_report())}});
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "error: %s\n", e.what());

@@ -1,0 +1,43 @@
+// Phases behind the lines of a chart: every second one shaded, its name where there is room.
+
+/** markArea with names where `pixels` of the visible stretch leave room for them. */
+export function bandNames(bands, [from, to], pixels) {
+  const scale = pixels / Math.max(1e-9, to - from);
+  return {
+    data: bands.map((band, i) => {
+      const seen = (Math.min(band.to, to) - Math.max(band.from, from)) * scale;
+      return [
+        {
+          name: seen > 7 * band.name.length + 6 ? band.name : '',
+          xAxis: band.from,
+          itemStyle: i % 2 ? { opacity: 0 } : undefined,
+        },
+        { xAxis: band.to },
+      ];
+    }),
+  };
+}
+
+/** A series of no points that carries the bands of panel `i`. */
+export function bandsOption(i, bands, colour, named) {
+  return {
+    id: `bands-${i}`,
+    type: 'line',
+    data: [],
+    xAxisIndex: i,
+    yAxisIndex: i,
+    silent: true,
+    tooltip: { show: false },
+    markArea: {
+      silent: true,
+      itemStyle: { color: colour('raised') },
+      label: { color: colour('quiet'), fontSize: 11.5, position: 'insideTop', distance: 4 },
+      ...(named || {
+        data: bands.map(({ from, to }, k) => [
+          { xAxis: from, itemStyle: k % 2 ? { opacity: 0 } : undefined },
+          { xAxis: to },
+        ]),
+      }),
+    },
+  };
+}

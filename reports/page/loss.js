@@ -1,0 +1,90 @@
+// Loss curves over each other, and below them how far each is from the baseline's in units of the last place.
+import { h } from './dom.js';
+import { chart, legend } from './chart.js';
+import { section } from './controls.js';
+import { exact } from './format.js';
+import { baselineOf, toneOf, variantIn } from './model.js';
+import { typeOf, ulps } from './ulp.js';
+
+/** Where two losses part: the first step whose bits differ, or null. */
+function parting(one, other) {
+  const i = one.findIndex((point, at) => point.hex !== other[at]?.hex);
+  return i >= 0 ? one[i].step : one.length === other.length ? null : other[one.length].step;
+}
+
+const finite = ({ value }) => value !== null;
+/** 0 stays 0, and every power of two takes the same room. */
+const bent = (distance) => Math.log2(1 + distance);
+
+function distanceLine(line, loss, base, type) {
+  const pairs = loss
+    .map((point, i) => [point, base[i]])
+    .filter(([mine, theirs]) => finite(mine) && theirs && finite(theirs));
+  const distances = pairs.map(([mine, theirs]) => ulps(mine.value, theirs.value, type));
+  return {
+    ...line,
+    panel: 1,
+    points: pairs.map(([{ step }], i) => [step, bent(distances[i])]),
+    texts: distances.map((distance) => `${exact(distance)} ULP`),
+  };
+}
+
+export function losses(group, { schedule }) {
+  const runs = group.variants
+    .map(({ name, role }) => ({ name, role, loss: variantIn(group, schedule, name)?.loss ?? [] }))
+    .filter(({ loss }) => loss.length > 0);
+  if (!runs.some(({ loss }) => loss.some(finite))) {
+    const why =
+      group.first.mode === 'shapes'
+        ? 'This trial ran in shapes: memory is exact, but no number exists, so there is no loss. Run it with --mode math for one.'
+        : 'No loss was recorded.';
+    return section('loss', 'Loss', null, h('p', { class: 'empty' }, why));
+  }
+  const base = runs.find(({ name }) => name === baselineOf(group).name) ?? runs[0];
+  const type = typeOf(runs.flatMap(({ loss }) => loss.filter(finite).map(({ value }) => value)));
+  const notes = runs.map(({ name, loss }) => {
+    const step = parting(base.loss, loss);
+    if (name === base.name) return 'baseline';
+    return step === null ? 'bit for bit equal' : `differs from step ${step}`;
+  });
+  const lines = runs.map(({ name, role, loss }) => ({
+    panel: 0,
+    name,
+    tone: toneOf(group, name),
+    dots: true,
+    dashed: role === 'control',
+    points: loss.filter(finite).map(({ step, value }) => [step, value]),
+  }));
+  const distances = runs
+    .map(({ name, loss }, i) => name !== base.name && distanceLine(lines[i], loss, base.loss, type))
+    .filter(Boolean);
+  return section(
+    'loss',
+    'Loss',
+    `Under ${schedule}, against ${base.name}. Equal lines lie on top of each other.`,
+    legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
+    chart({
+      label: `Loss of every variant over the steps: ${runs.map(({ name }, i) => `${name} ${notes[i]}`).join(', ')}`,
+      panels: [
+        {
+          title: 'loss',
+          format: (value) => String(Number(value.toPrecision(4))),
+          exact: String,
+        },
+        {
+          title: `difference to ${base.name}, ULP of ${type}`,
+          short: 'difference',
+          zero: true,
+          interval: Math.max(1, Math.ceil(Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4)),
+          format: (value) => (value === 0 ? '0' : `2^${Math.round(value)}`),
+          exact: String,
+        },
+      ],
+      series: [...lines, ...distances],
+      x: { name: 'step', whole: true, format: (value) => String(Math.round(value)) },
+      panelHeight: 150,
+      zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
+    }),
+    h('p', { class: 'quiet' }, 'The lower scale is logarithmic; at its bottom lies equality, bit for bit.'),
+  );
+}

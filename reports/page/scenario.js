@@ -1,0 +1,119 @@
+// The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
+import { h } from './dom.js';
+import { pick, section, select } from './controls.js';
+import { tallyOf, tellingSchedule } from './model.js';
+import { matrix } from './matrix.js';
+import { statusOf, tallyText } from './overview.js';
+import { peaks } from './peaks.js';
+import { savings } from './saving.js';
+import { timeline } from './timeline.js';
+import { composition } from './composition.js';
+import { runAhead } from './run_ahead.js';
+import { losses } from './loss.js';
+import { cost } from './cost.js';
+import { races } from './races.js';
+import { verdicts } from './verdicts.js';
+
+function ranksOf(group) {
+  const ranks = group.trials.flatMap((trial) =>
+    trial.variants.flatMap((variant) => variant.ranks.map((record) => record.rank)),
+  );
+  return [...new Set(ranks)].sort((a, b) => a - b);
+}
+
+/** Where a reader should begin: the trial of the largest size in which something ran. */
+function telling(groups) {
+  const height = (group) =>
+    Math.max(
+      0,
+      ...group.trials.flatMap((trial) =>
+        trial.variants.flatMap((variant) =>
+          variant.ranks.flatMap((record) => record.phases.map((phase) => phase.active.peak)),
+        ),
+      ),
+    );
+  return groups.reduce((best, one) => (height(one) > height(best) ? one : best));
+}
+
+/** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
+export function scenarioPage({ name, groups }, wanted, keep, virtual) {
+  const bar = h('div', { class: 'controls bar', role: 'group', 'aria-label': 'What the sections below show' });
+  const body = h('div', { class: 'memory' });
+  const shared = {};
+
+  function draw() {
+    const { group } = shared;
+    const only = group.trials.flatMap((trial) => trial.assertions);
+    const list = verdicts(only, { schedule: group.schedules.length > 1 ? shared.schedule : '' });
+    body.replaceChildren(
+      ...[
+        section('overview', 'Verdicts', null, matrix(group, list.show)),
+        group.ran && [
+          peaks(group, shared),
+          timeline(group, shared),
+          savings(group, shared),
+          composition(group, shared),
+          runAhead(group),
+          losses(group, shared),
+          cost(group, shared, virtual),
+          races(group, shared),
+        ],
+        only.length > 0 && section('assertions', 'Every assertion', 'Its formula, the values put in, what was measured, and the command that runs it again.', list.element),
+      ]
+        .flat()
+        .filter(Boolean),
+    );
+    keep({ trial: groups.indexOf(group), schedule: shared.schedule, rank: shared.rank });
+  }
+
+  function choose(group, { schedule, rank } = {}) {
+    const ranks = ranksOf(group);
+    Object.assign(shared, {
+      group,
+      schedule: group.schedules.includes(schedule) ? schedule : tellingSchedule(group),
+      rank: ranks.includes(rank) ? rank : 'worst',
+    });
+    const set = (change) => {
+      Object.assign(shared, change);
+      draw();
+    };
+    bar.replaceChildren(
+      ...[
+        groups.length > 1 &&
+          select(
+            'Trial',
+            groups.map((one) => [one, `${one.first.size}, ${one.detail}`]),
+            group,
+            choose,
+          ),
+        pick(
+          'Schedule',
+          group.schedules.map((one) => [one, one]),
+          shared.schedule,
+          (one) => set({ schedule: one }),
+        ),
+        ranks.length > 1 &&
+          pick(
+            'Rank',
+            [['worst', 'worst'], ...ranks.map((one) => [one, String(one)])],
+            shared.rank,
+            (one) => set({ rank: one }),
+          ),
+      ].filter(Boolean),
+    );
+    draw();
+  }
+
+  const tally = tallyOf(groups.flatMap(({ trials }) => trials));
+  choose(groups[wanted.trial] ?? telling(groups), wanted);
+  return [
+    h(
+      'header',
+      { class: 'top' },
+      h('h1', { tabindex: -1 }, name),
+      h('p', { class: 'facts' }, h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally))),
+    ),
+    bar,
+    body,
+  ];
+}
