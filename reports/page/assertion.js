@@ -101,13 +101,14 @@ function details({ trial, verdicts }) {
         h(
           'ul',
           { class: 'values' },
-          values.map(([name, value]) =>
-            h('li', {}, h('code', {}, name), ` = ${exact(value)}`),
-          ),
+          values.map(([name, value]) => h('li', {}, h('code', {}, name), ` = ${exact(value)}`)),
         ),
     ),
     spokesman.slack ? row('Slack', withUnit(spokesman.slack, spokesman.unit)) : null,
-    row(verdicts.length > 1 ? 'Every rank' : 'Figures', scroller(`${spokesman.name} on every rank`, perRank)),
+    row(
+      verdicts.length > 1 ? 'Every rank' : 'Figures',
+      scroller(`${spokesman.name} on every rank`, perRank),
+    ),
     row('Run it again', copyable(trial.command)),
   );
 }

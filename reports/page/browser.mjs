@@ -25,7 +25,10 @@ export async function launch(tools) {
   );
   const executablePath = paths.find(existsSync);
   if (!executablePath) skip('no Chromium on the PATH: ci/setup browser brings it');
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
   return { browser, axe };
 }
 
@@ -43,7 +46,8 @@ export async function open(browser, file, { hash = '', width = 1280, dark = fals
   page.setDefaultTimeout(10_000);
   page.wrong = [];
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) page.wrong.push(`console: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type()))
+      page.wrong.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => page.wrong.push(`exception: ${error.message}`));
   page.on('dialog', (dialog) => {
@@ -67,7 +71,12 @@ export async function settled(page) {
     [...document.querySelectorAll('.chart')].every((chart) => chart.dataset.series !== undefined),
   );
   // A chart draws in the frame after the one that gives it another width.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+  await page.evaluate(
+    () =>
+      new Promise((done) =>
+        requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))),
+      ),
+  );
 }
 
 /** Violations of the page as it stands, one line each. */
@@ -75,6 +84,12 @@ export async function accessibility(page, axe) {
   await page.evaluate(axe); // not through the page, whose policy runs no script but its own
   return page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ['violations'] });
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target.join(' ')).join(' | ')}`);
+    return violations.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map((node) => node.target.join(' '))
+          .join(' | ')}`,
+    );
   });
 }

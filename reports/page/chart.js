@@ -1,7 +1,6 @@
 // Lines over a number in one or more panels above each other: one cursor reads all of them, zoom and pan keep in step.
 import { h } from './dom.js';
 import { frameOf, textStyle, tooltip } from './frame.js';
-import { ceiling } from './format.js';
 import { bandNames, bandsOption } from './bands.js';
 
 export { legend } from './frame.js';
@@ -23,7 +22,10 @@ export function before(points, x) {
 }
 
 function axisText(colour) {
-  return { axisLabel: { ...textStyle(colour), hideOverlap: true }, axisLine: { lineStyle: { color: colour('line') } } };
+  return {
+    axisLabel: { ...textStyle(colour), hideOverlap: true },
+    axisLine: { lineStyle: { color: colour('line') } },
+  };
 }
 
 function lineOf(line, colour) {
@@ -38,7 +40,11 @@ function lineOf(line, colour) {
     showSymbol: Boolean(line.dots),
     symbol: line.hollow ? 'emptyCircle' : 'circle',
     symbolSize: line.dots ? 6 : 0,
-    lineStyle: { width: line.dashed ? 1.4 : 1.8, color: tone, type: line.dashed ? [5, 4] : 'solid' },
+    lineStyle: {
+      width: line.dashed ? 1.4 : 1.8,
+      color: tone,
+      type: line.dashed ? [5, 4] : 'solid',
+    },
     itemStyle: { color: tone },
     areaStyle: line.fill ? { color: tone, opacity: 0.1 } : undefined,
     emphasis: { disabled: true },
@@ -55,14 +61,25 @@ function lineOf(line, colour) {
 }
 
 /**
- * panels: [{title, short, zero, unit of bytes or interval, format, exact}], series: [{panel, name, tone, points: [[x, y], ...] ascending in x,
+ * panels: [{title, short, exact, axis of axisOf or else min, interval, format}], series: [{panel, name, tone, points: [[x, y], ...] ascending in x,
  * steps, dots, fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}], x: {name, log, whole, format(value, near)}.
  * `tone` names a colour of style.css. extra(x) may return elements that stand below the values read at x; zoom is kept in
  * the object given. Returns the element, with read(x).
  */
-export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight = 200, zoom, extra }) {
+export function chart({
+  label,
+  panels,
+  series,
+  bands = [],
+  x: xAxis,
+  panelHeight = 200,
+  zoom,
+  extra,
+}) {
   const drawn = series.filter((line) => line.points.length > 0);
-  const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort((a, b) => a - b);
+  const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort(
+    (a, b) => a - b,
+  );
   const [left, right] = [xs[0] ?? 0, xs.at(-1) ?? 1];
   const dotted = drawn.some((line) => line.dots);
   const bottom = zoom ? SLIDER + 26 : 26;
@@ -75,7 +92,10 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
     return drawn.map((line) => {
       const inside = x >= line.points[0][0] && x <= line.points.at(-1)[0];
       const i = before(line.points, x);
-      return { ...line, text: inside ? (line.texts?.[i] ?? panels[line.panel].exact(line.points[i][1])) : '–' };
+      return {
+        ...line,
+        text: inside ? (line.texts?.[i] ?? panels[line.panel].exact(line.points[i][1])) : '–',
+      };
     });
   }
 
@@ -86,19 +106,32 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
     return h(
       'div',
       { class: 'reading' },
-      h('div', { class: 'quiet' }, `${xAxis.name} ${xAxis.format(x, true)}${band ? ` · ${band.name}` : ''}`),
+      h(
+        'div',
+        { class: 'quiet' },
+        `${xAxis.name} ${xAxis.format(x, true)}${band ? ` · ${band.name}` : ''}`,
+      ),
       h(
         'table',
         {},
         panels.length > 1 &&
-          h('tr', {}, h('th', {}), panels.map((panel) => h('th', { class: 'figure' }, panel.short ?? panel.title))),
+          h(
+            'tr',
+            {},
+            h('th', {}),
+            panels.map((panel) => h('th', { class: 'figure' }, panel.short ?? panel.title)),
+          ),
         names.map(({ name, tone }) =>
           h(
             'tr',
             {},
             h('th', { class: tone }, h('i', { class: 'swatch' }), ` ${name}`),
             panels.map((_, i) =>
-              h('td', { class: 'figure' }, shown.find((line) => line.name === name && line.panel === i)?.text ?? ''),
+              h(
+                'td',
+                { class: 'figure' },
+                shown.find((line) => line.name === name && line.panel === i)?.text ?? '',
+              ),
             ),
           ),
         ),
@@ -107,16 +140,8 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
     );
   }
 
-  /** Four round steps in the panel's unit; panels of one unit share a scale. */
-  function roundTop({ unit, interval }) {
-    if (!unit) return { interval };
-    const levels = drawn.filter((line) => panels[line.panel].unit).flatMap((line) => line.points.map(([, y]) => y));
-    const top = unit.bytes * ceiling(levels.reduce((best, y) => Math.max(best, y), 0) / unit.bytes);
-    return { max: top, interval: top / 4 };
-  }
-
   function option(colour, width) {
-    const inner = { left: 58, right: 12 };
+    const inner = { left: 58, right: 12, outerBoundsMode: 'none' };
     return {
       grid: panels.map((_, i) => ({ ...inner, top: place(i), height: panelHeight })),
       xAxis: panels.map((_, i) => ({
@@ -146,14 +171,15 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
         nameLocation: 'end',
         nameGap: 8,
         nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
-        min: panel.zero ? (extent) => Math.min(0, extent.min) : undefined,
-        scale: !panel.zero,
-        ...roundTop(panel),
+        scale: true,
+        min: panel.axis?.min ?? panel.min,
+        max: panel.axis?.max,
+        interval: panel.axis?.interval ?? panel.interval,
         splitNumber: 4,
         splitLine: { lineStyle: { color: colour('line') } },
         axisLine: { show: false },
         axisTick: { show: false },
-        axisLabel: { ...textStyle(colour), formatter: (value) => panel.format(value) },
+        axisLabel: { ...textStyle(colour), formatter: panel.axis?.format ?? panel.format },
       })),
       axisPointer: { link: [{ xAxisIndex: 'all' }], lineStyle: { color: colour('quiet') } },
       tooltip: {
@@ -186,13 +212,21 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
           fillerColor: colour('fill'),
           handleStyle: { color: colour('paper'), borderColor: colour('quiet') },
           moveHandleStyle: { color: colour('line') },
-          dataBackground: { lineStyle: { opacity: 0 }, areaStyle: { color: colour('line'), opacity: 0.6 } },
-          selectedDataBackground: { lineStyle: { opacity: 0 }, areaStyle: { color: colour('line'), opacity: 0.9 } },
+          dataBackground: {
+            lineStyle: { opacity: 0 },
+            areaStyle: { color: colour('line'), opacity: 0.6 },
+          },
+          selectedDataBackground: {
+            lineStyle: { opacity: 0 },
+            areaStyle: { color: colour('line'), opacity: 0.9 },
+          },
         },
       ],
       series: [
         ...drawn.map((line) => lineOf(line, colour)),
-        ...panels.map((_, i) => bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70))),
+        ...panels.map((_, i) =>
+          bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70)),
+        ),
       ],
     };
   }
@@ -205,7 +239,9 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
   function zoomTo(start, end) {
     const span = Math.min(100, Math.max(0.5, end - start));
     const from = Math.min(100 - span, Math.max(0, start));
-    frame.chart().dispatchAction({ type: 'dataZoom', dataZoomIndex: 0, start: from, end: from + span });
+    frame
+      .chart()
+      .dispatchAction({ type: 'dataZoom', dataZoomIndex: 0, start: from, end: from + span });
   }
 
   function read(x) {
@@ -220,7 +256,10 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
     frame.chart().dispatchAction({ type: 'showTip', x: pixel, y: place(0) + panelHeight / 2 });
     frame.say(
       `${xAxis.name} ${xAxis.format(at, true)}: ${values(at)
-        .map((line) => `${line.name} ${panels.length > 1 ? `${panels[line.panel].short ?? ''} ` : ''}${line.text}`)
+        .map(
+          (line) =>
+            `${line.name} ${panels.length > 1 ? `${panels[line.panel].short ?? ''} ` : ''}${line.text}`,
+        )
         .join(', ')}`,
     );
   }
@@ -235,7 +274,8 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
 
   function keys(key, { shiftKey }) {
     const span = zoom && zoom.end - zoom.start;
-    const middle = zoom && (at === null ? (zoom.start + zoom.end) / 2 : (100 * (at - left)) / (right - left));
+    const middle =
+      zoom && (at === null ? (zoom.start + zoom.end) / 2 : (100 * (at - left)) / (right - left));
     const act = {
       ArrowLeft: () => step(-1, shiftKey),
       ArrowRight: () => step(1, shiftKey),
@@ -255,7 +295,9 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
     return Boolean(act);
   }
 
-  const how = zoom ? 'Arrow keys read values, plus and minus zoom, zero shows all.' : 'Arrow keys read values.';
+  const how = zoom
+    ? 'Arrow keys read values, plus and minus zoom, zero shows all.'
+    : 'Arrow keys read values.';
   const frame = frameOf({
     label: `${label}. ${how}`,
     height,
@@ -266,7 +308,14 @@ export function chart({ label, panels, series, bands = [], x: xAxis, panelHeight
       instance.on('datazoom', () => {
         if (!zoom) return;
         [{ start: zoom.start, end: zoom.end }] = instance.getOption().dataZoom;
-        instance.setOption({ series: [{ id: 'bands-0', markArea: bandNames(bands, visible(), frame.element.clientWidth - 70) }] });
+        instance.setOption({
+          series: [
+            {
+              id: 'bands-0',
+              markArea: bandNames(bands, visible(), frame.element.clientWidth - 70),
+            },
+          ],
+        });
       });
     },
   });

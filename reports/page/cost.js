@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { frameOf, textStyle, tooltip } from './frame.js';
 import { choice, scroller, section } from './controls.js';
-import { bytes, ceiling, duration, exact, exactBytes, unitFor } from './format.js';
+import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
 import { STATISTICS, baselineOf, peak, stepTime, toneOf, variantIn } from './model.js';
 
 const signed = (value) => {
@@ -21,12 +21,20 @@ function rowOf(group, schedule, { name, role }, base) {
   if (!variant || variant.ranks.length === 0) return null;
   const trial = group.trials.find((one) => one.schedule === schedule);
   const operations = new Set(
-    [variant, base].flatMap((one) => one.ranks.flatMap((record) => Object.keys(record.counters.collectives))),
+    [variant, base].flatMap((one) =>
+      one.ranks.flatMap((record) => Object.keys(record.counters.collectives)),
+    ),
   );
   const extra = [...operations]
-    .map((op) => [op, perStep(variant, (c) => c.collectives[op] ?? 0) - perStep(base, (c) => c.collectives[op] ?? 0)])
+    .map((op) => [
+      op,
+      perStep(variant, (c) => c.collectives[op] ?? 0) -
+        perStep(base, (c) => c.collectives[op] ?? 0),
+    ])
     .filter(([, difference]) => difference !== 0);
-  const own = trial.assertions.filter((one) => one.variant === name && one.name.startsWith('cost/'));
+  const own = trial.assertions.filter(
+    (one) => one.variant === name && one.name.startsWith('cost/'),
+  );
   const time = stepTime(variant);
   return {
     name,
@@ -38,13 +46,16 @@ function rowOf(group, schedule, { name, role }, base) {
     extra,
     counted: own.map((one) => [one.name.slice('cost/'.length), one.verdicts[0]]),
     saved: Object.fromEntries(
-      STATISTICS.map((statistic) => [statistic, (peak(base, statistic) ?? 0) - (peak(variant, statistic) ?? 0)]),
+      STATISTICS.map((statistic) => [
+        statistic,
+        (peak(base, statistic) ?? 0) - (peak(variant, statistic) ?? 0),
+      ]),
     ),
   };
 }
 
 const HEIGHT = 300;
-const GRID = { left: 62, right: 24, top: 34, bottom: 44 };
+const GRID = { left: 62, right: 24, top: 34, bottom: 44, outerBoundsMode: 'none' };
 
 /** Rows with their place in the picture; those that would lie on each other together, what saves most first. */
 function clusters(rows, place) {
@@ -59,7 +70,9 @@ function clusters(rows, place) {
 }
 
 const title = ({ rows }) =>
-  rows.length > 2 ? `${rows[0].name} and ${rows.length - 1} more` : rows.map(({ name }) => name).join(', ');
+  rows.length > 2
+    ? `${rows[0].name} and ${rows.length - 1} more`
+    : rows.map(({ name }) => name).join(', ');
 
 /** Names above their points, below where another's would be in the way, beside where the picture ends. */
 function positions(points, inner) {
@@ -68,7 +81,9 @@ function positions(points, inner) {
     const half = 3.6 * title(one).length;
     const crowded = points.some(
       (other, k) =>
-        k < i && Math.abs(one.x - other.x) < half + 3.6 * title(other).length && Math.abs(one.y - other.y) < 32,
+        k < i &&
+        Math.abs(one.x - other.x) < half + 3.6 * title(other).length &&
+        Math.abs(one.y - other.y) < 32,
     );
     if (one.x < half - 50) out.push('right');
     else if (one.x > inner - half + 12) out.push('left');
@@ -85,8 +100,7 @@ function picture(group, all, statistic, base) {
   const most = Math.max(1, ...saved);
   const least = Math.min(0, ...saved);
   const unit = unitFor(Math.max(most, -least));
-  const step = (unit.bytes * ceiling(Math.max(most, -least) / unit.bytes)) / 4;
-  const [bottom, top] = [step * Math.floor(least / step), step * Math.ceil(most / step + 0.2)];
+  const axis = axisOf(least, most + 0.1 * (most - least), unit); // room for the names above
   const room = Math.max(0.01, 0.15 * (Math.max(1, ...prices) - Math.min(1, ...prices)));
   const [left, right] = [Math.min(1, ...prices) - room, Math.max(1, ...prices) + room];
   const shown = (cluster) =>
@@ -95,7 +109,11 @@ function picture(group, all, statistic, base) {
       { class: 'reading' },
       cluster.rows.map((row) => [
         h('b', {}, row.name),
-        h('div', {}, `saves ${exactBytes(row.saved[statistic])} of ${statistic} at ${row.ratio.toFixed(4)}× the step time`),
+        h(
+          'div',
+          {},
+          `saves ${exactBytes(row.saved[statistic])} of ${statistic} at ${row.ratio.toFixed(4)}× the step time`,
+        ),
       ]),
     );
 
@@ -103,7 +121,9 @@ function picture(group, all, statistic, base) {
     const inner = width - GRID.left - GRID.right;
     const points = clusters(rows, (row) => ({
       x: ((row.ratio - left) / (right - left)) * inner,
-      y: ((row.saved[statistic] - bottom) / (top - bottom)) * (HEIGHT - GRID.top - GRID.bottom),
+      y:
+        ((row.saved[statistic] - axis.min) / (axis.max - axis.min)) *
+        (HEIGHT - GRID.top - GRID.bottom),
     }));
     const places = positions(points, inner);
     return {
@@ -131,15 +151,19 @@ function picture(group, all, statistic, base) {
         type: 'value',
         name: `saved of ${statistic}, ${unit.name}`,
         nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -54] },
-        min: bottom,
-        max: top,
-        interval: step,
+        min: axis.min,
+        max: axis.max,
+        interval: axis.interval,
         splitLine: { lineStyle: { color: colour('line') } },
         axisLine: { show: false },
         axisTick: { show: false },
-        axisLabel: { ...textStyle(colour), formatter: (value) => unit.format(value).replace(/\.0+$/, '') },
+        axisLabel: { ...textStyle(colour), formatter: axis.format },
       },
-      tooltip: { ...tooltip(colour), trigger: 'item', formatter: ({ dataIndex }) => shown(points[dataIndex]) },
+      tooltip: {
+        ...tooltip(colour),
+        trigger: 'item',
+        formatter: ({ dataIndex }) => shown(points[dataIndex]),
+      },
       series: [
         {
           type: 'scatter',
@@ -167,8 +191,12 @@ function picture(group, all, statistic, base) {
     };
   }
 
-  const spoken = rows.map((row) => `${row.name} saves ${bytes(row.saved[statistic])} at ${row.ratio.toFixed(3)} times the step time`);
-  return frameOf({ label: `Saving against price: ${spoken.join('; ')}`, height: HEIGHT, option }).element;
+  const spoken = rows.map(
+    (row) =>
+      `${row.name} saves ${bytes(row.saved[statistic])} at ${row.ratio.toFixed(3)} times the step time`,
+  );
+  return frameOf({ label: `Saving against price: ${spoken.join('; ')}`, height: HEIGHT, option })
+    .element;
 }
 
 function table(rows) {
@@ -186,9 +214,13 @@ function table(rows) {
           'tr',
           {},
           h('th', { scope: 'col' }, 'variant'),
-          ['step time', 'ratio', 'launches', 'host syncs'].map((name) => h('th', { scope: 'col', class: 'figure' }, name)),
+          ['step time', 'ratio', 'launches', 'host syncs'].map((name) =>
+            h('th', { scope: 'col', class: 'figure' }, name),
+          ),
           h('th', { scope: 'col' }, 'extra collectives'),
-          names.map((name) => h('th', { scope: 'col', class: 'figure' }, name.replaceAll('_', ' '))),
+          names.map((name) =>
+            h('th', { scope: 'col', class: 'figure' }, name.replaceAll('_', ' ')),
+          ),
         ),
       ),
       h(
@@ -199,11 +231,21 @@ function table(rows) {
             'tr',
             {},
             h('th', { scope: 'row' }, row.name, h('span', { class: 'role' }, row.role)),
-            figure(row.time === null ? '–' : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time))),
+            figure(
+              row.time === null
+                ? '–'
+                : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time)),
+            ),
             figure(row.ratio === null ? '–' : `${row.ratio.toFixed(3)}×`),
             figure(signed(row.launches)),
             figure(signed(row.syncs)),
-            h('td', {}, row.extra.length === 0 ? '0' : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', ')),
+            h(
+              'td',
+              {},
+              row.extra.length === 0
+                ? '0'
+                : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', '),
+            ),
             names.map((name) => {
               const verdict = row.counted.find(([known]) => known === name)?.[1];
               return figure(verdict ? exact(verdict.measured) : '–');
@@ -218,10 +260,15 @@ function table(rows) {
 export function cost(group, { schedule }, virtual) {
   const name = baselineOf(group)?.name;
   const base = variantIn(group, schedule, name);
-  const rows = base ? group.variants.map((one) => rowOf(group, schedule, one, base)).filter(Boolean) : [];
+  const rows = base
+    ? group.variants.map((one) => rowOf(group, schedule, one, base)).filter(Boolean)
+    : [];
   if (rows.length === 0) return null;
-  const most = (statistic) => Math.max(...rows.map((row) => (row.role === 'fixed' ? row.saved[statistic] : 0)));
-  const own = { statistic: STATISTICS.reduce((best, one) => (most(one) > most(best) ? one : best), 'active') };
+  const most = (statistic) =>
+    Math.max(...rows.map((row) => (row.role === 'fixed' ? row.saved[statistic] : 0)));
+  const own = {
+    statistic: STATISTICS.reduce((best, one) => (most(one) > most(best) ? one : best), 'active'),
+  };
   const body = h('div', {});
   const draw = () => body.replaceChildren(picture(group, rows, own.statistic, name));
   draw();
@@ -243,7 +290,11 @@ export function cost(group, { schedule }, virtual) {
       ),
     ),
     body,
-    h('p', { class: 'quiet' }, 'A step, against the baseline; counts of the rank that has most. Columns to the right are counted over the whole run.'),
+    h(
+      'p',
+      { class: 'quiet' },
+      'A step, against the baseline; counts of the rank that has most. Columns to the right are counted over the whole run.',
+    ),
     table(rows),
   );
 }

@@ -61,8 +61,19 @@ export function rankList(ranks) {
   return run ? `ranks ${ranks[0]}–${ranks.at(-1)}` : `ranks ${ranks.join(', ')}`;
 }
 
-/** The next figure that four round steps reach. */
-export function ceiling(value) {
-  const power = 10 ** Math.floor(Math.log10(value || 1));
-  return power * [1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 4, 4.8, 6, 8, 10].find((step) => step * power >= value * 0.999999);
+/** An axis in `unit` from `low` to `high` in three to six round steps: {min, max, interval, format}. */
+export function axisOf(low, high, unit) {
+  if (high - low < 1e-3 * Math.abs(high))
+    return axisOf(low - 0.02 * Math.abs(high), high + 0.02 * Math.abs(high), unit);
+  const rough = Math.max(high - low, 1) / unit.bytes / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 2.5, 5, 10].find((one) => one * power >= rough * 0.999999);
+  const [first, last] = [Math.floor(low / unit.bytes / step), Math.ceil(high / unit.bytes / step)];
+  const decimals = Math.max(0, -Math.floor(Math.log10(step)) + (step / power === 2.5 ? 1 : 0));
+  return {
+    min: first * step * unit.bytes,
+    max: Math.max(first + 1, last) * step * unit.bytes,
+    interval: step * unit.bytes,
+    format: (value) => grouped((value / unit.bytes).toFixed(decimals)),
+  };
 }

@@ -2,16 +2,24 @@
 import { init } from './echarts.js';
 import { h } from './dom.js';
 
+const PAPER = 700; // pixels that fit the width of a page of paper
 const frames = new Set();
-const redraw = () => {
+
+function redraw() {
   for (const frame of [...frames]) {
     if (frame.element.isConnected) frame.draw();
     else frame.close();
   }
-};
+}
+
+function printing(on) {
+  document.documentElement.classList.toggle('printing', on);
+  redraw();
+}
+
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-addEventListener('beforeprint', redraw); // at the paper's width, in its colours
-addEventListener('afterprint', redraw);
+addEventListener('beforeprint', () => printing(true));
+addEventListener('afterprint', () => printing(false));
 
 /** Colours of the page, for a picture that cannot use CSS variables. */
 export function palette(element) {
@@ -45,7 +53,13 @@ export function frameOf({ label, height, option, drawn, keys }) {
   const live = h('div', { class: 'unseen', 'aria-live': 'polite' });
   const element = h(
     'div',
-    { class: 'chart', tabindex: 0, role: 'group', 'aria-label': label, style: `height:${height}px` },
+    {
+      class: 'chart',
+      tabindex: 0,
+      role: 'group',
+      'aria-label': label,
+      style: `height:${height}px`,
+    },
     canvas,
     live,
   );
@@ -58,7 +72,8 @@ export function frameOf({ label, height, option, drawn, keys }) {
       live.textContent = text;
     },
     draw: () => {
-      width = element.clientWidth;
+      const paper = document.documentElement.classList.contains('printing');
+      width = paper ? PAPER : element.clientWidth;
       if (width === 0) return;
       chart ??= init(canvas, null, { renderer: 'svg', width, height });
       chart.resize({ width, height });

@@ -74,8 +74,13 @@ export function losses(group, { schedule }) {
         {
           title: `difference to ${base.name}, ULP of ${type}`,
           short: 'difference',
-          zero: true,
-          interval: Math.max(1, Math.ceil(Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4)),
+          min: 0,
+          interval: Math.max(
+            1,
+            Math.ceil(
+              Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4,
+            ),
+          ),
           format: (value) => (value === 0 ? '0' : `2^${Math.round(value)}`),
           exact: String,
         },
@@ -85,6 +90,10 @@ export function losses(group, { schedule }) {
       panelHeight: 150,
       zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
     }),
-    h('p', { class: 'quiet' }, 'The lower scale is logarithmic; at its bottom lies equality, bit for bit.'),
+    h(
+      'p',
+      { class: 'quiet' },
+      'The lower scale is logarithmic; at its bottom lies equality, bit for bit.',
+    ),
   );
 }

@@ -91,7 +91,11 @@ function addressOf(hash) {
       return '';
     }
   });
-  return { scenario: first === '-' ? '' : first, all: first === '-' && second === 'assertions', fields };
+  return {
+    scenario: first === '-' ? '' : first,
+    all: first === '-' && second === 'assertions',
+    fields,
+  };
 }
 
 const to = (name, fields) => {
@@ -108,7 +112,8 @@ function navigation(scenarios, here) {
       h(
         'a',
         { href, 'aria-current': current && 'page' },
-        status && h('span', { class: `status ${status}` }, h('span', { class: 'unseen' }, `${status}: `)),
+        status &&
+          h('span', { class: `status ${status}` }, h('span', { class: 'unseen' }, `${status}: `)),
         text,
       ),
     );
@@ -121,7 +126,12 @@ function navigation(scenarios, here) {
       {},
       item('Overview', '#/', !here.scenario && !here.all),
       scenarios.map(({ name, groups }) =>
-        item(name, to(name), here.scenario === name, statusOf(tallyOf(groups.flatMap(({ trials }) => trials)))),
+        item(
+          name,
+          to(name),
+          here.scenario === name,
+          statusOf(tallyOf(groups.flatMap(({ trials }) => trials))),
+        ),
       ),
       item('All assertions', '#/-/assertions', here.all),
     ),
@@ -129,7 +139,9 @@ function navigation(scenarios, here) {
 }
 
 function worst(report) {
-  const failed = report.trials.flatMap((trial) => trial.assertions).filter(({ status }) => status === 'fail');
+  const failed = report.trials
+    .flatMap((trial) => trial.assertions)
+    .filter(({ status }) => status === 'fail');
   if (failed.length === 0) return null;
   return section('failed', 'What failed', null, verdicts(failed, {}).element);
 }
@@ -139,31 +151,60 @@ function contents(report, scenarios, here) {
   const fields = Object.fromEntries(here.fields);
   if (found) {
     const number = (text) => (/^\d+$/.test(text ?? '') ? Number(text) : undefined);
-    const wanted = { trial: number(fields.trial), schedule: fields.schedule, rank: number(fields.rank) };
+    const wanted = {
+      trial: number(fields.trial),
+      schedule: fields.schedule,
+      rank: number(fields.rank),
+    };
     const keep = (shown) => history.replaceState(null, '', to(found.name, shown));
     return scenarioPage(found, wanted, keep, report.run.device.kind === 'virtual');
   }
   if (here.all) {
-    const left = report.left_out > 0 && `${plural(report.left_out, 'assertion')} that passed are only in report.json.`;
-    const { element } = verdicts(report.trials.flatMap((trial) => trial.assertions), fields);
-    return [h('header', { class: 'top' }, h('h1', { tabindex: -1 }, 'All assertions'), left && h('p', { class: 'facts' }, left)), element];
+    const left =
+      report.left_out > 0 &&
+      `${plural(report.left_out, 'assertion')} that passed are only in report.json.`;
+    const { element } = verdicts(
+      report.trials.flatMap((trial) => trial.assertions),
+      fields,
+    );
+    return [
+      h(
+        'header',
+        { class: 'top' },
+        h('h1', { tabindex: -1 }, 'All assertions'),
+        left && h('p', { class: 'facts' }, left),
+      ),
+      element,
+    ];
   }
   return [
     top(report),
     worst(report),
-    scenarios.length > 0 && overview(
-      scenarios,
-      (name, group) => to(name, group && { trial: scenarios.find((one) => one.name === name).groups.indexOf(group) }),
-      (filters) => { location.hash = toAll(filters); },
-    ),
+    scenarios.length > 0 &&
+      overview(
+        scenarios,
+        (name, group) =>
+          to(
+            name,
+            group && { trial: scenarios.find((one) => one.name === name).groups.indexOf(group) },
+          ),
+        (filters) => {
+          location.hash = toAll(filters);
+        },
+      ),
     provenance(report),
-  ].flat().filter(Boolean);
+  ]
+    .flat()
+    .filter(Boolean);
 }
 
 async function start() {
   const report = await load();
   const groups = groupsOf(report);
-  const scenarios = scenariosOf([...groups.filter(({ ran }) => ran), ...groups.filter(({ ran }) => !ran)]);
+  const scenarios = scenariosOf([
+    ...groups.filter(({ ran }) => ran),
+    ...groups.filter(({ ran }) => !ran),
+  ]);
   document.title = `tidemark: ${report.summary.failed > 0 ? `${report.summary.failed} failed` : `${report.summary.passed} passed`}`;
   const page = document.getElementById('page');
   const header = document.getElementById('pages');

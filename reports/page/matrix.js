@@ -15,7 +15,8 @@ function cell(trial, variant, show) {
       : pass > 0
         ? ['pass', exact(pass)]
         : ['skip', `${exact(skip)} skipped`];
-  const seen = fail > 0 ? `${exact(fail)} of ${exact(pass + fail)} failed` : pass > 0 ? exact(pass) : text;
+  const seen =
+    fail > 0 ? `${exact(fail)} of ${exact(pass + fail)} failed` : pass > 0 ? exact(pass) : text;
   const spoken = `${seen}: ${variant} under ${trial.schedule}, ${pass} passed, ${fail} failed, ${skip} skipped. Show them`;
   const onclick = () =>
     show({
@@ -25,22 +26,39 @@ function cell(trial, variant, show) {
       variant,
       status: fail > 0 ? 'fail' : '',
     });
-  return h('td', {}, h('button', { class: `status ${kind}`, 'aria-label': spoken, title: spoken, onclick }, text));
+  return h(
+    'td',
+    {},
+    h('button', { class: `status ${kind}`, 'aria-label': spoken, title: spoken, onclick }, text),
+  );
 }
 
 function savingCells(group, variant) {
   const saving = largestSaving(group, variant);
   if (!saving) return [h('td', {}), h('td', {}), h('td', {})];
   const { verdict, of, schedule } = saving;
-  const figure = (value, text) => h('td', { class: 'figure' }, h('data', { value, title: exactBytes(value) }, text ?? bytes(value)));
+  const figure = (value, text) =>
+    h(
+      'td',
+      { class: 'figure' },
+      h('data', { value, title: exactBytes(value) }, text ?? bytes(value)),
+    );
   const one = predicted(verdict);
   return [
     one === null
-      ? h('td', { class: 'figure quiet' }, verdict.expected.low === null ? '–' : `≥ ${bytes(verdict.expected.low)}`)
+      ? h(
+          'td',
+          { class: 'figure quiet' },
+          verdict.expected.low === null ? '–' : `≥ ${bytes(verdict.expected.low)}`,
+        )
       : figure(one),
     figure(verdict.measured, [
       bytes(verdict.measured),
-      h('span', { class: `status ${verdict.status}` }, h('span', { class: 'unseen' }, verdict.status)),
+      h(
+        'span',
+        { class: `status ${verdict.status}` },
+        h('span', { class: 'unseen' }, verdict.status),
+      ),
     ]),
     h('td', { class: 'quiet' }, `${of}, ${schedule}`),
   ];
@@ -54,7 +72,11 @@ function notes(group) {
   const errors = group.trials.flatMap((trial) =>
     trial.variants
       .filter((variant) => variant.error)
-      .map((variant) => ['fail', 'error', `${variant.name} under ${trial.schedule}: ${variant.error}`]),
+      .map((variant) => [
+        'fail',
+        'error',
+        `${variant.name} under ${trial.schedule}: ${variant.error}`,
+      ]),
   );
   return [...skipped, ...errors].map(([kind, word, text]) =>
     h('p', { class: 'note' }, h('span', { class: `status ${kind}` }, word), ` ${text}`),

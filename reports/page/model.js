@@ -176,7 +176,8 @@ export function bestFix(groups) {
         const high = peak(variantIn(group, schedule, base?.name), statistic);
         for (const { name, role } of group.variants) {
           const low = role === 'fixed' ? peak(variantIn(group, schedule, name), statistic) : null;
-          if (low === null || high === null || (best && high - low <= best.high - best.low)) continue;
+          if (low === null || high === null || (best && high - low <= best.high - best.low))
+            continue;
           best = { group, schedule, statistic, base: base.name, fix: name, high, low };
         }
       }

@@ -34,10 +34,14 @@ function bar(kind, name, role, value, largest) {
 function card({ name, groups }, link) {
   const tally = tallyOf(groups.flatMap(({ trials }) => trials));
   const controls = new Set(
-    groups.flatMap((group) => group.variants.filter(({ role }) => role === 'control').map((one) => one.name)),
+    groups.flatMap((group) =>
+      group.variants.filter(({ role }) => role === 'control').map((one) => one.name),
+    ),
   );
   const fixed = new Set(
-    groups.flatMap((group) => group.variants.filter(({ role }) => role === 'fixed').map((one) => one.name)),
+    groups.flatMap((group) =>
+      group.variants.filter(({ role }) => role === 'fixed').map((one) => one.name),
+    ),
   );
   const best = bestFix(groups);
   const saved = best && best.high - best.low;
@@ -61,7 +65,11 @@ function card({ name, groups }, link) {
           ? `${bytes(saved)} or ${((100 * saved) / best.high).toFixed(saved / best.high < 0.01 ? 2 : 0)} % of the ${best.statistic} peak saved: ${best.group.first.size}, ${best.schedule}`
           : 'No fix lowers a peak here.',
       ),
-    h('p', { class: 'quiet' }, `${plural(fixed.size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}`),
+    h(
+      'p',
+      { class: 'quiet' },
+      `${plural(fixed.size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}`,
+    ),
   );
 }
 

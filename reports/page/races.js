@@ -10,7 +10,14 @@ const item = ({ race, ranks }) =>
   h(
     'li',
     { class: 'race' },
-    h('p', {}, side(race.first), ' against ', side(race.second), `, ${exactBytes(race.bytes)}, ${rankList(ranks)}`),
+    h(
+      'p',
+      {},
+      side(race.first),
+      ' against ',
+      side(race.second),
+      `, ${exactBytes(race.bytes)}, ${rankList(ranks)}`,
+    ),
     h('p', { class: 'quiet' }, race.explanation),
   );
 
@@ -31,7 +38,10 @@ function distinct(variant) {
 export function races(group, { schedule }) {
   const rows = group.variants
     .map(({ name, role }) => ({ name, role, variant: variantIn(group, schedule, name) }))
-    .map((row) => ({ ...row, count: row.variant?.ranks.reduce((sum, record) => sum + record.races_in_all, 0) ?? 0 }))
+    .map((row) => ({
+      ...row,
+      count: row.variant?.ranks.reduce((sum, record) => sum + record.races_in_all, 0) ?? 0,
+    }))
     .filter(({ count }) => count > 0);
   if (rows.length === 0) return null;
   return section(
@@ -43,10 +53,20 @@ export function races(group, { schedule }) {
       return h(
         'article',
         { class: 'group' },
-        h('h3', {}, name, h('span', { class: 'role' }, `${role}, ${plural(count, 'race')} over all ranks`)),
+        h(
+          'h3',
+          {},
+          name,
+          h('span', { class: 'role' }, `${role}, ${plural(count, 'race')} over all ranks`),
+        ),
         h('ul', { class: 'plain' }, item(first)),
         more.length > 0 &&
-          h('details', {}, h('summary', {}, `${more.length} more`), h('ul', { class: 'plain' }, more.slice(0, 30).map(item))),
+          h(
+            'details',
+            {},
+            h('summary', {}, `${more.length} more`),
+            h('ul', { class: 'plain' }, more.slice(0, 30).map(item)),
+          ),
       );
     }),
   );

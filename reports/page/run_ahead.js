@@ -2,17 +2,21 @@
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
-import { bytes, exactBytes, unitFor } from './format.js';
+import { axisOf, bytes, exactBytes, unitFor } from './format.js';
 import { STATISTICS, toneOf } from './model.js';
 
 export function runAhead(group) {
-  const curves = group.trials.flatMap((trial) => trial.variants.filter((variant) => variant.sweep.length > 1));
+  const curves = group.trials.flatMap((trial) =>
+    trial.variants.filter((variant) => variant.sweep.length > 1),
+  );
   if (curves.length === 0) return null;
   const own = { statistic: 'active' };
   const body = h('div', {});
 
   function draw() {
-    const highest = Math.max(...curves.flatMap(({ sweep }) => sweep.map((point) => point[own.statistic])));
+    const highest = Math.max(
+      ...curves.flatMap(({ sweep }) => sweep.map((point) => point[own.statistic])),
+    );
     const unit = unitFor(highest);
     const lines = curves.map(({ name, role, sweep }) => ({
       panel: 0,
@@ -35,9 +39,7 @@ export function runAhead(group) {
         panels: [
           {
             title: `peak of ${own.statistic}, ${unit.name}`,
-            zero: true,
-            unit,
-            format: (value) => unit.format(value).replace(/\.0+$/, ''),
+            axis: axisOf(0, highest, unit),
             exact: exactBytes,
           },
         ],

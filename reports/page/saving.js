@@ -15,8 +15,17 @@ function rowsOf(trial) {
     if (verdict.measured === null || verdict.unit !== 'bytes') continue;
     const ranks = assertion.verdicts.map(({ rank }) => rank).sort((a, b) => a - b);
     const { formula, low, high } = verdict.expected;
-    const key = JSON.stringify([assertion.name, formula, low, high, verdict.measured, verdict.status, ranks]);
-    if (!rows.has(key)) rows.set(key, { verdict, of: assertion.name.slice('saving/'.length), ranks, variants: [] });
+    const key = JSON.stringify([
+      assertion.name,
+      formula,
+      low,
+      high,
+      verdict.measured,
+      verdict.status,
+      ranks,
+    ]);
+    if (!rows.has(key))
+      rows.set(key, { verdict, of: assertion.name.slice('saving/'.length), ranks, variants: [] });
     rows.get(key).variants.push(assertion.variant);
   }
   const failed = ({ verdict }) => (verdict.status === 'fail' ? 0 : 1);
@@ -32,7 +41,11 @@ function table(label, rows, unit, largest) {
       style: `width:${((100 * Math.abs(value ?? 0)) / largest).toFixed(2)}%`,
     });
   const figure = (value) =>
-    h('td', { class: 'figure' }, value === null ? '–' : h('data', { value, title: exactBytes(value) }, unit.format(value)));
+    h(
+      'td',
+      { class: 'figure' },
+      value === null ? '–' : h('data', { value, title: exactBytes(value) }, unit.format(value)),
+    );
   const col = (text, kind) => h('th', { scope: 'col', class: kind }, text);
   return scroller(
     label,
@@ -83,7 +96,10 @@ export function savings(group, { schedule }) {
   if (rows.length === 0) return null;
   const largest = Math.max(
     1,
-    ...rows.flatMap(({ verdict }) => [Math.abs(verdict.measured), Math.abs(predicted(verdict) ?? 0)]),
+    ...rows.flatMap(({ verdict }) => [
+      Math.abs(verdict.measured),
+      Math.abs(predicted(verdict) ?? 0),
+    ]),
   );
   const unit = unitFor(largest);
   const rest = rows.slice(FIRST);
@@ -93,6 +109,11 @@ export function savings(group, { schedule }) {
     `Baseline minus variant under ${schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
     table('Largest savings', rows.slice(0, FIRST), unit, largest),
     rest.length > 0 &&
-      h('details', {}, h('summary', {}, `${rest.length} more`), table('Other savings', rest, unit, largest)),
+      h(
+        'details',
+        {},
+        h('summary', {}, `${rest.length} more`),
+        table('Other savings', rest, unit, largest),
+      ),
   );
 }

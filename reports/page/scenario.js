@@ -37,7 +37,11 @@ function telling(groups) {
 
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
 export function scenarioPage({ name, groups }, wanted, keep, virtual) {
-  const bar = h('div', { class: 'controls bar', role: 'group', 'aria-label': 'What the sections below show' });
+  const bar = h('div', {
+    class: 'controls bar',
+    role: 'group',
+    'aria-label': 'What the sections below show',
+  });
   const body = h('div', { class: 'memory' });
   const shared = {};
 
@@ -58,7 +62,13 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           cost(group, shared, virtual),
           races(group, shared),
         ],
-        only.length > 0 && section('assertions', 'Every assertion', 'Its formula, the values put in, what was measured, and the command that runs it again.', list.element),
+        only.length > 0 &&
+          section(
+            'assertions',
+            'Every assertion',
+            'Its formula, the values put in, what was measured, and the command that runs it again.',
+            list.element,
+          ),
       ]
         .flat()
         .filter(Boolean),
@@ -111,7 +121,11 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
       'header',
       { class: 'top' },
       h('h1', { tabindex: -1 }, name),
-      h('p', { class: 'facts' }, h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally))),
+      h(
+        'p',
+        { class: 'facts' },
+        h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally)),
+      ),
     ),
     bar,
     body,

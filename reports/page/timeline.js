@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { chart } from './chart.js';
 import { choice, several, section } from './controls.js';
-import { bytes, duration, exact, exactBytes, unitFor } from './format.js';
+import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
 import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
@@ -11,13 +11,19 @@ function counterpart(group, schedule, base) {
   const fixed = others.filter(({ role }) => role === 'fixed');
   const candidates = fixed.length > 0 ? fixed : others;
   const height = ({ name }) => peak(variantIn(group, schedule, name), 'active') ?? Infinity;
-  return candidates.reduce((best, one) => (!best || height(one) < height(best) ? one : best), undefined)?.name;
+  return candidates.reduce(
+    (best, one) => (!best || height(one) < height(best) ? one : best),
+    undefined,
+  )?.name;
 }
 
 function lineOf(record, statistic) {
   const { time } = record.timeline;
   const points = time.map((t, i) => [t - time[0], record.timeline[statistic][i]]);
-  return { points, peak: points.reduce((best, point) => (point[1] > best[1] ? point : best), points[0]) };
+  return {
+    points,
+    peak: points.reduce((best, point) => (point[1] > best[1] ? point : best), points[0]),
+  };
 }
 
 /** Phases of a record as bands on its own clock. */
@@ -49,7 +55,12 @@ function alive(found, x) {
             .filter(([, share]) => share.peak_share !== 0)
             .sort(([, a], [, b]) => b.peak_share - a.peak_share)
             .map(([category, share]) =>
-              h('tr', {}, h('th', {}, category), h('td', { class: 'figure' }, bytes(share.peak_share))),
+              h(
+                'tr',
+                {},
+                h('th', {}, category),
+                h('td', { class: 'figure' }, bytes(share.peak_share)),
+              ),
             ),
         ),
       ),
@@ -59,7 +70,9 @@ function alive(found, x) {
 function thinned(found) {
   const kept = found.reduce((sum, { record }) => sum + record.timeline.time.length, 0);
   const all = found.reduce((sum, { record }) => sum + record.timeline.in_all, 0);
-  return kept < all ? ` Drawn from ${exact(kept)} of ${exact(all)} moments, every highest and lowest among them.` : '';
+  return kept < all
+    ? ` Drawn from ${exact(kept)} of ${exact(all)} moments, every highest and lowest among them.`
+    : '';
 }
 
 export function timeline(group, { schedule, rank }) {
@@ -68,6 +81,7 @@ export function timeline(group, { schedule, rank }) {
     statistic: 'all',
     variants: new Set([base, counterpart(group, schedule, base)].filter(Boolean)),
     zoom: { start: 0, end: 100 },
+    scale: 'auto',
   };
   const body = h('div', {});
 
@@ -78,7 +92,11 @@ export function timeline(group, { schedule, rank }) {
       .map(({ name, role }) => ({
         name,
         role,
-        record: rankRecord(variantIn(group, schedule, name), shown.at(-1) === 'allocated' ? 'allocated' : 'active', rank),
+        record: rankRecord(
+          variantIn(group, schedule, name),
+          shown.at(-1) === 'allocated' ? 'allocated' : 'active',
+          rank,
+        ),
       }))
       .filter(({ record }) => record?.timeline.time.length > 0)
       .map((one) => ({ ...one, allocated: lineOf(one.record, 'allocated') }));
@@ -98,18 +116,37 @@ export function timeline(group, { schedule, rank }) {
         dashed: role === 'control',
       })),
     );
-    const highest = Math.max(...lines.map((line) => line.peak[1]));
+    const least = (some) =>
+      some.reduce(
+        (low, { points }) => points.reduce((best, [, y]) => Math.min(best, y), low),
+        Infinity,
+      );
+    const most = (some) => Math.max(...some.map((line) => line.peak[1]));
+    const highest = most(lines);
+    const lowest = least(lines);
+    const flat = lowest > 0.8 * highest; // from zero, nothing would be seen
+    const from = own.scale === 'auto' ? (flat ? 'fitted' : 'zero') : own.scale;
     const unit = unitFor(highest);
+    // Fitted, reserved has a scale of its own: it lies apart from what tensors hold.
+    const beside = (statistic) =>
+      lines.filter(
+        (line) => from === 'zero' || (line.statistic === 'reserved') === (statistic === 'reserved'),
+      );
+    const axis = (statistic) =>
+      axisOf(
+        from === 'zero' ? Math.min(0, lowest) : least(beside(statistic)),
+        most(beside(statistic)),
+        unit,
+      );
     const end = Math.max(...lines.map((line) => line.points.at(-1)[0]));
-    const scale = end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
+    const scale =
+      end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
     const picture = chart({
       label: `Memory over time under ${schedule}: ${found.map(({ name }) => name).join(', ')}`,
       panels: shown.map((statistic) => ({
         title: `${statistic}, ${unit.name}`,
         short: statistic,
-        zero: true,
-        unit,
-        format: (value) => unit.format(value).replace(/\.0+$/, ''),
+        axis: axis(statistic),
         exact: exactBytes,
       })),
       series: lines,
@@ -117,7 +154,9 @@ export function timeline(group, { schedule, rank }) {
       x: {
         name: 'at',
         format: (value, near) =>
-          near ? duration(Math.round(value)) : `${Number((value / scale[0]).toPrecision(4))} ${scale[1]}`,
+          near
+            ? duration(Math.round(value))
+            : `${Number((value / scale[0]).toPrecision(4))} ${scale[1]}`,
       },
       panelHeight: shown.length > 1 ? 130 : 280,
       zoom: own.zoom,
@@ -152,7 +191,7 @@ export function timeline(group, { schedule, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
+        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
       ),
     );
   }
@@ -174,9 +213,25 @@ export function timeline(group, { schedule, rank }) {
           draw();
         },
       ),
+      choice(
+        'Scale',
+        [
+          ['auto', 'as fits'],
+          ['zero', 'from zero'],
+          ['fitted', 'from the lowest'],
+        ],
+        own.scale,
+        (scale) => {
+          own.scale = scale;
+          draw();
+        },
+      ),
       several(
         'Variants',
-        group.variants.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]),
+        group.variants.map(({ name, role }) => [
+          name,
+          role === 'control' ? `${name} (control)` : name,
+        ]),
         own.variants,
         draw,
       ),

@@ -27,7 +27,9 @@ function fits(value, type) {
 
 /** The narrowest type that holds all of `values`. */
 export function typeOf(values) {
-  return ['bfloat16', 'float32', 'float64'].find((type) => values.every((value) => fits(value, type)));
+  return ['bfloat16', 'float32', 'float64'].find((type) =>
+    values.every((value) => fits(value, type)),
+  );
 }
 
 /** How many numbers of `type` lie between a and b; 0 for equal ones, -0 and 0 among them. */

@@ -8,9 +8,19 @@ const PAGE = 12;
 
 /** Returns the list's element and `show`, which sets the filter and goes there. */
 export function verdicts(assertions, filters = {}) {
-  const all = assertions.slice().sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
+  const all = assertions
+    .slice()
+    .sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
   const count = (status) => all.filter((assertion) => assertion.status === status).length;
-  const filter = { text: '', status: '', scenario: '', size: '', schedule: '', variant: '', ...filters };
+  const filter = {
+    text: '',
+    status: '',
+    scenario: '',
+    size: '',
+    schedule: '',
+    variant: '',
+    ...filters,
+  };
   let shown = PAGE;
   const body = h('tbody', {});
   const summary = h('p', { class: 'quiet', role: 'status' });

@@ -21,13 +21,13 @@ std::vector<Sample> noise(std::size_t n, unsigned seed) {
 Report huge_report() {
   Report report = small_report();
   const TrialRecord seed = sample_report(1).trials.back();
-  report.trials.assign(48, seed);
+  report.trials.assign(24, seed);
   unsigned draw = 0;
   for (TrialRecord& trial : report.trials) {
     trial.steps = static_cast<int>(++draw);
     for (VariantRecord& variant : trial.variants) {
       variant.ranks.resize(8, variant.ranks.front());
-      for (RankRecord& rank : variant.ranks) rank.timeline = noise(500, ++draw);
+      for (RankRecord& rank : variant.ranks) rank.timeline = noise(700, ++draw);
     }
     const Verdict one = trial.verdicts.front();
     for (int i = 0; i < 4000; ++i) {

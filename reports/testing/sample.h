@@ -15,8 +15,8 @@ Report small_report();
 /// run-ahead curve. `layers` scales everything.
 Report sample_report(int layers = 8);
 
-/// Three nights in one: 48 trials, 64 timelines each, a million and a half samples that do not
-/// compress, 200,000 assertions.
+/// More than a night: 24 trials, 64 timelines each, a million samples that do not compress, 100,000
+/// assertions.
 Report huge_report();
 
 /// Samples at random, ascending in time.
