@@ -1,6 +1,6 @@
 // One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
 import { h, freshId } from './dom.js';
-import { scroller } from './controls.js';
+import { copyable, scroller } from './controls.js';
 import { duration, exact, rankList } from './format.js';
 
 const OPEN = 1; // failures that explain themselves at once
@@ -26,30 +26,6 @@ function difference({ measured, expected: { low, high } }) {
         ? measured - low
         : 0;
   return by === 0 ? '' : `${by > 0 ? '+' : '−'}${exact(Math.abs(by))}`;
-}
-
-function copyable(command) {
-  const button = h(
-    'button',
-    {
-      class: 'copy',
-      onclick: async () => {
-        try {
-          await navigator.clipboard.writeText(command);
-          button.textContent = 'Copied';
-        } catch {
-          getSelection().selectAllChildren(code); // a page opened from a file may not reach the clipboard
-          button.textContent = 'Selected';
-        }
-        setTimeout(() => {
-          button.textContent = 'Copy';
-        }, 1500);
-      },
-    },
-    'Copy',
-  );
-  const code = h('code', {}, command);
-  return h('div', { class: 'command' }, code, button);
 }
 
 function details({ trial, verdicts }) {

@@ -79,3 +79,28 @@ export function section(id, title, lede, ...parts) {
 export function scroller(label, table) {
   return h('div', { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label }, table);
 }
+
+/** A command with a button that copies it. */
+export function copyable(command) {
+  const button = h(
+    'button',
+    {
+      class: 'copy',
+      onclick: async () => {
+        try {
+          await navigator.clipboard.writeText(command);
+          button.textContent = 'Copied';
+        } catch {
+          getSelection().selectAllChildren(code); // a page opened from a file may not reach the clipboard
+          button.textContent = 'Selected';
+        }
+        setTimeout(() => {
+          button.textContent = 'Copy';
+        }, 1500);
+      },
+    },
+    'Copy',
+  );
+  const code = h('code', {}, command);
+  return h('div', { class: 'command' }, code, button);
+}

@@ -35,6 +35,12 @@ export function exact(value) {
   return Number.isInteger(value) ? grouped(String(value)) : String(value);
 }
 
+/** Every digit of a whole number, three of another. */
+export function exactOrShort(value) {
+  if (value === null || value === undefined || Number.isInteger(value)) return exact(value);
+  return String(Number(value.toPrecision(3)));
+}
+
 export function exactBytes(value) {
   return `${exact(value)} bytes`;
 }

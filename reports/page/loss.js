@@ -4,6 +4,7 @@ import { chart, legend } from './chart.js';
 import { section } from './controls.js';
 import { exact } from './format.js';
 import { baselineOf, toneOf, variantIn } from './model.js';
+import { parity } from './parity.js';
 import { typeOf, ulps } from './ulp.js';
 
 /** Where two losses part: the first step whose bits differ, or null. */
@@ -95,5 +96,6 @@ export function losses(group, { schedule }) {
       { class: 'quiet' },
       'The lower scale is logarithmic; at its bottom lies equality, bit for bit.',
     ),
+    parity(group.trials.find((trial) => trial.schedule === schedule)),
   );
 }

@@ -4,7 +4,7 @@ import { load } from './data.js';
 import { bytes, duration, exact, plural } from './format.js';
 import { groupsOf, scenariosOf, tallyOf } from './model.js';
 import { overview, statusOf } from './overview.js';
-import { section } from './controls.js';
+import { copyable, section } from './controls.js';
 import { scenarioPage } from './scenario.js';
 import { verdicts } from './verdicts.js';
 
@@ -64,7 +64,7 @@ function provenance({ run }) {
     h(
       'dl',
       { class: 'provenance' },
-      row('Command', run.argv.length > 0 && h('code', {}, run.argv.join(' '))),
+      row('Command', run.argv.length > 0 && copyable(run.argv.join(' '))),
       row('Run', run.id),
       row('Started', run.started),
       row('Took', run.duration_ns > 0 && `${duration(run.duration_ns)} of wall time`),

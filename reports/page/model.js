@@ -151,16 +151,23 @@ export function predicted({ expected: { low, high } }) {
   return low === high ? low : null;
 }
 
-/** Of the verdicts saving/... on `variant` the one that saves most: {verdict, of, schedule}; null without any. */
+/**
+ * Of the verdicts saving/... on `variant` the one that saves most, of those first that predict a figure: {verdict, of,
+ * schedule}; null without any.
+ */
 export function largestSaving(group, variant) {
   let best = null;
+  const beats = (verdict) =>
+    !best ||
+    (predicted(verdict) !== null) - (predicted(best.verdict) !== null) > 0 ||
+    ((predicted(verdict) !== null) === (predicted(best.verdict) !== null) &&
+      verdict.measured > best.verdict.measured);
   for (const trial of group.trials) {
     for (const assertion of trial.assertions) {
       if (assertion.variant !== variant || !assertion.name.startsWith('saving/')) continue;
       const [verdict] = assertion.verdicts;
-      if (verdict.measured === null || verdict.unit !== 'bytes') continue;
-      if (!best || verdict.measured > best.verdict.measured)
-        best = { verdict, of: assertion.name.slice('saving/'.length), schedule: trial.schedule };
+      if (verdict.measured === null || verdict.unit !== 'bytes' || !beats(verdict)) continue;
+      best = { verdict, of: assertion.name.slice('saving/'.length), schedule: trial.schedule };
     }
   }
   return best;

@@ -33,16 +33,30 @@ function bar(kind, name, role, value, largest) {
 
 function card({ name, groups }, link) {
   const tally = tallyOf(groups.flatMap(({ trials }) => trials));
-  const controls = new Set(
-    groups.flatMap((group) =>
-      group.variants.filter(({ role }) => role === 'control').map((one) => one.name),
-    ),
+  const named = (role) =>
+    new Set(
+      groups
+        .flatMap(({ variants }) => variants.filter((one) => one.role === role))
+        .map((one) => one.name),
+    );
+  const controls = named('control');
+  const missed = new Set(
+    groups
+      .flatMap(({ trials }) =>
+        trials.flatMap((trial) =>
+          trial.assertions.filter(
+            (one) => one.name.startsWith('control/') && one.status === 'fail',
+          ),
+        ),
+      )
+      .map(({ variant }) => variant),
   );
-  const fixed = new Set(
-    groups.flatMap((group) =>
-      group.variants.filter(({ role }) => role === 'fixed').map((one) => one.name),
-    ),
-  );
+  const caught =
+    missed.size > 0
+      ? `, ${exact(missed.size)} not caught`
+      : controls.size > 0
+        ? ', all caught'
+        : '';
   const best = bestFix(groups);
   const saved = best && best.high - best.low;
   return h(
@@ -68,7 +82,7 @@ function card({ name, groups }, link) {
     h(
       'p',
       { class: 'quiet' },
-      `${plural(fixed.size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}`,
+      `${plural(named('fixed').size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}${caught}`,
     ),
   );
 }

@@ -103,6 +103,10 @@ const tests = {
       await text(page, '#loss'),
       /stash bit for bit equal[\s\S]*unstash_before_wait differs from step 1/,
     );
+    assert.match(
+      await text(page, '.top .lede'),
+      /^stash peaks at 920.0 MiB of reserved memory where record_stream takes 3,940.0 MiB: 77 % less/,
+    );
     await whole(page, 'scenario');
   },
 

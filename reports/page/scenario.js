@@ -1,7 +1,8 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
 import { h } from './dom.js';
 import { pick, section, select } from './controls.js';
-import { tallyOf, tellingSchedule } from './model.js';
+import { bestFix, tallyOf, tellingSchedule } from './model.js';
+import { unitFor } from './format.js';
 import { matrix } from './matrix.js';
 import { statusOf, tallyText } from './overview.js';
 import { peaks } from './peaks.js';
@@ -33,6 +34,16 @@ function telling(groups) {
       ),
     );
   return groups.reduce((best, one) => (height(one) > height(best) ? one : best));
+}
+
+/** What the page shows, in a sentence. */
+function inAWord(groups) {
+  const best = bestFix(groups);
+  if (!best || best.high <= best.low) return null;
+  const { group, schedule, statistic, base, fix, high, low } = best;
+  const unit = unitFor(high);
+  const percent = (100 * (high - low)) / high;
+  return `${fix} peaks at ${unit.format(low)} ${unit.name} of ${statistic} memory where ${base} takes ${unit.format(high)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${schedule}).`;
 }
 
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
@@ -121,6 +132,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
       'header',
       { class: 'top' },
       h('h1', { tabindex: -1 }, name),
+      h('p', { class: 'lede' }, inAWord(groups)),
       h(
         'p',
         { class: 'facts' },
