@@ -42,10 +42,20 @@ void Output::deliver(const std::string& text, const std::string& summary) const 
     throw std::runtime_error("the output cannot be written: is the disk full?");
 }
 
+int run_act(const Act& act) {
+  try {
+    return act();
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  }
+}
+
 void add_file_commands(CLI::App& app, Act& act) {
   add_compare(app, act);
   add_history(app, act);
   add_parity(app, act);
+  add_snapshot(app, act);
 }
 
 }  // namespace tidemark

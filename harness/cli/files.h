@@ -16,12 +16,16 @@ namespace tidemark {
 /// bad input.
 using Act = std::function<int()>;
 
+/// Runs it: bad input is one line on stderr and exit code 2.
+int run_act(const Act& act);
+
 /// Adds every such command; parsing one sets `act`.
 void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
 void add_parity(CLI::App& app, Act& act);
+void add_snapshot(CLI::App& app, Act& act);
 
 /// Adds a run to the history beside its folder. Never harms the run: what goes wrong is one line of
 /// warning.

@@ -31,11 +31,8 @@ Result run(std::vector<std::string> words) {
     add_file_commands(app, act);
     std::reverse(words.begin(), words.end());
     app.parse(words);
-    result.code = act();
+    result.code = run_act(act);
   } catch (const CLI::ParseError& error) {
-    result.code = 2;
-    std::fprintf(stderr, "error: %s\n", error.what());
-  } catch (const std::runtime_error& error) {
     result.code = 2;
     std::fprintf(stderr, "error: %s\n", error.what());
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files.h"
 #include "harness/launch.h"
 
 int main(int argc, char** argv) {
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
     int exit_code = -1;
     Options options = parse_options(argc, argv, exit_code);
     if (exit_code >= 0) return exit_code;
-    if (options.act) return options.act();
+    if (options.act) return run_act(options.act);
     if (options.command == "report") return report_command(options);
     choose_device(options.device, argv);
     if (options.command == "list") return list_command(options);

@@ -1,0 +1,104 @@
+// tidemark snapshot show|diff|convert
+#include "reports/snapshot/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/cli/files.h"
+#include "reports/snapshot/analysis.h"
+
+namespace tidemark {
+namespace {
+
+struct Arguments {
+  std::string file, other, to;
+  std::size_t top = 10;
+  int protocol = 4;
+  Output output;
+};
+
+CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<Arguments>& arguments,
+                     const char* name, const char* what) {
+  auto* command = parent->add_subcommand(name, what);
+  command
+      ->add_option("file", arguments->file,
+                   "a snapshot: pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
+      ->required();
+  return command;
+}
+
+int show(const Arguments& a) {
+  a.output.check();
+  const Snapshot snapshot = read_snapshot(a.file);
+  const Named named{a.file, snapshot};
+  a.output.deliver(a.output.format == "json"   ? snapshot_summary_json(named)
+                   : a.output.format == "html" ? snapshot_html(named, a.top)
+                                               : snapshot_text(named, a.top),
+                   a.file);
+  return 0;
+}
+
+int diff(const Arguments& a) {
+  a.output.check();
+  const Snapshot before = read_snapshot(a.file), after = read_snapshot(a.other);
+  const Named x{a.file, before}, y{a.other, after};
+  a.output.deliver(a.output.format == "json" ? difference_json(x, y) : difference_text(x, y, a.top),
+                   a.file);
+  return 0;
+}
+
+int convert(const Arguments& a) {
+  a.output.check();
+  if (a.to == "pickle" && a.output.out.empty())
+    throw std::runtime_error("--to pickle needs --out FILE: it is no text");
+  const Snapshot snapshot = read_snapshot(a.file);
+  try {
+    a.output.deliver(a.to == "json"     ? snapshot_json(snapshot)
+                     : a.to == "pickle" ? pickle(snapshot, a.protocol)
+                                        : perfetto(snapshot),
+                     fmt::format("{} as {}", a.file, a.to));
+  } catch (const SnapshotError& error) {
+    throw SnapshotError(a.file + ": " + error.what());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_snapshot(CLI::App& app, Act& act) {
+  auto* parent = app.add_subcommand(
+      "snapshot",
+      "PyTorch memory snapshots, of tidemark or of any program; nothing in them is run");
+  parent->require_subcommand(1);
+  auto arguments = std::make_shared<Arguments>();
+  const auto top = [&](CLI::App* command) {
+    command->add_option("--top", arguments->top, "how many lines of a kind")->capture_default_str();
+  };
+
+  auto* one = subcommand(parent, arguments, "show",
+                         "peak and what was alive there, pending frees, fragmentation");
+  top(one);
+  arguments->output.add(one, {"text", "json", "html"});
+  one->callback([arguments, &act] { act = [arguments] { return show(*arguments); }; });
+
+  auto* two =
+      subcommand(parent, arguments, "diff", "two snapshots by allocation site, size and lifetime");
+  two->add_option("other", arguments->other, "the other snapshot")->required();
+  top(two);
+  arguments->output.add(two, {"text", "json"});
+  two->callback([arguments, &act] { act = [arguments] { return diff(*arguments); }; });
+
+  auto* three = subcommand(parent, arguments, "convert", "to JSON, Perfetto or a fresh pickle");
+  three->add_option("--to", arguments->to, "json, perfetto or pickle")
+      ->required()
+      ->check(CLI::IsMember({"json", "perfetto", "pickle"}));
+  three->add_option("--protocol", arguments->protocol, "of the pickle: 2, 3 or 4")
+      ->check(CLI::Range(2, 4))
+      ->capture_default_str();
+  three->add_option("--out", arguments->output.out, "write to this file, not to the terminal");
+  three->add_flag("--force", arguments->output.force, "--out may replace a file");
+  three->callback([arguments, &act] { act = [arguments] { return convert(*arguments); }; });
+}
+
+}  // namespace tidemark

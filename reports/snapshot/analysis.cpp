@@ -1,0 +1,301 @@
+#include "reports/snapshot/analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kBefore = "(before the trace began)";
+
+void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
+  switch (e.action) {
+    case Action::alloc:
+      now.allocated += sign * e.size, now.active += sign * e.size;
+      break;
+    case Action::free_requested:
+      now.allocated -= sign * e.size;
+      break;
+    case Action::free_completed:
+      now.active -= sign * e.size;
+      break;
+    case Action::segment_alloc:
+    case Action::segment_map:
+      now.reserved += sign * e.size;
+      break;
+    case Action::segment_free:
+    case Action::segment_unmap:
+      now.reserved -= sign * e.size;
+      break;
+    case Action::snapshot:
+    case Action::oom:
+      break;
+  }
+}
+
+struct Live {
+  std::uint32_t stack = 0;
+  std::int64_t size = 0, time_us = 0;
+  bool traced = true;
+};
+
+class Analysis {
+ public:
+  Analysis(const Snapshot& snapshot, std::size_t device) : s_(snapshot) {
+    out_.device = device;
+    if (device < s_.traces.size()) trace_ = &s_.traces[device];
+  }
+
+  DeviceSummary run() {
+    out_.events = trace_->size();
+    for (const SnapshotSegment& segment : s_.segments)
+      if (static_cast<std::size_t>(segment.device) == out_.device) add(segment);
+    find_peak();
+    replay();
+    pending();
+    return std::move(out_);
+  }
+
+ private:
+  void add(const SnapshotSegment& segment) {
+    Fragmentation& f = out_.fragmentation;
+    ++f.segments;
+    f.reserved += segment.total_size;
+    out_.end.reserved += segment.total_size;
+    std::int64_t free = 0;
+    for (const SnapshotBlock& b : segment.blocks) {
+      if (b.state == BlockState::inactive) {
+        free += b.size;
+        ++f.fragments;
+        f.largest_free = std::max(f.largest_free, b.size);
+        continue;
+      }
+      out_.end.active += b.requested;
+      f.requested += b.requested;
+      if (b.state == BlockState::allocated) {
+        f.allocated += b.size;
+        out_.end.allocated += b.requested;
+      } else {
+        f.pending += b.size;
+      }
+      at_end_[b.address] = &b;
+    }
+    (free == segment.total_size ? f.free_segments : f.free_in_used) += free;
+    if (free == segment.total_size && !segment.blocks.empty()) --f.fragments;
+    stream_of_[segment.address] = segment.stream;
+  }
+
+  /// The trace may have begun in the middle (it is a ring): from the end backwards to its begin.
+  void find_peak() {
+    Holdings now = out_.end;
+    for (auto e = trace_->rbegin(); e != trace_->rend(); ++e) apply(*e, now, -1);
+    out_.begin = out_.peak = now;
+    if (trace_->empty()) return;
+    out_.peak_time_us = trace_->front().time_us;
+    out_.curve.reserve(trace_->size());
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const TraceEvent& e = (*trace_)[i];
+      apply(e, now, 1);
+      out_.curve.push_back(now);
+      out_.ooms += e.action == Action::oom;
+      if (now.active <= out_.peak.active) continue;
+      out_.peak = now;
+      out_.peak_event = i + 1;
+      out_.peak_time_us = e.time_us;
+    }
+  }
+
+  /// What was there before the trace's first event: what is freed in it, or is there at its end,
+  /// without having been allocated in it.
+  void begin_live() {
+    std::unordered_map<std::int64_t, bool> seen;  // addresses whose first event has passed
+    for (const TraceEvent& e : *trace_) {
+      if (e.action != Action::alloc && e.action != Action::free_requested &&
+          e.action != Action::free_completed)
+        continue;
+      if (!seen.emplace(e.address, true).second || e.action == Action::alloc) continue;
+      live_[e.address] = {0, e.size, 0, false};
+      ++out_.skipped_frees;
+    }
+    for (const auto& [address, block] : at_end_)
+      if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};
+  }
+
+  std::string site(const Live& live) {
+    const std::string name = site_of(s_, live.stack);
+    return live.traced || live.stack != 0 ? name : kBefore;
+  }
+  Site& entry(const Live& live) {
+    const std::uint32_t key = live.traced || live.stack != 0 ? live.stack + 1 : 0;
+    const auto [at, fresh] = index_.emplace(std::pair(key, live.size), out_.sites.size());
+    if (fresh) out_.sites.push_back({site(live), live.size});
+    return out_.sites[at->second];
+  }
+
+  void take_peak() {
+    for (const auto& [address, live] : live_) {
+      Site& one = entry(live);
+      ++one.count;
+      one.bytes += live.size;
+    }
+  }
+
+  void replay() {
+    begin_live();
+    if (out_.peak_event == 0) take_peak();
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const TraceEvent& e = (*trace_)[i];
+      if (e.action == Action::alloc) {
+        const Live live{e.stack, e.size, e.time_us, true};
+        live_[e.address] = live;
+        ++entry(live).allocations;
+      } else if (e.action == Action::free_requested) {
+        requested_[e.address] = e.time_us;
+      } else if (e.action == Action::free_completed) {
+        requested_.erase(e.address);
+        const auto found = live_.find(e.address);
+        if (found != live_.end()) {
+          if (found->second.traced) {
+            Site& one = entry(found->second);
+            one.lifetime_us += static_cast<double>(e.time_us - found->second.time_us);
+            ++one.ended;
+          }
+          live_.erase(found);
+        }
+      }
+      if (i + 1 == out_.peak_event) take_peak();
+    }
+    merge();
+  }
+
+  /// Stacks that differ below the site, or above it, are one site.
+  void merge() {
+    std::map<std::pair<std::string, std::int64_t>, Site> merged;
+    for (const Site& one : out_.sites) {
+      Site& sum = merged[{one.site, one.size}];
+      sum.site = one.site, sum.size = one.size;
+      sum.count += one.count, sum.bytes += one.bytes, sum.allocations += one.allocations;
+      sum.lifetime_us += one.lifetime_us, sum.ended += one.ended;
+    }
+    out_.sites.clear();
+    for (auto& [key, one] : merged) {
+      if (one.ended > 0) one.lifetime_us /= static_cast<double>(one.ended);
+      out_.sites.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(out_.sites,
+                             [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
+  }
+
+  std::int64_t stream_at(std::int64_t address) const {
+    const auto after = stream_of_.upper_bound(address);
+    return after == stream_of_.begin() ? 0 : std::prev(after)->second;
+  }
+
+  void pending() {
+    const std::int64_t now = trace_->empty() ? 0 : trace_->back().time_us;
+    std::map<std::int64_t, PendingFree> all;
+    for (const auto& [address, block] : at_end_)
+      if (block->state == BlockState::pending_free)
+        all[address] = {site_of(s_, block->stack), address, block->requested, stream_at(address),
+                        -1};
+    for (const auto& [address, time] : requested_) {
+      const auto live = live_.find(address);
+      if (live != live_.end() && !all.contains(address))
+        all[address] = {site(live->second), address, live->second.size, stream_at(address), -1};
+      if (const auto found = all.find(address); found != all.end())
+        found->second.waiting_us = now - time;
+    }
+    for (auto& [address, one] : all) out_.pending.push_back(std::move(one));
+    std::ranges::stable_sort(out_.pending,
+                             [](const auto& a, const auto& b) { return a.size > b.size; });
+  }
+
+  const Snapshot& s_;
+  const std::vector<TraceEvent> none_;
+  const std::vector<TraceEvent>* trace_ = &none_;
+  DeviceSummary out_;
+  std::map<std::int64_t, const SnapshotBlock*> at_end_;
+  std::map<std::int64_t, std::int64_t> stream_of_;
+  std::map<std::int64_t, Live> live_;
+  std::map<std::int64_t, std::int64_t> requested_;
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;
+};
+
+bool pytorchs_own(const StackFrame& frame) {
+  const auto in = [&](const char* what) { return frame.file.find(what) != std::string::npos; };
+  return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || frame.file.empty() ||
+         frame.file == "??" || frame.function.starts_with("torch::unwind") ||
+         frame.function.starts_with("torch::CapturedTraceback");
+}
+
+}  // namespace
+
+std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
+  const auto& frames = snapshot.stacks[stack];
+  if (frames.empty()) return "(no stack was recorded)";
+  const StackFrame* chosen = &snapshot.frames[frames.front()];
+  for (std::uint32_t at : frames) {
+    if (pytorchs_own(snapshot.frames[at])) continue;
+    chosen = &snapshot.frames[at];
+    break;
+  }
+  return one_line(fmt::format("{} {}:{}", chosen->function,
+                              chosen->file.substr(chosen->file.find_last_of('/') + 1),
+                              chosen->line));
+}
+
+std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
+  std::set<std::size_t> devices;
+  for (const SnapshotSegment& segment : snapshot.segments)
+    devices.insert(static_cast<std::size_t>(segment.device));
+  for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
+    if (!snapshot.traces[d].empty()) devices.insert(d);
+  std::vector<DeviceSummary> out;
+  for (std::size_t d : devices) out.push_back(Analysis(snapshot, d).run());
+  return out;
+}
+
+std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
+  std::map<std::pair<std::string, std::int64_t>, SiteChange> all;
+  const auto add = [&](const Snapshot& snapshot, Site SiteChange::*side) {
+    for (const DeviceSummary& device : analyse(snapshot)) {
+      for (const Site& one : device.sites) {
+        SiteChange& change = all[{one.site, one.size}];
+        change.site = one.site, change.size = one.size;
+        Site& sum = change.*side;
+        const double total = sum.lifetime_us * static_cast<double>(sum.ended) +
+                             one.lifetime_us * static_cast<double>(one.ended);
+        sum.count += one.count, sum.bytes += one.bytes, sum.allocations += one.allocations;
+        sum.ended += one.ended;
+        if (sum.ended > 0) sum.lifetime_us = total / static_cast<double>(sum.ended);
+      }
+    }
+  };
+  add(before, &SiteChange::before);
+  add(after, &SiteChange::after);
+  std::vector<SiteChange> out;
+  for (auto& [key, c] : all) {
+    const auto figures = [](const Site& s) {
+      return std::tuple(s.count, s.bytes, s.allocations, s.ended, s.lifetime_us);
+    };
+    if (figures(c.before) != figures(c.after)) out.push_back(std::move(c));
+  }
+  std::ranges::stable_sort(out, [](const SiteChange& a, const SiteChange& b) {
+    const auto weight = [](const SiteChange& c) {
+      return std::tuple(std::abs(c.after.bytes - c.before.bytes),
+                        std::abs(c.after.allocations - c.before.allocations) * c.size,
+                        std::abs(c.after.lifetime_us - c.before.lifetime_us));
+    };
+    return weight(a) > weight(b);
+  });
+  return out;
+}
+
+}  // namespace tidemark

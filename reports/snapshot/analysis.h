@@ -1,0 +1,78 @@
+// What a snapshot says: the peak and what was alive there, frees that wait, fragmentation; and how
+// two differ.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+/// Bytes as requested, as the trace counts them; reserved as taken from the device.
+struct Holdings {
+  std::int64_t allocated = 0, active = 0, reserved = 0;
+};
+
+/// Allocations of one place in the program and one size.
+struct Site {
+  std::string site;
+  std::int64_t size = 0;
+  std::int64_t count = 0, bytes = 0;  // at the peak
+  std::int64_t allocations = 0;       // in the whole trace
+  double lifetime_us = 0;             // mean, of those that ended
+  std::int64_t ended = 0;
+};
+
+struct PendingFree {
+  std::string site;
+  std::int64_t address = 0, size = 0, stream = 0;
+  std::int64_t waiting_us = -1;  // since the free was requested; -1: before the trace began
+};
+
+struct Fragmentation {
+  std::int64_t segments = 0, reserved = 0, allocated = 0, requested = 0, pending = 0;
+  std::int64_t free_in_used = 0;   // free within segments that hold something: fragments
+  std::int64_t free_segments = 0;  // wholly free: cached
+  std::int64_t largest_free = 0, fragments = 0;
+};
+
+struct DeviceSummary {
+  std::size_t device = 0, events = 0;
+  std::int64_t ooms = 0, skipped_frees = 0;  // of blocks from before the trace
+  Holdings begin, peak, end;                 // peak: at the highest active
+  std::size_t peak_event = 0;  // in the trace; 0 with no event: the moment of the file
+  std::int64_t peak_time_us = 0;
+  std::vector<Site> sites;           // the largest share of the peak first
+  std::vector<PendingFree> pending;  // at the end, the largest first
+  Fragmentation fragmentation;
+  std::vector<Holdings> curve;  // after every event
+};
+
+/// By device; only those that hold a segment or an event.
+std::vector<DeviceSummary> analyse(const Snapshot& snapshot);
+
+/// "step train.py:12", of the innermost frame that is not PyTorch's own.
+std::string site_of(const Snapshot& snapshot, std::uint32_t stack);
+
+struct SiteChange {
+  std::string site;
+  std::int64_t size = 0;
+  Site before, after;
+};
+/// Of all devices together, what changed most at the peak first; what did not change is left out.
+std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
+
+struct Named {
+  std::string path;
+  const Snapshot& snapshot;
+};
+std::string snapshot_text(const Named& snapshot, std::size_t top);
+std::string snapshot_summary_json(const Named& snapshot);
+std::string snapshot_html(const Named& snapshot, std::size_t top);
+std::string difference_text(const Named& before, const Named& after, std::size_t top);
+std::string difference_json(const Named& before, const Named& after);
+
+}  // namespace tidemark

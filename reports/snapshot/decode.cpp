@@ -1,0 +1,284 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "reports/snapshot/snapshot.h"
+#include "reports/snapshot/unpickle.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using Id = Tree::Id;
+using Type = Tree::Type;
+constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
+constexpr std::size_t kFrames = 1000;  // of one stack
+constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
+
+/// The tree, read as what a snapshot says. Messages name the place.
+class Decoder {
+ public:
+  explicit Decoder(const Tree& tree) : tree_(tree) {}
+
+  Snapshot run() {
+    const Id root = tree_.root;
+    if (tree_[root].type == Type::list) {  // torch.cuda.memory_snapshot(): segments alone
+      segments(root);
+    } else {
+      need(root, Type::dictionary);
+      const auto found = find(root, "segments");
+      if (!found) fail("has no 'segments'");
+      segments(*found);
+      if (const auto traces = find(root, "device_traces")) devices(*traces);
+      if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    std::string place = place_;
+    if (item_) place += fmt::format("[{}]", *item_);
+    throw SnapshotError((place.empty() ? "" : place + ": ") + one_line(what));
+  }
+  void need(Id id, Type type) const {
+    if (tree_[id].type != type)
+      fail(fmt::format("is {}, not {}", name_of(tree_[id].type), name_of(type)));
+  }
+
+  std::optional<Id> find(Id dictionary, std::string_view key) const {
+    const auto& items = tree_.items(dictionary);
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+      if (tree_[items[i]].type == Type::text && tree_.text_of(items[i]) == key) return items[i + 1];
+    return std::nullopt;
+  }
+  std::int64_t integer(Id id, const char* key) const {
+    if (tree_[id].type != Type::integer)
+      fail(fmt::format("'{}' is {}, not an integer", key, name_of(tree_[id].type)));
+    return tree_[id].integer;
+  }
+  std::int64_t integer(Id dictionary, const char* key,
+                       std::optional<std::int64_t> otherwise) const {
+    const auto found = find(dictionary, key);
+    if (!found && otherwise) return *otherwise;
+    if (!found) fail(fmt::format("has no '{}'", key));
+    return integer(*found, key);
+  }
+  std::string text(Id dictionary, const char* key, const char* otherwise) const {
+    const auto found = find(dictionary, key);
+    if (!found || tree_[*found].type != Type::text) return otherwise;
+    return std::string(tree_.text_of(*found));
+  }
+
+  std::uint32_t frame(Id id) {
+    if (const auto known = frame_of_.find(id); known != frame_of_.end()) return known->second;
+    need(id, Type::dictionary);
+    StackFrame one{text(id, "name", ""), text(id, "filename", ""), integer(id, "line", 0)};
+    const auto [at, fresh] = frames_.emplace(std::tuple(one.function, one.file, one.line),
+                                             static_cast<std::uint32_t>(out_.frames.size()));
+    if (fresh) out_.frames.push_back(std::move(one));
+    return frame_of_[id] = at->second;
+  }
+
+  /// Equal stacks are one, whether the file shares them or not.
+  std::uint32_t stack(Id dictionary) {
+    const auto found = find(dictionary, "frames");
+    if (!found || tree_[*found].type == Type::none) return 0;
+    if (const auto known = stack_of_.find(*found); known != stack_of_.end()) return known->second;
+    need(*found, Type::list);
+    const auto& items = tree_.items(*found);
+    if (items.size() > kFrames) fail(fmt::format("a stack of {} frames", items.size()));
+    std::vector<std::uint32_t> frames;
+    for (Id id : items) frames.push_back(frame(id));
+    if (frames.empty()) return 0;
+    const auto [at, fresh] =
+        stacks_.emplace(frames, static_cast<std::uint32_t>(out_.stacks.size()));
+    if (fresh) out_.stacks.push_back(std::move(frames));
+    return stack_of_[*found] = at->second;
+  }
+
+  BlockState state(Id block) const {
+    const std::string name = text(block, "state", "");
+    if (name == "active_allocated") return BlockState::allocated;
+    if (name == "active_pending_free" || name == "active_awaiting_free")
+      return BlockState::pending_free;
+    if (name == "inactive") return BlockState::inactive;
+    fail(fmt::format("'{}' is no state of a block", name));
+  }
+
+  void blocks(Id list, SnapshotSegment& segment, const std::string& place) {
+    need(list, Type::list);
+    std::int64_t at = segment.address;
+    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
+      const Id id = tree_.items(list)[i];
+      place_ = fmt::format("{}.blocks[{}]", place, i);
+      need(id, Type::dictionary);
+      SnapshotBlock block;
+      block.size = integer(id, "size", std::nullopt);
+      block.address = integer(id, "address", at);  // older snapshots leave it out
+      block.requested = integer(id, "requested_size", block.size);
+      block.state = state(id);
+      block.stack = stack(id);
+      if (block.size < 0 || block.requested < 0 || block.requested > block.size)
+        fail(fmt::format("requested {} bytes of {}", block.requested, block.size));
+      if (block.address != at) fail("does not begin where the block before it ends");
+      if (block.size > segment.total_size - (at - segment.address))
+        fail("reaches beyond its segment");
+      at += block.size;
+      segment.blocks.push_back(block);
+    }
+    place_ = place;
+    if (at != segment.address + segment.total_size)
+      fail(fmt::format("its blocks sum to {} bytes, not to its total_size of {}",
+                       at - segment.address, segment.total_size));
+  }
+
+  void segments(Id list) {
+    place_ = "segments";
+    need(list, Type::list);
+    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
+      const Id id = tree_.items(list)[i];
+      const std::string place = fmt::format("segments[{}]", i);
+      place_ = place;
+      need(id, Type::dictionary);
+      SnapshotSegment segment;
+      segment.device = integer(id, "device", 0);
+      segment.address = integer(id, "address", std::nullopt);
+      segment.total_size = integer(id, "total_size", std::nullopt);
+      segment.stream = integer(id, "stream", 0);
+      segment.type = text(id, "segment_type", "large");
+      if (const auto flag = find(id, "is_expandable"))
+        segment.expandable = tree_[*flag].type == Type::boolean && tree_[*flag].integer != 0;
+      if (const auto pool = find(id, "segment_pool_id");
+          pool && tree_[*pool].type == Type::list && tree_.items(*pool).size() == 2)
+        segment.pool = {integer(tree_.items(*pool)[0], "segment_pool_id"),
+                        integer(tree_.items(*pool)[1], "segment_pool_id")};
+      segment.stack = stack(id);
+      if (segment.total_size < 0 || segment.address < 0 || segment.device < 0 ||
+          segment.total_size > kHuge || segment.address > INT64_MAX - segment.total_size)
+        fail("its device, address or total_size is out of range");
+      const auto found = find(id, "blocks");
+      if (!found) fail("has no 'blocks'");
+      blocks(*found, segment, place);
+      out_.segments.push_back(std::move(segment));
+    }
+    place_.clear();
+  }
+
+  std::optional<Action> action(const std::string& name) const {
+    for (int a = 0; a <= static_cast<int>(Action::oom); ++a)
+      if (name == name_of(static_cast<Action>(a))) return static_cast<Action>(a);
+    return std::nullopt;
+  }
+
+  void devices(Id list) {
+    place_ = "device_traces";
+    need(list, Type::list);
+    for (std::size_t d = 0; d < tree_.items(list).size(); ++d) {
+      place_ = fmt::format("device_traces[{}]", d);
+      const Id events = tree_.items(list)[d];
+      need(events, Type::list);
+      auto& trace = out_.traces.emplace_back();
+      for (std::size_t i = 0; i < tree_.items(events).size(); ++i) {
+        const Id id = tree_.items(events)[i];
+        item_ = i;
+        need(id, Type::dictionary);
+        const std::string name = text(id, "action", "");
+        const auto what = action(name);
+        if (!what)
+          continue;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
+        TraceEvent event;
+        event.action = *what;
+        event.size = integer(id, "size", 0);
+        if (*what == Action::oom) {
+          event.device_free = integer(id, "device_free", 0);
+        } else {
+          event.address =
+              integer(id, "addr",
+                      *what == Action::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
+        }
+        event.stream = integer(id, "stream", 0);
+        event.time_us = integer(id, "time_us", 0);
+        event.stack = stack(id);
+        if (event.size < 0 || event.size > kHuge)
+          fail(fmt::format("a size of {} bytes", event.size));
+        trace.push_back(event);
+      }
+      item_.reset();
+    }
+    place_.clear();
+  }
+
+  void settings_of(Id dictionary) {
+    if (tree_[dictionary].type != Type::dictionary) return;
+    const auto& items = tree_.items(dictionary);
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (tree_[items[i]].type != Type::text) continue;
+      const auto& value = tree_[items[i + 1]];
+      std::string shown;
+      if (value.type == Type::text) shown = tree_.text_of(items[i + 1]);
+      if (value.type == Type::integer) shown = std::to_string(value.integer);
+      if (value.type == Type::boolean) shown = value.integer != 0 ? "True" : "False";
+      if (value.type == Type::real) shown = fmt::format("{}", value.real);
+      if (!shown.empty()) out_.settings.emplace_back(tree_.text_of(items[i]), shown);
+    }
+  }
+
+  const Tree& tree_;
+  Snapshot out_;
+  std::string place_;
+  std::optional<std::size_t> item_;  // of a trace: put into words only where it is wrong
+  std::unordered_map<Id, std::uint32_t> frame_of_, stack_of_;
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> stacks_;
+};
+
+}  // namespace
+
+const char* name_of(BlockState state) {
+  return state == BlockState::allocated      ? "active_allocated"
+         : state == BlockState::pending_free ? "active_pending_free"
+                                             : "inactive";
+}
+
+const char* name_of(Action action) {
+  constexpr const char* kNames[] = {"alloc",         "free_requested", "free_completed",
+                                    "segment_alloc", "segment_free",   "segment_map",
+                                    "segment_unmap", "snapshot",       "oom"};
+  return kNames[static_cast<std::size_t>(action)];
+}
+
+Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
+  try {
+    if (bytes.empty()) throw SnapshotError("is empty");
+    const auto first = bytes.find_first_not_of(" \t\r\n");
+    const bool json =
+        first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+    const Tree tree = json ? tree_of_json(bytes) : unpickle(bytes);
+    return Decoder(tree).run();
+  } catch (const SnapshotError& error) {
+    throw SnapshotError(where + ": " + error.what());
+  }
+}
+
+Snapshot read_snapshot(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (!error && size > kLargest)
+    throw SnapshotError(
+        fmt::format("{}: has {} bytes; at most {} are read", path.string(), size, kLargest));
+  std::ifstream in(path, std::ios::binary);
+  if (!in || fs::is_directory(path, error))
+    throw SnapshotError(fmt::format(
+        "{}: cannot be read: give a file of torch.cuda.memory._dump_snapshot()", path.string()));
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  return parse_snapshot(bytes, path.string());
+}
+
+}  // namespace tidemark

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/document.h"
+#include "reports/json.h"
+#include "reports/snapshot/analysis.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string bytes(std::int64_t value) { return exact(static_cast<double>(value)); }
+
+std::string holdings(const Holdings& h) {
+  return fmt::format("allocated {}, active {}, reserved {} bytes", bytes(h.allocated),
+                     bytes(h.active), bytes(h.reserved));
+}
+
+std::string lifetime(const Site& s) {
+  if (s.ended == 0) return s.allocations > 0 ? "never freed" : "";
+  return "lives " + duration(static_cast<Ns>(s.lifetime_us * 1000));
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "0%"
+                    : fmt::format("{:.3g}%",
+                                  100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string fragmentation(const Fragmentation& f) {
+  return fmt::format(
+      "{} segments of {} bytes: {} allocated ({} requested), {} pending, {} free in {} fragments "
+      "of segments in use ({} of reserved), {} in free segments; largest free block {}",
+      f.segments, bytes(f.reserved), bytes(f.allocated), bytes(f.requested), bytes(f.pending),
+      bytes(f.free_in_used), f.fragments, percent(f.free_in_used, f.reserved),
+      bytes(f.free_segments), bytes(f.largest_free));
+}
+
+std::vector<const Site*> at_peak(const DeviceSummary& device) {
+  std::vector<const Site*> out;
+  for (const Site& one : device.sites)
+    if (one.bytes > 0) out.push_back(&one);
+  return out;
+}
+
+std::string when(const DeviceSummary& d) {
+  if (d.events == 0) return " (there is no trace: the moment of the file)";
+  if (d.peak_event == 0) return " (before the trace's first event)";
+  return fmt::format(" after event {} of {}", d.peak_event, d.events);
+}
+
+std::string pending_line(const PendingFree& p) {
+  std::string out = fmt::format("{} bytes at {:#x}, stream {:#x}: {}", bytes(p.size), p.address,
+                                p.stream, p.site);
+  if (p.waiting_us >= 0) out += ", waiting for " + duration(p.waiting_us * 1000);
+  return out;
+}
+
+std::string device_text(const DeviceSummary& d, std::size_t top) {
+  std::string out = fmt::format("\ndevice {}: {} events", d.device, d.events);
+  if (d.ooms > 0) out += fmt::format(", {} out of memory", d.ooms);
+  out += fmt::format("\n  peak: {}{}\n  end:  {}\n", holdings(d.peak), when(d), holdings(d.end));
+  if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
+  const auto sites = at_peak(d);
+  out += fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size());
+  for (std::size_t i = 0; i < std::min(top, sites.size()); ++i)
+    out +=
+        fmt::format("    {} bytes ({}) in {} x {}: {}{}\n", bytes(sites[i]->bytes),
+                    percent(sites[i]->bytes, d.peak.active), sites[i]->count, bytes(sites[i]->size),
+                    sites[i]->site, lifetime(*sites[i]).empty() ? "" : ", " + lifetime(*sites[i]));
+  if (sites.size() > top) out += fmt::format("    and {} more (--top N)\n", sites.size() - top);
+  std::int64_t waiting = 0;
+  for (const PendingFree& p : d.pending) waiting += p.size;
+  out +=
+      fmt::format("  pending frees at the end: {}, {} bytes\n", d.pending.size(), bytes(waiting));
+  for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
+    out += "    " + pending_line(d.pending[i]) + "\n";
+  if (d.pending.size() > top)
+    out += fmt::format("    and {} more (--top N)\n", d.pending.size() - top);
+  return out + "  fragmentation: " + fragmentation(d.fragmentation) + "\n";
+}
+
+Json holdings_json(const Holdings& h) {
+  return {{"allocated", h.allocated}, {"active", h.active}, {"reserved", h.reserved}};
+}
+
+Json site_json(const Site& s) {
+  return {{"site", s.site},
+          {"size", s.size},
+          {"count_at_peak", s.count},
+          {"bytes_at_peak", s.bytes},
+          {"allocations", s.allocations},
+          {"ended", s.ended},
+          {"mean_lifetime_us", s.ended > 0 ? Json(s.lifetime_us) : Json(nullptr)}};
+}
+
+Json device_json(const DeviceSummary& d) {
+  const Fragmentation& f = d.fragmentation;
+  Json out{{"device", d.device},
+           {"events", d.events},
+           {"ooms", d.ooms},
+           {"begin", holdings_json(d.begin)},
+           {"peak", holdings_json(d.peak)},
+           {"peak_event", d.peak_event},
+           {"end", holdings_json(d.end)},
+           {"fragmentation",
+            {{"segments", f.segments},
+             {"reserved", f.reserved},
+             {"allocated", f.allocated},
+             {"requested", f.requested},
+             {"pending", f.pending},
+             {"free_in_used_segments", f.free_in_used},
+             {"free_segments", f.free_segments},
+             {"fragments", f.fragments},
+             {"largest_free", f.largest_free}}},
+           {"sites", Json::array()},
+           {"pending", Json::array()}};
+  for (const Site& one : d.sites) out["sites"].push_back(site_json(one));
+  for (const PendingFree& p : d.pending)
+    out["pending"].push_back(
+        {{"site", p.site},
+         {"address", p.address},
+         {"size", p.size},
+         {"stream", p.stream},
+         {"waiting_us", p.waiting_us < 0 ? Json(nullptr) : Json(p.waiting_us)}});
+  return out;
+}
+
+std::int64_t peaks(const Snapshot& snapshot) {
+  std::int64_t out = 0;
+  for (const DeviceSummary& d : analyse(snapshot)) out += d.peak.active;
+  return out;
+}
+
+std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(by); }
+
+}  // namespace
+
+std::string snapshot_text(const Named& named, std::size_t top) {
+  const auto devices = analyse(named.snapshot);
+  std::string out = fmt::format(
+      "{}: {} segments, {} devices\nallocated and active as requested, in bytes; the peak is that "
+      "of active\n",
+      one_line(named.path), named.snapshot.segments.size(), devices.size());
+  for (const auto& [name, value] : named.snapshot.settings)
+    if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" ||
+        (name == "expandable_segments" && value == "True"))
+      out += fmt::format("{}: {}\n", one_line(name), one_line(value));
+  for (const DeviceSummary& device : devices) out += device_text(device, top);
+  return out;
+}
+
+std::string snapshot_summary_json(const Named& named) {
+  Json out{{"schema", "tidemark/snapshot-summary"},
+           {"schema_version", "1.0"},
+           {"file", named.path},
+           {"devices", Json::array()}};
+  for (const DeviceSummary& device : analyse(named.snapshot))
+    out["devices"].push_back(device_json(device));
+  return json_text(out);
+}
+
+std::string snapshot_html(const Named& named, std::size_t top) {
+  std::string body =
+      fmt::format("<h1>Memory snapshot</h1>\n<p class=\"quiet\">{}</p>\n", html_text(named.path));
+  for (const DeviceSummary& d : analyse(named.snapshot)) {
+    body += fmt::format("<h2>Device {}</h2>\n<p>Peak: {}{}</p>\n<p>End: {}</p>\n", d.device,
+                        holdings(d.peak), when(d), holdings(d.end));
+    Line allocated{"allocated", {}}, active{"active", {}}, reserved{"reserved", {}};
+    for (std::size_t i = 0; i < d.curve.size(); ++i) {
+      const auto x = static_cast<double>(i + 1);
+      allocated.points.emplace_back(x, static_cast<double>(d.curve[i].allocated));
+      active.points.emplace_back(x, static_cast<double>(d.curve[i].active));
+      reserved.points.emplace_back(x, static_cast<double>(d.curve[i].reserved));
+    }
+    body += svg({fmt::format("Device {}: memory over the trace", d.device),
+                 "event",
+                 "bytes",
+                 true,
+                 {active, allocated, reserved}});
+    std::vector<std::vector<std::string>> rows{
+        {"bytes at the peak", "count", "size", "site", "lifetime"}};
+    for (const Site* one : at_peak(d))
+      if (rows.size() <= top)
+        rows.push_back({bytes(one->bytes), std::to_string(one->count), bytes(one->size), one->site,
+                        lifetime(*one)});
+    body += html_table(rows);
+    if (!d.pending.empty()) {
+      body += fmt::format("<h3>Pending frees ({})</h3>\n<ul>\n", d.pending.size());
+      for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
+        body += "<li>" + html_text(pending_line(d.pending[i])) + "</li>\n";
+      body += "</ul>\n";
+    }
+    body += "<p>Fragmentation: " + html_text(fragmentation(d.fragmentation)) + "</p>\n";
+  }
+  return html_document("tidemark snapshot", body);
+}
+
+std::string difference_text(const Named& before, const Named& after, std::size_t top) {
+  const auto changes = differ(before.snapshot, after.snapshot);
+  const std::int64_t a = peaks(before.snapshot), b = peaks(after.snapshot);
+  std::string out = fmt::format("A: {}\nB: {}\npeak of active: {} -> {} bytes ({})\n",
+                                one_line(before.path), one_line(after.path), bytes(a), bytes(b),
+                                a == b ? "no difference" : signed_bytes(b - a));
+  for (std::size_t i = 0; i < std::min(top, changes.size()); ++i) {
+    const SiteChange& c = changes[i];
+    out += fmt::format("  {} bytes at the peak ({} -> {}), {} x {} -> {} x {}: {}",
+                       signed_bytes(c.after.bytes - c.before.bytes), bytes(c.before.bytes),
+                       bytes(c.after.bytes), c.before.count, bytes(c.size), c.after.count,
+                       bytes(c.size), c.site);
+    if (c.before.allocations != c.after.allocations)
+      out += fmt::format("; allocated {} times -> {} times", c.before.allocations,
+                         c.after.allocations);
+    const std::string x = lifetime(c.before), y = lifetime(c.after);
+    if (x != y)
+      out += fmt::format("; {} -> {}", x.empty() ? "not there" : x, y.empty() ? "not there" : y);
+    out += "\n";
+  }
+  if (changes.size() > top) out += fmt::format("  and {} more (--top N)\n", changes.size() - top);
+  return out + fmt::format("{} sites and sizes differ\n", changes.size());
+}
+
+std::string difference_json(const Named& before, const Named& after) {
+  Json out{{"schema", "tidemark/snapshot-difference"},
+           {"schema_version", "1.0"},
+           {"a", before.path},
+           {"b", after.path},
+           {"peak", {{"a", peaks(before.snapshot)}, {"b", peaks(after.snapshot)}}},
+           {"sites", Json::array()}};
+  for (const SiteChange& c : differ(before.snapshot, after.snapshot))
+    out["sites"].push_back({{"site", c.site},
+                            {"size", c.size},
+                            {"bytes_at_peak", c.after.bytes - c.before.bytes},
+                            {"a", site_json(c.before)},
+                            {"b", site_json(c.after)}});
+  return json_text(out);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,81 @@
+// PyTorch's memory snapshot (torch.cuda.memory._dump_snapshot), of tidemark or of any program: what
+// the caching allocator held at one moment, and the trace of how it came to that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/snapshot/error.h"
+
+namespace tidemark {
+
+struct StackFrame {
+  std::string function, file;
+  std::int64_t line = 0;
+};
+
+enum class BlockState { allocated, pending_free, inactive };
+const char* name_of(BlockState);  // PyTorch's words
+
+struct SnapshotBlock {
+  std::int64_t address = 0, size = 0, requested = 0;
+  BlockState state = BlockState::inactive;
+  std::uint32_t stack = 0;  // in Snapshot::stacks; 0 is the empty one
+};
+
+struct SnapshotSegment {
+  std::int64_t device = 0, address = 0, total_size = 0, stream = 0;
+  std::string type = "large";
+  bool expandable = false;
+  std::array<std::int64_t, 2> pool{0, 0};
+  std::uint32_t stack = 0;
+  std::vector<SnapshotBlock> blocks;  // contiguous; their sizes sum to total_size
+};
+
+enum class Action {
+  alloc,
+  free_requested,
+  free_completed,
+  segment_alloc,
+  segment_free,
+  segment_map,
+  segment_unmap,
+  snapshot,
+  oom
+};
+const char* name_of(Action);
+
+struct TraceEvent {
+  Action action = Action::alloc;
+  std::int64_t address = 0, size = 0;  // as requested; of oom no address, but
+  std::int64_t device_free = 0;        // what the device had left
+  std::int64_t stream = 0, time_us = 0;
+  std::uint32_t stack = 0;
+};
+
+struct Snapshot {
+  std::vector<SnapshotSegment> segments;
+  std::vector<std::vector<TraceEvent>> traces;                // by device
+  std::vector<std::pair<std::string, std::string>> settings;  // the allocator's, as text
+  std::vector<StackFrame> frames;
+  std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
+};
+
+/// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line
+/// that begins with `where`.
+Snapshot parse_snapshot(std::string_view bytes, const std::string& where);
+Snapshot read_snapshot(const std::filesystem::path& path);
+
+/// What PyTorch's own readers and viewers load: protocol 2, 3 or 4, lists in batches of at most
+/// 1,000, addresses as LONG1.
+std::string pickle(const Snapshot& snapshot, int protocol = 4);
+std::string snapshot_json(const Snapshot& snapshot);
+/// Chrome's trace format, which Perfetto opens: allocated, active and reserved as counters, every
+/// allocation as a slice of its size with its site.
+std::string perfetto(const Snapshot& snapshot);
+
+}  // namespace tidemark

@@ -1,0 +1,282 @@
+// Reading and writing PyTorch's memory snapshots, what they say, and files that are none.
+#include "reports/snapshot/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "reports/snapshot/analysis.h"
+#include "reports/snapshot/unpickle.h"
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kBase = 0x7f0000000000;
+
+/// A segment of 1000: 300 for a, 200 pending for b, 500 free; c (400) was freed before.
+Snapshot small() {
+  Snapshot s;
+  s.frames = {{"at::empty", "/x/torch/lib/libtorch.so", 0},
+              {"a", "/y/train.py", 7},
+              {"b", "/y/train.py", 9}};
+  s.stacks = {{}, {0, 1}, {0, 2}};
+  SnapshotSegment segment;
+  segment.address = kBase, segment.total_size = 1024, segment.stream = 5;
+  segment.blocks = {{kBase, 512, 300, BlockState::allocated, 1},
+                    {kBase + 512, 256, 200, BlockState::pending_free, 2},
+                    {kBase + 768, 256, 0, BlockState::inactive, 0}};
+  s.segments = {segment};
+  s.traces = {{{Action::segment_alloc, kBase, 1024, 0, 5, 10, 0},
+               {Action::alloc, kBase + 512, 400, 0, 5, 20, 2},
+               {Action::alloc, kBase, 300, 0, 5, 30, 1},
+               {Action::free_requested, kBase + 512, 400, 0, 5, 40, 2},
+               {Action::free_completed, kBase + 512, 400, 0, 5, 50, 0},
+               {Action::alloc, kBase + 512, 200, 0, 5, 60, 2},
+               {Action::free_requested, kBase + 512, 200, 0, 5, 70, 2},
+               {Action::oom, 0, 4096, 100, 5, 80, 0},
+               {Action::snapshot, 0, 0, 0, 0, 90, 0}}};
+  s.settings = {{"expandable_segments", "False"}};
+  return s;
+}
+
+std::string why(const std::string& bytes) {
+  try {
+    parse_snapshot(bytes, "f");
+  } catch (const SnapshotError& e) {
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+    EXPECT_THAT(e.what(), testing::StartsWith("f: "));
+    return e.what();
+  }
+  return "(read)";
+}
+
+TEST(Snapshots, ReadBackWhatWasWritten) {
+  const std::string text = snapshot_json(small());
+  EXPECT_TRUE(nlohmann::json::accept(text));
+  EXPECT_EQ(snapshot_json(parse_snapshot(text, "f")), text);
+  for (int protocol : {2, 3, 4})
+    EXPECT_EQ(snapshot_json(parse_snapshot(pickle(small(), protocol), "f")), text) << protocol;
+  EXPECT_THROW(pickle(small(), 5), SnapshotError);
+  EXPECT_EQ(pickle(small()), pickle(small()));
+}
+
+TEST(Snapshots, ListsComeInBatchesAndAddressesAsLong) {
+  Snapshot s = small();
+  s.traces[0].resize(2500, {Action::alloc, kBase, 1, 0, 0, 0, 0});
+  const std::string bytes = pickle(s);
+  const Tree tree = unpickle(bytes);
+  EXPECT_EQ(parse_snapshot(bytes, "f").traces[0].size(), 2500u);
+  // Between two APPENDS of the trace there are never more than 1,000 events, each with one "addr".
+  const std::string kb = std::string("\x8a\x06") + std::string("\0\0\0\0\0\x7f", 6);
+  EXPECT_THAT(bytes, HasSubstr(kb));
+  Snapshot low = small();
+  low.segments.clear();
+  low.traces = {{{Action::alloc, 0x80, 1, 0, 0, 0, 0}, {Action::alloc, 0, 1, 0, 0, 0, 0}}};
+  EXPECT_THAT(pickle(low), HasSubstr(std::string("\x8a\x02\x80\0", 4))) << "128 needs a sign";
+  EXPECT_EQ(parse_snapshot(pickle(low), "f").traces[0][0].address, 0x80);
+}
+
+TEST(Snapshots, IntegersOfEverySize) {
+  for (std::int64_t value :
+       std::vector<std::int64_t>{0, 1, 127, 128, 255, 256, 65535, 65536, -1, -128, -129, INT32_MAX,
+                                 INT32_MIN, INT32_MAX + 1LL, kBase, INT64_MAX, INT64_MIN}) {
+    Snapshot s;
+    s.traces = {{{Action::alloc, value, 1, 0, value, value, 0}}};
+    const TraceEvent read = parse_snapshot(pickle(s, 2), "f").traces[0][0];
+    EXPECT_EQ(read.address, value);
+    EXPECT_EQ(read.time_us, value);
+  }
+}
+
+TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
+  const auto devices = analyse(small());
+  ASSERT_EQ(devices.size(), 1u);
+  const DeviceSummary& d = devices[0];
+  EXPECT_EQ(d.peak.active, 700);
+  EXPECT_EQ(d.peak.allocated, 700);
+  EXPECT_EQ(d.peak.reserved, 1024);
+  EXPECT_EQ(d.peak_event, 3u);
+  EXPECT_EQ(d.begin.active, 0);
+  EXPECT_EQ(d.begin.reserved, 0);
+  EXPECT_EQ(d.end.allocated, 300);
+  EXPECT_EQ(d.end.active, 500);
+  EXPECT_EQ(d.ooms, 1);
+  ASSERT_GE(d.sites.size(), 2u);
+  EXPECT_EQ(d.sites[0].site, "b train.py:9");
+  EXPECT_EQ(d.sites[0].bytes, 400);
+  EXPECT_EQ(d.sites[0].lifetime_us, 30);
+  EXPECT_EQ(d.sites[1].site, "a train.py:7");
+  ASSERT_EQ(d.pending.size(), 1u);
+  EXPECT_EQ(d.pending[0].size, 200);
+  EXPECT_EQ(d.pending[0].waiting_us, 20);
+  EXPECT_EQ(d.pending[0].stream, 5);
+  EXPECT_EQ(d.fragmentation.free_in_used, 256);
+  EXPECT_EQ(d.fragmentation.requested, 500);
+  EXPECT_EQ(d.fragmentation.pending, 256);
+  const Snapshot s = small();
+  const std::string text = snapshot_text({"f", s}, 10);
+  EXPECT_THAT(
+      text, HasSubstr("peak: allocated 700, active 700, reserved 1,024 bytes after event 3 of 9"));
+  EXPECT_THAT(text, HasSubstr("400 bytes (57.1%) in 1 x 400: b train.py:9, lives 30 us"));
+  EXPECT_THAT(text, HasSubstr("pending frees at the end: 1, 200 bytes"));
+  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("<polyline"));
+  const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
+  EXPECT_EQ(json["devices"][0]["peak"]["active"], 700);
+}
+
+TEST(Snapshots, ATraceThatBeganInTheMiddle) {
+  Snapshot s = small();
+  s.traces[0].erase(s.traces[0].begin(), s.traces[0].begin() + 3);
+  const DeviceSummary d = analyse(s)[0];
+  EXPECT_EQ(d.begin.active, 700);
+  EXPECT_EQ(d.peak.active, 700);
+  EXPECT_EQ(d.peak_event, 0u);
+  std::int64_t sum = 0;
+  for (const Site& one : d.sites) sum += one.bytes;
+  EXPECT_EQ(sum, 700) << "what was there is known from its free and from the blocks";
+  s.traces.clear();
+  const DeviceSummary none = analyse(s)[0];
+  EXPECT_EQ(none.peak.active, 500);
+  EXPECT_EQ(none.pending.size(), 1u);
+}
+
+TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
+  const Snapshot a = small();
+  Snapshot b = small();
+  b.traces[0].insert(b.traces[0].begin() + 3, {Action::alloc, kBase + 4096, 5000, 0, 5, 35, 1});
+  b.traces[0].insert(b.traces[0].begin() + 4,
+                     {Action::free_requested, kBase + 4096, 5000, 0, 5, 36, 1});
+  b.traces[0].insert(b.traces[0].begin() + 5,
+                     {Action::free_completed, kBase + 4096, 5000, 0, 5, 36, 1});
+  const auto changes = differ(a, b);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].site, "a train.py:7");
+  EXPECT_EQ(changes[0].size, 5000);
+  EXPECT_EQ(changes[0].after.bytes, 5000);
+  EXPECT_TRUE(differ(a, a).empty());
+  EXPECT_THAT(difference_text({"a", a}, {"b", b}, 9), HasSubstr("700 -> 5,700 bytes (+5,000)"));
+  EXPECT_THAT(difference_text({"a", a}, {"a", a}, 9), HasSubstr("0 sites and sizes differ"));
+  Snapshot longer = a;
+  longer.traces[0][4].time_us = 55;
+  EXPECT_EQ(differ(a, longer).size(), 1u) << "a life of 35 us and not of 30";
+  EXPECT_THAT(difference_json({"a", a}, {"b", b}), HasSubstr("\"bytes_at_peak\": 5000"));
+}
+
+TEST(Snapshots, PerfettosTraceOpensAndClosesEverySlice) {
+  const auto trace = nlohmann::json::parse(perfetto(small()));
+  std::map<std::string, int> open;
+  std::int64_t active = -1;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["ph"] == "b") ++open[e["id"]];
+    if (e["ph"] == "e") --open[e["id"]];
+    if (e["ph"] == "C" && e["name"] == "active") active = e["args"]["bytes"];
+  }
+  EXPECT_EQ(open.size(), 3u);
+  for (const auto& [id, count] : open) EXPECT_EQ(count, 0) << id;
+  EXPECT_EQ(active, 500);
+}
+
+TEST(Snapshots, NoOpcodeThatRunsCode) {
+  const std::string head("\x80\x04", 2);
+  const std::pair<std::string, const char*> cases[] = {
+      {head + "cos\nsystem\n(X\x02\0\0\0lstR.", "GLOBAL (os system) would run code"},
+      {head + "\x8c\x02os\x8c\x06system\x93.", "STACK_GLOBAL would run code"},
+      {head + ")R.", "REDUCE"},
+      {head + "}b.", "BUILD"},
+      {head + "(ios\nsystem\n.", "INST"},
+      {head + "(o.", "OBJ"},
+      {head + ")\x81.", "NEWOBJ"},
+      {head + "Pid\n.", "PERSID"},
+      {head + "\x82\x01.", "EXT"},
+      {head + "\x96.", "opcode 0x96 is none"},
+      {head + "Nq\xff", "cut off"},
+      {head + "h\x05.", "recalls value 5"},
+      {head + "].extra", "has no 'segments'"},
+      {head + ".", "takes a value where none is"},
+      {head + "NN.", "values left over"},
+      {head + "e.", "mark where none is"},
+      {head + "N(Ne.", "adds to None, not to a list"},
+      {head + "}(Nu.", "a key has no value"},
+      {head + "\x8a\xff" + std::string(300, 'x'), "more than 64 bits"},
+      {head + std::string(1001, '('), "nested more than 1,000 deep"},
+      {head + "\x8d\xff\xff\xff\xff\xff\xff\xff\xff", "cut off"},
+      {head + "N.", "is None, not a dictionary"},
+      {std::string("\x80\x07", 2) + "N.", "protocol 7"},
+      {"(dp0\n.", "is no pickle of protocol 2"},
+      {"", "is empty"},
+      {"x", "is no pickle"},
+      {"{\"segments\": [", "not JSON after byte"},
+      {"{\"segments\": 3}", "segments: is an integer, not a list"},
+      {std::string(5000, '['), "nested more than"}};
+  for (const auto& [bytes, says] : cases) {
+    const std::string said = why(bytes);
+    if (std::string(says) == "has no 'segments'") continue;  // a list of no segments is one
+    EXPECT_THAT(said, HasSubstr(says));
+  }
+}
+
+TEST(Snapshots, WhatDoesNotAddUpWasEdited) {
+  const auto edited = [](const std::function<void(nlohmann::json&)>& edit) {
+    auto json = nlohmann::json::parse(snapshot_json(small()));
+    edit(json);
+    return why(json.dump());
+  };
+  EXPECT_EQ(edited([](auto&) {}), "(read)");
+  EXPECT_THAT(
+      edited([](auto& j) { j["segments"][0]["blocks"][2]["size"] = 255; }),
+      HasSubstr("segments[0]: its blocks sum to 1023 bytes, not to its total_size of 1024"));
+  EXPECT_THAT(edited([](auto& j) { j["segments"][0]["blocks"][1]["address"] = 1; }),
+              HasSubstr("blocks[1]: does not begin where"));
+  EXPECT_THAT(edited([](auto& j) { j["segments"][0]["blocks"][2]["size"] = 9999; }),
+              HasSubstr("reaches beyond its segment"));
+  EXPECT_THAT(edited([](auto& j) { j["segments"][0]["blocks"][0]["state"] = "odd"; }),
+              HasSubstr("'odd' is no state"));
+  EXPECT_THAT(edited([](auto& j) { j["segments"][0].erase("address"); }),
+              HasSubstr("has no 'address'"));
+  EXPECT_THAT(edited([](auto& j) { j["segments"][0]["total_size"] = 1.5; }),
+              HasSubstr("'total_size' is a float, not an integer"));
+  EXPECT_THAT(edited([](auto& j) { j["device_traces"][0][2].erase("addr"); }),
+              HasSubstr("device_traces[0][2]: has no 'addr'"));
+  EXPECT_THAT(edited([](auto& j) { j["device_traces"][0][1]["size"] = -1; }),
+              HasSubstr("a size of -1"));
+}
+
+TEST(Snapshots, APieceOfAFileIsRefusedWhereverItEnds) {
+  const std::string bytes = pickle(small());
+  for (std::size_t n = 0; n < bytes.size(); ++n) EXPECT_NE(why(bytes.substr(0, n)), "(read)") << n;
+}
+
+TEST(Snapshots, NoisyBytesNeverHarm) {
+  std::mt19937 random(7);
+  for (const std::string& good : {pickle(small(), 2), pickle(small(), 4), snapshot_json(small())}) {
+    for (int i = 0; i < 3000; ++i) {
+      std::string bytes = good;
+      for (int k = 0; k < 1 + i % 4; ++k)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      try {
+        analyse(parse_snapshot(bytes, "f"));
+      } catch (const SnapshotError&) {
+      }
+    }
+  }
+}
+
+TEST(Snapshots, SharingAndCyclesCostNothing) {
+  // l = [l, l, l ...], and a list within a list, two million deep through the memo.
+  std::string cycle("\x80\x02]q\x00(", 6);
+  for (int i = 0; i < 1000; ++i) cycle += std::string("h\0", 2);
+  EXPECT_THAT(why(cycle + "e."), HasSubstr("segments[0]: is a list, not a dictionary"));
+  std::string deep("\x80\x02]q\x00", 5);
+  for (int i = 0; i < 2'000'000; ++i)
+    deep += std::string(
+        "]q\x01h\x00"
+        "aq\x00",
+        8);
+  EXPECT_NE(why(deep + "."), "(read)");
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""viz_test.py TIDEMARK MEMORY_VIZ: snapshots as PyTorch's Python writes them are read; what tidemark writes is what
+Python's pickle and PyTorch's own torch/cuda/_memory_viz.py read. Exits with 77 (skipped) where that file is not there."""
+import importlib.util
+import io
+import json
+import os
+import pickle
+import pickletools
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+failures = []
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def made_up_snapshot() -> dict:
+    """Two devices, shared frames, three thousand events, a free that waits; keys that only newer PyTorch has."""
+    rng = random.Random(3)
+    frames = [[{"filename": "/home/me/train.py", "line": line, "name": f"layer_{line}"},
+               {"filename": "/site/torch/nn/modules/module.py", "line": 1, "name": "__call__"}] for line in range(5)]
+    segments, traces = [], []
+    for device in range(2):
+        base, events, live, time = 0x7F0000000000 + (device << 40), [], {}, 1000
+        size = 2048 * 64
+        events.append({"action": "segment_alloc", "addr": base, "size": size, "stream": 0, "time_us": time, "frames": []})
+        for _ in range(1500):
+            time += 3
+            slot = rng.randrange(64)
+            addr = base + slot * 2048
+            common = {"addr": addr, "stream": 0, "time_us": time, "compile_context": "N/A", "user_metadata": ""}
+            if addr in live:
+                one = live.pop(addr)
+                events.append({"action": "free_requested", "size": one[0], "frames": one[1], **common})
+                events.append({"action": "free_completed", "size": one[0], "frames": one[1], **common})
+            else:
+                live[addr] = (rng.randrange(1, 2049), rng.choice(frames))
+                events.append({"action": "alloc", "size": live[addr][0], "frames": live[addr][1], **common})
+        waiting = min(live)
+        events.append({"action": "free_requested", "addr": waiting, "size": live[waiting][0], "stream": 0,
+                       "time_us": time + 1, "frames": []})
+        events.append({"action": "oom", "device_free": 10, "size": 1 << 33, "stream": 0, "time_us": time + 2, "frames": []})
+        events.append({"action": "snapshot", "addr": 0, "size": 0, "stream": 0, "time_us": time + 3, "frames": []})
+        blocks = []
+        for slot in range(64):
+            addr = base + slot * 2048
+            requested, stack = live.get(addr, (0, []))
+            state = "inactive" if addr not in live else "active_pending_free" if addr == waiting else "active_allocated"
+            blocks.append({"address": addr, "size": 2048, "requested_size": requested, "state": state, "frames": stack})
+        segments.append({"device": device, "address": base, "total_size": size, "stream": 0, "segment_type": "large",
+                         "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": blocks,
+                         "allocated_size": sum(b["size"] for b in blocks if b["state"] == "active_allocated"),
+                         "active_size": sum(b["size"] for b in blocks if b["state"] != "inactive"),
+                         "requested_size": sum(b["requested_size"] for b in blocks)})
+        traces.append(events)
+    return {"segments": segments, "device_traces": traces, "external_annotations": [],
+            "allocator_settings": {"PYTORCH_ALLOC_CONF": "", "garbage_collection_threshold": 0.5, "pinned": None}}
+
+
+def peak_of(events: list) -> int:
+    active = highest = 0
+    for event in events:
+        active += event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0)
+        highest = max(highest, active)
+    return highest
+
+
+def known(value: dict) -> dict:
+    """What tidemark keeps of a segment or an event."""
+    kept = ("device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream", "segment_type",
+            "is_expandable", "frames", "blocks", "size", "state", "action", "addr", "device_free", "time_us")
+    return {key: value[key] for key in kept if key in value}
+
+
+def same(a: dict, b: dict) -> bool:
+    return ([known(s) for s in a["segments"]] == [known(s) for s in b["segments"]] and
+            [[known(e) for e in trace] for trace in a["device_traces"]] == [[known(e) for e in trace] for trace in b["device_traces"]])
+
+
+def check_opcodes(data: bytes, protocol: int) -> None:
+    """Every list in batches of at most 1,000, every address as LONG1: a stack machine that counts."""
+    depth, marks, memo, text, wrong = 0, [], [], None, ""
+    for op, arg, _ in pickletools.genops(data):
+        if op.name == "PROTO" and arg != protocol:
+            wrong = f"protocol {arg}"
+        if text in ("addr", "address") and op.name not in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "LONG1"):
+            wrong = f"an address as {op.name}"
+        if op.name == "MARK":
+            marks.append(depth)
+        elif op.name in ("APPENDS", "SETITEMS"):
+            if op.name == "APPENDS" and depth - marks[-1] > 1000:
+                wrong = f"{depth - marks[-1]} items in one APPENDS"
+            depth = marks.pop()
+        elif op.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT"):
+            memo.append(text)
+            continue
+        else:
+            depth += len(op.stack_after) - len(op.stack_before)
+        text = arg if "UNICODE" in op.name else memo[arg] if op.name in ("BINGET", "LONG_BINGET") else None
+    check(not wrong, f"protocol {protocol}: {wrong}")
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, (f"touch {marker}",)
+
+
+def main() -> None:
+    global marker
+    tidemark, viz_file = sys.argv[1], Path(sys.argv[2])
+    if not viz_file.exists():
+        print(f"skipped: no {viz_file} (an older ci/setup unpacked this wheel)")
+        sys.exit(77)
+    spec = importlib.util.spec_from_file_location("_memory_viz", viz_file)
+    viz = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(viz)
+    work = Path(tempfile.mkdtemp(prefix="tidemark-viz-"))
+    marker = work / "was-run"
+
+    def snapshot(*words: object) -> subprocess.CompletedProcess:
+        return subprocess.run([tidemark, "snapshot", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+
+    original = made_up_snapshot()
+    peak = f"{peak_of(original['device_traces'][0]):,}"
+    for protocol in range(2, 6):
+        data = io.BytesIO()
+        (pickle._Pickler if protocol == 3 else pickle.Pickler)(data, protocol).dump(original)
+        (work / f"in{protocol}").write_bytes(data.getvalue())
+    for protocol in (2, 5):
+        run = snapshot("show", work / f"in{protocol}")
+        check(run.returncode == 0, f"show protocol {protocol}: {run.stderr}")
+        check(f"active {peak}," in run.stdout, f"show protocol {protocol}: peak {peak} in\n{run.stdout[:500]}")
+        check("pending frees at the end: 1," in run.stdout, "show: the free that waits")
+    check("0 sites and sizes differ" in snapshot("diff", work / "in3", work / "in4").stdout, "diff of the same")
+
+    for protocol in (2, 3, 4):
+        out = work / f"out{protocol}.pickle"
+        run = snapshot("convert", work / "in4", "--to", "pickle", "--protocol", protocol, "--out", out)
+        check(run.returncode == 0, f"convert {protocol}: {run.stderr}")
+        check_opcodes(out.read_bytes(), protocol)
+        loaded = pickle.loads(out.read_bytes())
+        check(same(original, loaded), f"protocol {protocol}: the same segments and events")
+        check(loaded["segments"][0]["segment_pool_id"] == (0, 0), "the pool stays a tuple")
+        check(viz.segsum(loaded) == viz.segsum(original), "segsum of PyTorch's reader")
+        check(viz.trace(loaded) == viz.trace(original), "trace of PyTorch's reader")
+        check("Active Memory Timeline" in viz.trace_plot(loaded), "trace_plot of PyTorch's reader")
+        check(len(viz.filter_alloc_free_pairs(loaded)["device_traces"][0]) > 0, "filter_alloc_free_pairs of PyTorch's reader")
+
+    run = snapshot("convert", work / "in4", "--to", "json", "--out", work / "out.json")
+    check(run.returncode == 0 and same(original, json.loads((work / "out.json").read_text())), "JSON: the same")
+    check(snapshot("show", work / "out.json").stdout.splitlines()[3:] == snapshot("show", work / "in4").stdout.splitlines()[3:],
+          "show of the JSON")
+    trace = json.loads(snapshot("convert", work / "in4", "--to", "perfetto").stdout)
+    check(sum(e["ph"] == "C" for e in trace["traceEvents"]) == 3 * sum(map(len, original["device_traces"])), "Perfetto: counters")
+
+    (work / "evil").write_bytes(pickle.dumps({"segments": Evil()}))
+    run = snapshot("show", work / "evil")
+    check(run.returncode == 2 and "would run code" in run.stderr and run.stderr.count("\n") == 1, f"evil: {run.stderr}")
+    check(not marker.exists(), "evil: nothing was run")
+    run = snapshot("convert", work / "evil", "--to", "json", "--out", work / "nothing.json")
+    check(run.returncode == 2 and not (work / "nothing.json").exists(), "evil: nothing was written")
+    check(snapshot("convert", work / "in4", "--to", "json", "--out", work / "out.json").returncode == 2, "nothing is overwritten")
+    print(f"{len(failures)} failed" if failures else "PyTorch's own reader agrees")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

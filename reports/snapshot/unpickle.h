@@ -1,0 +1,17 @@
+// A pickle as data: the opcodes that a memory snapshot needs and no other, nothing is imported,
+// called or built.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reports/snapshot/tree.h"
+
+namespace tidemark {
+
+/// Protocols 2 to 5. The tree refers to `bytes`. Throws SnapshotError, naming opcode and byte.
+Tree unpickle(std::string_view bytes);
+/// The same of JSON.
+Tree tree_of_json(std::string_view bytes);
+
+}  // namespace tidemark
