@@ -143,6 +143,26 @@ TEST(Snapshots, ATraceThatBeganInTheMiddle) {
   EXPECT_EQ(none.pending.size(), 1u);
 }
 
+TEST(Snapshots, ThePeakIsOfWhatIsActiveAndAFreedAddressStartsAnew) {
+  Snapshot s;
+  s.traces = {{{Action::alloc, 64, 100, 0, 0, 1, 0},
+               {Action::free_requested, 64, 100, 0, 0, 2, 0},
+               {Action::alloc, 512, 50, 0, 0, 3, 0},
+               {Action::free_completed, 64, 100, 0, 0, 4, 0},
+               {Action::alloc, 64, 30, 0, 0, 5, 0}}};
+  SnapshotSegment segment;
+  segment.address = 0, segment.total_size = 1024;
+  segment.blocks = {{0, 64, 0, BlockState::inactive, 0},
+                    {64, 448, 30, BlockState::allocated, 0},
+                    {512, 512, 50, BlockState::allocated, 0}};
+  s.segments = {segment};
+  const DeviceSummary d = analyse(s)[0];
+  EXPECT_EQ(d.peak.active, 150);
+  EXPECT_EQ(d.peak.allocated, 50) << "the 100 wait for their stream";
+  EXPECT_EQ(d.peak_event, 3u);
+  EXPECT_TRUE(d.pending.empty());
+}
+
 TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   const Snapshot a = small();
   Snapshot b = small();

@@ -25,7 +25,7 @@ def check(holds: bool, what: str) -> None:
 def made_up_snapshot() -> dict:
     """Two devices, shared frames, three thousand events, a free that waits; keys that only newer PyTorch has."""
     rng = random.Random(3)
-    frames = [[{"filename": "/home/me/train.py", "line": line, "name": f"layer_{line}"},
+    frames = [[{"filename": "/srv/example/train.py", "line": line, "name": f"layer_{line}"},
                {"filename": "/site/torch/nn/modules/module.py", "line": 1, "name": "__call__"}] for line in range(5)]
     segments, traces = [], []
     for device in range(2):
