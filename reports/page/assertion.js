@@ -89,7 +89,8 @@ function details({ trial, verdicts }) {
   );
 }
 
-export function assertionRow(assertion, place) {
+/** `named`: the row says which scenario it is of. */
+export function assertionRow(assertion, place, named) {
   const { trial, name, variant, status, verdicts } = assertion;
   const id = freshId('details');
   const slot = h('td', { colspan: 5 });
@@ -121,7 +122,11 @@ export function assertionRow(assertion, place) {
       { class: `assertion ${status}` },
       h('th', { scope: 'row' }, toggle),
       h('td', {}, variant),
-      h('td', { class: 'quiet' }, `${trial.size} · ${trial.schedule} · ${rankList(concerned)}`),
+      h(
+        'td',
+        { class: 'quiet' },
+        `${named ? `${trial.scenario} / ` : ''}${trial.size} · ${trial.schedule} · ${rankList(concerned)}`,
+      ),
       h('td', { class: 'figure' }, withUnit(verdicts[0].measured, verdicts[0].unit)),
       h('td', { class: 'figure off' }, difference(verdicts[0])),
     ),

@@ -83,7 +83,10 @@ export async function settled(page) {
 export async function accessibility(page, axe) {
   await page.evaluate(axe); // not through the page, whose policy runs no script but its own
   return page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ['violations'], preload: false });
+    const { violations } = await window.axe.run(document, {
+      resultTypes: ['violations'],
+      preload: false,
+    });
     return violations.map(
       ({ id, nodes }) =>
         `${id}: ${nodes

@@ -139,11 +139,30 @@ function navigation(scenarios, here) {
 }
 
 function worst(report) {
-  const failed = report.trials
-    .flatMap((trial) => trial.assertions)
-    .filter(({ status }) => status === 'fail');
-  if (failed.length === 0) return null;
-  return section('failed', 'What failed', null, verdicts(failed, {}).element);
+  const failed = report.trials.flatMap((trial) =>
+    trial.assertions.filter(({ status }) => status === 'fail'),
+  );
+  const errors = report.trials.flatMap((trial) =>
+    trial.variants
+      .filter(({ error }) => error)
+      .map(({ name, error }) =>
+        h(
+          'li',
+          { class: 'note' },
+          h('span', { class: 'status fail' }, 'error'),
+          ` ${trial.scenario} / ${trial.size}, ${name} under ${trial.schedule}: ${error}`,
+        ),
+      ),
+  );
+  if (failed.length === 0 && errors.length === 0) return null;
+  return section(
+    'failed',
+    'What failed',
+    null,
+    errors.length > 0 && h('ul', { class: 'plain' }, errors.slice(0, 20)),
+    errors.length > 20 && h('p', { class: 'quiet' }, `and ${exact(errors.length - 20)} more`),
+    failed.length > 0 && verdicts(failed, {}).element,
+  );
 }
 
 function contents(report, scenarios, here) {

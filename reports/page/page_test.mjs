@@ -86,7 +86,7 @@ const tests = {
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
     });
-    assert.equal(await page.locator('.chart').count(), 4);
+    assert.equal(await page.locator('.chart').count(), 5);
     for (const [section, lines] of [
       ['#time', 6],
       ['#run-ahead', 8],

@@ -10,6 +10,7 @@ import { savings } from './saving.js';
 import { timeline } from './timeline.js';
 import { composition } from './composition.js';
 import { runAhead } from './run_ahead.js';
+import { formulas } from './formula.js';
 import { losses } from './loss.js';
 import { cost } from './cost.js';
 import { races } from './races.js';
@@ -55,6 +56,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
   });
   const body = h('div', { class: 'memory' });
   const shared = {};
+  const all = formulas(groups); // of every trial: made once
 
   function draw() {
     const { group } = shared;
@@ -69,6 +71,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           savings(group, shared),
           composition(group, shared),
           runAhead(group),
+          all,
           losses(group, shared),
           cost(group, shared, virtual),
           races(group, shared),

@@ -11,6 +11,7 @@ export function verdicts(assertions, filters = {}) {
   const all = assertions
     .slice()
     .sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
+  const several = new Set(all.map(({ trial }) => trial.scenario)).size > 1;
   const count = (status) => all.filter((assertion) => assertion.status === status).length;
   const filter = {
     text: '',
@@ -52,7 +53,9 @@ export function verdicts(assertions, filters = {}) {
   function draw() {
     const found = all.filter(matches);
     body.replaceChildren(
-      ...found.slice(0, shown).flatMap((assertion, place) => assertionRow(assertion, place)),
+      ...found
+        .slice(0, shown)
+        .flatMap((assertion, place) => assertionRow(assertion, place, several)),
     );
     const ranks = found.reduce((sum, { count: each }) => sum + each, 0);
     summary.textContent =
@@ -76,6 +79,20 @@ export function verdicts(assertions, filters = {}) {
     ];
   }
 
+  function statuses() {
+    return choice(
+      'Status',
+      [
+        ['', `all ${exact(all.length)}`],
+        ['fail', `failed ${exact(count('fail'))}`],
+        ['skip', `skipped ${exact(count('skip'))}`],
+        ['pass', `passed ${exact(count('pass'))}`],
+      ],
+      filter.status,
+      (status) => set({ status }),
+    );
+  }
+
   function controls() {
     const picks = [
       ['scenario', ({ trial }) => trial.scenario],
@@ -84,17 +101,7 @@ export function verdicts(assertions, filters = {}) {
       ['variant', ({ variant }) => variant],
     ];
     bar.replaceChildren(
-      choice(
-        'Status',
-        [
-          ['', `all ${exact(all.length)}`],
-          ['fail', `failed ${exact(count('fail'))}`],
-          ['skip', `skipped ${exact(count('skip'))}`],
-          ['pass', `passed ${exact(count('pass'))}`],
-        ],
-        filter.status,
-        (status) => set({ status }),
-      ),
+      ...(new Set(all.map(({ status }) => status)).size > 1 ? [statuses()] : []),
       ...picks
         .map(([key, of]) => [key, options(key, of)])
         .filter(([, found]) => found.length > 2)
