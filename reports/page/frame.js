@@ -22,7 +22,7 @@ addEventListener('beforeprint', () => printing(true));
 addEventListener('afterprint', () => printing(false));
 
 /** Colours of the page, for a picture that cannot use CSS variables. */
-export function palette(element) {
+function palette(element) {
   const style = getComputedStyle(element);
   return (name) => style.getPropertyValue(`--${name}`).trim();
 }

@@ -83,7 +83,7 @@ function notes(group) {
   );
 }
 
-export function about({ first }) {
+function about({ first }) {
   return [
     plural(first.ranks, 'rank'),
     first.mode,

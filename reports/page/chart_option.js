@@ -1,0 +1,149 @@
+// A chart of lines as ECharts wants it said.
+import { bandNames, bandsOption } from './bands.js';
+import { textStyle, tooltip } from './frame.js';
+
+function axisText(colour) {
+  return {
+    axisLabel: { ...textStyle(colour), hideOverlap: true },
+    axisLine: { lineStyle: { color: colour('line') } },
+  };
+}
+
+function lineOf(line, colour) {
+  const tone = colour(line.tone);
+  return {
+    type: 'line',
+    name: line.name,
+    data: line.points,
+    xAxisIndex: line.panel,
+    yAxisIndex: line.panel,
+    step: line.steps ? 'end' : false,
+    showSymbol: Boolean(line.dots),
+    symbol: line.hollow ? 'emptyCircle' : 'circle',
+    symbolSize: line.dots ? 6 : 0,
+    lineStyle: {
+      width: line.dashed ? 1.4 : 1.8,
+      color: tone,
+      type: line.dashed ? [5, 4] : 'solid',
+    },
+    itemStyle: { color: tone },
+    areaStyle: line.fill ? { color: tone, opacity: 0.1 } : undefined,
+    emphasis: { disabled: true },
+    z: line.dashed ? 3 : 2,
+    markPoint: line.peak && {
+      data: [{ coord: line.peak }],
+      symbol: 'circle',
+      symbolSize: 9,
+      label: { show: false },
+      itemStyle: { color: tone, borderColor: colour('paper'), borderWidth: 1.5 },
+      silent: true,
+    },
+  };
+}
+
+const INNER = { left: 58, right: 12, outerBoundsMode: 'none' };
+
+function horizontal({ panels, x, range: [left, right], dotted }, colour, width) {
+  return panels.map((_, i) => ({
+    type: x.log ? 'log' : 'value',
+    logBase: 2,
+    gridIndex: i,
+    min: left,
+    max: right === left ? left + 1 : right,
+    minInterval: x.whole ? 1 : undefined,
+    splitNumber: Math.max(2, Math.round(width / 140)),
+    splitLine: { show: false },
+    axisTick: { show: false },
+    ...axisText(colour),
+    axisLabel: {
+      ...axisText(colour).axisLabel,
+      show: i === panels.length - 1,
+      formatter: (value) => x.format(value),
+      alignMinLabel: 'left',
+      alignMaxLabel: 'right',
+    },
+    axisPointer: { snap: dotted, label: { show: false } },
+  }));
+}
+
+function vertical({ panels }, colour) {
+  return panels.map((panel, i) => ({
+    type: 'value',
+    gridIndex: i,
+    name: panel.title,
+    nameLocation: 'end',
+    nameGap: 8,
+    nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
+    scale: true,
+    min: panel.axis?.min ?? panel.min,
+    max: panel.axis?.max,
+    interval: panel.axis?.interval ?? panel.interval,
+    splitNumber: 4,
+    splitLine: { lineStyle: { color: colour('line') } },
+    axisLine: { show: false },
+    axisTick: { show: false },
+    axisLabel: { ...textStyle(colour), formatter: panel.axis?.format ?? panel.format },
+  }));
+}
+
+/** Wheel and fingers, and a bar below the panels; one window onto all of them. */
+function zoomOf({ panels, zoom }, colour) {
+  return [
+    {
+      type: 'inside',
+      xAxisIndex: panels.map((_, i) => i),
+      filterMode: 'none',
+      zoomOnMouseWheel: 'ctrl',
+      start: zoom.start,
+      end: zoom.end,
+    },
+    {
+      type: 'slider',
+      xAxisIndex: panels.map((_, i) => i),
+      filterMode: 'none',
+      height: 20,
+      bottom: 8,
+      left: INNER.left,
+      right: INNER.right,
+      start: zoom.start,
+      end: zoom.end,
+      showDetail: false,
+      brushSelect: false,
+      borderColor: colour('line'),
+      fillerColor: colour('fill'),
+      handleStyle: { color: colour('paper'), borderColor: colour('quiet') },
+      moveHandleStyle: { color: colour('line') },
+      dataBackground: {
+        lineStyle: { opacity: 0 },
+        areaStyle: { color: colour('line'), opacity: 0.6 },
+      },
+      selectedDataBackground: {
+        lineStyle: { opacity: 0 },
+        areaStyle: { color: colour('line'), opacity: 0.9 },
+      },
+    },
+  ];
+}
+
+/** `picture`: {panels, drawn, bands, x, range, dotted, place, panelHeight, zoom, visible, reading}. */
+export function optionOf(picture, colour, width) {
+  const { panels, drawn, bands, place, panelHeight, zoom, visible, reading } = picture;
+  return {
+    grid: panels.map((_, i) => ({ ...INNER, top: place(i), height: panelHeight })),
+    xAxis: horizontal(picture, colour, width),
+    yAxis: vertical(picture, colour),
+    axisPointer: { link: [{ xAxisIndex: 'all' }], lineStyle: { color: colour('quiet') } },
+    tooltip: {
+      ...tooltip(colour),
+      trigger: 'axis',
+      formatter: ([item]) => reading(item.axisValue),
+    },
+    dataZoom: zoom && zoomOf(picture, colour),
+    series: [
+      ...drawn.map((line) => lineOf(line, colour)),
+      ...panels.map((_, i) =>
+        bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70)),
+      ),
+    ],
+  };
+}

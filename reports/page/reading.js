@@ -1,0 +1,77 @@
+// The values of a chart's lines at one place, as elements and as a sentence.
+import { h } from './dom.js';
+
+/** The index of the last point at or before `x`. */
+function before(points, x) {
+  let low = 0,
+    high = points.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (points[middle][0] <= x) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** Every line with the text of its value at `x`. */
+function values({ drawn, panels }, x) {
+  return drawn.map((line) => {
+    const inside = x >= line.points[0][0] && x <= line.points.at(-1)[0];
+    const i = before(line.points, x);
+    return {
+      ...line,
+      text: inside ? (line.texts?.[i] ?? panels[line.panel].exact(line.points[i][1])) : '–',
+    };
+  });
+}
+
+/** A table: a row a line, a column a panel. */
+export function readingOf(picture, x) {
+  const { panels, bands, x: xAxis, extra } = picture;
+  const band = bands.find(({ from, to }) => x >= from && x < to);
+  const shown = values(picture, x);
+  const names = [...new Map(shown.map((line) => [line.name, line])).values()];
+  return h(
+    'div',
+    { class: 'reading' },
+    h(
+      'div',
+      { class: 'quiet' },
+      `${xAxis.name} ${xAxis.format(x, true)}${band ? ` · ${band.name}` : ''}`,
+    ),
+    h(
+      'table',
+      {},
+      panels.length > 1 &&
+        h(
+          'tr',
+          {},
+          h('th', {}),
+          panels.map((panel) => h('th', { class: 'figure' }, panel.short ?? panel.title)),
+        ),
+      names.map(({ name, tone }) =>
+        h(
+          'tr',
+          {},
+          h('th', { class: tone }, h('i', { class: 'swatch' }), ` ${name}`),
+          panels.map((_, i) =>
+            h(
+              'td',
+              { class: 'figure' },
+              shown.find((line) => line.name === name && line.panel === i)?.text ?? '',
+            ),
+          ),
+        ),
+      ),
+    ),
+    extra?.(x),
+  );
+}
+
+export function spokenOf(picture, x) {
+  const { panels, x: xAxis } = picture;
+  const each = values(picture, x).map(({ name, panel, text }) =>
+    [name, panels.length > 1 && panels[panel].short, text].filter(Boolean).join(' '),
+  );
+  return `${xAxis.name} ${xAxis.format(x, true)}: ${each.join(', ')}`;
+}
