@@ -19,8 +19,8 @@ function lineOf(line, colour) {
     yAxisIndex: line.panel,
     step: line.steps ? 'end' : false,
     showSymbol: Boolean(line.dots),
-    symbol: line.hollow ? 'emptyCircle' : 'circle',
-    symbolSize: line.dots ? 6 : 0,
+    symbol: 'circle',
+    symbolSize: line.dots ? (line.points.length > 40 ? 3 : 6) : 0,
     lineStyle: {
       width: line.dashed ? 1.4 : 1.8,
       color: tone,

@@ -20,7 +20,7 @@ export function composition(group, { schedule, rank }) {
   const largest = Math.max(1, ...rows.map(({ record }) => total(record)));
   const unit = unitFor(largest);
   const kept = names.filter((name) => rows.some(({ record }) => share(record, name) !== 0));
-  const tone = (name) => `tone-${names.indexOf(name) % 8}`;
+  const tone = (name) => `tone-${names.indexOf(name) % 12}`;
   return section(
     'composition',
     'What the peak is made of',

@@ -79,9 +79,11 @@ export function rankRecord(variant, statistic, rank) {
   );
 }
 
+const TONES = 12; // of style.css
+
 /** A variant has the same colour in every picture of its group. */
 export function toneOf(group, name) {
-  return `tone-${group.variants.findIndex((variant) => variant.name === name) % 8}`;
+  return `tone-${group.variants.findIndex((variant) => variant.name === name) % TONES}`;
 }
 
 export function phasesOf(group) {

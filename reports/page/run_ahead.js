@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
-import { axisOf, bytes, exactBytes, unitFor } from './format.js';
+import { axisOf, exactBytes, unitFor } from './format.js';
 import { STATISTICS, toneOf } from './model.js';
 
 export function runAhead(group) {
@@ -29,7 +29,9 @@ export function runAhead(group) {
     const range = ({ points }) => {
       const levels = points.map(([, y]) => y);
       const [low, high] = [Math.min(...levels), Math.max(...levels)];
-      return low === high ? `always ${bytes(low)}` : `${bytes(low)} to ${bytes(high)}`;
+      return low === high
+        ? `always ${unit.format(low)} ${unit.name}`
+        : `${unit.format(low)} to ${unit.format(high)} ${unit.name}`;
     };
     body.replaceChildren(
       legend(lines.map((line) => ({ ...line, note: range(line) }))),
