@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "harness/cli/files.h"
+#include "harness/cli/github.h"
 #include "reports/compare/render.h"
 #include "reports/json.h"
 
@@ -53,6 +54,7 @@ int run(Arguments arguments) {
                             : format == "markdown" ? comparison_markdown
                                                    : comparison_text)(comparison, base, fresh),
                            comparison_summary(comparison));
+  tell_github(comparison, comparison_markdown(comparison, base, fresh));
   if (comparison.comparisons == 0)
     fmt::print(stderr,
                "error: nothing to compare: no trial is in both {} and {} (same scenario, size, "

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/cli/github.h"
 #include "reports/json.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
@@ -216,6 +217,32 @@ TEST_F(Files, AHistoryThatCannotBeWrittenIsAWarning) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("warning: this run is not in the history: "));
   EXPECT_EQ(std::ranges::count(said, '\n'), 1);
+}
+
+TEST_F(Files, OnGithubRegressionsAreAnnotations) {
+  const std::string base = folder_ / "base", worse = folder_ / "worse",
+                    summary = folder_ / "summary";
+  write(summary, "before\n");
+  EXPECT_EQ(run({"compare", base, worse}).out.find("::error"), std::string::npos);
+  setenv("GITHUB_ACTIONS", "true", 1);
+  setenv("GITHUB_STEP_SUMMARY", summary.c_str(), 1);
+  const Result found = run({"compare", base, worse});
+  testing::internal::CaptureStdout();
+  tell_github(small_report());
+  const std::string of_run = testing::internal::GetCapturedStdout();
+  setenv("GITHUB_STEP_SUMMARY", "/proc/nothing", 1);
+  const Result unwritable = run({"compare", base, worse});
+  unsetenv("GITHUB_ACTIONS");
+  unsetenv("GITHUB_STEP_SUMMARY");
+  EXPECT_THAT(found.out,
+              HasSubstr("\n::error title=memory/active/forward regressed::fsdp_prefetch/"));
+  EXPECT_THAT(of_run, HasSubstr("::error title=memory/active/forward failed::"));
+  EXPECT_THAT(read(summary), testing::StartsWith("before\n# tidemark compare: 1 regression"));
+  EXPECT_THAT(read(summary), HasSubstr("# tidemark: 5 passed, 1 failed"));
+  EXPECT_EQ(unwritable.code, 1);
+  EXPECT_THAT(unwritable.err, HasSubstr("warning: GITHUB_STEP_SUMMARY"));
+  EXPECT_EQ(annotation_line({"a:b,c%", "x\n::error::y 50%"}),
+            "::error title=a%3Ab%2Cc%25::x ::error::y 50%25\n");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "harness/bracket.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
+#include "harness/cli/github.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/flight.h"
@@ -149,6 +150,7 @@ int write_and_print(const Report& report, const fs::path& folder, const Options&
   if (options.history) remember(folder, report);
   fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(),
              text_of(report, in_color(options)));
+  tell_github(report);
   std::fflush(stdout);
   return report.exit_code();
 }

@@ -7,6 +7,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
+#include "harness/cli/github.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/launch.h"
@@ -37,6 +38,7 @@ int run_command(Options& options, int argc, char** argv) {
     if (options.history) remember(folder, *report);
     fmt::print("report of what was done: {}\n\n{}", fs::relative(folder / "report.html").string(),
                text_of(*report, in_color(options)));
+    tell_github(*report);
   });
   std::error_code ignored;
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);

@@ -1,0 +1,98 @@
+#include "harness/cli/github.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "reports/compare/render.h"
+#include "reports/markdown.h"
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kShown = 10;           // GitHub shows no more of a step
+constexpr std::size_t kSummary = 1'000'000;  // bytes; GitHub refuses a MiB
+
+std::string escaped(const std::string& text, const char* more) {
+  std::string out;
+  for (char c : one_line(text)) {
+    const bool special = c == '%' || std::string_view(more).find(c) != std::string_view::npos;
+    out += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return out;
+}
+
+bool on_github() {
+  const char* said = std::getenv("GITHUB_ACTIONS");
+  return said != nullptr && std::string_view(said) == "true";
+}
+
+void add_summary(std::string markdown) {
+  const char* path = std::getenv("GITHUB_STEP_SUMMARY");
+  if (path == nullptr || *path == '\0') return;
+  if (markdown.size() > kSummary) {
+    markdown.resize(markdown.rfind('\n', kSummary) + 1);
+    markdown += "\n(cut: the report has it all)\n";
+  }
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  out << markdown << "\n";
+  out.close();
+  if (!out)
+    fmt::print(stderr, "warning: GITHUB_STEP_SUMMARY={}: cannot be written\n", one_line(path));
+}
+
+}  // namespace
+
+std::string annotation_line(const Annotation& annotation) {
+  return fmt::format("::error title={}::{}\n", escaped(annotation.title, ":,"),
+                     escaped(annotation.message, ""));
+}
+
+void tell_github(const std::vector<Annotation>& annotations, const std::string& markdown) {
+  if (!on_github()) return;
+  for (std::size_t i = 0; i < annotations.size() && i < kShown; ++i) {
+    const std::size_t rest = annotations.size() - kShown + 1;
+    const bool last = i + 1 == kShown && annotations.size() > kShown;
+    fmt::print("{}", annotation_line(last ? Annotation{"tidemark", fmt::format("and {} more", rest)}
+                                          : annotations[i]));
+  }
+  std::fflush(stdout);
+  add_summary(markdown);
+}
+
+void tell_github(const Report& report) {
+  if (!on_github()) return;
+  std::vector<Annotation> all;
+  for (const TrialRecord& trial : report.trials)
+    for (const VariantRecord& variant : trial.variants)
+      if (!variant.error.empty())
+        all.push_back(
+            {fmt::format("{} {} ended early", trial.name(), variant.name), variant.error});
+  for (const Failure& failure : failures(report)) {
+    const Verdict& v = *failure.verdict;
+    const std::string expected = expected_text(v);
+    all.push_back(
+        {v.name + " failed", fmt::format("{} {} {}: {}measured {}{}", failure.trial->name(),
+                                         v.variant, ranks_text(failure.ranks),
+                                         expected.empty() ? "" : "expected " + expected + ", ",
+                                         measured_text(v), v.why.empty() ? "" : "; " + v.why)});
+  }
+  tell_github(all, markdown(report));
+}
+
+void tell_github(const Comparison& comparison, const std::string& markdown) {
+  if (!on_github()) return;
+  std::vector<Annotation> all;
+  for (const Turn& turn : comparison.turns)
+    if (turn.effect == Effect::regression)
+      all.push_back({turn.name + " regressed", sentence(turn)});
+  for (const Change& change : comparison.changes)
+    if (change.effect == Effect::regression)
+      all.push_back({change.metric + " regressed", sentence(change)});
+  tell_github(all, markdown);
+}
+
+}  // namespace tidemark
