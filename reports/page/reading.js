@@ -13,11 +13,20 @@ function before(points, x) {
   return low;
 }
 
+/** As `before`, but of several points at this very x the highest: a peak may last no time. */
+function highestAt(points, x) {
+  let best = before(points, x);
+  for (let i = best; i >= 0 && points[i][0] === x; i -= 1) {
+    if (points[i][1] > points[best][1]) best = i;
+  }
+  return best;
+}
+
 /** Every line with the text of its value at `x`. */
 function values({ drawn, panels }, x) {
   return drawn.map((line) => {
     const inside = x >= line.points[0][0] && x <= line.points.at(-1)[0];
-    const i = before(line.points, x);
+    const i = highestAt(line.points, x);
     return {
       ...line,
       text: inside ? (line.texts?.[i] ?? panels[line.panel].exact(line.points[i][1])) : '–',

@@ -126,7 +126,7 @@ class RankModel {
   }
 
   void change(int category, Bytes allocated, Bytes active) {
-    time_ += tick_;
+    if (allocated > 0 || active > 0) time_ += tick_;  // a free takes no time: its sample shares one
     held_[static_cast<std::size_t>(category)] += allocated;
     allocated_ += allocated;
     active_ += active;
