@@ -8,6 +8,7 @@
 
 #include "reports/json.h"
 #include "reports/json_node.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -210,6 +211,20 @@ void check_version(const Node& root) {
   }
 }
 
+// Of files alone: between ranks nobody edits.
+void check_passes(const Report& report, const std::string& where) {
+  for (const TrialRecord& trial : report.trials) {
+    for (const Verdict& v : trial.verdicts) {
+      if (v.status != Status::pass || !v.measured) continue;
+      if ((!v.low || *v.measured >= *v.low) && (!v.high || *v.measured <= *v.high)) continue;
+      throw std::runtime_error(one_line(fmt::format(
+          "{}: {} {} rank {}: {} says pass where {} is outside what was expected: the file was "
+          "edited",
+          where, trial.name(), v.variant, v.rank, v.name, *v.measured)));
+    }
+  }
+}
+
 }  // namespace
 
 Report parse_report(std::string_view text, const std::string& where) {
@@ -244,7 +259,9 @@ Report read_report(const std::filesystem::path& path) {
         fmt::format("{}: cannot be read: give the folder that a run wrote (--out)", file.string()));
   }
   const std::string text(std::istreambuf_iterator<char>(in), {});
-  return parse_report(text, file.string());
+  Report report = parse_report(text, file.string());
+  check_passes(report, file.string());
+  return report;
 }
 
 }  // namespace tidemark

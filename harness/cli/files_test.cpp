@@ -98,6 +98,9 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
   nan.replace(nan.find("\"value\": 0.1"), 12, "\"value\": NaN");
   std::string edited = text;
   edited.replace(edited.find("\"status\": \"fail\""), 16, "\"status\": \"pass\"");
+  std::string outside = text;
+  outside.replace(outside.find("\"measured\": 5242880"), 19, "\"measured\": 5242879");
+  refused({"compare", good, file("outside", outside)}, "outside what was expected");
   refused({"compare", good, file("newer", newer)}, "schema version 2.0");
   refused({"compare", good, file("cut", text.substr(0, text.size() / 2))}, "cut off");
   refused({"compare", good, file("nan", nan)}, "not JSON at byte");
