@@ -1,0 +1,195 @@
+// What the page shows, and what its controls change.
+import assert from 'node:assert/strict';
+import { open, settled } from './browser.mjs';
+import { choose, paths, text, texts, whole } from './looking.mjs';
+import { axisOf, unitFor } from './format.js';
+import { typeOf, ulps } from './ulp.js';
+
+const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
+
+export const tests = ({ browser, file }) => ({
+  async 'distances in units of the last place, round scales'() {
+    assert.equal(typeOf([1, -0.5, 0]), 'bfloat16');
+    assert.equal(typeOf([1, Math.fround(0.1)]), 'float32');
+    assert.equal(typeOf([1, 0.1]), 'float64');
+    assert.equal(ulps(1, 1 + 2 ** -23, 'float32'), 1);
+    assert.equal(ulps(1, 1 - 2 ** -24, 'float32'), 1);
+    assert.equal(ulps(1, 1 + 2 ** -23, 'float64'), 2 ** 29);
+    assert.equal(ulps(1, 1 + 2 ** -7, 'bfloat16'), 1);
+    assert.equal(ulps(-0, 0, 'float64'), 0);
+    assert.equal(ulps(-(2 ** -149), 2 ** -149, 'float32'), 2); // the least numbers beside zero
+    assert.equal(ulps(-1, 1, 'float32'), 2 * 0x3f800000);
+    const gib = unitFor(18 * 2 ** 30);
+    for (const [low, high] of [
+      [0, 17.84 * 2 ** 30],
+      [64e6, 64.5e6],
+      [68e6, 68e6],
+      [0, 0],
+      [-3e9, 5e9],
+    ]) {
+      const { min, max, interval, format } = axisOf(low, high, gib);
+      assert.ok(min <= low && max >= high && max > min, `${low} to ${high}: ${min} to ${max}`);
+      assert.ok((max - min) / interval <= 8, `${low} to ${high}: ${(max - min) / interval} steps`);
+      assert.notEqual(format(min), format(min + interval));
+    }
+  },
+
+  async 'overview: headline, every scenario and variant, savings'() {
+    const page = await open(browser, file('sample'));
+    assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
+    assert.match(await text(page, '.virtual'), /Virtual device/);
+    assert.match(await text(page, '#failed'), /memory\/reserved\/backward/);
+    assert.match(
+      await text(page, '.card'),
+      /record_stream.*baseline\s+3,940.0 MiB\s+stash.*fixed\s+920.0 MiB/s,
+    );
+    const rows = await texts(page, '#verdicts tbody tr');
+    assert.equal(rows.length, 16);
+    assert.match(
+      rows[2],
+      /stash\s+fixed\s+52\s+52\s+52\s+1,480.0 MiB\s+1,480.0 MiB.*reserved\/backward, lagging/s,
+    );
+    await whole(page, 'overview');
+    await page
+      .getByRole('button', { name: 'separate_streams under lagging, 36 passed, 4 failed' })
+      .first()
+      .click();
+    await settled(page);
+    assert.equal(await text(page, 'h1'), 'All assertions');
+    assert.deepEqual(
+      [...new Set(await texts(page, '.assertion td:nth-child(2)'))],
+      ['separate_streams'],
+    );
+    assert.equal(await page.locator('.assertion').count(), 1);
+    await page.goBack();
+    assert.match(await text(page, 'h1'), /verdicts failed/);
+    await page.locator('.card a').first().click();
+    await settled(page);
+    assert.equal(await text(page, 'h1'), 'fsdp_prefetch');
+    assert.ok(
+      await page.locator('h1').evaluate((h1) => h1 === document.activeElement),
+      'focus follows',
+    );
+  },
+
+  async 'every chart has its data'() {
+    const page = await open(browser, file('sample'), {
+      hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
+    });
+    assert.equal(await page.locator('.chart').count(), 5);
+    for (const [section, lines] of [
+      ['#time', 6],
+      ['#run-ahead', 8],
+      ['#loss', 15],
+    ])
+      assert.ok(
+        (await paths(page, section)).length >= lines,
+        `${section}: ${(await paths(page, section)).length}`,
+      );
+    const names = await page.locator('#cost .chart svg').textContent();
+    for (const name of ['record_stream', 'stash, per_collective', 'rate_limiter'])
+      assert.ok(names.includes(name), `#cost: ${name} in ${names}`);
+    assert.match(
+      await text(page, '#loss'),
+      /stash bit for bit equal[\s\S]*unstash_before_wait differs from step 1/,
+    );
+    assert.match(
+      await text(page, '.top .lede'),
+      /^stash peaks at 920.0 MiB of reserved memory where record_stream takes 3,940.0 MiB: 77 % less/,
+    );
+    await whole(page, 'scenario');
+  },
+
+  async 'statistic, schedule, rank and variants change what is shown'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const all = await paths(page, '#time');
+    assert.match(
+      await text(page, '#time .legend'),
+      /record_stream[\s\S]*active 1,984.0 MiB[\s\S]*stash[\s\S]*active 512.0 MiB/,
+    );
+    await choose(page, 'Statistic', 'reserved');
+    assert.doesNotMatch(await text(page, '#time .legend'), /active/);
+    assert.notDeepEqual(await paths(page, '#time'), all);
+    await choose(page, 'Statistic', 'all three');
+    assert.deepEqual(await paths(page, '#time'), all, 'the same picture again');
+    await page.getByLabel('no_reference (control)').check();
+    await settled(page);
+    assert.ok((await paths(page, '#time')).length > all.length);
+    await choose(page, 'Rank', '2');
+    assert.match(await text(page, '#time'), /record_stream on rank 2/);
+    assert.match(page.url(), /rank=2/);
+    await choose(page, 'Schedule', 'instant');
+    assert.match(await text(page, '#time .legend'), /record_stream[\s\S]*active 512.0 MiB/);
+    await page.getByLabel('Trial').selectOption({ index: 1 });
+    await settled(page);
+    assert.match(await text(page, '#loss'), /ran in shapes/);
+    await page.reload();
+    await settled(page);
+    assert.match(await text(page, '#loss'), /ran in shapes/, 'the address keeps the trial');
+    await whole(page, 'scenario');
+  },
+
+  async 'the keyboard reads and zooms all panels in step'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const chart = page.locator('#time .chart');
+    await chart.focus();
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press('ArrowRight');
+    const read = await chart.locator('[aria-live]').innerText();
+    assert.match(
+      read,
+      /^at [\d.]+ \S+: record_stream allocated [\d,]+ bytes, stash allocated [\d,]+ bytes, record_stream active/,
+    );
+    assert.equal(await page.locator('.reading tr').count(), 3);
+    await page.keyboard.press('Escape');
+    const before = await paths(page, '#time');
+    await page.keyboard.press('+');
+    await settled(page);
+    const after = await paths(page, '#time');
+    assert.equal(
+      after.filter((d) => before.includes(d)).length,
+      0,
+      'every line of every panel moved',
+    );
+    await page.keyboard.press('0');
+    await settled(page);
+    assert.deepEqual(await paths(page, '#time'), before);
+    await page
+      .getByRole('button', { name: /^allocated/ })
+      .first()
+      .click();
+    assert.match((await texts(page, '.alive'))[0], /Peak of record_stream[\s\S]*unsharded/);
+    // A peak that lasts no time, because a free follows at the same moment, is read all the same.
+    for (const button of await page.locator('.peak').all()) {
+      await button.click();
+      const [, statistic, peak] = (await button.getAttribute('title')).match(
+        /of (\w+): ([\d,]+) bytes/,
+      );
+      assert.ok((await text(page, '.reading')).includes(peak), `${statistic} reads ${peak}`);
+    }
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async 'the list of assertions: status, search, details, command'() {
+    const page = await open(browser, file('sample'), { hash: '#/-/assertions' });
+    await page.getByRole('radio', { name: /^failed/ }).check();
+    assert.equal(await page.locator('.assertion.fail').count(), 2);
+    assert.equal(await page.locator('.assertion').count(), 2);
+    await page.getByRole('radio', { name: /^all/ }).check();
+    await page.getByRole('searchbox').fill('LAGGING parity stash');
+    assert.equal(await page.locator('.assertion').count(), 2);
+    await page.getByRole('searchbox').fill('no such thing');
+    assert.equal(await text(page, '[role=status]'), 'No verdict matches.');
+    await page.getByRole('searchbox').fill('saving/active/backward stash lagging math');
+    await page.locator('.toggle').first().click();
+    const details = await text(page, '.details >> visible=true');
+    assert.match(details, /\(2\*L\*k \+ L - 1\)\*U[\s\S]*L = 8[\s\S]*Run it again/);
+    const command = await text(page, '.details .command code >> visible=true');
+    assert.match(command, /tidemark run fsdp_prefetch .*--schedule lagging/);
+    await page.locator('.copy >> visible=true').first().click();
+    assert.equal(
+      await page.evaluate(() => getSelection().toString() || navigator.clipboard.readText()),
+      command,
+    );
+    assert.deepEqual(page.wrong, []);
+  },
+});
