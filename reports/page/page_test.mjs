@@ -11,7 +11,7 @@ const [tools, samples, out] = process.argv.slice(2);
 const { browser, axe } = await launch(tools);
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-execFileSync(samples, [`${out}/reports`]);
+execFileSync(samples, [`${out}/reports`, 'huge']);
 const given = { browser, axe, out, file: (name) => `${out}/reports/${name}/report.html` };
 const tests = { ...content.tests(given), ...limits.tests(given) };
 
