@@ -25,7 +25,7 @@ h1 { font-size: 1.7rem; line-height: 1.25; } h2 { font-size: 1.2rem; margin-top:
 .quiet, figcaption { color: var(--quiet); font-size: 0.875rem; } .fail { color: var(--fail); } .pass { color: var(--pass); }
 .scroller { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.875rem; }
 th, td { text-align: left; padding: 0.35rem 1rem 0.35rem 0; vertical-align: baseline; border-bottom: 1px solid var(--line); }
-th { color: var(--quiet); font-weight: 500; } td.figure { text-align: right; white-space: nowrap; }
+th { color: var(--quiet); font-weight: 500; white-space: nowrap; } th, td { overflow-wrap: normal; } td.figure { text-align: right; white-space: nowrap; }
 figure { margin: 1.5rem 0 0; } svg { width: 100%; max-width: 720px; height: auto; } svg text { fill: var(--quiet); font-size: 11px; }
 svg .grid { stroke: var(--line); } svg polyline { fill: none; stroke-width: 1.6; }
 .tone-0 { stroke: var(--tone-0); color: var(--tone-0); } .tone-1 { stroke: var(--tone-1); color: var(--tone-1); }
@@ -146,7 +146,7 @@ std::string svg(const Chart& chart) {
     }
   }
   if (across.empty()) return "";
-  if (chart.bytes) up.take(0);
+  if (chart.bytes && up.low < up.high / 2) up.take(0);  // else nothing but the difference matters
   const auto at_x = [&](double x) { return kLeft + across.place(x) * (kAcross - kLeft - kRight); };
   const auto at_y = [&](double y) { return kTop + (1 - up.place(y)) * (kDown - kTop - kBottom); };
   std::string out = fmt::format(

@@ -14,7 +14,7 @@
 namespace tidemark {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> reports, thresholds;
   bool require_all = false;
   Output output;
@@ -22,7 +22,7 @@ struct Arguments {
 
 /// --threshold takes several values and so may swallow the reports that follow it: what names a
 /// file or has no '=' is one.
-void sort_out(Arguments& arguments) {
+void sort_out(CompareArguments& arguments) {
   std::vector<std::string> thresholds;
   for (const std::string& word : arguments.thresholds) {
     std::error_code ignored;
@@ -37,7 +37,7 @@ void sort_out(Arguments& arguments) {
                     arguments.reports.size()));
 }
 
-int run(Arguments arguments) {
+int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
   CompareOptions options;
@@ -68,7 +68,7 @@ int run(Arguments arguments) {
 void add_compare(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
       "compare", "two reports: what changed, beyond which threshold, in the direction that is bad");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   command->add_option("reports", arguments->reports,
                       "BASE and NEW: report.json or the output folder of a run");
   command->add_option("--threshold", arguments->thresholds,
@@ -79,7 +79,7 @@ void add_compare(CLI::App& app, Act& act) {
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
       "exit codes: 0 no regression, 1 a regression, 2 bad input, 4 nothing was compared");
-  command->callback([arguments, &act] { act = [arguments] { return run(*arguments); }; });
+  command->callback([arguments, &act] { act = [arguments] { return run_compare(*arguments); }; });
 }
 
 }  // namespace tidemark

@@ -13,14 +13,14 @@ namespace {
 
 constexpr int kPatience = 5000;  // ms that a run waits for others to have written
 
-struct Arguments {
+struct HistoryArguments {
   std::string path = "tidemark-out", since, prune;
   std::vector<std::string> metrics;
   bool last_good = false, pruning = false;
   Output output;
 };
 
-int prune(const Arguments& arguments) {
+int prune(const HistoryArguments& arguments) {
   const std::string& keep = arguments.prune.empty() ? arguments.since : arguments.prune;
   if (keep.empty())
     throw std::runtime_error(
@@ -32,7 +32,7 @@ int prune(const Arguments& arguments) {
   return 0;
 }
 
-int run(const Arguments& arguments) {
+int run_history(const HistoryArguments& arguments) {
   if (arguments.pruning) return prune(arguments);
   if (arguments.last_good) {
     const auto folder = last_good(arguments.path);
@@ -63,7 +63,7 @@ int run(const Arguments& arguments) {
 void add_history(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
       "history", "the trend of every metric over the runs recorded, and where it stepped");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<HistoryArguments>();
   command->add_option("path", arguments->path, "history.sqlite or the folder that holds it")
       ->capture_default_str();
   command->add_option("--since", arguments->since, "2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h");
@@ -82,7 +82,7 @@ void add_history(CLI::App& app, Act& act) {
   command->footer("exit codes: 0, 2 bad input, 4 no run or no metric matches");
   command->callback([arguments, pruning, &act] {
     arguments->pruning = pruning->count() > 0;
-    act = [arguments] { return run(*arguments); };
+    act = [arguments] { return run_history(*arguments); };
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 const std::vector<std::string> kFormats{"auto",  "text",     "csv",   "json",
                                         "jsonl", "megatron", "report"};
 
-struct Arguments {
+struct ParityArguments {
   std::string a, b, format_a = "auto", format_b = "auto", select, select_a, select_b, mode,
                     precision = "float64";
   std::optional<double> rtol, atol, ulp;
@@ -29,7 +29,7 @@ double not_negative(const char* flag, const std::optional<double>& value) {
   return value.value_or(0);
 }
 
-ParityRule rule_of(const Arguments& arguments) {
+ParityRule rule_of(const ParityArguments& arguments) {
   ParityRule rule;
   rule.rtol = not_negative("--rtol", arguments.rtol);
   rule.atol = not_negative("--atol", arguments.atol);
@@ -71,7 +71,7 @@ std::vector<const Curve*> chosen(const CurveFile& file, const char* flag, const 
 
 /// One with one, whatever they are called; several with those of the same names.
 std::vector<std::pair<const Curve*, const Curve*>> pairs(const CurveFile& a, const CurveFile& b,
-                                                         const Arguments& arguments) {
+                                                         const ParityArguments& arguments) {
   const auto glob = [&](const std::string& own) { return own.empty() ? arguments.select : own; };
   const auto flag = [](const std::string& own, const char* name) {
     return own.empty() ? "--select" : name;
@@ -90,7 +90,7 @@ std::vector<std::pair<const Curve*, const Curve*>> pairs(const CurveFile& a, con
   return out;
 }
 
-int run(const Arguments& arguments) {
+int run_parity(const ParityArguments& arguments) {
   arguments.output.check();
   ParityReport report;
   report.rule = rule_of(arguments);
@@ -121,7 +121,7 @@ void add_parity(CLI::App& app, Act& act) {
                                      "two loss curves, of anybody's training: 'step loss' lines, "
                                      "CSV, JSON lines, JSON, Megatron's "
                                      "golden values, report.json");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ParityArguments>();
   command->add_option("a", arguments->a, "the curve that is right, or a run's folder")->required();
   command->add_option("b", arguments->b, "the other curve")->required();
   command->add_option("--mode", arguments->mode, "exact (default), tolerance or ulp")
@@ -147,7 +147,7 @@ void add_parity(CLI::App& app, Act& act) {
       ->check(CLI::IsMember(kFormats));
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer("exit codes: 0 the curves hold, 1 they do not, 2 bad input, 4 no step in common");
-  command->callback([arguments, &act] { act = [arguments] { return run(*arguments); }; });
+  command->callback([arguments, &act] { act = [arguments] { return run_parity(*arguments); }; });
 }
 
 }  // namespace tidemark

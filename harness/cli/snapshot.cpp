@@ -11,14 +11,14 @@
 namespace tidemark {
 namespace {
 
-struct Arguments {
+struct SnapshotArguments {
   std::string file, other, to;
   std::size_t top = 10;
   int protocol = 4;
   Output output;
 };
 
-CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<Arguments>& arguments,
+CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<SnapshotArguments>& arguments,
                      const char* name, const char* what) {
   auto* command = parent->add_subcommand(name, what);
   command
@@ -28,7 +28,7 @@ CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<Arguments>& argumen
   return command;
 }
 
-int show(const Arguments& a) {
+int show(const SnapshotArguments& a) {
   a.output.check();
   const Snapshot snapshot = read_snapshot(a.file);
   const Named named{a.file, snapshot};
@@ -39,7 +39,7 @@ int show(const Arguments& a) {
   return 0;
 }
 
-int diff(const Arguments& a) {
+int diff(const SnapshotArguments& a) {
   a.output.check();
   const Snapshot before = read_snapshot(a.file), after = read_snapshot(a.other);
   const Named x{a.file, before}, y{a.other, after};
@@ -48,7 +48,7 @@ int diff(const Arguments& a) {
   return 0;
 }
 
-int convert(const Arguments& a) {
+int convert(const SnapshotArguments& a) {
   a.output.check();
   if (a.to == "pickle" && a.output.out.empty())
     throw std::runtime_error("--to pickle needs --out FILE: it is no text");
@@ -71,7 +71,7 @@ void add_snapshot(CLI::App& app, Act& act) {
       "snapshot",
       "PyTorch memory snapshots, of tidemark or of any program; nothing in them is run");
   parent->require_subcommand(1);
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SnapshotArguments>();
   const auto top = [&](CLI::App* command) {
     command->add_option("--top", arguments->top, "how many lines of a kind")->capture_default_str();
   };

@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-constexpr std::size_t kLargest = std::size_t{4} << 30;
+constexpr std::size_t kMostText = std::size_t{4} << 30;
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -18,13 +18,13 @@ std::string quoted(const std::string& text) {
 /// Stacks are written out wherever they are used, as the format wants it; what a hostile file makes
 /// of that has an end.
 void limit(const std::string& out) {
-  if (out.size() > kLargest)
+  if (out.size() > kMostText)
     throw SnapshotError("becomes more than 4 GiB of text: its stacks are too long");
 }
 
-class Json {
+class AsJson {
  public:
-  explicit Json(const Snapshot& snapshot) : s_(snapshot) {
+  explicit AsJson(const Snapshot& snapshot) : s_(snapshot) {
     for (const auto& stack : s_.stacks) {
       std::string text = "[";
       for (std::uint32_t at : stack) {
@@ -164,7 +164,7 @@ class Perfetto {
 
 }  // namespace
 
-std::string snapshot_json(const Snapshot& snapshot) { return Json(snapshot).run(); }
+std::string snapshot_json(const Snapshot& snapshot) { return AsJson(snapshot).run(); }
 std::string perfetto(const Snapshot& snapshot) { return Perfetto(snapshot).run(); }
 
 }  // namespace tidemark
