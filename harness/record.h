@@ -97,7 +97,9 @@ struct RankRecord {
   std::vector<Race> races;
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept
   std::vector<std::pair<std::string, Ns>> phase_starts;  // on the timeline's clock
-  Bytes rest_before = 0, rest_after = 0;  // allocated, before the last step and after it
+  // Requested, before the last step and after it: what the program holds. Allocated would add what
+  // the allocator left unsplit, which may differ where the program does not.
+  Bytes rest_before = 0, rest_after = 0;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null
   Bytes peak(Statistic statistic) const;                // over the phases of the last step

@@ -49,6 +49,10 @@ Recorder::~Recorder() = default;
 
 namespace {
 
+Bytes requested(c10::DeviceIndex device) {
+  return allocator::getDeviceStats(device).requested_bytes[0].current;
+}
+
 void close_phase(c10::DeviceIndex device, Step& step) {
   auto stats = allocator::getDeviceStats(device);
   auto& phase = step.phases.back();
@@ -67,7 +71,7 @@ void Recorder::begin_step(int index) {
   state_->last = index + 1 == state_->steps;
   record.steps.emplace_back();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_before = state_->tide.allocated();
+  record.rest_before = requested(state_->device);
   state_->tide.begin_step();
 }
 
@@ -82,9 +86,8 @@ void Recorder::phase(const std::string& name) {
 }
 
 void Recorder::moment(const std::string& name) {
-  const auto stats = allocator::getDeviceStats(state_->device);
   record.steps.back().moments.push_back(
-      {name, state_->tide.allocated(), stats.requested_bytes[0].current});
+      {name, state_->tide.allocated(), requested(state_->device)});
 }
 
 void Recorder::call(const std::string& op, const std::string& unit) {
@@ -112,7 +115,7 @@ void Recorder::end_step() {
   if (state_->in_phase) close_phase(state_->device, record.steps.back());
   state_->in_phase = false;
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_after = state_->tide.allocated();
+  record.rest_after = requested(state_->device);
   if (state_->last) {
     record.categories = state_->tide.categories();
     record.timeline = state_->tide.timeline();

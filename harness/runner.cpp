@@ -115,7 +115,7 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
 
 // Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
 // itself comes before who only noticed.
-std::string attempt(World& world, double patience, const std::function<void()>& body) {
+std::string attempt(World& world, const std::function<void()>& body) {
   std::string mine;
   try {
     body();
@@ -124,7 +124,7 @@ std::string attempt(World& world, double patience, const std::function<void()>& 
     if (mine.empty()) mine = "an exception without a text";
   }
   std::string first, then;
-  const auto all = world.exchange(mine, patience);
+  const auto all = world.exchange(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;
     const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
@@ -266,7 +266,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
       seen.record.rank = world.rank();
       seen.skipped = reason;
     } else {
-      const auto error = attempt(world, options.patience, [&] {
+      const auto error = attempt(world, [&] {
         warm_up(scenario, trial, variant, world);
         seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
         mine.ranks.push_back(seen.record);

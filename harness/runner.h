@@ -23,7 +23,6 @@ struct RunOptions {
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
-  double patience = 600;  // seconds that ranks wait for one another at the end of a variant
 };
 
 /// What an exception says, without PyTorch's backtrace.

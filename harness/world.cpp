@@ -71,8 +71,19 @@ int World::worst(int code) const {
 
 namespace {
 
-constexpr double kGrace = 3;                 // seconds
-constexpr int kTelling = 2, kAnswering = 3;  // tags; gather has 0 and 1
+constexpr double kGrace = 3;                                         // seconds
+constexpr int kTelling = 2, kAnswering = 3, kMeeting = 4, kMet = 5;  // tags; gather has 0 and 1
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point after(double seconds) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool in_time(Clock::time_point end) {
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return Clock::now() < end;
+}
 
 // The message of this tag that is there, as (source, text), or nothing.
 std::optional<std::pair<int, std::string>> arrived(MPI_Comm comm, int source, int tag) {
@@ -91,21 +102,49 @@ void send(MPI_Comm comm, const std::string& text, int target, int tag) {
   MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, target, tag, comm);
 }
 
+bool waits(MPI_Comm comm, int tag) {
+  int there = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, MPI_STATUS_IGNORE);
+  return there != 0;
+}
+
+constexpr char kHere = '+', kNotHere = '-';  // before what rank 0 answers to those who meet
+
 }  // namespace
 
-std::vector<std::string> World::exchange(const std::string& mine, double seconds) const {
+std::string World::meet(const std::string& leaders) const {
+  if (alone_ || size_ == 1) return leaders;
+  auto end = after(leads_ ? patience : patience + 2 * kGrace);
+  if (!leads_) {
+    send(comm_, {}, 0, kMeeting);
+    do {
+      if (auto answer = arrived(comm_, 0, kMet)) {
+        if (answer->second.at(0) == kNotHere) throw std::runtime_error(answer->second.substr(1));
+        return answer->second.substr(1);
+      }
+    } while (in_time(end));
+    throw std::runtime_error("rank 0 has not come to where the ranks meet in time");
+  }
+  std::vector<int> here;
+  std::string trouble;
+  do {
+    while (auto message = arrived(comm_, MPI_ANY_SOURCE, kMeeting)) here.push_back(message->first);
+    if (here.size() + 1 == static_cast<std::size_t>(size_)) break;
+    if (waits(comm_, kTelling)) trouble = "another rank has aborted the communicator unmade";
+  } while (trouble.empty() && in_time(end));
+  if (trouble.empty() && here.size() + 1 < static_cast<std::size_t>(size_))
+    trouble = fmt::format("only {} of {} ranks have come to where they meet in time",
+                          here.size() + 1, size_);
+  for (const int rank : here)
+    send(comm_, trouble.empty() ? kHere + leaders : kNotHere + trouble, rank, kMet);
+  if (!trouble.empty()) throw std::runtime_error(trouble);
+  return leaders;
+}
+
+std::vector<std::string> World::exchange(const std::string& mine) const {
   if (alone_ || size_ == 1) return {mine};
-  using Clock = std::chrono::steady_clock;
-  const auto after = [](double time) {
-    return Clock::now() +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time));
-  };
   // Rank 0 gives up first: it knows who is missing.
-  auto end = after(leads_ ? seconds : seconds + 2 * kGrace);
-  const auto in_time = [&] {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-    return Clock::now() < end;
-  };
+  auto end = after(leads_ ? patience : patience + 2 * kGrace);
   const std::string text = mine.substr(0, 2000);
   if (!leads_) {
     send(comm_, text, 0, kTelling);
@@ -115,7 +154,7 @@ std::vector<std::string> World::exchange(const std::string& mine, double seconds
         all.push_back(message->second);
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
-    } while (in_time());
+    } while (in_time(end));
     throw std::runtime_error("rank 0 has not come to the end of the variant in time");
   }
   std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
@@ -131,8 +170,11 @@ std::vector<std::string> World::exchange(const std::string& mine, double seconds
   do {
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kTelling))
       tell(message->first, message->second);
+    while (auto message = arrived(comm_, MPI_ANY_SOURCE, kMeeting))
+      send(comm_, kNotHere + std::string("rank 0 has aborted the communicator unmade"),
+           message->first, kMet);
     if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
-  } while (in_time());
+  } while (in_time(end));
   std::vector<std::string> all;
   std::string missing;
   for (std::size_t rank = 0; rank < told.size(); ++rank) {

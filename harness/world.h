@@ -31,9 +31,13 @@ class World {
       const std::string& mine) const;                    // on rank 0: everybody's; elsewhere empty
   std::string broadcast(const std::string& text) const;  // rank 0's
   int worst(int code) const;                             // the largest, on all
+  double patience = 600;  // seconds that the two below wait for another rank
   /// Everybody's text (of at most 2,000 bytes, longer ones are cut), by rank, on every rank; alone,
-  /// one's own. Throws std::runtime_error that names who has not answered within `seconds`.
-  std::vector<std::string> exchange(const std::string& mine, double seconds) const;
+  /// one's own. Throws std::runtime_error that names who has not answered in time.
+  std::vector<std::string> exchange(const std::string& mine) const;
+  /// Rank 0's text, once every rank is here. Throws std::runtime_error where one of them is in
+  /// exchange() instead (it has failed, so it will not come) or has not come in time.
+  std::string meet(const std::string& leaders) const;
   /// The first `ranks` ranks as a world of their own; null on the others.
   std::unique_ptr<World> first(int ranks) const;
 

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 struct Result {
@@ -299,6 +300,26 @@ TEST_F(Command, WhateverEndsARankIsReported) {
   auto wrong = run(run_two + "--out wrong", "TIDEMARK_FAULT='rank=1 do=nosuch'");
   EXPECT_EQ(wrong.code, 3);
   EXPECT_THAT(wrong.out, HasSubstr("do must say what happens"));
+}
+
+// Who has no communicator yet cannot be told through it.
+TEST_F(Command, ARankThatFailsBeforeTheCommunicatorIsThereLeavesNobodyWaiting) {
+  for (const char* rank : {"0", "2"}) {
+    const std::string out = std::string("unmade-") + rank;
+    auto result =
+        run("run fsdp_prefetch/stash --size smoke --mode shapes --schedule instant "
+            "--ranks 3 --out " +
+                out,
+            std::string("TIDEMARK_FAULT='do=throw call=communicator rank=") + rank + "'");
+    EXPECT_EQ(result.code, 3) << result.err;
+    EXPECT_LT(result.seconds, 30);
+    auto report = nlohmann::json::parse(read(folder_ / out / "report.json"));
+    const auto& variants = report["trials"][0]["variants"];
+    EXPECT_THAT(variants[0]["error"].get<std::string>(),
+                StartsWith(std::string("rank ") + rank + ": injected fault in communicator 1"));
+    ASSERT_EQ(variants.size(), 2u);
+    EXPECT_EQ(variants[1]["ranks"].size(), 3u) << "the other variant did not run";
+  }
 }
 
 TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {

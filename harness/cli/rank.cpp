@@ -100,7 +100,6 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.selected = [&](const Variant& v) {
       return std::ranges::find(each.variants, v.name) != each.variants.end();
     };
-    run_options.patience = options.timeout;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Ten more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)
@@ -198,6 +197,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));
     code = 0;
     if (auto world = all.first(ranks)) {
+      world->patience = options.timeout;
       const Report report = run_all(planned, *world, options, run);
       if (world->rank() == 0) code = write_and_print(report, folder, options);
     }

@@ -69,9 +69,11 @@ Communicator::Communicator(const World& world, Reference reference)
       size_(world.size()),
       reference_(reference),
       stream_(c10::cuda::getStreamFromPool(false)) {
+  maybe_fault(rank_, "communicator");
   ncclUniqueId id{};
   if (world.leads()) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  const std::string bytes = world.broadcast({id.internal, sizeof id.internal});
+  // A rank that fails before it gets here must not leave the others waiting in NCCL.
+  const std::string bytes = world.meet({id.internal, sizeof id.internal});
   require(bytes.size() == sizeof id.internal, "the communicator's unique id arrived damaged");
   std::memcpy(id.internal, bytes.data(), sizeof id.internal);
   check(ncclCommInitRank(&comm_, size_, id, rank_), "ncclCommInitRank");

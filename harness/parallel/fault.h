@@ -8,7 +8,8 @@
 
 namespace tidemark {
 
-/// Where a collective begins. Throws std::invalid_argument for a plan that cannot be read.
+/// Where a collective begins, or a communicator ("communicator"). Throws std::invalid_argument for
+/// a plan that cannot be read.
 void maybe_fault(int rank, const std::string& call);
 
 }  // namespace tidemark
