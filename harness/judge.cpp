@@ -136,9 +136,9 @@ struct Judge {
   std::vector<Verdict> rest(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
-    auto verdict = bounded("rest/requested", seen, before, before,
+    auto verdict = bounded("rest/held", seen, before, before,
                            static_cast<double>(seen.record.rest_after));
-    verdict.formula = "requested before the step";
+    verdict.formula = "held before the step";
     verdicts.push_back(verdict);
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
       auto found = std::ranges::find(seen.record.categories, transient, &Category::name);

@@ -97,8 +97,9 @@ struct RankRecord {
   std::vector<Race> races;
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept
   std::vector<std::pair<std::string, Ns>> phase_starts;  // on the timeline's clock
-  // Requested, before the last step and after it: what the program holds. Allocated would add what
-  // the allocator left unsplit, which may differ where the program does not.
+  // What the program holds before the last step and after it, as requested: the allocator's figures
+  // add what it left unsplit, or what a stream still uses, and may differ where the program does
+  // not.
   Bytes rest_before = 0, rest_after = 0;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null

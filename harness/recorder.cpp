@@ -71,7 +71,7 @@ void Recorder::begin_step(int index) {
   state_->last = index + 1 == state_->steps;
   record.steps.emplace_back();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_before = requested(state_->device);
+  record.rest_before = state_->tide.held();
   state_->tide.begin_step();
 }
 
@@ -115,7 +115,7 @@ void Recorder::end_step() {
   if (state_->in_phase) close_phase(state_->device, record.steps.back());
   state_->in_phase = false;
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_after = requested(state_->device);
+  record.rest_after = state_->tide.held();
   if (state_->last) {
     record.categories = state_->tide.categories();
     record.timeline = state_->tide.timeline();

@@ -158,7 +158,7 @@ TEST(Mutation, AWrongGradientIsRejected) {
 
 TEST(Mutation, ALeakOfOneTensorIsRejected) {
   auto record = run(toy_scenario({.leaks = true}), toy_trial(1000, Mode::shapes));
-  EXPECT_TRUE(fails(record, "drop", "rest/requested"));
+  EXPECT_TRUE(fails(record, "drop", "rest/held"));
   EXPECT_FALSE(fails(record, "keep", "rest/"));
 }
 

@@ -66,7 +66,9 @@ void Tide::settle(Bytes freed) {
 
 void Tide::on_event(const TraceEntry& entry) {
   if (entry.device_ != device_) return;
+  if (entry.action_ == TraceEntry::ALLOC) held_ += static_cast<Bytes>(entry.size_);
   if (entry.action_ == TraceEntry::FREE_REQUESTED) {
+    held_ -= static_cast<Bytes>(entry.size_);
     // The statistics are without this block already. Freed right after its allocation, its size was
     // never seen: what the allocator rounds to is all there is to go by, unless it made the peak,
     // which counts its unsplit remainder, too.

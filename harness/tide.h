@@ -28,6 +28,9 @@ class Tide {
   std::vector<Category> categories();
   std::vector<Sample> timeline() const;
   Bytes allocated() const;  // the allocator's own figure
+  /// What the program holds, as requested, of what it has taken since this follows. Not the
+  /// allocator's `requested`, which counts a freed block until its streams are done with it.
+  Bytes held() const { return held_; }
 
  private:
   friend void on_trace(const c10::CachingDeviceAllocator::TraceEntry&);
@@ -44,7 +47,7 @@ class Tide {
   std::map<std::string, Bytes> current_, at_peak_;
   std::size_t unsettled_ =
       0;  // address of the last allocation, whose block size the statistics do not show yet
-  Bytes known_ = 0, peak_ = 0;
+  Bytes known_ = 0, peak_ = 0, held_ = 0;
   std::vector<Sample> samples_;
 };
 

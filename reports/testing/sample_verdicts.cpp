@@ -57,7 +57,7 @@ void judge(const TrialRecord& trial, const VariantRecord& variant, std::vector<V
         out.back().why = "shapes has no numbers";
       }
     }
-    out.push_back(verdict("rest/requested", variant, rank.rank));
+    out.push_back(verdict("rest/held", variant, rank.rank));
     out.back().low = out.back().high = static_cast<double>(rank.rest_before);
     out.back().measured = static_cast<double>(rank.rest_after);
     out.back().formula = "what was there before the step";
