@@ -49,10 +49,6 @@ Recorder::~Recorder() = default;
 
 namespace {
 
-Bytes requested(c10::DeviceIndex device) {
-  return allocator::getDeviceStats(device).requested_bytes[0].current;
-}
-
 void close_phase(c10::DeviceIndex device, Step& step) {
   auto stats = allocator::getDeviceStats(device);
   auto& phase = step.phases.back();
@@ -86,8 +82,9 @@ void Recorder::phase(const std::string& name) {
 }
 
 void Recorder::moment(const std::string& name) {
+  const auto stats = allocator::getDeviceStats(state_->device);
   record.steps.back().moments.push_back(
-      {name, state_->tide.allocated(), requested(state_->device)});
+      {name, state_->tide.allocated(), stats.requested_bytes[0].current});
 }
 
 void Recorder::call(const std::string& op, const std::string& unit) {

@@ -86,27 +86,7 @@ std::string label(double value, const Chart& chart, const Range& up) {
 
 std::string html_text(const std::string& text) {
   std::string out;
-  for (char c : one_line(text)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
+  for (char c : markup_text(text)) c == '\'' ? out += "&#39;" : out += c;
   return out;
 }
 

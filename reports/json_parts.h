@@ -21,6 +21,7 @@ nlohmann::ordered_json race_json(const Race& race);
 nlohmann::ordered_json categories_json(const std::vector<Category>& categories);
 nlohmann::ordered_json phase_starts_json(const RankRecord& rank);
 nlohmann::ordered_json loss_json(const LossPoint& point);
-nlohmann::ordered_json sweep_json(const SweepPoint& point);
+/// The ranks' form is the caller's.
+nlohmann::ordered_json variant_json(const VariantRecord& variant, nlohmann::ordered_json ranks);
 
 }  // namespace tidemark

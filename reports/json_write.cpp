@@ -113,6 +113,16 @@ Json sweep_json(const SweepPoint& p) {
           {"step_time_ns", p.step_time_ns}};
 }
 
+Json variant_json(const VariantRecord& variant, Json ranks) {
+  return {{"name", variant.name},
+          {"role", name_of(variant.role)},
+          {"error", text_or_null(variant.error)},
+          {"loss", array(variant.loss, loss_json)},
+          {"step_time_ns", variant.step_time_ns},
+          {"ranks", std::move(ranks)},
+          {"sweep", array(variant.sweep, sweep_json)}};
+}
+
 namespace {
 
 // Columns: thousands of samples stay four lines.
@@ -134,16 +144,6 @@ Json rank_json(const RankRecord& rank) {
       {"steps", array(rank.steps, step_json)},
       {"phase_starts", phase_starts_json(rank)},
       {"timeline", timeline_json(rank.timeline)}};
-}
-
-Json variant_json(const VariantRecord& variant) {
-  return {{"name", variant.name},
-          {"role", name_of(variant.role)},
-          {"error", text_or_null(variant.error)},
-          {"loss", array(variant.loss, loss_json)},
-          {"step_time_ns", variant.step_time_ns},
-          {"ranks", array(variant.ranks, rank_json)},
-          {"sweep", array(variant.sweep, sweep_json)}};
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -174,7 +174,10 @@ Json trial_json(const TrialRecord& trial) {
           {"seed", trial.seed},
           {"params", object(trial.params)},
           {"skipped", text_or_null(trial.skipped)},
-          {"variants", array(trial.variants, variant_json)},
+          {"variants", array(trial.variants,
+                             [](const VariantRecord& v) {
+                               return variant_json(v, array(v.ranks, rank_json));
+                             })},
           {"verdicts", array(trial.verdicts, verdict_json)}};
 }
 

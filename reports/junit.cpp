@@ -11,29 +11,6 @@
 namespace tidemark {
 namespace {
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : one_line(text)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 struct Suite {
   std::string name, cases;
   int tests = 0, failures = 0, errors = 0, skipped = 0;
@@ -41,14 +18,14 @@ struct Suite {
   /// `inner` is the element that says why the case did not pass, or empty.
   void add(const TrialRecord& trial, const std::string& name_of_case, const std::string& inner) {
     ++tests;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", escaped(trial.name()),
-                         escaped(name_of_case));
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", markup_text(trial.name()),
+                         markup_text(name_of_case));
     cases += inner.empty() ? "/>\n" : fmt::format(">\n      {}\n    </testcase>\n", inner);
   }
 };
 
 std::string element(const char* tag, const std::string& message, const std::string& body = "") {
-  const std::string head = fmt::format("<{} message=\"{}\"", tag, escaped(message));
+  const std::string head = fmt::format("<{} message=\"{}\"", tag, markup_text(message));
   return body.empty() ? head + "/>" : fmt::format("{}>{}</{}>", head, body, tag);
 }
 
@@ -60,7 +37,7 @@ void add_verdict(const Report& report, const TrialRecord& trial, const Verdict& 
     for (const std::string& line :
          {"expected " + expected_text(v), "formula " + formula_text(v),
           "measured " + measured_text(v), "again: " + command(report, trial)}) {
-      body += escaped(line) + "\n";
+      body += markup_text(line) + "\n";
     }
     inner = element("failure", v.why.empty() ? "measured " + measured_text(v) : v.why, body);
   } else if (v.status == Status::skip) {
@@ -97,8 +74,8 @@ std::string junit(const Report& report) {
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
         "timestamp=\"{}\" "
         "hostname=\"{}\">\n{}  </testsuite>\n",
-        escaped(s.name), s.tests, s.failures, s.errors, s.skipped, escaped(report.run.started),
-        escaped(report.run.host), s.cases);
+        markup_text(s.name), s.tests, s.failures, s.errors, s.skipped,
+        markup_text(report.run.started), markup_text(report.run.host), s.cases);
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

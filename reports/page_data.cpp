@@ -139,17 +139,6 @@ Json rank_json(const RankRecord& rank, std::size_t samples, std::size_t races) {
             {"reserved", differences(kept, &Sample::reserved)}}}};
 }
 
-Json variant_json(const VariantRecord& variant, std::size_t samples, std::size_t races) {
-  const auto of_rank = [&](const RankRecord& rank) { return rank_json(rank, samples, races); };
-  return {{"name", variant.name},
-          {"role", name_of(variant.role)},
-          {"error", text_or_null(variant.error)},
-          {"loss", list(variant.loss, loss_json)},
-          {"step_time_ns", variant.step_time_ns},
-          {"ranks", list(variant.ranks, of_rank)},
-          {"sweep", list(variant.sweep, sweep_json)}};
-}
-
 /// As many samples for each timeline as keep all of them within `most`, short timelines leaving
 /// theirs to long ones.
 std::size_t samples_each(const Report& report, std::size_t most) {
@@ -176,7 +165,9 @@ Json page_data(const Report& report, const PageBudget& budget) {
   for (const TrialRecord& trial : report.trials) {
     Json variants = Json::array(), params = Json::object();
     for (const VariantRecord& variant : trial.variants)
-      variants.push_back(variant_json(variant, samples, budget.races));
+      variants.push_back(variant_json(variant, list(variant.ranks, [&](const RankRecord& rank) {
+                                        return rank_json(rank, samples, budget.races);
+                                      })));
     for (const auto& [name, value] : trial.params) params[name] = value;
     trials.push_back({{"scenario", trial.scenario},
                       {"size", trial.size},

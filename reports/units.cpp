@@ -81,4 +81,27 @@ std::string one_line(const std::string& text) {
   return out;
 }
 
+std::string markup_text(const std::string& text) {
+  std::string out;
+  for (char c : one_line(text)) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace tidemark

@@ -1,31 +1,14 @@
 #!/usr/bin/env python3
 """ablation.py TIDEMARK: the tables of ablation.md, measured: what each part saves on a Llama-7B, by rank."""
-import json
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
+
+from peaks import peaks
 
 CELLS = ["retained", "detach_outputs_loss", "detach_last_alone", "detach_stage_outputs", "hooks_alone", "hooks_detach_outputs_loss",
          "hooks_detach_last", "drop_grads_hooks", "release_after_input", "one_weight_task", "gradient_edge", "hook_cycle"]
 CHECKPOINTING = ["none", "every second block", "every block"]
 GRID = [(2, 2, 2048), (2, 4, 2048), (2, 8, 2048), (2, 16, 2048), (4, 4, 2048), (4, 8, 2048), (4, 16, 2048)]  # ranks, microbatches, sequence
 MARKS = {0: 0.10, 1: 0.50, 2: 0.50}  # what the first report of this names, for a 7B without and with checkpointing
-
-
-def peaks(tidemark, variants, ranks, **parameters):
-    """Peak allocated by variant and rank, bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [tidemark, "run", *(f"zero_bubble_detach/{name}" for name in variants), "--size", "seed", "--ranks", str(ranks),
-                   "--schedule", "instant", "--steps", "2", "--races", "off", "--out", folder + "/run"]
-        for name, value in parameters.items():
-            command += ["--set", f"{name}={value}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"error: {' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-        (trial,) = json.loads(Path(folder, "run", "report.json").read_text(encoding="utf-8"))["trials"]
-    return {variant["name"]: [max(phase["allocated"]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]]
-            for variant in trial["variants"]}
 
 
 def gib(value):
@@ -35,15 +18,15 @@ def gib(value):
 def main():
     tidemark = sys.argv[1]
     print("| GiB on ranks 0, 1, 2, 3 |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|")
-    columns = [peaks(tidemark, CELLS, 4, checkpointing=c) for c in range(3)]
+    columns = [peaks(tidemark, "allocated", CELLS, 4, {"checkpointing": c}) for c in range(3)]
     for name in CELLS:
         print(f"| `{name}` |", " | ".join(", ".join(map(gib, column[name])) for column in columns), "|")
     print("\n| ranks | microbatches | sequence |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|---|---|")
     for ranks, microbatches, sequence in GRID:
         cells = []
         for checkpointing in range(3):
-            found = peaks(tidemark, ["hooks_alone", "drop_grads_hooks"], ranks, microbatches=microbatches, sequence=sequence,
-                          checkpointing=checkpointing)
+            found = peaks(tidemark, "allocated", ["hooks_alone", "drop_grads_hooks"], ranks,
+                          {"microbatches": microbatches, "sequence": sequence, "checkpointing": checkpointing})
             saved = [1 - after / before for before, after in zip(found["hooks_alone"], found["drop_grads_hooks"])]
             near = min(saved) - 0.02 <= MARKS[checkpointing] <= max(saved) + 0.02
             cells.append(f"{saved[0]:.0%}; {min(saved[1:]):.0%} to {max(saved[1:]):.0%}{' ◆' if near else ''}")

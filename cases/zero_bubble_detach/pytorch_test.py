@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+from peaks import peaks
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "pytorch.json"
@@ -36,20 +37,6 @@ def record(virtual: Path) -> None:
     RECORDED.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
 
 
-def measure(tidemark: str, row: dict, folder: str) -> dict:
-    command = [tidemark, "run", *(f"zero_bubble_detach/{variant}" for variant in VARIANTS), "--size", "seed", "--ranks", str(row["ranks"]),
-               "--schedule", "instant", "--steps", "2", "--races", "off", "--out", folder]
-    for key, value in row["parameters"].items():
-        command += ["--set", f"{key}={value}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if done.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-    report = json.loads((Path(folder) / "report.json").read_text(encoding="utf-8"))
-    (trial,) = report["trials"]
-    return {variant["name"]: [max(phase["requested"]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]]
-            for variant in trial["variants"]}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("tidemark")
@@ -59,8 +46,7 @@ def main() -> int:
         record(Path(options.tidemark).resolve().parent / "virtual")
     wrong = compared = 0
     for row in json.loads(RECORDED.read_text(encoding="utf-8")):
-        with tempfile.TemporaryDirectory() as folder:
-            ours = measure(options.tidemark, row, folder + "/run")
+        ours = peaks(options.tidemark, "requested", VARIANTS, row["ranks"], row["parameters"])
         for variant, ranks in row["peaks"].items():
             for rank, theirs in enumerate(ranks):
                 measured = ours[variant][rank]

@@ -1,6 +1,7 @@
 // The readers behind read_curves(), one a family of formats.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,5 +23,9 @@ std::vector<Curve> read_json_value(std::string_view text, const std::string& whe
 /// Python and JavaScript write NaN, Infinity and -Infinity, which JSON does not have: in quotes
 /// they are JSON. Text within strings stays as it is.
 std::string with_quoted_numbers(std::string_view text);
+
+/// Every line of `text` in its order, with its place ("line 3").
+void each_line(std::string_view text,
+               const std::function<void(std::string_view line, const std::string& place)>& use);
 
 }  // namespace tidemark

@@ -156,16 +156,10 @@ std::string with_quoted_numbers(std::string_view text) {
 
 std::vector<Curve> read_json_lines(std::string_view text, const std::string& where) {
   Gather gather(where);
-  int number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = fmt::format("line {}", number);
+  each_line(text, [&](std::string_view line, const std::string& place) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
     add_object(parse(line, gather, place), gather, place);
-  }
+  });
   return gather.take();
 }
 

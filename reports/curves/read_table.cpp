@@ -84,20 +84,24 @@ void add_row(const Row& row, const Columns& columns, Gather& gather, const std::
 
 }  // namespace
 
+void each_line(std::string_view text,
+               const std::function<void(std::string_view line, const std::string& place)>& use) {
+  int number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    use(text.substr(at, end - at), fmt::format("line {}", ++number));
+    at = end + 1;
+  }
+}
+
 std::vector<Curve> read_table(std::string_view text, const std::string& where, bool commas) {
   Gather gather(where);
   std::optional<Columns> columns;
   std::size_t width = 0;
   char separator = ' ';
-  int number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    ++number;
-    const std::string place = fmt::format("line {}", number);
+  each_line(text, [&](std::string_view line, const std::string& place) {
     const std::string content = trimmed(line);
-    if (content.empty() || content.front() == '#') continue;
+    if (content.empty() || content.front() == '#') return;
     if (width == 0) separator = commas ? separator_of(content) : ' ';
     const auto row = separator == ' ' ? std::optional(words(content)) : cells(line, separator);
     if (!row) gather.fail(place, "a quote is not closed");
@@ -107,7 +111,7 @@ std::vector<Curve> read_table(std::string_view text, const std::string& where, b
     width = row->size();
     if (!columns && !parse_number(row->front())) {
       columns = columns_of(*row, gather, place);
-      continue;
+      return;
     }
     if (!columns) {
       if (width != 2)
@@ -117,7 +121,7 @@ std::vector<Curve> read_table(std::string_view text, const std::string& where, b
       columns = Columns{0, {{1, "loss"}}};
     }
     add_row(*row, *columns, gather, place);
-  }
+  });
   return gather.take();
 }
 
