@@ -236,6 +236,9 @@ Report parse_report(std::string_view text, const std::string& where) {
     throw std::runtime_error(fmt::format(
         "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
         cut ? "the file is cut off; run again" : "the file was changed or is another one"));
+  } catch (const nlohmann::json::exception&) {  // a number that no double can hold
+    throw std::runtime_error(
+        fmt::format("{}: holds a number that is none of a report: the file was changed", where));
   }
   const Node root(json, where);
   check_version(root);

@@ -18,6 +18,8 @@ Json parse(std::string_view text, const Gather& gather, const std::string& place
   } catch (const nlohmann::json::parse_error& e) {
     gather.fail(place,
                 fmt::format("not JSON {} byte {}", e.byte >= text.size() ? "after" : "at", e.byte));
+  } catch (const nlohmann::json::exception&) {
+    gather.fail(place, "holds a number that no double can hold");
   }
 }
 

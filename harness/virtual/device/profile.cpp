@@ -36,17 +36,22 @@ std::string choices() {
   return text.empty() ? "none in " + folder().string() : text;
 }
 
-// Figures are {"value": x, "source": "..."}: the source is for people.
+// Figures are {"value": x, "source": "..."}: the source is for people. The bounds are far from any
+// GPU's: within them sums and quotients of figures are times and sizes that an integer holds.
 double figure(const json& group, const char* key) {
   const double value = group.at(key).at("value").get<double>();
-  if (!(value >= 0) || !std::isfinite(value)) {
-    throw std::runtime_error(std::string(key) + " must be a number that is not negative");
+  if (value != 0 && !(value >= 1e-6 && value <= 1e15)) {
+    throw std::runtime_error(std::string(key) + " must be 0 or a number from 1e-6 to 1e15");
   }
   return value;
 }
 
 int whole(const json& group, const char* key) {
-  return static_cast<int>(group.at(key).at("value").get<double>());
+  const double value = group.at(key).at("value").get<double>();
+  if (!(std::abs(value) <= 2e9) || value != std::floor(value)) {
+    throw std::runtime_error(std::string(key) + " must be a whole number of at most 2e9");
+  }
+  return static_cast<int>(value);
 }
 Ns nanoseconds(const json& group, const char* key) { return static_cast<Ns>(figure(group, key)); }
 

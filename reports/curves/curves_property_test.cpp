@@ -1,0 +1,92 @@
+// Loss curves from anywhere, in every format: read to the bit, or one line that says what is wrong.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "harness/testing/property.h"
+#include "reports/curves/curve.h"
+
+namespace tidemark {
+namespace {
+
+using testing::accepts;
+using testing::damaged;
+using testing::for_all;
+
+std::vector<CurvePoint> any_points() {
+  std::vector<CurvePoint> points;
+  std::int64_t step = 0;
+  for (int i = *rc::gen::inRange(1, 20); i > 0; --i) {
+    double value = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>());
+    if (!std::isfinite(value)) value = 1;
+    points.push_back({step, value});
+    step += *rc::gen::inRange(1, 1000);
+  }
+  return points;
+}
+
+struct Written {
+  const char* format;
+  std::string text;
+};
+
+std::vector<Written> in_all_formats(const std::vector<CurvePoint>& points) {
+  std::string text, csv = "step,loss\n", list = "[", lines;
+  for (const auto& [step, value] : points) {
+    text += fmt::format("{} {}\n", step, value);
+    csv += fmt::format("{},{}\n", step, value);
+    list += fmt::format("{}[{}, {}]", list.size() > 1 ? ", " : "", step, value);
+    lines += fmt::format("{{\"step\": {}, \"loss\": {}}}\n", step, value);
+  }
+  return {{"text", text}, {"csv", csv}, {"json", list + "]"}, {"jsonl", lines}};
+}
+
+TEST(CurveProperties, EveryFormatIsReadToTheBit) {
+  for_all(2000, [] {
+    const auto points = any_points();
+    for (const auto& [format, text] : in_all_formats(points)) {
+      const auto file = parse_curves(text, "losses", format);
+      RC_ASSERT(file.curves.size() == 1U);
+      RC_ASSERT(file.curves[0].points.size() == points.size());
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        RC_ASSERT(file.curves[0].points[i].step == points[i].step);
+        RC_ASSERT(std::bit_cast<std::uint64_t>(file.curves[0].points[i].value) ==
+                  std::bit_cast<std::uint64_t>(points[i].value));
+      }
+    }
+  });
+}
+
+TEST(CurveProperties, ADamagedFileIsCurvesOrOneLine) {
+  int refused = 0;
+  for_all(6000, [&] {
+    const auto& [format, text] =
+        *rc::gen::elementOf(in_all_formats({{0, 1.5}, {1, 0.25}, {2, -3e-7}, {10, 1e300}}));
+    const std::string wounded = *damaged(text);
+    for (const char* as : {format, ""})
+      refused += !accepts<std::runtime_error>([&] { parse_curves(wounded, "losses", as); });
+  });
+  EXPECT_GT(refused, 3000);
+}
+
+TEST(CurveProperties, DamagedGoldenValuesAreCurvesOrOneLine) {
+  const std::string golden =
+      R"({"lm loss": {"start_step": 0, "end_step": 6, "step_interval": 2, "values": {"0": 9.5, "2": 8.25, "4": 7}}})";
+  ASSERT_EQ(parse_curves(golden, "golden").curves.size(), 1U);
+  for_all(4000, [&] {
+    const std::string wounded = *damaged(golden);
+    accepts<std::runtime_error>([&] { parse_curves(wounded, "golden"); });
+  });
+}
+
+TEST(CurveProperties, AnyBytesAreCurvesOrOneLine) {
+  for_all(4000, [] {
+    const auto bytes = *rc::gen::container<std::string>(rc::gen::arbitrary<char>());
+    for (const char* as : {"", "text", "csv", "json", "jsonl", "megatron", "report"})
+      accepts<std::runtime_error>([&] { parse_curves(bytes, "losses", as); });
+  });
+}
+
+}  // namespace
+}  // namespace tidemark
