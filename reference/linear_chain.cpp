@@ -44,8 +44,7 @@ struct Sums {
 class Chain {
  public:
   explicit Chain(const LinearChainRun& run)
-      : run_(run),
-        hidden_(static_cast<std::size_t>(run.hidden)),
+      : hidden_(static_cast<std::size_t>(run.hidden)),
         rank_(static_cast<std::size_t>(run.adapter_rank)),
         rows_(static_cast<std::size_t>(run.rows)) {
     for (std::int64_t l = 0; l < run.layers; ++l) {
@@ -100,7 +99,6 @@ class Chain {
   std::vector<Tensor> parameters;
 
  private:
-  const LinearChainRun& run_;
   const std::size_t hidden_, rank_, rows_;
   std::vector<Values> shared_;
 };

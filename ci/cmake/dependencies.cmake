@@ -39,11 +39,25 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# libtorch's headers, compiled once: targets that use them say target_precompile_headers(x REUSE_FROM torch_headers).
+# libtorch's headers, compiled once: targets that use them say tidemark_precompiled(x).
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  # The templates that the headers use are instantiated with them (CMake's default), which spares every file five
+  # seconds; without time stamps, so that ccache can tell that nothing changed.
+  set(TIDEMARK_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+else()
+  set(TIDEMARK_PCH_OPTIONS -fpch-preprocess) # for ccache
+endif()
 file(WRITE ${CMAKE_BINARY_DIR}/torch_headers.cpp "")
 add_library(torch_headers OBJECT ${CMAKE_BINARY_DIR}/torch_headers.cpp)
 target_link_libraries(torch_headers PRIVATE tidemark_warnings cuda_headers)
 target_include_directories(torch_headers SYSTEM PRIVATE $<TARGET_PROPERTY:libtorch,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_options(torch_headers PRIVATE -fpch-preprocess)
+target_compile_options(torch_headers PRIVATE ${TIDEMARK_PCH_OPTIONS})
 target_precompile_headers(torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>
-                          <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <c10/cuda/CUDAEvent.h>)
+                          <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <c10/cuda/CUDAEvent.h>
+                          <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+target_compile_definitions(torch_headers PRIVATE GTEST_HAS_PTHREAD=1)
+function(tidemark_precompiled target)
+  target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
+  target_compile_options(${target} PRIVATE ${TIDEMARK_PCH_OPTIONS})
+  target_precompile_headers(${target} REUSE_FROM torch_headers)
+endfunction()

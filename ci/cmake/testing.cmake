@@ -23,8 +23,10 @@ function(tidemark_test name)
   target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE libtorch virtual_platform)
-    target_compile_options(${name} PRIVATE -fpch-preprocess -fPIC) # as the header was compiled
-    target_precompile_headers(${name} REUSE_FROM torch_headers)
+    target_compile_options(${name} PRIVATE -O1) # without optimisation the precompiled header would not do
+    tidemark_precompiled(${name})
+  else()
+    target_compile_options(${name} PRIVATE -O0) # a test is compiled more often than it runs
   endif()
   if(arg_RANKS)
     target_link_libraries(${name} PRIVATE MPI::MPI_CXX)

@@ -21,7 +21,8 @@ def main() -> None:
     if ')page"' in page:
         sys.exit('the page\'s sources hold )page", which ends the C++ string')
     out.write_text(
-        "#include <string_view>\nnamespace tidemark {\nextern const std::string_view kPage;\n"
+        '#include <string_view>\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n'
+        "namespace tidemark {\nextern const std::string_view kPage;\n"
         f'const std::string_view kPage = R"page({page})page";\n}}  // namespace tidemark\n',
         encoding="utf-8",
     )

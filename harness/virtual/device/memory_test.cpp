@@ -214,7 +214,7 @@ TEST_F(Memory, PointersSayWhatTheyAre) {
 TEST_F(Memory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
   CUmemAllocationProp p = {};
   p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUdeviceptr begin = 0;
   ASSERT_EQ(CUDA_SUCCESS, cuMemAddressReserve(&begin, 8 * kMiB, 0, 0, 0));
   CUmemGenericAllocationHandle a = 0, b = 0;

@@ -96,15 +96,15 @@ std::vector<Case> list_cases() {
   std::vector<Case> cases;
   const Tensors three{normal({3, 4}), normal({5}),  normal({0}), normal({3, 4}), normal({5}),
                       normal({0}),    unit({3, 4}), unit({5}),   unit({0})};
-  const auto part = [](const Tensors& t, int i) {
+  static constexpr auto part = [](const Tensors& t, int i) {
     return Tensors(t.begin() + 3 * i, t.begin() + 3 * i + 3);
   };
 #define LISTS(label, ...) \
   cases.push_back(        \
-      {label, three, [part](const Tensors& t) -> Tensors { return __VA_ARGS__; }, true, false})
+      {label, three, [](const Tensors& t) -> Tensors { return __VA_ARGS__; }, true, false})
 #define IN_PLACE(label, ...)                             \
   cases.push_back({label, three,                         \
-                   [part](const Tensors& t) -> Tensors { \
+                   [](const Tensors& t) -> Tensors { \
                      __VA_ARGS__;                        \
                      return {};                          \
                    },                                    \

@@ -4,39 +4,42 @@ namespace tidemark::numbers {
 namespace {
 
 // A function of one tensor in its three forms: new tensor, in place, into a given one.
-#define UNARY_WITH(f, input, in_place)                                                        \
-  cases.push_back({#f, {input}, [](const Tensors& t) -> Tensors { return {at::f(t[0])}; }});  \
-  cases.push_back({#f "_", {input}, [](const Tensors& t) -> Tensors { return {in_place}; }}); \
-  cases.push_back({#f ".out",                                                                 \
-                   {input, at::empty({0}, at::f(input).options())},                           \
-                   [](const Tensors& t) -> Tensors {                                          \
-                     return {at::f##_out(const_cast<at::Tensor&>(t[1]), t[0])};               \
-                   },                                                                         \
-                   true,                                                                      \
-                   false})
+#define UNARY_WITH(f, input, in_place)                                                 \
+  add(cases, #f, {input}, [](const Tensors& t) -> Tensors { return {at::f(t[0])}; });  \
+  add(cases, #f "_", {input}, [](const Tensors& t) -> Tensors { return {in_place}; }); \
+  add(                                                                                 \
+      cases, #f ".out", {input, at::empty({0}, at::f(input).options())},               \
+      [](const Tensors& t) -> Tensors {                                                \
+        return {at::f##_out(const_cast<at::Tensor&>(t[1]), t[0])};                     \
+      },                                                                               \
+      true, false)
 #define UNARY(f, input) UNARY_WITH(f, input, t[0].f##_())
 #define UNARY_FREE(f, input) UNARY_WITH(f, input, at::f##_(const_cast<at::Tensor&>(t[0])))
 #define FUNCTION(f, input) \
-  cases.push_back({#f, {input}, [](const Tensors& t) -> Tensors { return {at::f(t[0])}; }})
-#define BINARY(f, a, b)                                                                           \
-  cases.push_back({#f, {a, b}, [](const Tensors& t) -> Tensors { return {at::f(t[0], t[1])}; }}); \
-  cases.push_back(                                                                                \
-      {#f "_", {a, b}, [](const Tensors& t) -> Tensors { return {t[0].f##_(t[1])}; }});           \
-  cases.push_back({#f ".out",                                                                     \
-                   {a, b, at::empty({0}, at::f(a, b).options())},                                 \
-                   [](const Tensors& t) -> Tensors {                                              \
-                     return {at::f##_out(const_cast<at::Tensor&>(t[2]), t[0], t[1])};             \
-                   },                                                                             \
-                   true,                                                                          \
-                   false})
+  add(cases, #f, {input}, [](const Tensors& t) -> Tensors { return {at::f(t[0])}; })
+#define BINARY(f, a, b)                                                                      \
+  add(cases, #f, {a, b}, [](const Tensors& t) -> Tensors { return {at::f(t[0], t[1])}; });   \
+  add(cases, #f "_", {a, b}, [](const Tensors& t) -> Tensors { return {t[0].f##_(t[1])}; }); \
+  add(                                                                                       \
+      cases, #f ".out", {a, b, at::empty({0}, at::f(a, b).options())},                       \
+      [](const Tensors& t) -> Tensors {                                                      \
+        return {at::f##_out(const_cast<at::Tensor&>(t[2]), t[0], t[1])};                     \
+      },                                                                                     \
+      true, false)
 #define COMPARE(f)                                                                                \
-  cases.push_back({#f, {x, y}, [](const Tensors& t) -> Tensors { return {at::f(t[0], t[1])}; }}); \
-  cases.push_back(                                                                                \
-      {#f ".Scalar", {x}, [](const Tensors& t) -> Tensors { return {at::f(t[0], 0.25)}; }});      \
-  cases.push_back({#f "_", {x, y}, [](const Tensors& t) -> Tensors { return {t[0].f##_(t[1])}; }})
+  add(cases, #f, {x, y}, [](const Tensors& t) -> Tensors { return {at::f(t[0], t[1])}; });        \
+  add(cases, #f ".Scalar", {x}, [](const Tensors& t) -> Tensors { return {at::f(t[0], 0.25)}; }); \
+  add(cases, #f "_", {x, y}, [](const Tensors& t) -> Tensors { return {t[0].f##_(t[1])}; })
 #define CALL(label, inputs, expression) \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors { return {expression}; }})
+  add(cases, label, inputs, [](const Tensors& t) -> Tensors { return {expression}; })
 #define IN(...) (Tensors{__VA_ARGS__})
+
+// Out of line: hundreds of copies of it in one function take a compiler half a minute.
+[[gnu::noinline]] void add(std::vector<Case>& cases, const char* name, Tensors inputs,
+                           std::function<Tensors(const Tensors&)> run, bool values = true,
+                           bool vary = true) {
+  cases.push_back({name, std::move(inputs), std::move(run), values, vary});
+}
 
 }  // namespace
 
