@@ -1,5 +1,6 @@
 #include "harness/flight.h"
 
+#include <ATen/record_function.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -7,28 +8,35 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <string_view>
 #include <type_traits>
 
 namespace tidemark::flight {
 namespace {
 
-constexpr std::size_t kCalls = 4;
+constexpr std::size_t kCalls = 4, kOperators = 5;
 
 struct Record {
   std::array<char, 256> place{};
   std::uint64_t calls = 0;
   std::uint32_t inside = 0;
   std::array<std::array<char, 128>, kCalls> last{};
+  std::uint64_t operators = 0;
+  std::array<std::array<char, 64>, kOperators> last_operators{};
 };
 static_assert(std::is_trivially_copyable_v<Record>);
 
-Record* record = nullptr;  // in the mapped file: written with stores alone, no system call
+Record in_memory;
+Record* record = &in_memory;  // or the mapped file: written with stores alone, no system call
+thread_local int depth = 0;   // of the operators that this thread is in
 
 template <std::size_t size>
-void put(std::array<char, size>& to, const std::string& text) {
+void put(std::array<char, size>& to, std::string_view text) {
   const std::size_t n = std::min(text.size(), size - 1);
   std::memcpy(to.data(), text.data(), n);
   to[n] = 0;
@@ -43,32 +51,70 @@ std::filesystem::path file_of(const std::filesystem::path& session, int rank) {
   return session / fmt::format("rank-{}", rank);
 }
 
+std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
+  if (depth++ > 0) return nullptr;
+  std::string_view name = function.name();
+  for (const std::string_view prefix :
+       {"autograd::engine::evaluate_function: ", "torch::autograd::CppNode<"})
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  const auto count = std::atomic_ref(record->operators).fetch_add(1, std::memory_order_relaxed);
+  put(record->last_operators[count % kOperators], name);
+  return nullptr;
+}
+
+void end_operator(const at::RecordFunction&, at::ObserverContext*) { --depth; }
+
+/// The last ones, the latest first, from the second on where `back` is 1.
+template <class Names>
+std::string list(const Names& names, std::uint64_t count, std::uint64_t back = 0) {
+  std::string text;
+  for (; back < std::min<std::uint64_t>(count, names.size()); ++back)
+    text += (text.empty() ? "" : ", ") + text_of(names[(count - 1 - back) % names.size()]);
+  return text;
+}
+
+std::string sentence(const Record& one) {
+  std::string text = "in " + text_of(one.place);
+  if (one.calls > 0) {
+    text += one.inside ? ", waiting in " : ", after ";
+    text += text_of(one.last[(one.calls - 1) % kCalls]);
+    if (one.calls > 1) text += " (before that " + list(one.last, one.calls, 1) + ")";
+  }
+  if (one.operators > 0) text += ", last operators " + list(one.last_operators, one.operators);
+  return text;
+}
+
 }  // namespace
 
 void open(const std::filesystem::path& session, int rank) {
+  static const auto follow = at::addGlobalCallback(
+      at::RecordFunctionCallback(begin_operator, end_operator)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  static_cast<void>(follow);
+  if (session.empty()) return;
   const int file = ::open(file_of(session, rank).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) return;
   if (ftruncate(file, sizeof(Record)) == 0) {
     void* at = mmap(nullptr, sizeof(Record), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (at != MAP_FAILED) record = new (at) Record;
+    if (at != MAP_FAILED) record = new (at) Record(in_memory);
   }
   close(file);
 }
 
 void place(const std::string& text) {
-  if (record != nullptr) put(record->place, text);
+  put(record->place, text);
+  record->inside = 0;  // an exception may have ended the call
 }
 
 void enter(const std::string& call) {
-  if (record == nullptr) return;
   put(record->last[record->calls % kCalls], call);
   ++record->calls;
   record->inside = 1;
 }
 
-void leave() {
-  if (record != nullptr) record->inside = 0;
-}
+void leave() { record->inside = 0; }
+
+std::string here() { return record->place[0] == 0 ? "" : sentence(*record); }
 
 std::string read(const std::filesystem::path& session) {
   std::string text;
@@ -76,15 +122,7 @@ std::string read(const std::filesystem::path& session) {
     std::ifstream file(file_of(session, rank), std::ios::binary);
     Record one;
     if (!file.read(reinterpret_cast<char*>(&one), sizeof one)) break;
-    text += fmt::format("{}rank {} was in {}", rank ? "; " : "", rank, text_of(one.place));
-    if (one.calls == 0) continue;
-    const auto call = [&](std::uint64_t back) {
-      return text_of(one.last[(one.calls - 1 - back) % kCalls]);
-    };
-    text += one.inside ? ", waiting in " + call(0) : ", after " + call(0);
-    for (std::uint64_t back = 1; back < std::min<std::uint64_t>(one.calls, kCalls); ++back)
-      text += (back == 1 ? " (before that " : ", ") + call(back);
-    if (one.calls > 1) text += ")";
+    text += fmt::format("{}rank {} was {}", rank ? "; " : "", rank, sentence(one));
   }
   return text;
 }

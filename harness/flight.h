@@ -1,5 +1,5 @@
-// A rank's flight recorder: where it is and which collectives it called last, in a file of the
-// run's session that the launching process can read whatever becomes of the rank.
+// A rank's flight recorder: where it is, which collectives and which operators it called last, in a
+// file of the run's session that the launching process can read whatever becomes of the rank.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,19 @@
 
 namespace tidemark::flight {
 
-/// Opens this rank's recorder in the session folder; without a session nothing is recorded.
+/// Opens this rank's recorder in the session folder (empty: it is in this process's memory alone)
+/// and follows PyTorch's operators from now on: the outermost of each thread, backward nodes too.
 void open(const std::filesystem::path& session, int rank);
 /// What this rank works on ("fsdp_prefetch/smoke/r4/math/instant stash, step 2").
 void place(const std::string& text);
-/// It enters a collective ("all_gather 7 of 4096 x Float on 4 ranks"), and is through.
+/// It enters a collective ("all_gather 7 of 4096 x Float on communicator 1 of 4 ranks, its call
+/// 9"), and is through.
 void enter(const std::string& call);
 void leave();
 
+/// What this process's recorder says ("in fsdp_prefetch/..., step 2, after all_gather 6 ..., last
+/// operators aten::mm, ..."); empty before a place was named.
+std::string here();
 /// What the recorders of a session say, a sentence a rank; empty without any.
 std::string read(const std::filesystem::path& session);
 

@@ -124,8 +124,7 @@ bool runs_under(const Piece& piece, const std::string& schedule,
   const auto among = [](const auto& all) {
     return [&all](const std::string& one) { return std::ranges::find(all, one) != all.end(); };
   };
-  return std::ranges::none_of(piece.schedules, among(offered)) ||
-         among(piece.schedules)(schedule);
+  return std::ranges::none_of(piece.schedules, among(offered)) || among(piece.schedules)(schedule);
 }
 
 std::vector<std::string> chosen_schedules(const std::string& asked,
@@ -172,6 +171,12 @@ void check_patterns(const std::vector<Pattern>& patterns, const std::vector<Scen
 }
 
 }  // namespace
+
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
+  return text;
+}
 
 std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenario>& scenarios,
                                const std::vector<std::string>& schedules) {

@@ -10,13 +10,16 @@
 
 namespace tidemark {
 
+/// The text with spaces for control characters, line breaks among them.
+std::string on_one_line(std::string text);
+
 /// A mistake of the user's: one line that says what is wrong and what is possible. Exit code 2.
 struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit UsageError(const std::string& what) : std::runtime_error(on_one_line(what)) {}
 };
 /// Nothing matches what was asked for. Exit code 4.
 struct NothingSelected : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit NothingSelected(const std::string& what) : std::runtime_error(on_one_line(what)) {}
 };
 
 struct Request {
@@ -33,9 +36,9 @@ struct PlannedTrial {
   const Scenario* scenario = nullptr;
   Trial trial;
   std::vector<std::string>
-      variants;       // by name, in the scenario's order; the baseline is always among them
-  Bytes capacity = 0;                 // the size's
-  std::string unfit;  // why it cannot run with these ranks, or empty
+      variants;        // by name, in the scenario's order; the baseline is always among them
+  Bytes capacity = 0;  // the size's
+  std::string unfit;   // why it cannot run with these ranks, or empty
 };
 
 /// `schedules`: what the platform offers ("instant", "calibrated", "lagging", or "device" for a

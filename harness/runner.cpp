@@ -26,12 +26,13 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
-                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time) {
+                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time,
+                 const std::string& what = "") {
   prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
   const std::string where =
-      fmt::format("{}/{}/{} {}", trial.scenario, trial.size, trial.schedule, variant.name);
+      fmt::format("{}{}/{}/{} {}", what, trial.scenario, trial.size, trial.schedule, variant.name);
   flight::place(where);
   {
     Recorder recorder(trial);
@@ -72,7 +73,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time;
-  run_variant(scenario, trial, variant, world, loss, step_time);
+  run_variant(scenario, trial, variant, world, loss, step_time, "the warm-up of ");
 }
 
 std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
@@ -114,14 +115,16 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
 }
 
 // Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
-// itself comes before who only noticed.
-std::string attempt(World& world, const std::function<void()>& body) {
+// itself comes before who only noticed. `about`: what a rank that broke off has to say besides.
+std::string attempt(World& world, const std::function<void()>& body,
+                    const std::function<std::string()>& about) {
   std::string mine;
   try {
     body();
   } catch (const std::exception& error) {
     mine = first_line(error);
     if (mine.empty()) mine = "an exception without a text";
+    if (const auto more = about(); !more.empty()) mine += " [" + more + "]";
   }
   std::string first, then;
   const auto all = world.exchange(mine);
@@ -266,13 +269,21 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
       seen.record.rank = world.rank();
       seen.skipped = reason;
     } else {
-      const auto error = attempt(world, [&] {
-        warm_up(scenario, trial, variant, world);
-        seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
-        mine.ranks.push_back(seen.record);
-        if (!options.run_ahead.empty() && variant.role != Role::control)
-          mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
-      });
+      const auto error = attempt(
+          world,
+          [&] {
+            warm_up(scenario, trial, variant, world);
+            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
+            mine.ranks.push_back(seen.record);
+            if (!options.run_ahead.empty() && variant.role != Role::control)
+              mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+          },
+          [&] {
+            // Controls that break off have done what they should: there is nothing to look into.
+            if (variant.role == Role::control) return std::string();
+            const std::string explained = options.explain ? options.explain(variant) : "";
+            return flight::here() + (explained.empty() ? "" : "; " + explained);
+          });
       if (!error.empty()) {
         mine = {variant.name, variant.role, error, {}, {}, {}, {}};
         seen = {&variant, {}, {}, {}, error};

@@ -23,6 +23,8 @@ struct RunOptions {
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
+  /// What else is to be said where this rank has broken off a variant; may be empty.
+  std::function<std::string(const Variant&)> explain;
 };
 
 /// What an exception says, without PyTorch's backtrace.

@@ -1,4 +1,5 @@
 enable_testing()
+set(TIDEMARK_TEST_TIMEOUT 300 CACHE STRING "seconds a test may take (the sanitizers' presets give more)")
 
 # The main() of every test, with and without MPI.
 foreach(kind test_main test_main_mpi)
@@ -39,6 +40,6 @@ function(tidemark_test name)
     add_test(NAME ${name} COMMAND ${name})
     set(tests ${name})
   endif()
-  set_tests_properties(${tests} PROPERTIES TIMEOUT 300 LABELS "${arg_LAYER}"
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS "${arg_LAYER}"
     ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_odls_base_sigkill_timeout=0;OMP_NUM_THREADS=1")
 endfunction()

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
 
+#include "harness/parallel/fault_plan.h"
 #include "harness/platform.h"
 
 namespace tidemark {
@@ -58,6 +60,13 @@ Prepared prepare(const Options& options, int ranks) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
+  if (const char* fault = std::getenv("TIDEMARK_FAULT"); fault != nullptr && *fault != 0) {
+    try {
+      parse_faults(fault);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(error.what());
+    }
+  }
   platform().set_race_detection(options.races == "on");
   Request request = options.request;
   if (request.ranks == 0) request.ranks = ranks;

@@ -16,6 +16,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
+#include "harness/cli/oom.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/flight.h"
@@ -82,7 +83,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
 }
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
-               RunRecord run) {
+               RunRecord run, const fs::path& folder) {
   Report report{std::move(run), {}};
   Progress progress(planned.size());
   const auto start = Clock::now();
@@ -99,6 +100,9 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     RunOptions run_options;
     run_options.selected = [&](const Variant& v) {
       return std::ranges::find(each.variants, v.name) != each.variants.end();
+    };
+    run_options.explain = [&](const Variant& v) {
+      return save_out_of_memory(folder, t, v.name, world.rank());
     };
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Ten more runs of every variant: not for the sizes that take minutes each.
@@ -191,14 +195,15 @@ int rank_command(const Options& options, int argc, char** argv) {
     const RunRecord run = describe_run(argc, argv);
     const fs::path folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
-    if (launched_by_tidemark()) flight::open(session_folder(), rank);
+    flight::open(session_folder(), rank);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));
+    watch_out_of_memory();
     code = 0;
     if (auto world = all.first(ranks)) {
       world->patience = options.timeout;
-      const Report report = run_all(planned, *world, options, run);
+      const Report report = run_all(planned, *world, options, run, folder);
       if (world->rank() == 0) code = write_and_print(report, folder, options);
     }
     code = all.worst(code);

@@ -52,6 +52,8 @@ ncclRedOp_t op_of(Reduction reduction) {
 
 std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
+int communicators = 0;  // made by this process
+
 void require(bool holds, const std::string& what) {
   if (!holds) throw CommunicationError(what);
 }
@@ -67,6 +69,7 @@ void Work::wait() {
 Communicator::Communicator(const World& world, Reference reference)
     : rank_(world.rank()),
       size_(world.size()),
+      number_(++communicators),
       reference_(reference),
       stream_(c10::cuda::getStreamFromPool(false)) {
   maybe_fault(rank_, "communicator");
@@ -106,9 +109,9 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
         fmt::format("{} on rank {}: tensors must be contiguous and on the GPU", operation, rank_));
   }
   maybe_fault(rank_, operation);
-  flight::enter(fmt::format("{} {} of {} x {} on {} ranks", operation, calls_[operation] + 1,
-                            tensors.back().numel(), c10::toString(tensors.back().scalar_type()),
-                            size_));
+  flight::enter(fmt::format("{} {} of {} x {} on communicator {} of {} ranks, its call {}",
+                            operation, calls_[operation] + 1, tensors.back().numel(),
+                            c10::toString(tensors.back().scalar_type()), number_, size_, ++made_));
   const auto current = c10::cuda::getCurrentCUDAStream();
   const auto stream = call.async ? stream_ : current;
   if (call.async && !call.inputs_ready) {

@@ -105,6 +105,8 @@ class Communicator {
 
   ncclComm* comm_ = nullptr;
   int rank_ = 0, size_ = 1;
+  int number_ = 0;         // of the communicators that this rank has made, from 1
+  std::int64_t made_ = 0;  // calls on it
   Reference reference_;
   bool bump_versions_ = false;
   c10::cuda::CUDAStream stream_;

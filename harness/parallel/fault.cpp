@@ -36,11 +36,13 @@ void break_it(const std::string& action, const std::string& call, int nth) {
 void maybe_fault(int rank, const std::string& call) {
   static const auto plans = from_environment();
   static std::vector<int> seen(plans.size());
+  const FaultPlan* due = nullptr;  // all count, whichever of them breaks it
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const FaultPlan& plan = plans[i];
     if (rank != plan.rank || (plan.call != "*" && plan.call != call)) continue;
-    if (++seen[i] == plan.nth) break_it(plan.action, call, plan.nth);
+    if (++seen[i] == plan.nth) due = &plan;
   }
+  if (due != nullptr) break_it(due->action, call, due->nth);
 }
 
 }  // namespace tidemark

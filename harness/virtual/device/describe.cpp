@@ -8,7 +8,8 @@
 
 namespace tidemark::device {
 std::vector<std::pair<std::string, std::uint64_t>> kernel_counts();  // kernel.cpp
-}
+std::size_t live_events();                                           // event.cpp
+}  // namespace tidemark::device
 
 using namespace tidemark::device;
 
@@ -24,6 +25,9 @@ size_t tidemark_device_describe(char* text, size_t size) {
       {"devices", e.devices},
       {"capacity_bytes", e.memory.empty() ? 0 : e.memory.front()->capacity},
       {"used_bytes", e.memory.empty() ? 0 : e.memory.front()->used_},
+      {"allocations", e.memory.empty() ? 0 : e.memory.front()->all().size()},
+      {"streams", e.streams.size()},
+      {"events", live_events()},
       {"schedule", e.schedule_name()},
       {"data", e.data.load()},
       {"compute_capability", std::to_string(p.major) + "." + std::to_string(p.minor)},

@@ -38,6 +38,8 @@ Table& table() {
 
 }  // namespace
 
+std::size_t live_events() { return table().events.size() - table().unused.size(); }
+
 cudaError_t create_event(EventHandle* event, unsigned flags) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""fault_test.py TIDEMARK: one rank of three breaks off in every collective of a training step, in every way there is. Whatever it
+does, the run ends on all ranks within the time-out, the report is written and says who stopped where and what the others waited
+in, and nothing is left behind: no process, no shared memory, no folder. Which collectives a step has is asked of a run."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+TIMEOUT = 2  # seconds that a rank waits for another
+MARGIN = 25  # more: start, the ranks' farewell (three seconds twice), and a machine that does other things besides
+RANKS, BROKEN = 3, 1
+STEP = ["fsdp_prefetch/record_stream", "fsdp_prefetch/separate_streams", "fsdp_prefetch/stash", "fsdp_prefetch/per_collective",
+        "fsdp_prefetch/current_stream_sync", "fsdp_prefetch/rate_limiter", "fsdp_prefetch/two_buffers"]
+OTHERS = ["zero_bubble_detach/retained"]  # for its kinds of calls
+CALL = r"[a-z_]+ \d+ of \d+ x \w+ on communicator \d+ of 3 ranks, its call \d+"
+failures = []
+root = Path(tempfile.mkdtemp(prefix="tidemark-fault-"))
+
+
+def check(holds, what, outcome):
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}\n    {outcome}")
+
+
+class Outcome:
+    """A run in a folder of its own, which also holds its temporary files and its shared memory."""
+
+    def __init__(self, name, patterns, fault="", *words, timeout=TIMEOUT):
+        self.name, self.folder = name, root / name
+        shared, temporary = self.folder / "shm", self.folder / "tmp"
+        shared.mkdir(parents=True)
+        temporary.mkdir()
+        out = self.folder / "out"
+        command = [sys.argv[1], "run", *patterns, "--size", "smoke", "--steps", "2", "--ranks", str(RANKS), "--mode", "shapes", "--schedule",
+                   "instant", "--timeout", str(timeout), "--out", str(out), *words]
+        environment = {**os.environ, "TMPDIR": str(temporary), "OMPI_MCA_btl_vader_backing_directory": str(shared), "TIDEMARK_HISTORY": "off"}
+        environment.pop("TIDEMARK_FAULT", None)
+        if fault:
+            environment["TIDEMARK_FAULT"] = fault
+        begin = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+        self.seconds, self.code, self.err = time.monotonic() - begin, done.returncode, done.stderr
+        self.report = json.loads((out / "report.json").read_text()) if (out / "report.json").exists() else None
+        self.variants = {v["name"]: v for v in self.report["trials"][0]["variants"]} if self.report else {}
+        self.left = [str(p.relative_to(self.folder)) for place in (shared, temporary) for p in place.rglob("*")]
+        self.left += [f"process {p}" for p in processes_of(out)]
+        self.sleeping = 0
+
+    def __str__(self):
+        return f"{self.name}: code {self.code} after {self.seconds:.1f} s; {self.err.strip()[-300:]}; {[v['error'] for v in self.variants.values()]}"
+
+    def ended(self, code):
+        check(self.code == code, f"{self.name}: exit code {code}", self)
+        check(self.seconds < TIMEOUT + MARGIN + self.sleeping, f"{self.name}: ends in time", self)
+        check(self.report is not None, f"{self.name}: writes report.json", self)
+        check(not self.left, f"{self.name}: leaves nothing behind, but {self.left}", self)
+        return self.report is not None
+
+
+def processes_of(out):
+    marker = f"TIDEMARK_OUT={out}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if marker in (process / "environ").read_bytes():
+                    found.append(process.name)
+            except OSError:
+                pass
+    return found
+
+
+def kinds(variant):
+    """How often a variant's rank 1 called what, in all steps."""
+    return variant["ranks"][BROKEN]["counters"]["collectives"]
+
+
+def about(error, rank):
+    """What an error says of a rank whose place and operators it knows."""
+    match = re.search(rf"rank {rank} was in [^;]*", error)
+    return match.group() if match else ""
+
+
+def dies(action, nth, what, patterns, words, position=0):
+    """kill, exit and hang: the process or its time is gone, and the launching process writes the report. `position`: which
+    call of a step it is, where that is known."""
+    outcome = Outcome(f"{what}-{action}".replace(" ", "-"), patterns, f"rank={BROKEN} {nth} do={action}", *words)
+    if not outcome.ended(3):
+        return
+    error = next(iter(outcome.variants.values()))["error"]
+    for rank in range(RANKS):
+        text = about(error, rank)
+        check(", step 0, " in text and re.search(r"last operators \w", text), f"{outcome.name}: knows where rank {rank} was", outcome)
+        if rank == BROKEN:
+            check("waiting in" not in text, f"{outcome.name}: rank {rank} waits for nobody", outcome)
+            check(position < 2 or re.search(f", after {CALL}", text), f"{outcome.name}: what rank {rank} did last", outcome)
+        elif action == "hang" and position > 0:
+            check(re.search(rf"waiting in (?={CALL})[^(]*its call {position} \(", text), f"{outcome.name}: what rank {rank} waited in", outcome)
+    if action == "hang":  # the others ran into it, and said so in the end
+        check(f"rank {BROKEN} has not come" in error, f"{outcome.name}: who was waited for", outcome)
+    if action == "kill":
+        check("signal 9" in error, f"{outcome.name}: how it ended", outcome)
+
+
+def breaks_off(action, plan, what):
+    """throw and oom: an exception, once in each variant, in another call each time. The others notice, and every variant runs."""
+    outcome = Outcome(what, STEP, ";".join(f"rank={BROKEN} nth={nth} do={action}" for nth, _ in plan), "--set", "layers=1")
+    if not outcome.ended(3):
+        return
+    check(len(outcome.variants) == len(STEP), f"{what}: every variant has run", outcome)
+    says = "injected fault in" if action == "throw" else "CUDA out of memory. Tried to allocate 1048576.00 GiB"
+    for (_, position), (name, variant) in zip(plan, outcome.variants.items()):
+        error = variant["error"]
+        check(f"rank {BROKEN}: {says}" in error and "the warm-up" not in error, f"{what}: {name} breaks off in call {position}", error)
+        after = re.search(rf"rank {BROKEN}: [^\[]*\[in fsdp_prefetch/smoke/instant {name}, step 0(, after {CALL})?", error)
+        check(after and (position == 1 or after.group().endswith(f"its call {position - 1}")), f"{what}: {name}, where", error)
+        check(error.count("last operators ") == RANKS, f"{what}: {name}, the last operators of every rank", error)
+        for rank in range(RANKS):
+            if rank != BROKEN:
+                text = re.search(rf"; rank {rank}: ([^\[]*)\[", error)
+                check(text and f"rank {BROKEN} has aborted the communicator while rank" in text.group(1) and re.search(
+                    r"waits for it in nccl\w+\(count \d+, .*\), (call|message) \d+ on communicator", text.group(1)), f"{what}: {name}, what rank {rank} waited in", error)
+    if action == "oom":
+        snapshots = sorted(p.name for p in (outcome.folder / "out" / "oom").iterdir())
+        check(snapshots == sorted(f"fsdp_prefetch-smoke-shapes-instant-{name}-rank{BROKEN}.pickle" for name in outcome.variants),
+              f"{what}: a snapshot of each moment", snapshots)
+
+
+def slows(calls):
+    plan = ";".join(f"rank={BROKEN} nth={nth} do=slow" for nth in calls)
+    outcome = Outcome("slow", STEP[:1], plan, "--set", "layers=1", timeout=60)
+    outcome.sleeping = 2 * len(calls)
+    outcome.ended(0)
+    check(outcome.seconds > 2 * len(calls), "slow: it was", outcome)
+
+
+def main():
+    begin = time.monotonic()
+    with ThreadPoolExecutor(3) as pool:
+        plain = pool.submit(Outcome, "default", STEP)
+        small = pool.submit(Outcome, "one-layer", STEP, "", "--set", "layers=1")
+        other = pool.submit(Outcome, "other", OTHERS)
+        plain, small, other = plain.result(), small.result(), other.result()
+        for outcome in (plain, small, other):
+            outcome.ended(0)
+        # A variant makes a communicator and warms up in the default size, then again in its own.
+        warm = {name: 1 + sum(kinds(v).values()) for name, v in plain.variants.items()}
+        step = {name: sum(kinds(v).values()) // 2 for name, v in small.variants.items()}
+        first = next(iter(warm))
+        calls = step[first]
+        assert 5 < calls <= len(STEP) and set(step.values()) == {calls}, f"a step has {step} collectives"
+        tasks = []
+        before, plan = 0, []
+        for position, name in zip(range(1, calls + 1), warm):  # what has been called when variant `name` breaks off
+            plan.append((before + warm[name] + 1 + position, position))
+            before = plan[-1][0]
+        for action in ("throw", "oom"):
+            tasks.append((breaks_off, action, plan, action))
+        tasks.append((slows, [warm[first] + 1 + position for position in range(1, calls + 1)]))
+        for position in range(1, calls + 1):
+            for action in ("hang", "kill", "exit"):
+                tasks.append((dies, action, f"nth={warm[first] + 1 + position}", f"call {position}", STEP[:1], ["--set", "layers=1"], position))
+        new = sorted(set(kinds(other.variants["retained"])) - set(kinds(small.variants[first])))
+        for kind in new:
+            for action in ("hang", "kill", "exit"):
+                tasks.append((dies, action, f"call={kind} nth=1", kind, OTHERS, []))
+        for done in [pool.submit(*task) for task in tasks]:
+            done.result()
+    print(f"COUNTED {calls * 6} Faults: a rank throws, runs out of memory, is slow, hangs, is killed, exits, in each of the {calls} collectives of a step")
+    print(f"COUNTED {3 * len(new)} Faults: a rank hangs, is killed, exits, in the other kinds of calls ({', '.join(new)})")
+    print(f"{len(tasks) + 3} runs in {time.monotonic() - begin:.0f} s")
+    shutil.rmtree(root, ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

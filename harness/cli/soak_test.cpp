@@ -1,0 +1,168 @@
+// A long run leaves nothing behind: training steps of every scenario, 200 of each here, as many as
+// TIDEMARK_SOAK_STEPS says in ci/soak. First the same program for all of them, so that what a step
+// leaves shows; then trials anew, so that what making and ending them leaves shows. Host memory,
+// file descriptors, threads, device memory and CUDA's handles are as many at the end as they were
+// once everything had been used.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "harness/recorder.h"
+#include "harness/runner.h"
+#include "harness/virtual/device/control.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int kEach = 10;  // steps between two readings
+
+int steps() {
+  const char* asked = std::getenv("TIDEMARK_SOAK_STEPS");
+  return asked != nullptr ? std::atoi(asked) : 200;
+}
+
+struct Reading {
+  std::int64_t resident = 0;  // bytes
+  std::int64_t files = 0, threads = 0, device_bytes = 0, allocations = 0, streams = 0, events = 0;
+};
+
+std::int64_t count(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+Reading read() {
+  malloc_trim(0);
+  Reading now;
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  now.resident = pages * sysconf(_SC_PAGESIZE);
+  now.files = count("/proc/self/fd");
+  now.threads = count("/proc/self/task");
+  const auto describe = reinterpret_cast<decltype(&tidemark_device_describe)>(
+      dlsym(RTLD_DEFAULT, "tidemark_device_describe"));
+  std::string text(describe(nullptr, 0) + 1, '\0');
+  describe(text.data(), text.size());
+  const auto device = nlohmann::json::parse(text.c_str());
+  now.device_bytes = device["used_bytes"];
+  now.allocations = device["allocations"];
+  now.streams = device["streams"];
+  now.events = device["events"];
+  return now;
+}
+
+void expect_same(const Reading& before, const Reading& after, std::int64_t host_growth,
+                 const std::string& what) {
+  SCOPED_TRACE(what);
+  EXPECT_LE(after.files, before.files);
+  EXPECT_LE(after.threads, before.threads);
+  EXPECT_LE(after.device_bytes, before.device_bytes);
+  EXPECT_LE(after.allocations, before.allocations);
+  EXPECT_LE(after.streams, before.streams);
+  EXPECT_LE(after.events, before.events);
+  EXPECT_LE(after.resident - before.resident, host_growth) << "bytes of host memory";
+  std::printf(
+      "%s: host memory %+lld bytes (of %lld), %lld files, %lld threads, %lld streams, %lld "
+      "events\n",
+      what.c_str(), static_cast<long long>(after.resident - before.resident),
+      static_cast<long long>(after.resident), static_cast<long long>(after.files),
+      static_cast<long long>(after.threads), static_cast<long long>(after.streams),
+      static_cast<long long>(after.events));
+}
+
+Trial trial_of(const Scenario& scenario, const World& world, int number) {
+  return {scenario.name, scenario.sizes.front().name,
+          "lagging",     scenario.sizes.front().params,
+          Mode::math,    world.size(),
+          number,        1};
+}
+
+bool fits(const Scenario& scenario, const Trial& trial) {
+  return !scenario.unfit || scenario.unfit(trial).empty();
+}
+
+const Variant& with_role(const Scenario& scenario, Role role) {
+  return *std::ranges::find(scenario.variants, role, &Variant::role);
+}
+
+// The device at rest: what the allocator keeps has gone back.
+Reading at_rest(const Trial& trial) {
+  prepare_device(trial);
+  return read();
+}
+
+void run_steps(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world) {
+  Reading early, late;
+  prepare_device(trial);
+  {
+    auto program = scenario.make(trial, variant, world);
+    const int blocks = std::max(4, steps() / kEach);
+    for (int block = 0; block < blocks; ++block) {
+      Recorder recorder(trial);
+      for (int step = 0; step < kEach; ++step) {
+        recorder.begin_step(step);
+        program->step(block * kEach + step, recorder);
+        recorder.end_step();
+      }
+      recorder.finish();
+      if (block == blocks / 4) early = read();
+      if (block + 1 == blocks) late = read();
+    }
+  }
+  expect_same(early, late, 1 << 20, scenario.name + " " + variant.name + ", steps");
+}
+
+TEST(Soak, StepsLeaveNothing) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  at::set_num_threads(1);
+  World world(MPI_COMM_WORLD);
+  int soaked = 0;
+  for (const Scenario& scenario : scenarios()) {
+    const Trial trial = trial_of(scenario, world, kEach);
+    if (!fits(scenario, trial)) continue;
+    for (const Role role : {Role::baseline, Role::fixed})
+      run_steps(scenario, trial, with_role(scenario, role), world);
+    ++soaked;
+  }
+  EXPECT_GE(soaked, 4);
+  RecordProperty("cases", soaked * 2 * std::max(40, steps()));
+}
+
+TEST(Soak, TrialsLeaveNothing) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  World world(MPI_COMM_WORLD);
+  TrialRecord mine;
+  const Codec own{[&](const TrialRecord& record) { return mine = record, std::string(); },
+                  [&](const std::string&) { return mine; }};
+  for (const Scenario& scenario : scenarios()) {
+    const Trial trial = trial_of(scenario, world, 2);
+    if (!fits(scenario, trial)) continue;
+    RunOptions options;
+    options.selected = [&](const Variant& v) {
+      return v.name == with_role(scenario, Role::baseline).name ||
+             v.name == with_role(scenario, Role::fixed).name;
+    };
+    const int rounds = std::max(8, steps() / 20);
+    Reading early;
+    for (int round = 0; round < rounds; ++round) {
+      for (const auto& verdict : run_trial(scenario, trial, world, own, options).verdicts)
+        EXPECT_NE(verdict.status, Status::fail) << verdict.name << ": " << verdict.why;
+      if (round == rounds / 4) early = at_rest(trial);
+    }
+    // A communicator's handle stays valid memory for ever: a use after its end is an error.
+    expect_same(early, at_rest(trial), (1 << 20) + rounds * 4096, scenario.name + ", trials");
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
