@@ -6,9 +6,11 @@
 
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/spans.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/race/control.h"
@@ -73,16 +75,35 @@ class VirtualPlatform final : public Platform {
   void phase(const std::string& name) override {
     if (races_) tidemark_races_phase(name.c_str());
   }
+  void follow(bool on) override {
+    tidemark_device_trace(on ? 1 : 0);
+    if (on) known_.clear();
+  }
+  Spans spans(std::size_t most) override {
+    std::vector<tidemark_span> all(tidemark_device_spans(nullptr, 0));
+    tidemark_device_spans(all.data(), all.size());
+    std::set<Operation> racing;
+    for (const auto& each : read_races())
+      for (const auto& last : each.at("last")) racing.insert(operation(last));
+    known_.clear();
+    return spans_of(all, most, racing, known_, [&](std::uint32_t lane) {
+      return text_of(
+          [&](char* to, std::size_t size) { return tidemark_device_lane_name(lane, to, size); });
+    });
+  }
+  std::string stream_name(void* stream) override {
+    return text_of(
+        [&](char* to, std::size_t size) { return tidemark_device_stream_name(stream, to, size); });
+  }
   std::vector<Race> races() const override {
     std::vector<Race> found;
-    if (!races_) return found;
-    std::string text(tidemark_races_read(nullptr, 0) + 1, '\0');
-    tidemark_races_read(text.data(), text.size());
-    for (const auto& each : nlohmann::json::parse(text.c_str())) {
-      const auto access = [&](const char* which) {
-        return Access{each.at(which).at("op"), each.at(which).at("stream")};
+    for (const auto& each : read_races()) {
+      const auto access = [&](const char* which, std::size_t side) {
+        const auto span = known_.find(operation(each.at("last").at(side)));
+        return Access{each.at(which).at("op"), each.at(which).at("stream"),
+                      span == known_.end() ? -1 : span->second};
       };
-      Race race{access("first"), access("second"), each.at("bytes"), each.at("explanation")};
+      Race race{access("first", 0), access("second", 1), each.at("bytes"), each.at("explanation")};
       if (const std::int64_t count = each.at("count"); count > 1)
         race.explanation += " (" + std::to_string(count) + " times)";
       found.push_back(std::move(race));
@@ -104,6 +125,22 @@ class VirtualPlatform final : public Platform {
   }
 
  private:
+  template <class Read>
+  static std::string text_of(Read read) {
+    std::string text(read(nullptr, 0) + 1, '\0');
+    read(text.data(), text.size());
+    text.pop_back();
+    return text;
+  }
+  static Operation operation(const nlohmann::json& place) {
+    return {place.at(0).get<std::uint32_t>(), place.at(1).get<std::uint64_t>()};
+  }
+  nlohmann::json read_races() const {
+    if (!races_) return nlohmann::json::array();
+    return nlohmann::json::parse(
+        text_of([&](char* to, std::size_t size) { return tidemark_races_read(to, size); }));
+  }
+
   // The operator layer is a library of its own, beside the virtual ones; it is loaded when first
   // wanted.
   static void install_numbers(const char* mode, bool races) {
@@ -138,7 +175,13 @@ class VirtualPlatform final : public Platform {
   TIDEMARK_CONTROL(tidemark_races_phase);
   TIDEMARK_CONTROL(tidemark_races_read);
 
+  TIDEMARK_CONTROL(tidemark_device_trace);
+  TIDEMARK_CONTROL(tidemark_device_spans);
+  TIDEMARK_CONTROL(tidemark_device_stream_name);
+  TIDEMARK_CONTROL(tidemark_device_lane_name);
+
   bool races_ = true;
+  SpanPlaces known_;
 };
 
 class CudaPlatform final : public Platform {
@@ -162,7 +205,14 @@ class CudaPlatform final : public Platform {
   bool set_race_detection(bool) override { return false; }
   bool detects_races() const override { return false; }
   void phase(const std::string&) override {}
+  void follow(bool) override {}
+  Spans spans(std::size_t) override { return {{"host"}, {}, {}, 0}; }
   std::vector<Race> races() const override { return {}; }
+  std::string stream_name(void* stream) override {
+    if (stream == nullptr) return "default stream";
+    const auto number = streams_.try_emplace(stream, streams_.size() + 1).first->second;
+    return "stream " + std::to_string(number);
+  }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
     return gpu.empty() && capacity.empty()
                ? ""
@@ -170,6 +220,7 @@ class CudaPlatform final : public Platform {
   }
 
  private:
+  std::map<void*, std::size_t> streams_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

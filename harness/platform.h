@@ -35,8 +35,15 @@ class Platform {
   virtual bool detects_races() const = 0;
   /// The phase that what follows belongs to, for the reports of races.
   virtual void phase(const std::string& name) = 0;
-  /// Found since begin().
+  /// What occupies the streams, from follow(true) to follow(false).
+  virtual void follow(bool on) = 0;
+  /// What was followed, `most` spans at most: the shortest operators are left out, never a
+  /// collective, a wait or what races() names. Empty on a real GPU.
+  virtual Spans spans(std::size_t most) = 0;
+  /// Found since begin(); with the places of their operations in what spans() returned last.
   virtual std::vector<Race> races() const = 0;
+  /// What to call a cudaStream_t; the same text for the same stream until the next begin().
+  virtual std::string stream_name(void* stream) = 0;
   /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or
   /// empty.
   virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;

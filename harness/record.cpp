@@ -25,6 +25,23 @@ const char* name_of(Statistic statistic) {
   return "?";
 }
 
+const char* name_of(BlockUse use) {
+  return use == BlockUse::active ? "active" : use == BlockUse::pending ? "pending" : "free";
+}
+const char* name_of(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::op:
+      return "operator";
+    case SpanKind::collective:
+      return "collective";
+    case SpanKind::copy:
+      return "copy";
+    case SpanKind::wait:
+      return "wait";
+  }
+  return "?";
+}
+
 const Phase* RankRecord::phase(const std::string& name) const {
   if (steps.empty()) return nullptr;
   const auto& phases = steps.back().phases;

@@ -76,6 +76,7 @@ struct Counters {
 
 struct Access {
   std::string op, stream;
+  std::int64_t span = -1;  // its place in the rank's spans; -1: before the last step, or left out
 };
 struct Race {
   Access first, second;
@@ -87,6 +88,92 @@ struct Race {
 struct Sample {
   Ns time = 0;  // host clock
   Bytes allocated = 0, active = 0, reserved = 0;
+};
+
+/// A block of memory, alive at some moment: held by tensors, or freed and awaiting its streams.
+struct AliveBlock {
+  Bytes bytes = 0, requested = 0;
+  std::string category;
+  std::string op;  // that allocated it; empty where operators were not followed (layout.h)
+  std::vector<std::int64_t> shape;  // of the first tensor that lay on it, with its type;
+  std::string dtype;                // empty where there was none
+  std::string stream;
+  bool pending = false;  // its free was requested
+};
+
+enum class BlockUse { active, pending, free };
+const char* name_of(BlockUse);
+
+/// What a segment is cut into: address order, end to end.
+struct SegmentPart {
+  Bytes offset = 0, bytes = 0, requested = 0;
+  BlockUse use = BlockUse::free;
+};
+struct Segment {
+  std::int64_t address = 0;  // as the device gave it out; the virtual device always gives the same
+  Bytes bytes = 0;
+  std::string stream, pool;  // pool: "small" or "large"
+  std::vector<SegmentPart> parts;
+};
+/// All that is reserved, at a moment of the last step.
+struct MemoryMap {
+  std::string moment;  // "peak of allocated", "peak of active", "end"
+  Ns time = 0;
+  std::vector<Segment> segments;  // by address
+  std::int64_t left_out = 0;      // smallest segments that are not in it, and their bytes
+  Bytes left_out_bytes = 0;
+};
+
+/// One event of the allocator in the last step, as PyTorch's memory snapshots have it.
+enum class AllocatorAction {
+  alloc,
+  free_requested,
+  free_completed,
+  segment_alloc,
+  segment_free,
+  segment_map,
+  segment_unmap,
+  oom
+};
+struct AllocatorEvent {
+  AllocatorAction action = AllocatorAction::alloc;
+  std::int64_t address = 0;
+  Bytes bytes = 0;  // as requested; of segments their own
+  Ns time = 0;
+  std::uint32_t stream = 0, op = 0;  // places in EventTrace
+};
+struct EventTrace {
+  std::vector<std::string> streams, ops;
+  std::vector<AllocatorEvent> events;
+  std::int64_t left_out = 0;  // the step's first events, where there were too many
+};
+
+enum class SpanKind { op, collective, copy, wait };
+const char* name_of(SpanKind);
+
+/// Something that occupied a stream, or the host (stream 0: it waited).
+struct Span {
+  std::uint32_t stream = 0, name = 0;  // places in Spans
+  SpanKind kind = SpanKind::op;
+  Ns enqueued = 0, begin = 0, end = 0;
+};
+/// The last step on the device's clock. The host's run-ahead at a span is begin - enqueued.
+struct Spans {
+  std::vector<std::string> streams, names;  // streams[0] is the host
+  std::vector<Span> all;                    // in the order of enqueueing
+  std::int64_t left_out = 0;                // the shortest, where there were too many
+};
+
+/// How far a gradient of step 0 is from another one of the same parameter, at its worst element of
+/// any rank. Infinite where one of the two is not a number.
+struct Distance {
+  double ulps = 0, absolute = 0, relative = 0;
+};
+struct GradientError {
+  std::string name;
+  std::vector<std::int64_t> shape;  // of the whole parameter
+  std::optional<Distance> baseline, reference;
+  std::int64_t first = -1;  // element that is the first to differ from the baseline's; -1: none
 };
 
 struct RankRecord {
@@ -101,6 +188,10 @@ struct RankRecord {
   // add what it left unsplit, or what a stream still uses, and may differ where the program does
   // not.
   Bytes rest_before = 0, rest_after = 0;
+  std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
+  std::vector<MemoryMap> maps;
+  Spans spans;
+  EventTrace trace;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null
   Bytes peak(Statistic statistic) const;                // over the phases of the last step
@@ -128,6 +219,8 @@ struct VariantRecord {
   std::vector<RankRecord> ranks;
   std::vector<SweepPoint>
       sweep;  // the run-ahead curve, ascending in ratio; empty where it was not asked for
+  std::vector<GradientError> gradients;  // in the order of the program's; empty in shapes
+  std::string what;                      // it is, in a sentence
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
@@ -155,6 +248,7 @@ struct TrialRecord {
   std::string skipped;  // the reason, where the trial did not run
   std::vector<VariantRecord> variants;
   std::vector<Verdict> verdicts;
+  std::string story;         // of the scenario
   std::string name() const;  // scenario/size/rN/mode/schedule
 };
 

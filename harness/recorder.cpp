@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "harness/operators.h"
 #include "harness/platform.h"
 #include "harness/tide.h"
 
@@ -13,6 +14,9 @@ namespace tidemark {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Of a step, in a report: what goes beyond is left out, and counted.
+constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostEvents = 20000;
 
 }  // namespace
 
@@ -27,6 +31,7 @@ struct Recorder::State {
   };
   Mode mode;
   int steps;
+  bool closely;
   c10::DeviceIndex device;
   Tide tide;
   c10::CachingDeviceAllocator::DeviceStats before;
@@ -36,15 +41,27 @@ struct Recorder::State {
   std::vector<std::pair<int, at::Tensor>> losses;  // pinned
   std::vector<Shard> gradients;                    // pinned
 
-  explicit State(const Trial& trial)
+  State(const Trial& trial, bool look_closely)
       : mode(trial.mode),
         steps(trial.steps),
+        closely(look_closely),
         device(c10::cuda::current_device()),
         tide(device),
-        before(allocator::getDeviceStats(device)) {}
+        before(allocator::getDeviceStats(device)) {
+    watch(true);
+  }
+  ~State() {
+    watch(false);
+    platform().follow(false);
+  }
+
+  // Operators are followed where blocks are made that may be alive at the last step's peak: while
+  // the program is built (parameters), in its first step (optimizer state) and in its last.
+  void watch(bool on) const { operators::follow(on && closely, on_returned); }
 };
 
-Recorder::Recorder(const Trial& trial) : state_(std::make_unique<State>(trial)) {}
+Recorder::Recorder(const Trial& trial, bool closely)
+    : state_(std::make_unique<State>(trial, closely)) {}
 Recorder::~Recorder() = default;
 
 namespace {
@@ -69,6 +86,8 @@ void Recorder::begin_step(int index) {
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
   record.rest_before = state_->tide.held();
   state_->tide.begin_step();
+  state_->watch(index == 0 || state_->last);
+  if (state_->last && state_->closely) platform().follow(true);
 }
 
 void Recorder::phase(const std::string& name) {
@@ -116,7 +135,15 @@ void Recorder::end_step() {
   if (state_->last) {
     record.categories = state_->tide.categories();
     record.timeline = state_->tide.timeline();
+    if (state_->closely) {
+      platform().follow(false);
+      record.largest = state_->tide.largest(kLargest);
+      record.maps = state_->tide.maps();
+      record.trace = state_->tide.trace(kMostEvents);
+      record.spans = platform().spans(kMostSpans);
+    }
   }
+  state_->watch(false);
 }
 
 void Recorder::finish() {

@@ -29,14 +29,16 @@ class CategoryScope {
 
 class Recorder {
  public:
-  explicit Recorder(const Trial& trial);
+  /// `closely`: blocks, maps, spans and events of the last step, too. What is measured does not
+  /// depend on it.
+  explicit Recorder(const Trial& trial, bool closely = true);
   ~Recorder();
 
   // What a program says.
   void phase(const std::string& name);   // the phase before ends here
   void moment(const std::string& name);  // residency now; named once a step
   void call(const std::string& op, const std::string& unit);
-  void loss(const at::Tensor& value);    // one element; copied to pinned memory without waiting
+  void loss(const at::Tensor& value);  // one element; copied to pinned memory without waiting
   void gradients(const std::vector<Shard>& shards);  // kept of step 0 only, likewise
 
   // What the runner says.

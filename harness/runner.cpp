@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "harness/flight.h"
+#include "harness/gradients.h"
 #include "harness/judge.h"
 #include "harness/platform.h"
 #include "harness/recorder.h"
@@ -26,16 +27,16 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
-                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time,
-                 const std::string& what = "") {
+                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time, bool closely) {
   prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
   const std::string where =
-      fmt::format("{}{}/{}/{} {}", what, trial.scenario, trial.size, trial.schedule, variant.name);
+      fmt::format("{}{}/{}/{} {}", closely ? "" : "the warm-up of ", trial.scenario, trial.size,
+                  trial.schedule, variant.name);
   flight::place(where);
   {
-    Recorder recorder(trial);
+    Recorder recorder(trial, closely);
     {
       auto program = scenario.make(trial, variant, world);
       for (int step = 0; step < trial.steps; ++step) {
@@ -73,7 +74,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time;
-  run_variant(scenario, trial, variant, world, loss, step_time, "the warm-up of ");
+  run_variant(scenario, trial, variant, world, loss, step_time, false);
 }
 
 std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
@@ -97,7 +98,7 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
     const LaunchCost cost(launch_cost);
     std::vector<LossPoint> loss;
     std::vector<Ns> step_time;
-    Seen seen = run_variant(scenario, trial, variant, world, loss, step_time);
+    Seen seen = run_variant(scenario, trial, variant, world, loss, step_time, false);
     return std::pair(seen.record, step_time);
   };
   auto [free_running, times] = run(0);
@@ -165,7 +166,12 @@ Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world)
         values.assign(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
       }
       values = send_values(std::move(values));
-      shard.values = at::tensor(values, at::kDouble);
+      std::vector<double> sizes;
+      if (world.leads())
+        for (auto size : shard.values.sizes()) sizes.push_back(static_cast<double>(size));
+      sizes = send_values(std::move(sizes));
+      shard.values = at::tensor(values, at::kDouble)
+                         .reshape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));
     }
   }
   return oracle;
@@ -186,6 +192,19 @@ void merge_controls(std::vector<Verdict>& verdicts) {
   verdicts = std::move(merged);
 }
 
+// Of every variant that ran, against the first baseline that did.
+void compare_gradients(const std::vector<Seen>& all, const Oracle& oracle, TrialRecord& record) {
+  const auto baseline = std::ranges::find_if(
+      all, [](const Seen& seen) { return seen.variant->role == Role::baseline && seen.ran(); });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].ran()) continue;
+    const bool compares = baseline != all.end() && &*baseline != &all[i];
+    record.variants[i].gradients =
+        gradient_errors(all[i].numbers.gradients, compares ? &baseline->numbers.gradients : nullptr,
+                        oracle.gradients);
+  }
+}
+
 void worse(SweepPoint& mine, const SweepPoint& theirs) {
   mine.allocated = std::max(mine.allocated, theirs.allocated);
   mine.active = std::max(mine.active, theirs.active);
@@ -199,6 +218,7 @@ TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
     auto theirs = codec.unpack(all[rank]);
     for (std::size_t v = 0; v < mine.variants.size(); ++v) {
       std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
+      worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
       for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
         worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
     }
@@ -227,7 +247,8 @@ std::string first_line(const std::exception& error) {
 }
 
 TrialRecord record_of(const Trial& t) {
-  return {t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params, {}, {}, {}};
+  return {t.scenario, t.size,   t.schedule, t.mode, t.ranks, t.steps,
+          t.seed,     t.params, {},         {},     {},      {}};
 }
 
 void prepare_device(const Trial& trial) {
@@ -256,6 +277,7 @@ void prepare_device(const Trial& trial) {
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
                       const Codec& codec, const RunOptions& options) {
   TrialRecord record = record_of(trial);
+  record.story = scenario.story;
   std::vector<Seen> all;
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;
@@ -263,6 +285,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
     VariantRecord mine;
     mine.name = variant.name;
     mine.role = variant.role;
+    mine.what = variant.what;
     Seen seen;
     if (auto reason = reason_to_skip(scenario, trial, variant); !reason.empty()) {
       seen.variant = &variant;
@@ -273,7 +296,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
           world,
           [&] {
             warm_up(scenario, trial, variant, world);
-            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns);
+            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns, true);
             mine.ranks.push_back(seen.record);
             if (!options.run_ahead.empty() && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
@@ -285,7 +308,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
             return flight::here() + (explained.empty() ? "" : "; " + explained);
           });
       if (!error.empty()) {
-        mine = {variant.name, variant.role, error, {}, {}, {}, {}};
+        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what};
         seen = {&variant, {}, {}, {}, error};
         seen.record.rank = world.rank();
         // A control that is to be caught by breaking off has done what it should.
@@ -296,7 +319,10 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
     record.variants.push_back(std::move(mine));
   }
   Oracle oracle;
-  if (trial.mode == Mode::math) oracle = shared_oracle(scenario, trial, world);
+  if (trial.mode == Mode::math) {
+    oracle = shared_oracle(scenario, trial, world);
+    compare_gradients(all, oracle, record);
+  }
   record.verdicts =
       judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
   return gather(std::move(record), world, codec);

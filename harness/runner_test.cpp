@@ -198,7 +198,7 @@ std::vector<TrialRecord> three(Bytes instant, Bytes calibrated, Bytes lagging) {
     record.steps.push_back({{phase}, {}, {}});
     TrialRecord trial;
     trial.schedule = schedule;
-    trial.variants.push_back({"keep", Role::baseline, "", {}, {}, {record}, {}});
+    trial.variants.push_back({"keep", Role::baseline, "", {}, {}, {record}, {}, {}, {}});
     trials.push_back(trial);
   }
   judge_brackets(trials);

@@ -2,10 +2,11 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <shared_mutex>
 
+#include "harness/operators.h"
 #include "harness/platform.h"
 #include "harness/workspaces.h"
 
@@ -20,6 +21,31 @@ std::atomic<Tide*> following{nullptr};
 
 Bytes current_of(const c10::CachingAllocator::StatArray& stat) { return stat[0].current; }
 
+c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
+  return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+}
+
+AllocatorAction action_of(TraceEntry::Action action) {
+  switch (action) {
+    case TraceEntry::ALLOC:
+      return AllocatorAction::alloc;
+    case TraceEntry::FREE_REQUESTED:
+      return AllocatorAction::free_requested;
+    case TraceEntry::FREE_COMPLETED:
+      return AllocatorAction::free_completed;
+    case TraceEntry::SEGMENT_ALLOC:
+      return AllocatorAction::segment_alloc;
+    case TraceEntry::SEGMENT_FREE:
+      return AllocatorAction::segment_free;
+    case TraceEntry::SEGMENT_MAP:
+      return AllocatorAction::segment_map;
+    case TraceEntry::SEGMENT_UNMAP:
+      return AllocatorAction::segment_unmap;
+    default:
+      return AllocatorAction::oom;
+  }
+}
+
 }  // namespace
 
 const char* current_category() { return category; }
@@ -31,89 +57,186 @@ void on_trace(const TraceEntry& entry) {
   if (Tide* tide = following) tide->on_event(entry);
 }
 
+void on_returned(const at::Tensor& tensor) {
+  if (Tide* tide = following) tide->describe(tensor);
+}
+
 Tide::Tide(int device) : device_(device) {
   static std::once_flag attached;
   std::call_once(attached, [] { allocator::attachAllocatorTraceTracker(on_trace); });
-  known_ = peak_ = allocated();
-  if (known_ != 0) current_["before"] = known_;
-  at_peak_ = current_;
+  if (current_of(stats_of(device).reserved_bytes) != 0) take_stock();
   following = this;
 }
 
 Tide::~Tide() { following = nullptr; }
 
-Bytes Tide::allocated() const {
-  return current_of(
-      allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes);
-}
-
-// An ALLOC event comes before the statistics count its block, so its true size shows at the event
-// after it.
-void Tide::settle(Bytes freed) {
-  Bytes now = allocated();
-  if (unsettled_ != 0) {
-    auto& block = live_[unsettled_];
-    block.bytes = now + freed - known_;
-    known_ += block.bytes;
-    current_[block.category] += block.bytes;
-    unsettled_ = 0;
-    if (known_ > peak_) {
-      peak_ = known_;
-      at_peak_ = current_;
+// What was there before this follows, from a snapshot.
+void Tide::take_stock() {
+  owners_.push_back({"before", 0, 0, true, {}, {}});
+  for (const auto& segment : allocator::snapshot({0, 0}).segments) {
+    if (segment.device != device_) continue;
+    const auto address = static_cast<std::int64_t>(segment.address);
+    const auto on = stream(segment.stream);
+    Change change;
+    change.action =
+        segment.is_expandable ? AllocatorAction::segment_map : AllocatorAction::segment_alloc;
+    change.address = address;
+    change.bytes = static_cast<Bytes>(segment.total_size);
+    change.stream = on;
+    before_.apply(change);
+    reserved_ += change.bytes;
+    change.address = address;
+    for (const auto& block : segment.blocks) {
+      const auto bytes = static_cast<Bytes>(block.size);
+      if (block.active || block.allocated) {
+        change.action = AllocatorAction::alloc;
+        change.bytes = static_cast<Bytes>(block.requested_size);
+        change.block = bytes;
+        before_.apply(change);
+        live_[change.address] = {bytes, change.bytes, 0, !block.allocated};
+        active_ += bytes;
+        if (block.allocated) {
+          allocated_ += bytes;
+          current_["before"] += bytes;
+        } else {
+          change.action = AllocatorAction::free_requested;
+          before_.apply(change);
+        }
+      }
+      change.address += bytes;
     }
   }
+  peak_ = {allocated_, 0, platform().now()};
+  active_peak_ = {active_, 0, platform().now()};
+  at_peak_ = current_;
+}
+
+Bytes Tide::allocated() const { return current_of(stats_of(device_).allocated_bytes); }
+
+std::uint32_t Tide::stream(void* handle) {
+  const auto [found, added] =
+      stream_places_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
+  if (added) streams_.push_back(platform().stream_name(handle));
+  return found->second;
+}
+
+std::uint32_t Tide::op(const std::string& name) {
+  const auto [found, added] = op_places_.try_emplace(name, static_cast<std::uint32_t>(ops_.size()));
+  if (added) ops_.push_back(name);
+  return found->second;
+}
+
+// An ALLOC event comes before the statistics count its block. Active bytes change at nothing else
+// until the next event (a free that completes is counted after its own event): what they have
+// gained is the block, unsplit remainder and all.
+void Tide::settle(const Stats& stats) {
+  if (!unsettled_) return;
+  unsettled_ = false;
+  Change& change = changes_.back();
+  change.block = current_of(stats.active_bytes) - active_;
+  live_[change.address].bytes = change.block;
+  allocated_ += change.block;
+  active_ += change.block;
+  current_[owners_[change.owner].category] += change.block;
+  samples_.back() = {change.time, allocated_, active_, reserved_};
+  if (allocated_ > peak_.bytes) {
+    peak_ = {allocated_, changes_.size(), change.time};
+    at_peak_ = current_;
+  }
+  if (active_ > active_peak_.bytes) active_peak_ = {active_, changes_.size(), change.time};
+}
+
+void Tide::settle_now() {
+  const auto stats = stats_of(device_);
+  std::lock_guard lock(mutex_);
+  settle(stats);
+}
+
+void Tide::allocated_one(const TraceEntry& entry, Change& change) {
+  held_ += change.bytes;
+  change.owner = static_cast<std::uint32_t>(owners_.size());
+  change.op = op(operators::current());
+  owners_.push_back({category, change.op, stream(entry.stream_), false, {}, {}});
+  live_[change.address] = {0, change.bytes, change.owner, false};
+  unsettled_ = true;
 }
 
 void Tide::on_event(const TraceEntry& entry) {
-  if (entry.device_ != device_) return;
-  if (entry.action_ == TraceEntry::ALLOC) held_ += static_cast<Bytes>(entry.size_);
-  if (entry.action_ == TraceEntry::FREE_REQUESTED) {
-    held_ -= static_cast<Bytes>(entry.size_);
-    // The statistics are without this block already. Freed right after its allocation, its size was
-    // never seen: what the allocator rounds to is all there is to go by, unless it made the peak,
-    // which counts its unsplit remainder, too.
-    if (unsettled_ == entry.addr_) {
-      auto& block = live_[unsettled_];
-      block.bytes = static_cast<Bytes>((entry.size_ + 511) / 512 * 512);
-      const Bytes peak =
-          allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_)).allocated_bytes[0].peak;
-      if (peak > peak_) {
-        block.bytes = std::max(block.bytes, peak - known_);
-        current_[block.category] += block.bytes;
-        peak_ = known_ + block.bytes;
-        at_peak_ = current_;
-        current_[block.category] -= block.bytes;
+  if (entry.device_ != device_ || entry.action_ == TraceEntry::SNAPSHOT) return;
+  const auto stats = stats_of(device_);
+  std::lock_guard lock(mutex_);
+  settle(stats);
+  Change change;
+  change.action = action_of(entry.action_);
+  change.address = static_cast<std::int64_t>(entry.addr_);
+  change.bytes = static_cast<Bytes>(entry.size_);
+  change.time = platform().now();
+  change.stream = stream(entry.stream_);
+  switch (change.action) {
+    case AllocatorAction::alloc:
+      allocated_one(entry, change);
+      break;
+    case AllocatorAction::free_requested:
+      held_ -= change.bytes;
+      if (auto found = live_.find(change.address); found != live_.end()) {
+        found->second.pending = true;
+        change.op = owners_[found->second.owner].op;
+        allocated_ -= found->second.bytes;
+        current_[owners_[found->second.owner].category] -= found->second.bytes;
       }
-      unsettled_ = 0;
-      live_.erase(entry.addr_);
-    } else if (auto found = live_.find(entry.addr_); found != live_.end()) {
-      settle(found->second.bytes);
-      known_ -= found->second.bytes;
-      current_[found->second.category] -= found->second.bytes;
-      live_.erase(found);
-    } else {
-      // Allocated before we followed: its size is what the figure has lost.
-      Bytes lost = known_ - allocated();
-      known_ -= lost;
-      current_["before"] -= lost;
-    }
-  } else {
-    settle(0);
-    if (entry.action_ == TraceEntry::ALLOC) {
-      live_[entry.addr_] = {static_cast<Bytes>(entry.size_), category};
-      unsettled_ = entry.addr_;
-    }
+      break;
+    case AllocatorAction::free_completed:
+      if (auto found = live_.find(change.address); found != live_.end()) {
+        change.op = owners_[found->second.owner].op;
+        active_ -= found->second.bytes;
+        live_.erase(found);
+      }
+      break;
+    case AllocatorAction::segment_alloc:
+    case AllocatorAction::segment_map:
+      reserved_ += change.bytes;
+      break;
+    case AllocatorAction::segment_free:
+    case AllocatorAction::segment_unmap:
+      reserved_ -= change.bytes;
+      break;
+    case AllocatorAction::oom:
+      break;
   }
-  auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_));
-  samples_.push_back({platform().now(), current_of(stats.allocated_bytes),
-                      current_of(stats.active_bytes), current_of(stats.reserved_bytes)});
+  changes_.push_back(change);
+  samples_.push_back({change.time, allocated_, active_, reserved_});
+}
+
+// The first tensor that an operator returns on a block is what the block is for.
+void Tide::describe(const at::Tensor& tensor) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(reinterpret_cast<std::int64_t>(tensor.storage().data()));
+  if (found == live_.end() || owners_[found->second.owner].described) return;
+  Owner& owner = owners_[found->second.owner];
+  owner.described = true;
+  owner.shape = tensor.sizes().vec();
+  owner.dtype = c10::toString(tensor.scalar_type());
 }
 
 void Tide::begin_step() {
-  settle(0);
-  peak_ = known_;
-  at_peak_ = current_;
+  settle_now();
+  name_workspaces();
+  std::lock_guard lock(mutex_);
+  for (const Change& change : changes_) before_.apply(change);
+  changes_.clear();
   samples_.clear();
+  // Of what is gone nothing needs to be known any more.
+  std::vector<Owner> kept;
+  for (auto& [address, block] : before_.blocks()) {
+    Owner& owner = owners_[block.owner];
+    kept.push_back(owner);
+    block.owner = static_cast<std::uint32_t>(kept.size() - 1);
+    live_[address].owner = block.owner;
+  }
+  owners_ = std::move(kept);
+  peak_ = {allocated_, 0, platform().now()};
+  active_peak_ = {active_, 0, platform().now()};
+  at_peak_ = current_;
 }
 
 // cuBLAS workspaces are made by PyTorch inside whichever operator multiplies first; their owner
@@ -122,20 +245,23 @@ void Tide::name_workspaces() {
   for (auto* all : {&at::cuda::cublas_handle_stream_to_workspace(),
                     &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(all->mutex);
+    std::lock_guard mine(mutex_);
     for (const auto& [key, memory] : all->map) {
-      auto found = live_.find(reinterpret_cast<std::size_t>(memory.get()));
-      if (found == live_.end() || std::string_view(found->second.category) == "workspaces")
-        continue;
-      current_[found->second.category] -= found->second.bytes;
+      auto found = live_.find(reinterpret_cast<std::int64_t>(memory.get()));
+      if (found == live_.end()) continue;
+      Owner& owner = owners_[found->second.owner];
+      if (std::string_view(owner.category) == "workspaces") continue;
+      current_[owner.category] -= found->second.bytes;
       current_["workspaces"] += found->second.bytes;
-      found->second.category = "workspaces";
+      owner.category = "workspaces";
     }
   }
 }
 
 std::vector<Category> Tide::categories() {
-  settle(0);
+  settle_now();
   name_workspaces();
+  std::lock_guard lock(mutex_);
   std::vector<Category> result;
   std::map<std::string, Category> merged;
   for (const auto& [name, bytes] : at_peak_) merged[name].peak_share = bytes;
@@ -144,28 +270,6 @@ std::vector<Category> Tide::categories() {
     if (entry.peak_share != 0 || entry.end != 0)
       result.push_back({name, entry.peak_share, entry.end});
   return result;
-}
-
-std::vector<Sample> Tide::timeline() const {
-  // Thinned to buckets that keep the highest sample of each statistic, so that no peak is lost.
-  constexpr std::size_t kMost = 1500;
-  if (samples_.size() <= kMost) return samples_;
-  std::vector<Sample> thin;
-  const std::size_t bucket = samples_.size() * 4 / kMost + 1;
-  for (std::size_t begin = 0; begin < samples_.size(); begin += bucket) {
-    const std::size_t end = std::min(begin + bucket, samples_.size());
-    std::vector<std::size_t> keep{begin, end - 1};
-    for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved}) {
-      std::size_t highest = begin;
-      for (std::size_t i = begin; i < end; ++i)
-        if (samples_[i].*member > samples_[highest].*member) highest = i;
-      keep.push_back(highest);
-    }
-    std::sort(keep.begin(), keep.end());
-    keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
-    for (auto i : keep) thin.push_back(samples_[i]);
-  }
-  return thin;
 }
 
 }  // namespace tidemark

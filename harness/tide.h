@@ -1,15 +1,18 @@
-// Follows PyTorch's allocator event by event: which category holds how much, and memory over time.
-// Fed by the allocator's own trace (requested bytes, addresses) and its statistics (block sizes),
-// so that the shares sum to the peak to the byte.
+// Follows PyTorch's allocator event by event: which category holds how much, memory over time, and
+// where every block of the last step lay. Fed by the allocator's own trace (requested bytes,
+// addresses) and its statistics (block sizes), so that the shares sum to the peak to the byte.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "harness/layout.h"
 #include "harness/record.h"
 
 namespace tidemark {
@@ -22,34 +25,70 @@ class Tide {
   Tide(const Tide&) = delete;
   Tide& operator=(const Tide&) = delete;
 
-  void begin_step();  // forgets the peak and the timeline of the step before
+  void begin_step();  // forgets the peaks, the timeline and the events of the step before
   /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
   /// figure exactly.
   std::vector<Category> categories();
   std::vector<Sample> timeline() const;
+  /// At the highest allocated moment since begin_step: the `most` largest blocks.
+  std::vector<AliveBlock> largest(std::size_t most);
+  /// At the highest allocated and the highest active moment since begin_step, and now.
+  std::vector<MemoryMap> maps();
+  /// Since begin_step; the last `most`.
+  EventTrace trace(std::size_t most);
   Bytes allocated() const;  // the allocator's own figure
   /// What the program holds, as requested, of what it has taken since this follows. Not the
   /// allocator's `requested`, which counts a freed block until its streams are done with it.
   Bytes held() const { return held_; }
 
  private:
+  using Stats = c10::CachingDeviceAllocator::DeviceStats;
   friend void on_trace(const c10::CachingDeviceAllocator::TraceEntry&);
+  friend void on_returned(const at::Tensor&);
+  void take_stock();
   void on_event(const c10::CachingDeviceAllocator::TraceEntry& entry);
-  void settle(Bytes freed);
+  void settle(const Stats& stats);
+  void settle_now();
+  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, Change& change);
   void name_workspaces();
+  void describe(const at::Tensor& tensor);
+  std::uint32_t stream(void* handle);
+  std::uint32_t op(const std::string& name);
+  /// The layout after the first `count` events of the step.
+  Layout at(std::size_t count) const;
 
-  struct Block {
-    Bytes bytes;
-    const char* category;
+  struct Owner {  // what is known of a block besides its place
+    const char* category = nullptr;
+    std::uint32_t op = 0, stream = 0;
+    bool described = false;
+    std::vector<std::int64_t> shape;
+    std::string dtype;
   };
+  struct Peak {
+    Bytes bytes = 0;
+    std::size_t count = 0;  // events of the step until then
+    Ns time = 0;
+  };
+
+  mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
   int device_;
-  std::unordered_map<std::size_t, Block> live_;
+  std::unordered_map<std::int64_t, Layout::Block> live_;  // now
   std::map<std::string, Bytes> current_, at_peak_;
-  std::size_t unsettled_ =
-      0;  // address of the last allocation, whose block size the statistics do not show yet
-  Bytes known_ = 0, peak_ = 0, held_ = 0;
+  Layout before_;                // when the step began
+  std::vector<Change> changes_;  // since
+  std::vector<Owner> owners_;
+  std::vector<std::string> ops_{""}, streams_;
+  std::unordered_map<std::string, std::uint32_t> op_places_{{"", 0}};
+  std::unordered_map<void*, std::uint32_t> stream_places_;
+  bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
+                            // not show yet
+  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, held_ = 0;
+  Peak peak_, active_peak_;
   std::vector<Sample> samples_;
 };
+
+/// Tells whoever follows of a tensor that an operator has returned.
+void on_returned(const at::Tensor& tensor);
 
 /// What new allocations count as; process-wide, because the autograd threads work for the thread
 /// that waits for them.

@@ -12,7 +12,7 @@
 namespace tidemark {
 
 inline constexpr const char* kSchema = "tidemark/report";
-inline constexpr const char* kSchemaVersion = "1.0";
+inline constexpr const char* kSchemaVersion = "1.1";
 
 /// Keys in the schema's order. A number that is not finite has no place in JSON: it becomes null (a
 /// loss keeps it in "hex").
@@ -23,7 +23,8 @@ nlohmann::ordered_json to_json(const Report& report);
 std::string json_text(const nlohmann::ordered_json& value);
 std::string json_text(const Report& report);
 
-/// Throws std::runtime_error in one line: `where`, what is wrong with the text, what to do.
+/// Throws std::runtime_error in one line: `where`, what is wrong with the text, what to do. Reads
+/// versions 1.x; what 1.0 did not have is empty.
 Report parse_report(std::string_view text, const std::string& where);
 /// `path` is report.json or the folder that holds it.
 Report read_report(const std::filesystem::path& path);

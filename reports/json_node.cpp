@@ -30,6 +30,11 @@ Node Node::operator[](std::string_view key) const {
   return {found.value(), *this, key, 0};
 }
 
+bool Node::has(std::string_view key) const {
+  need(value_.is_object(), "an object");
+  return value_.contains(key);
+}
+
 std::string Node::text() const {
   need(value_.is_string(), "a string");
   return value_.get<std::string>();

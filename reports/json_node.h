@@ -24,6 +24,7 @@ class Node {
   [[noreturn]] void fail(const std::string& what) const;
 
   Node operator[](std::string_view key) const;
+  bool has(std::string_view key) const;
 
   template <class Visit>
   void each(Visit visit) const {

@@ -21,7 +21,14 @@ nlohmann::ordered_json race_json(const Race& race);
 nlohmann::ordered_json categories_json(const std::vector<Category>& categories);
 nlohmann::ordered_json phase_starts_json(const RankRecord& rank);
 nlohmann::ordered_json loss_json(const LossPoint& point);
-/// The ranks' form is the caller's.
+/// The ranks' form is the caller's, and what is to be said of the gradients.
 nlohmann::ordered_json variant_json(const VariantRecord& variant, nlohmann::ordered_json ranks);
+
+// json_memory.cpp: what of a step is many figures, as columns.
+nlohmann::ordered_json alive_json(const AliveBlock& block);
+nlohmann::ordered_json map_json(const MemoryMap& map);
+nlohmann::ordered_json spans_json(const Spans& spans);
+nlohmann::ordered_json trace_json(const EventTrace& trace);
+nlohmann::ordered_json gradient_json(const GradientError& gradient);
 
 }  // namespace tidemark

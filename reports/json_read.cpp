@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "reports/json.h"
+#include "reports/json_memory_read.h"
 #include "reports/json_node.h"
 #include "reports/units.h"
 
@@ -80,7 +81,9 @@ Counters counters(const Node& node) {
 }
 
 Race race(const Node& node) {
-  const auto access = [](const Node& a) { return Access{a["op"].text(), a["stream"].text()}; };
+  const auto access = [](const Node& a) {
+    return Access{a["op"].text(), a["stream"].text(), a.has("span") ? a["span"].integer() : -1};
+  };
   return {access(node["first"]), access(node["second"]), node["bytes"].integer(),
           node["explanation"].text()};
 }
@@ -118,6 +121,11 @@ RankRecord rank(const Node& node) {
   });
   out.rest_before = node["rest"]["before"].integer();
   out.rest_after = node["rest"]["after"].integer();
+  if (!node.has("largest")) return out;  // version 1.0
+  out.largest = list<AliveBlock>(node["largest"], read_alive);
+  out.maps = list<MemoryMap>(node["maps"], read_map);
+  out.spans = read_spans(node["spans"]);
+  out.trace = read_trace(node["trace"]);
   return out;
 }
 
@@ -141,7 +149,10 @@ VariantRecord variant(const Node& node) {
           list<LossPoint>(node["loss"], loss),
           list<Ns>(node["step_time_ns"], integer),
           list<RankRecord>(node["ranks"], rank),
-          list<SweepPoint>(node["sweep"], sweep_point)};
+          list<SweepPoint>(node["sweep"], sweep_point),
+          node.has("gradients") ? list<GradientError>(node["gradients"], read_gradient)
+                                : std::vector<GradientError>(),
+          node.has("what") ? node["what"].text() : ""};
 }
 
 Verdict verdict(const Node& node) {
@@ -177,6 +188,7 @@ TrialRecord trial(const Node& node) {
   out.skipped = node["skipped"].text_or_null();
   out.variants = list<VariantRecord>(node["variants"], variant);
   out.verdicts = list<Verdict>(node["verdicts"], verdict);
+  if (node.has("story")) out.story = node["story"].text();
   return out;
 }
 

@@ -48,6 +48,46 @@ TEST(Json, EveryFieldSurvives) {
   EXPECT_EQ(after.trials[2].variants[0].sweep.size(), before.trials[2].variants[0].sweep.size());
   EXPECT_EQ(after.run.argv, before.run.argv);
   EXPECT_EQ(after.trials[1].verdicts[5].values, before.trials[1].verdicts[5].values);
+  EXPECT_EQ(after.trials[1].story, before.trials[1].story);
+  EXPECT_EQ(after.trials[1].variants[2].what, before.trials[1].variants[2].what);
+  const RankRecord &c = before.trials[3].variants[0].ranks[3],
+                   &d = after.trials[3].variants[0].ranks[3];
+  ASSERT_EQ(d.largest.size(), c.largest.size());
+  EXPECT_EQ(d.largest[1].shape, c.largest[1].shape);
+  EXPECT_TRUE(d.largest[1].pending);
+  ASSERT_EQ(d.maps.size(), 3u);
+  EXPECT_EQ(d.maps[1].segments[1].parts[2].use, BlockUse::pending);
+  EXPECT_EQ(d.maps[1].segments[1].address, c.maps[1].segments[1].address);
+  ASSERT_EQ(d.spans.all.size(), c.spans.all.size());
+  EXPECT_EQ(d.spans.all[0].kind, SpanKind::collective);
+  EXPECT_EQ(d.spans.all.back().end, c.spans.all.back().end);
+  ASSERT_EQ(d.trace.events.size(), c.trace.events.size());
+  EXPECT_EQ(d.trace.events[3].action, c.trace.events[3].action);
+  EXPECT_EQ(d.trace.events[3].address, c.trace.events[3].address);
+  const RankRecord& racing = after.trials[1].variants[6].ranks[0];
+  EXPECT_EQ(racing.races.at(0).second.span,
+            before.trials[1].variants[6].ranks[0].races[0].second.span);
+  EXPECT_GE(racing.races.at(0).second.span, 0);
+}
+
+TEST(Json, ReadsVersion1_0WhichHadLess) {
+  auto old = to_json(small_report());
+  old["schema_version"] = "1.0";
+  for (auto& trial : old["trials"]) {
+    trial.erase("story");
+    for (auto& variant : trial["variants"]) {
+      variant.erase("gradients"), variant.erase("what");
+      for (auto& rank : variant["ranks"]) {
+        for (const char* key : {"largest", "maps", "spans", "trace"}) rank.erase(key);
+        for (auto& race : rank["races"])
+          for (const char* side : {"first", "second"}) race[side].erase("span");
+      }
+    }
+  }
+  const Report read = parse_report(json_text(old), "x");
+  EXPECT_TRUE(read.trials[0].variants[0].ranks[0].maps.empty());
+  EXPECT_EQ(read.trials[1].variants[0].ranks[0].races.at(0).first.span, -1);
+  EXPECT_EQ(read.trials[0].variants[0].ranks[0].timeline.size(), 3u);
 }
 
 TEST(Json, LossesKeepEveryBit) {
@@ -105,7 +145,15 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"1.0\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.0"},
+      {with(good, "\"1.1\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.1"},
+      {with(good, "\"states\": \"afff", "\"states\": \"axff"), "'x' is not one of the letters apf"},
+      {with(good, "\"states\": \"afff", "\"states\": \"aff"),
+       "has 4 values where there are 3 letters"},
+      {with(good, "\"block_bytes\": [1048576", "\"block_bytes\": [1048575"),
+       "its blocks do not lie end to end"},
+      {with(good, "\"kinds\": \"l", "\"kinds\": \"?"), "'?' is not one of the letters olcw"},
+      {with(good, "\"stream\": [2, ", "\"stream\": [9, "), "9 is no place in a list of 3 names"},
+      {with(good, "\"pending\": false", "\"pending\": 0"), "is not true or false"},
       {with(good, "tidemark/report", "other/report"), "not a 'tidemark/report'"},
       {with(good, "\"scenario\"", "\"scenarios\""), "trials[0]: missing key 'scenario'"},
       {with(good, "\"before\": 3145728", "\"before\": 1.5"),

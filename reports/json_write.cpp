@@ -79,7 +79,9 @@ Json counters_json(const Counters& c) {
 }
 
 Json race_json(const Race& race) {
-  const auto access = [](const Access& a) { return Json{{"op", a.op}, {"stream", a.stream}}; };
+  const auto access = [](const Access& a) {
+    return Json{{"op", a.op}, {"stream", a.stream}, {"span", a.span}};
+  };
   return {{"first", access(race.first)},
           {"second", access(race.second)},
           {"bytes", race.bytes},
@@ -120,7 +122,8 @@ Json variant_json(const VariantRecord& variant, Json ranks) {
           {"loss", array(variant.loss, loss_json)},
           {"step_time_ns", variant.step_time_ns},
           {"ranks", std::move(ranks)},
-          {"sweep", array(variant.sweep, sweep_json)}};
+          {"sweep", array(variant.sweep, sweep_json)},
+          {"what", variant.what}};
 }
 
 namespace {
@@ -143,7 +146,11 @@ Json rank_json(const RankRecord& rank) {
       {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
       {"steps", array(rank.steps, step_json)},
       {"phase_starts", phase_starts_json(rank)},
-      {"timeline", timeline_json(rank.timeline)}};
+      {"timeline", timeline_json(rank.timeline)},
+      {"largest", array(rank.largest, alive_json)},
+      {"maps", array(rank.maps, map_json)},
+      {"spans", spans_json(rank.spans)},
+      {"trace", trace_json(rank.trace)}};
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -176,9 +183,12 @@ Json trial_json(const TrialRecord& trial) {
           {"skipped", text_or_null(trial.skipped)},
           {"variants", array(trial.variants,
                              [](const VariantRecord& v) {
-                               return variant_json(v, array(v.ranks, rank_json));
+                               Json out = variant_json(v, array(v.ranks, rank_json));
+                               out["gradients"] = array(v.gradients, gradient_json);
+                               return out;
                              })},
-          {"verdicts", array(trial.verdicts, verdict_json)}};
+          {"verdicts", array(trial.verdicts, verdict_json)},
+          {"story", trial.story}};
 }
 
 Json run_json(const RunRecord& run) {

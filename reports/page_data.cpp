@@ -11,6 +11,7 @@
 #include "reports/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
+#include "reports/page_memory.h"
 #include "reports/thin.h"
 #include "reports/trace.h"
 
@@ -20,21 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
-
-/// Every text once, by its place.
-class Strings {
- public:
-  std::size_t operator[](const std::string& text) {
-    const auto [found, added] = places_.try_emplace(text, all_.size());
-    if (added) all_.push_back(text);
-    return found->second;
-  }
-  Json take() { return std::move(all_); }
-
- private:
-  std::unordered_map<std::string, std::size_t> places_;
-  Json::array_t all_;
-};
 
 /// The verdicts of a trial that differ in the rank alone.
 struct Assertion {
@@ -120,40 +106,78 @@ Json list(const Items& items, Convert convert, std::size_t most = SIZE_MAX) {
   return out;
 }
 
-Json rank_json(const RankRecord& rank, std::size_t samples, std::size_t races) {
-  const std::vector<Sample> kept = thin(rank.timeline, samples);
+/// What of the whole budget each timeline, each map and each rank's spans get.
+struct Shares {
+  std::size_t samples, spans, blocks, races;
+};
+
+Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
+  const std::vector<Sample> kept = thin(rank.timeline, shares.samples);
+  std::vector<Race> races(
+      rank.races.begin(),
+      rank.races.begin() + static_cast<std::ptrdiff_t>(std::min(rank.races.size(), shares.races)));
+  const Json spans = page_spans(rank.spans, shares.spans, races, strings);
   const bool stepped = !rank.steps.empty();
-  return {{"rank", rank.rank},
-          {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
-          {"categories", categories_json(rank.categories)},
-          {"counters", counters_json(rank.counters)},
-          {"races", list(rank.races, race_json, races)},
-          {"races_in_all", rank.races.size()},
-          {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
-          {"phase_starts", phase_starts_json(rank)},
-          {"timeline",
-           {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
-            {"time", differences(kept, &Sample::time)},
-            {"allocated", differences(kept, &Sample::allocated)},
-            {"active", differences(kept, &Sample::active)},
-            {"reserved", differences(kept, &Sample::reserved)}}}};
+  return {
+      {"rank", rank.rank},
+      {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
+      {"categories", categories_json(rank.categories)},
+      {"counters", counters_json(rank.counters)},
+      {"races", list(races, race_json)},
+      {"races_in_all", rank.races.size()},
+      {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
+      {"phase_starts", phase_starts_json(rank)},
+      {"timeline",
+       {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
+        {"time", differences(kept, &Sample::time)},
+        {"allocated", differences(kept, &Sample::allocated)},
+        {"active", differences(kept, &Sample::active)},
+        {"reserved", differences(kept, &Sample::reserved)}}},
+      {"largest", list(rank.largest, [&](const AliveBlock& b) { return page_block(b, strings); })},
+      {"maps", list(rank.maps,
+                    [&](const MemoryMap& map) { return page_map(map, shares.blocks, strings); })},
+      {"spans", spans}};
 }
 
-/// As many samples for each timeline as keep all of them within `most`, short timelines leaving
-/// theirs to long ones.
-std::size_t samples_each(const Report& report, std::size_t most) {
-  std::vector<std::size_t> lengths;
-  for (const TrialRecord& trial : report.trials)
-    for (const VariantRecord& variant : trial.variants)
-      for (const RankRecord& rank : variant.ranks) lengths.push_back(rank.timeline.size());
+/// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.
+std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::size_t fewest,
+                       std::size_t each) {
   std::ranges::sort(lengths);
-  std::size_t each = 2000;  // more than a chart has pixels
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const std::size_t fair = most / (lengths.size() - i);
-    if (lengths[i] > fair) return std::clamp(fair, kFewestSamples, each);
+    if (lengths[i] > fair) return std::clamp(fair, fewest, each);
     most -= lengths[i];
   }
   return each;
+}
+
+template <class Length>
+std::vector<std::size_t> lengths_of(const Report& report, Length length) {
+  std::vector<std::size_t> lengths;
+  for (const TrialRecord& trial : report.trials)
+    for (const VariantRecord& variant : trial.variants)
+      for (const RankRecord& rank : variant.ranks) length(rank, lengths);
+  return lengths;
+}
+
+Shares shares_of(const Report& report, const PageBudget& budget) {
+  const auto samples = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
+    lengths.push_back(rank.timeline.size());
+  });
+  const auto spans = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
+    lengths.push_back(rank.spans.all.size());
+  });
+  const auto blocks = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
+    for (const MemoryMap& map : rank.maps) {
+      std::size_t parts = 0;
+      for (const Segment& segment : map.segments) parts += segment.parts.size();
+      lengths.push_back(parts);
+    }
+  });
+  // At most more than a chart has pixels.
+  return {fair_share(samples, budget.samples, kFewestSamples, 2000),
+          fair_share(spans, budget.spans, kFewestSamples, 2000),
+          fair_share(blocks, budget.blocks, kFewestSamples, 2000), budget.races};
 }
 
 }  // namespace
@@ -161,13 +185,16 @@ std::size_t samples_each(const Report& report, std::size_t most) {
 Json page_data(const Report& report, const PageBudget& budget) {
   Strings strings;
   Json trials = Json::array();
-  const std::size_t samples = samples_each(report, budget.samples);
+  const Shares shares = shares_of(report, budget);
   for (const TrialRecord& trial : report.trials) {
     Json variants = Json::array(), params = Json::object();
-    for (const VariantRecord& variant : trial.variants)
+    for (const VariantRecord& variant : trial.variants) {
       variants.push_back(variant_json(variant, list(variant.ranks, [&](const RankRecord& rank) {
-                                        return rank_json(rank, samples, budget.races);
+                                        return rank_json(rank, shares, strings);
                                       })));
+      variants.back()["gradients"] = list(
+          variant.gradients, [&](const GradientError& g) { return page_gradient(g, strings); });
+    }
     for (const auto& [name, value] : trial.params) params[name] = value;
     trials.push_back({{"scenario", trial.scenario},
                       {"size", trial.size},
@@ -179,6 +206,7 @@ Json page_data(const Report& report, const PageBudget& budget) {
                       {"params", std::move(params)},
                       {"skipped", text_or_null(trial.skipped)},
                       {"command", command(report, trial)},
+                      {"story", trial.story},
                       {"variants", std::move(variants)},
                       {"tallies", tallies(trial, strings)},
                       {"assertions", Json::array()}});
@@ -207,8 +235,11 @@ std::string packed_page_data(const Report& report, PageBudget budget) {
     const Json data = page_data(report, budget);
     std::string packed = gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (packed.size() <= budget.packed || budget.assertions == 0) return base64(packed);
-    if (samples_each(report, budget.samples) > kFewestSamples) {
+    const Shares shares = shares_of(report, budget);
+    if (std::max({shares.samples, shares.spans, shares.blocks}) > kFewestSamples) {
       budget.samples /= 2;
+      budget.spans /= 2;
+      budget.blocks /= 2;
     } else {
       budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
     }

@@ -14,6 +14,8 @@ namespace tidemark {
 /// How much of a report the page carries. What is left out is counted there.
 struct PageBudget {
   std::size_t samples = 500'000;  // over all timelines: what a browser reads at once
+  std::size_t spans = 150'000;    // over all ranks: the longest stay, and what races name
+  std::size_t blocks = 150'000;   // over all maps: the largest segments stay
   std::size_t assertions =
       50'000;  // verdicts that differ in the rank alone count once; failed ones stay longest
   std::size_t races = 20;          // a rank
@@ -23,8 +25,8 @@ struct PageBudget {
 /// "strings" holds every text of a verdict once; page/model.js reads this format.
 nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget = {});
 
-/// page_data as gzipped JSON in base64, samples and assertions halved until the budget holds. The
-/// same report gives the same bytes.
+/// page_data as gzipped JSON in base64, samples, spans, blocks and assertions halved until the
+/// budget holds. The same report gives the same bytes.
 std::string packed_page_data(const Report& report, PageBudget budget = {});
 
 std::string base64(std::string_view bytes);

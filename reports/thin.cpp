@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 
 namespace tidemark {
 namespace {
@@ -44,6 +46,37 @@ std::vector<Sample> thin(const std::vector<Sample>& samples, std::size_t most) {
   std::vector<Sample> out;
   for (std::size_t i : keep) out.push_back(all[i]);
   return out;
+}
+
+std::vector<std::size_t> thin(const Spans& spans, std::size_t most,
+                              const std::vector<std::int64_t>& wanted) {
+  std::vector<std::size_t> order(spans.all.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (order.size() <= most) return order;
+  std::vector<bool> first(order.size());
+  for (std::int64_t i : wanted) first.at(static_cast<std::size_t>(i)) = true;
+  const auto length = [&](std::size_t i) {
+    return std::pair(static_cast<bool>(first[i]), spans.all[i].end - spans.all[i].begin);
+  };
+  std::ranges::stable_sort(order, std::greater(), length);
+  order.resize(most);
+  std::ranges::sort(order);
+  return order;
+}
+
+std::vector<const Segment*> thin(const MemoryMap& map, std::size_t most) {
+  std::vector<const Segment*> order;
+  for (const Segment& segment : map.segments) order.push_back(&segment);
+  std::ranges::stable_sort(order, std::greater(), &Segment::bytes);
+  std::size_t kept = 0, blocks = 0;
+  for (const Segment* segment : order) {
+    blocks += segment->parts.size();
+    if (kept > 0 && blocks > most) break;
+    ++kept;
+  }
+  order.resize(kept);
+  std::ranges::sort(order, {}, &Segment::address);
+  return order;
 }
 
 }  // namespace tidemark

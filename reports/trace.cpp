@@ -20,6 +20,15 @@ std::string microseconds(Ns ns) {
 void add_rank(const RankRecord& rank, std::vector<std::string>& events) {
   events.push_back(fmt::format(
       R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}"}}}})", rank.rank));
+  for (std::size_t lane = 0; lane < rank.spans.streams.size(); ++lane)
+    events.push_back(
+        fmt::format(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                    rank.rank, lane + 1, quoted(rank.spans.streams[lane])));
+  for (const Span& s : rank.spans.all)
+    events.push_back(fmt::format(
+        R"({{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{"ahead_ns":{}}}}})",
+        quoted(rank.spans.names.at(s.name)), name_of(s.kind), microseconds(s.begin),
+        microseconds(s.end - s.begin), rank.rank, s.stream + 1, s.begin - s.enqueued));
   const Ns end = rank.timeline.empty() ? 0 : rank.timeline.back().time;
   for (std::size_t i = 0; i < rank.phase_starts.size(); ++i) {
     const auto& [name, start] = rank.phase_starts[i];

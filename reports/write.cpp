@@ -14,6 +14,7 @@
 #include "reports/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
+#include "reports/snapshot/of_rank.h"
 #include "reports/trace.h"
 
 namespace tidemark {
@@ -50,6 +51,11 @@ std::vector<File> per_variant(const Report& report) {
       const bool sampled = std::ranges::any_of(
           variant.ranks, [](const RankRecord& r) { return !r.timeline.empty(); });
       if (sampled) out.push_back({"trace/" + name + ".json.gz", gzip(chrome_trace(variant))});
+      for (const RankRecord& rank : variant.ranks) {
+        if (rank.trace.events.empty()) continue;
+        out.push_back(
+            {fmt::format("snapshot/{}_rank{}.pickle", name, rank.rank), pickle(snapshot_of(rank))});
+      }
     }
   }
   return out;

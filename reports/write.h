@@ -9,9 +9,9 @@
 
 namespace tidemark {
 
-/// report.json, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/. All or nothing:
-/// everything is written under other names first. Throws std::runtime_error in one line, also where
-/// there is a report already.
+/// report.json, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/, snapshot/. All
+/// or nothing: everything is written under other names first. Throws std::runtime_error in one
+/// line, also where there is a report already.
 void write_all(const std::filesystem::path& folder, const Report& report);
 
 /// Everything but report.json again, from report.json.

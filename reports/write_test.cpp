@@ -11,6 +11,7 @@
 
 #include "reports/html.h"
 #include "reports/json.h"
+#include "reports/snapshot/of_rank.h"
 #include "reports/testing/sample.h"
 #include "reports/testing/unpack.h"
 #include "reports/trace.h"
@@ -77,7 +78,15 @@ TEST(Files, WritesTheNamedFilesAndNoOther) {
           "trace/" + trial + "instant/record_stream.json.gz",
           "trace/" + trial + "instant/stash.json.gz",
           "trace/" + trial + "lagging/record_stream.json.gz",
-          "trace/" + trial + "lagging/stash.json.gz"));
+          "trace/" + trial + "lagging/stash.json.gz",
+          "snapshot/" + trial + "instant/record_stream_rank0.pickle",
+          "snapshot/" + trial + "instant/record_stream_rank1.pickle",
+          "snapshot/" + trial + "instant/stash_rank0.pickle",
+          "snapshot/" + trial + "instant/stash_rank1.pickle",
+          "snapshot/" + trial + "lagging/record_stream_rank0.pickle",
+          "snapshot/" + trial + "lagging/record_stream_rank1.pickle",
+          "snapshot/" + trial + "lagging/stash_rank0.pickle",
+          "snapshot/" + trial + "lagging/stash_rank1.pickle"));
 }
 
 TEST(Files, TwoWritesAreByteIdentical) {
@@ -182,10 +191,34 @@ TEST(Files, LossesReadAsPythonWritesThem) {
 TEST(Files, TraceIsGzippedJson) {
   const VariantRecord variant = hostile_report().trials[0].variants[0];
   const auto trace = nlohmann::json::parse(gunzip(gzip(chrome_trace(variant))));
-  // A name and a phase for each of two ranks, and three counters at three moments.
-  EXPECT_EQ(trace["traceEvents"].size(), 2u * (1 + 1 + 9));
-  EXPECT_EQ(trace["traceEvents"][2]["args"]["bytes"], 3 << 20);
-  EXPECT_EQ(trace["traceEvents"][5]["ts"], 1.5);
+  // For each of two ranks a name, those of its three lanes, a phase, its spans, and three counters
+  // at three moments.
+  const std::size_t spans = variant.ranks[0].spans.all.size();
+  const auto& events = trace["traceEvents"];
+  ASSERT_EQ(events.size(), 2u * (1 + 3 + 1 + spans + 9));
+  EXPECT_EQ(events[4]["cat"], "collective");
+  EXPECT_EQ(events[4]["tid"], 3);
+  EXPECT_EQ(events[4]["dur"], 0.3);
+  EXPECT_EQ(events[5 + spans]["args"]["bytes"], 3 << 20);
+  EXPECT_EQ(events[8 + spans]["ts"], 1.5);
+}
+
+TEST(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
+  const Report report = small_report();
+  const RankRecord& rank = report.trials[1].variants[0].ranks[0];
+  const Snapshot snapshot = snapshot_of(rank);
+  ASSERT_EQ(snapshot.segments.size(), 2u);
+  EXPECT_EQ(snapshot.segments[1].address, rank.maps[2].segments[1].address);
+  ASSERT_EQ(snapshot.traces.size(), 1u);
+  ASSERT_EQ(snapshot.traces[0].size(), rank.trace.events.size());
+  const TraceEvent& event = snapshot.traces[0][1];
+  EXPECT_EQ(event.action, Action::alloc);
+  EXPECT_EQ(event.size, kMiB - 12);
+  EXPECT_EQ(event.stream, 1);
+  const StackFrame& frame = snapshot.frames[snapshot.stacks[event.stack].at(0)];
+  EXPECT_EQ(frame.function, "aten::empty");
+  EXPECT_EQ(frame.file, "forward");
+  EXPECT_TRUE(snapshot_of(RankRecord()).traces.empty());
 }
 
 TEST(Html, NamesOfTheReportAreNotInTheMarkup) {

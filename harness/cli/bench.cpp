@@ -81,7 +81,7 @@ void run_step(benchmark::State& state, const Scenario& scenario, const Variant& 
   trial.steps = kWarmUp + kSteps;
   platform().set_race_detection(true);  // as in a run
   prepare_device(trial);
-  Recorder recorder(trial);
+  Recorder recorder(trial, /*closely=*/false);
   auto program = scenario.make(trial, variant, world);
   int index = 0;
   auto step = [&] {

@@ -95,6 +95,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     if (!each.unfit.empty()) {
       report.trials.push_back(record_of(t));
       report.trials.back().skipped = each.unfit;
+      report.trials.back().story = each.scenario->story;
       continue;
     }
     RunOptions run_options;

@@ -4,6 +4,7 @@ import { legend } from './frame.js';
 import { scroller, section } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
 import { rankRecord, variantIn } from './model.js';
+import { blockTables } from './blocks.js';
 
 export function composition(group, { schedule, rank }) {
   const rows = group.variants
@@ -103,5 +104,6 @@ export function composition(group, { schedule, rank }) {
         ),
       ),
     ),
+    blockTables(rows),
   );
 }

@@ -4,6 +4,7 @@ import { chart, legend } from './chart.js';
 import { section } from './controls.js';
 import { exact } from './format.js';
 import { baselineOf, toneOf, variantIn } from './model.js';
+import { gradients } from './gradients.js';
 import { parity } from './parity.js';
 import { typeOf, ulps } from './ulp.js';
 
@@ -97,5 +98,6 @@ export function losses(group, { schedule }) {
       'The lower scale is logarithmic; at its bottom lies equality, bit for bit.',
     ),
     parity(group.trials.find((trial) => trial.schedule === schedule)),
+    gradients(group.trials.find((trial) => trial.schedule === schedule)),
   );
 }

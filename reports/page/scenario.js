@@ -9,6 +9,8 @@ import { peaks } from './peaks.js';
 import { savings } from './saving.js';
 import { timeline } from './timeline.js';
 import { composition } from './composition.js';
+import { segments } from './segments.js';
+import { gantt } from './gantt.js';
 import { runAhead } from './run_ahead.js';
 import { formulas } from './formula.js';
 import { losses } from './loss.js';
@@ -47,6 +49,30 @@ function inAWord(groups) {
   return `${fix} peaks at ${unit.format(low)} ${unit.name} of ${statistic} memory where ${base} takes ${unit.format(high)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${schedule}).`;
 }
 
+/** Why there is this scenario, and what each variant does. */
+function storyOf(groups) {
+  const trials = groups.flatMap((group) => group.trials);
+  const story = trials.find((trial) => trial.story)?.story;
+  const said = new Map();
+  for (const { name, what } of trials.flatMap((trial) => trial.variants))
+    if (what && !said.has(name)) said.set(name, what);
+  if (!story && said.size === 0) return null;
+  return [
+    story && h('p', { class: 'story' }, story),
+    said.size > 0 &&
+      h(
+        'details',
+        {},
+        h('summary', {}, 'What each variant does'),
+        h(
+          'dl',
+          { class: 'provenance' },
+          [...said].map(([variant, what]) => [h('dt', {}, variant), h('dd', {}, what)]),
+        ),
+      ),
+  ];
+}
+
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
 export function scenarioPage({ name, groups }, wanted, keep, virtual) {
   const bar = h('div', {
@@ -70,6 +96,8 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           timeline(group, shared),
           savings(group, shared),
           composition(group, shared),
+          segments(group, shared),
+          gantt(group, shared),
           runAhead(group),
           all,
           losses(group, shared),
@@ -141,6 +169,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
         { class: 'facts' },
         h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally)),
       ),
+      storyOf(groups),
     ),
     bar,
     body,

@@ -112,7 +112,7 @@ export const tests = ({ browser, file }) => ({
     assert.notDeepEqual(await paths(page, '#time'), all);
     await choose(page, 'Statistic', 'all three');
     assert.deepEqual(await paths(page, '#time'), all, 'the same picture again');
-    await page.getByLabel('no_reference (control)').check();
+    await page.getByRole('checkbox', { name: 'no_reference (control)' }).check();
     await settled(page);
     assert.ok((await paths(page, '#time')).length > all.length);
     await choose(page, 'Rank', '2');
@@ -167,6 +167,105 @@ export const tests = ({ browser, file }) => ({
       assert.ok((await text(page, '.reading')).includes(peak), `${statistic} reads ${peak}`);
     }
     assert.deepEqual(page.wrong, []);
+  },
+
+  async 'what was alive at the peak: categories, the ten largest blocks, what is pending'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    assert.match(await text(page, '.story'), /^A gathered buffer is kept until/);
+    await page.getByText('What each variant does').click();
+    assert.match(await text(page, '.top dl'), /record_stream\s+flat buffers: 1/);
+    await page
+      .getByRole('button', { name: /^allocated/ })
+      .first()
+      .click();
+    const [first] = await texts(page, '.alive');
+    assert.match(first, /Peak of record_stream[\s\S]*unsharded[\s\S]*largest blocks/);
+    assert.match(first, /64.00 MiB\s+communication\s+aten::empty\s+Float \[16777213\]\s+freed, pending/);
+    await page.locator('.blocks summary').click();
+    const tables = page.locator('.blocks table');
+    assert.equal(await tables.count(), 8, 'a table a variant');
+    assert.equal(await tables.nth(0).locator('tbody tr').count(), 8);
+    assert.equal(await tables.nth(0).locator('.pending').count(), 7);
+    assert.equal(await tables.nth(2).locator('.pending').count(), 0, 'a stash leaves none');
+    await whole(page, 'blocks');
+  },
+
+  async 'segments: where the fragmentation is, and what waits'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const figures = () => text(page, '#segments .states');
+    const count = (state) => page.locator(`#segments rect.${state}`).count();
+    assert.match(await figures(), /reserved 512.0 MiB\s+held by tensors 64.0 MiB\s+freed, awaiting a stream 448.0 MiB/);
+    assert.equal(await page.locator('#segments li:has(svg)').count(), 2);
+    assert.equal(await count('pending'), 7);
+    assert.match(
+      await page.locator('#segments svg').nth(1).getAttribute('aria-label'),
+      /256.0 MiB, large pool, stream 1: 64.00 MiB held by tensors, 192.0 MiB freed/,
+    );
+    await choose(page, 'Moment', 'end');
+    assert.match(await figures(), /held by tensors 0 bytes|held by tensors 0.0 MiB/);
+    assert.match(await figures(), /free in empty segments 512.0 MiB/);
+    await choose(page, 'Moment', 'peak of allocated');
+    await page.locator('#segments select').selectOption({ label: 'stash' });
+    assert.equal(await count('pending'), 0);
+    assert.match(await figures(), /free between blocks in use \(3 holes\) 192.0 MiB/);
+    assert.match(await text(page, '#segments'), /stash on rank 3/); // the worst
+    await choose(page, 'Rank', '1');
+    assert.match(await text(page, '#segments'), /record_stream on rank 1/);
+    await whole(page, 'segments');
+  },
+
+  async 'streams: spans, waits, run-ahead, races between their two accesses'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const gantt = page.locator('.gantt');
+    const kinds = (kind) => page.locator(`.gantt rect.${kind}`).count();
+    assert.deepEqual(await texts(page, '.gantt-lanes > div'), ['host', 'default stream', 'stream 1']);
+    assert.equal(await kinds('collective'), 8);
+    assert.equal(await kinds('operator'), 8);
+    assert.ok((await kinds('wait')) >= 2);
+    assert.equal(await page.locator('.gantt .issued').count(), 1);
+    assert.match(await text(page, '#streams'), /host runs at most [\d.]+ µs ahead of the device and waits for it 1 time/);
+    assert.equal(await page.locator('.race-line').count(), 0);
+    await gantt.focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await text(page, '.reading-line'), /^stream 1: ncclDevKernel_AllGather, collective, 300 ns from 0 ns, enqueued 0 ns ahead$/);
+    assert.equal(await page.locator('.gantt rect.read').count(), 1);
+    const wide = await page.locator('.gantt rect.collective').first().getAttribute('width');
+    await page.keyboard.press('+');
+    assert.ok(Number(await page.locator('.gantt rect.collective').first().getAttribute('width')) > 1.5 * Number(wide));
+    await page.keyboard.press('0');
+    assert.equal(await page.locator('.gantt rect.collective').first().getAttribute('width'), wide);
+    await page.locator('#streams select').selectOption({ label: 'no_reference (races)' });
+    assert.equal(await page.locator('.race-line').count(), 1);
+    assert.match(await text(page, '.race-note'), /1 race, each drawn between its two accesses/);
+    // From the middle of the collective on its lane to the middle of the operator on its own.
+    const line = await page.locator('.race-line line').evaluate((one) => ['x1', 'y1', 'x2', 'y2'].map((name) => Number(one.getAttribute(name))));
+    const box = (kind) =>
+      page.locator(`.gantt rect.${kind}`).last().evaluate((one) => ['x', 'width', 'y', 'height'].map((name) => Number(one.getAttribute(name))));
+    for (const [kind, x, y] of [['collective', line[0], line[1]], ['operator', line[2], line[3]]]) {
+      const [left, width, top, height] = await box(kind);
+      assert.ok(x > left && x < left + width && y > top && y < top + height, `the race meets its ${kind}`);
+    }
+    await whole(page, 'streams');
+  },
+
+  async 'gradients by parameter: sorted by any error, the first divergence linked'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const names = () => texts(page, '.gradients tbody th');
+    assert.match(await text(page, '#gradients .first'), /^First divergence from the baseline: layers.1.weight \[0, 7\], at worst 1,000 ULP/);
+    assert.deepEqual(await names(), [0, 1, 2, 3].map((i) => `layers.${i}.weight`));
+    const sort = (name) => page.getByRole('button', { name: `${name}: sort gradients` }).click();
+    await sort('ULP to the baseline');
+    assert.deepEqual(await names(), ['layers.3.weight', 'layers.1.weight', 'layers.2.weight', 'layers.0.weight']);
+    await sort('ULP to the baseline');
+    assert.equal((await names())[0], 'layers.0.weight');
+    await sort('absolute to the reference');
+    assert.deepEqual((await names())[0], 'layers.3.weight');
+    await page.locator('#gradients .link').click();
+    assert.equal(await page.evaluate(() => document.activeElement.querySelector('th').textContent), 'layers.1.weight');
+    assert.match(await text(page, '.gradients tbody'), /∞/);
+    await page.locator('#gradients select').selectOption({ label: 'stash' });
+    assert.match(await text(page, '#gradients'), /4 gradients, each bit for bit the baseline/);
+    await whole(page, 'gradients');
   },
 
   async 'the list of assertions: status, search, details, command'() {

@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { chart } from './chart.js';
 import { choice, several, section } from './controls.js';
 import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
+import { fewBlocks } from './blocks.js';
 import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
@@ -63,6 +64,10 @@ function alive(found, x) {
               ),
             ),
         ),
+        record.largest.length > 0 && [
+          h('div', { class: 'quiet' }, 'The largest blocks then'),
+          fewBlocks(record),
+        ],
       ),
     );
 }

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using Id = Tree::Id;
 using Type = Tree::Type;
 constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
-constexpr std::size_t kFrames = 1000;  // of one stack
+constexpr std::size_t kFrames = 1000;                  // of one stack
 constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
 
 /// The tree, read as what a snapshot says. Messages name the place.
@@ -240,19 +240,6 @@ class Decoder {
 };
 
 }  // namespace
-
-const char* name_of(BlockState state) {
-  return state == BlockState::allocated      ? "active_allocated"
-         : state == BlockState::pending_free ? "active_pending_free"
-                                             : "inactive";
-}
-
-const char* name_of(Action action) {
-  constexpr const char* kNames[] = {"alloc",         "free_requested", "free_completed",
-                                    "segment_alloc", "segment_free",   "segment_map",
-                                    "segment_unmap", "snapshot",       "oom"};
-  return kNames[static_cast<std::size_t>(action)];
-}
 
 Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
   try {

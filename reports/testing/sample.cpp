@@ -2,10 +2,13 @@
 // look like it.
 #include "reports/testing/sample.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
 
+#include "reports/testing/sample_memory.h"
 #include "reports/testing/sample_verdicts.h"
 
 namespace tidemark {
@@ -171,7 +174,11 @@ VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers
   }
   for (int r = 0; r < trial.ranks; ++r) {
     out.ranks.push_back(RankModel(r, layers, policy, trial.schedule).run());
+    add_memory(out.ranks.back(), 64 * kMiB, policy.records && trial.schedule == "lagging");
+    if (policy.flat == 0) add_race(out.ranks.back());
   }
+  if (trial.mode == Mode::math) out.gradients = sample_gradients(policy.role, wrong);
+  out.what = fmt::format("flat buffers: {}", policy.flat);
   for (int i = 0; i < trial.steps; ++i)
     out.step_time_ns.push_back(out.ranks[0].timeline.back().time);
   for (double ratio = 0.25; trial.schedule == "calibrated" && ratio <= 16; ratio *= 2) {
@@ -203,6 +210,9 @@ Report sample_report(int layers) {
       for (const Policy& policy : kPolicies)
         trial.variants.push_back(variant(policy, trial, factor * layers));
       trial.verdicts = sample_verdicts(trial);
+      trial.story =
+          "A gathered buffer is kept until the device is done with it. A reference held until the "
+          "wait does the same at once.";
       report.trials.push_back(std::move(trial));
     }
   }

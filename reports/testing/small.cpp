@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "reports/testing/sample.h"
+#include "reports/testing/sample_memory.h"
 
 namespace tidemark {
 namespace {
@@ -45,6 +46,8 @@ RankRecord rank(int index, Bytes peak, Bytes active) {
                   {3000, 3 * kMiB, 3 * kMiB, 20 * kMiB}};
   out.phase_starts = {{"forward", 0}};
   out.rest_before = out.rest_after = 3 * kMiB;
+  add_memory(out, kMiB, active > peak);
+  if (active > peak) add_race(out);
   return out;
 }
 
@@ -55,6 +58,8 @@ VariantRecord variant(const char* name, Role role, Bytes active) {
   out.loss = {{0, 0.1}, {1, 1.0 / 3}};
   out.step_time_ns = {5'000'000, 4'000'000};
   out.ranks = {rank(0, 5 * kMiB, active), rank(1, 4 * kMiB, active - kMiB)};
+  out.gradients = sample_gradients(role, role == Role::baseline ? false : active > 5 * kMiB);
+  out.what = role == Role::baseline ? "buffers are recorded on a stream" : "a stash until the wait";
   return out;
 }
 
@@ -82,6 +87,7 @@ TrialRecord trial(const char* schedule, Bytes active) {
   out.steps = 2;
   out.seed = 7;
   out.params = {{"hidden", 64}, {"layers", 4}};
+  out.story = "What is kept, why nobody needs it, where it was seen.";
   out.variants = {variant("record_stream", Role::baseline, active),
                   variant("stash", Role::fixed, 5 * kMiB)};
   out.verdicts = {
@@ -109,14 +115,22 @@ Report hostile_report() {
   Report report = small_report();
   report.run.host = report.run.argv[2] = report.run.env["NCCL_ALGO"] = evil;
   for (TrialRecord& t : report.trials) {
-    t.scenario = t.size = evil;
+    t.scenario = t.size = t.story = evil;
     if (!t.skipped.empty()) t.skipped = evil;
     for (VariantRecord& v : t.variants) {
       v.name = evil + v.name;
-      v.error = evil;
+      v.error = v.what = evil;
+      for (GradientError& g : v.gradients) g.name = evil;
       for (RankRecord& r : v.ranks) {
         r.steps[0].phases[0].name = r.phase_starts[0].first = r.categories[0].name = evil;
-        r.races = {{{evil, evil}, {evil, evil}, 1, evil}};
+        r.races = {{{evil, evil, 0}, {evil, evil, 1}, 1, evil}};
+        r.largest[0].op = r.largest[0].category = r.largest[0].dtype = r.largest[0].stream = evil;
+        r.spans.streams[1] = r.spans.names[0] = r.spans.names[1] = evil;
+        for (MemoryMap& map : r.maps) {
+          map.moment = evil;
+          map.segments[0].stream = evil;
+        }
+        r.trace.ops[1] = r.trace.streams[1] = evil;
       }
     }
     for (Verdict& v : t.verdicts) {

@@ -91,6 +91,7 @@ void tidemark_device_reset_clock(void) {
   reset_event_times();
   reset_kernel_counts();
   e.trace.clear();
+  e.forget_numbers();
 }
 
 const char* tidemark_device_error(void) {

@@ -57,6 +57,30 @@ void tidemark_device_end_operator(uint64_t bytes);
 void tidemark_device_trace(int on);
 size_t tidemark_device_read_trace(char* text, size_t size);
 
+/// The same without text, waits included. The strings live until the trace is emptied or goes on.
+enum {
+  TIDEMARK_SPAN_OP = 0,
+  TIDEMARK_SPAN_COLLECTIVE = 1,
+  TIDEMARK_SPAN_COPY = 2,
+  TIDEMARK_SPAN_WAIT = 3
+};
+#define TIDEMARK_HOST_LANE (~(uint32_t)0)
+struct tidemark_span {
+  const char* op;    // the operator it belongs to, or ""
+  const char* name;  // the kernel's, as the library has it
+  uint32_t stream;   // as in traces; TIDEMARK_HOST_LANE: the host waited
+  int32_t kind;
+  int64_t enqueued, begin, end;
+  uint64_t place;  // among the operations of its stream, from 1; 0: a wait
+};
+/// How many there are; writes up to `size` of them.
+size_t tidemark_device_spans(struct tidemark_span* spans, size_t size);
+/// What to call a stream (a cudaStream_t, or by its number in a trace): "default stream", "stream
+/// 1", numbered in the order of first use since reset_clock. Returns its length; writes up to
+/// `size`.
+size_t tidemark_device_stream_name(void* stream, char* text, size_t size);
+size_t tidemark_device_lane_name(uint32_t stream, char* text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -141,7 +141,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   e.now += e.launch_cost();
   count_activity(e, true);
   const char* name = name_of(target, source);
-  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name);
+  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name, Kind::copy);
   note_access(*s, name, source, from, shape, shape.from_pitch, shape.from_slice, false);
   note_access(*s, name, target, to, shape, shape.to_pitch, shape.to_slice, true);
   if (!on_host) charge_in_bracket(*s, 2.0 * static_cast<double>(bytes), false);
@@ -188,7 +188,7 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
   Stream* s = e.find(stream);
   e.now += e.launch_cost();
   count_activity(e, true);
-  e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset");
+  e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset", Kind::copy);
   note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);
   // Device memory: asynchronous in both forms.

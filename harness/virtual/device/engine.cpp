@@ -169,16 +169,36 @@ void Engine::apply_default_stream_rules(Stream& s) {
   }
 }
 
-Ns Engine::append(Stream& s, Ns duration, std::string_view name) {
+Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind) {
   apply_default_stream_rules(s);
   const Ns start = std::max(s.tail, now);
   s.tail = start + drawn(duration);
   s.clock.raise(s.index, ++s.count);
   ++appended;
+  if (s.number == 0 && !s.legacy) s.number = ++numbered;
   if (race::is_on()) race::appended(s.index);
   unready_polls = 0;
-  if (tracing) trace.push_back({std::string(name), s.index, start, s.tail, now});
+  if (tracing)
+    trace.push_back({std::string(name), s.index, start, s.tail, now, kind, s.count,
+                     std::string(current_operator())});
   return start;
+}
+
+std::string Engine::name_of(std::uint32_t index) {
+  if (index == kHostLane) return "host";
+  Stream& s = streams[index];
+  std::string text = "default stream";
+  if (!s.legacy) {
+    if (s.number == 0) s.number = ++numbered;
+    text = "stream " + std::to_string(s.number);
+    if (s.priority < 0) text += " (high priority)";
+  }
+  return devices > 1 ? text + " of device " + std::to_string(s.device) : text;
+}
+
+void Engine::forget_numbers() {
+  numbered = 0;
+  for (Stream& s : streams) s.number = 0;
 }
 
 Mark Engine::mark(Stream& s) {

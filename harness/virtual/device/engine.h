@@ -27,9 +27,10 @@ struct Stream {
   bool legacy = false;    // the default stream of its device
   bool blocking = false;  // synchronises with the legacy default stream
   bool destroyed = false;
-  std::uint64_t count = 0;  // operations enqueued
-  VectorClock clock;        // ordered before whatever comes next, its own operations included
-  Ns tail = 0;              // when all that ends
+  std::uint64_t count = 0;   // operations enqueued
+  std::uint32_t number = 0;  // for people, in the order of first use; 0: none yet
+  VectorClock clock;         // ordered before whatever comes next, its own operations included
+  Ns tail = 0;               // when all that ends
   StreamHandle handle = nullptr;
 };
 
@@ -39,10 +40,17 @@ struct Mark {
   Ns time = 0;
 };
 
+/// What an entry of the trace is; as tidemark_span has it.
+enum class Kind { op, collective, copy, wait };
+constexpr std::uint32_t kHostLane = ~std::uint32_t{0};  // in place of a stream
+
 struct TraceEntry {
   std::string name;
   std::uint32_t stream;
   Ns start, end, host;
+  Kind kind = Kind::op;
+  std::uint64_t place = 0;  // among the operations of its stream; 0: a wait
+  std::string op = {};      // the operator it belongs to
 };
 
 struct Engine {
@@ -88,7 +96,12 @@ struct Engine {
   /// What the default streams' rules order before the next thing that is put into `s`.
   void apply_default_stream_rules(Stream& s);
   /// Puts one operation at the end of `s`; the host has paid for it already. Returns its start.
-  Ns append(Stream& s, Ns duration, std::string_view name);
+  Ns append(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op);
+  /// "default stream", "stream 2 (high priority)": numbered in the order of first use since
+  /// forget_numbers.
+  std::string name_of(std::uint32_t stream);
+  void forget_numbers();
+  std::uint32_t numbered = 0;
   /// Raises `s` to come after `mark`.
   void order_after(Stream& s, const Mark& mark);
   Mark mark(Stream& s);
@@ -120,6 +133,9 @@ void count_activity(Engine& e, bool enqueued);
 /// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged
 /// themselves.
 void charge_in_bracket(Stream& s, double bytes, bool real_work);
+
+/// The operator that this thread is in, by its bracket or by race detection; or "".
+std::string_view current_operator();
 
 /// Every record is at time 0 now (lock held).
 void reset_event_times();

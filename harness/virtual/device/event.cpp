@@ -1,5 +1,6 @@
 #include "harness/virtual/device/event.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
@@ -98,7 +99,11 @@ cudaError_t wait_event(StreamHandle stream, EventHandle event) {
   Stream* s = e.find(stream);
   if (!found || !s) return cudaErrorInvalidResourceHandle;
   count_activity(e, true);
-  if (found->recorded) e.order_after(*s, found->record);
+  if (!found->recorded) return cudaSuccess;
+  const Ns from = std::max(s->tail, e.now);
+  e.order_after(*s, found->record);
+  if (e.tracing && s->tail > from)
+    e.trace.push_back({"wait for an event", s->index, from, s->tail, e.now, Kind::wait});
   return cudaSuccess;
 }
 

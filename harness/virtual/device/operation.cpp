@@ -30,6 +30,10 @@ void launch(Engine& e) {
 
 }  // namespace
 
+std::string_view current_operator() {
+  return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
+}
+
 const std::int64_t* answer_to_reads() { return answering ? &answer : nullptr; }
 
 bool data_moves() { return suspended <= 0 && engine().data.load(std::memory_order_relaxed); }
@@ -90,7 +94,7 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
   Stream* s = e.find(stream);
   if (!s) return;
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
-  e.append(*s, std::max<Ns>(end - s->tail, 0), name);
+  e.append(*s, std::max<Ns>(end - s->tail, 0), name, Kind::collective);
   charge_in_bracket(*s, 0, true);
 }
 
@@ -138,7 +142,8 @@ void tidemark_device_end_operator(uint64_t bytes) {
   std::lock_guard lock(e.mutex);
   Stream& s = e.streams[bracket.stream];
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
-  if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index) {
+  if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index &&
+      e.trace.back().kind != Kind::wait) {
     e.trace.back().end = s.tail;
     e.trace.back().name = bracket.name + "/" + e.trace.back().name;
   }

@@ -31,7 +31,10 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   e.now += e.profile.synchronise;
   ++e.synchronisations;
   count_activity(e, false);
+  const Ns from = e.now;
   e.complete(mark);
+  if (e.tracing && e.now > from)
+    e.trace.push_back({"synchronise", kHostLane, from, e.now, from, Kind::wait});
 }
 
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {

@@ -20,6 +20,7 @@ size_t tidemark_device_read_trace(char* text, size_t size) {
   std::lock_guard lock(e.mutex);
   std::string all;
   for (const TraceEntry& t : e.trace) {
+    if (t.kind == Kind::wait) continue;
     const nlohmann::ordered_json line = {{"name", readable(t.name)},
                                          {"stream", t.stream},
                                          {"start", t.start},
@@ -28,4 +29,29 @@ size_t tidemark_device_read_trace(char* text, size_t size) {
     all += line.dump() + "\n";
   }
   return give_text(all, text, size);
+}
+
+size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  for (size_t i = 0; spans && i < std::min(size, e.trace.size()); ++i) {
+    const TraceEntry& t = e.trace[i];
+    spans[i] = {t.op.c_str(), t.name.c_str(), t.stream, static_cast<int32_t>(t.kind),
+                t.host,       t.start,        t.end,    t.place};
+  }
+  return e.trace.size();
+}
+
+size_t tidemark_device_stream_name(void* stream, char* text, size_t size) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const Stream* s = e.find(static_cast<StreamHandle>(stream));
+  return give_text(s ? e.name_of(s->index) : "unknown stream", text, size);
+}
+
+size_t tidemark_device_lane_name(uint32_t stream, char* text, size_t size) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  const bool known = stream == kHostLane || stream < e.streams.size();
+  return give_text(known ? e.name_of(stream) : "unknown stream", text, size);
 }

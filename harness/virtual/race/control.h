@@ -54,8 +54,10 @@ void tidemark_races_freed(const void* address);
 void tidemark_races_returned(const void* address, uint64_t bytes);  // a segment, to the device
 
 /// What was found, as a JSON list in the order of discovery: {"first": {"op", "stream"}, "second":
-/// {..}, "bytes", "count", "explanation"}; one entry a pair of operators, streams and phases, 100
-/// at most. Streams are numbered as they are met. Returns its length; writes up to `size`.
+/// {..}, "bytes", "count", "last": [[stream, place], [..]], "explanation"}; `last` is where it was
+/// met last, as tidemark_span has it (place 0: nothing of a stream); one entry a pair of operators,
+/// streams and phases, 100 at most. Streams are numbered as they are met. Returns its length;
+/// writes up to `size`.
 size_t tidemark_races_read(char* text, size_t size);
 
 #ifdef __cplusplus

@@ -22,7 +22,7 @@ using device::Stream;
 using device::VectorClock;
 
 constexpr std::size_t kSweepFrom = 1 << 14;
-constexpr std::uint32_t kHost = ~std::uint32_t{0};  // in place of a stream
+constexpr std::uint32_t kHost = device::kHostLane;
 
 struct Frame {
   int depth = 0;
@@ -41,7 +41,6 @@ struct Detector {
   Labels labels;
   Blocks blocks;
   Findings findings;
-  std::vector<std::uint32_t> named;  // streams, in the order of their numbers
   std::size_t sweep_at = kSweepFrom, blocks_at = kSweepFrom;
   std::vector<Conflict> conflicts;  // reused
   std::vector<Footprint> pieces;
@@ -50,27 +49,20 @@ struct Detector {
     shadow.clear();
     labels.clear();
     findings.clear();
-    named.clear();
     sweep_at = kSweepFrom;
     blocks.clear();
   }
 
-  std::string name_of(std::uint32_t index) {
-    if (index == kHost) return "host";
-    const Stream& s = engine().streams[index];
-    std::string text = "default stream";
-    if (!s.legacy) {
-      auto found = std::find(named.begin(), named.end(), index);
-      if (found == named.end()) found = named.insert(found, index);
-      text = "stream " + std::to_string(found - named.begin() + 1);
-      if (s.priority < 0) text += " (high priority)";
-    }
-    return engine().devices > 1 ? text + " of device " + std::to_string(s.device) : text;
-  }
+  static std::string name_of(std::uint32_t index) { return engine().name_of(index); }
 
   Side side(const Access& a) {
-    return {labels.op(a.label), name_of(a.stream), labels.phase_of(a.label), labels.shape(a.label),
-            a.write};
+    return {labels.op(a.label),
+            name_of(a.stream),
+            labels.phase_of(a.label),
+            labels.shape(a.label),
+            a.write,
+            a.stream,
+            a.stream == kHost ? 0 : a.place};
   }
 
   static std::string where(const Side& s) {
@@ -126,7 +118,7 @@ struct Detector {
     const bool taken = block && argument && access.block > frame.latest_block;
     if (!block || (!block->is_freed && !taken)) return;
     const Side second = side(access);
-    const Side first{"free", name_of(block->stream), labels.word(block->freed), "", true};
+    const Side first{"free", name_of(block->stream), labels.word(block->freed), "", true, kHost, 0};
     const std::size_t bytes = access.where.rows * access.where.width;
     findings.add(first, second, "freed", bytes, operation, [&] {
       const std::string what = where(second) + (second.write ? " writes " : " reads ") +
@@ -195,6 +187,8 @@ void note(const Stream& stream, std::string_view name, const Footprint& where, b
   d.record(access, stream, inside ? frame.serial : ++operations);
 }
 
+std::string_view current_operator() { return frame.depth > 0 ? frame.name : ""; }
+
 void host_synchronised() {
   const device::Engine& e = engine();
   std::uint64_t done = 0;
@@ -210,7 +204,10 @@ using namespace tidemark::race;
 
 void tidemark_races_detect(int wanted) {
   std::lock_guard lock(engine().mutex);
-  if (wanted) detector().clear();
+  if (wanted) {
+    detector().clear();
+    engine().forget_numbers();
+  }
   on = wanted != 0;
 }
 
@@ -297,12 +294,14 @@ size_t tidemark_races_read(char* text, size_t size) {
   const auto access = [](const Side& s) {
     return nlohmann::ordered_json{{"op", s.op}, {"stream", s.stream}};
   };
+  const auto last = [](const Place& p) { return nlohmann::ordered_json{p.stream, p.place}; };
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : detector().findings.all()) {
     all.push_back({{"first", access(f.first)},
                    {"second", access(f.second)},
                    {"bytes", f.bytes},
                    {"count", f.count},
+                   {"last", {last(f.last_first), last(f.last_second)}},
                    {"explanation", f.explanation}});
   }
   return tidemark::device::give_text(all.dump(), text, size);

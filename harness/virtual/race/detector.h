@@ -24,6 +24,8 @@ void appended(std::uint32_t stream);
 void note(const device::Stream& stream, std::string_view name, const Footprint& where, bool write);
 /// The host has learned that something is done.
 void host_synchronised();
+/// The operator that the calling thread is in, or "" (no lock needed).
+std::string_view current_operator();
 /// The calling thread runs host functions: what it does is part of a stream, and not looked at.
 void ignore_this_thread();
 

@@ -12,6 +12,13 @@ namespace tidemark::race {
 struct Side {
   std::string op, stream, phase, shape;
   bool write = false;
+  std::uint32_t lane = 0;   // its stream, by number
+  std::uint64_t place = 0;  // among the stream's operations
+};
+
+struct Place {
+  std::uint32_t stream = 0;
+  std::uint64_t place = 0;
 };
 
 struct Finding {
@@ -19,6 +26,7 @@ struct Finding {
   std::uint64_t bytes = 0;  // of the first time
   std::uint64_t count = 1;
   std::string explanation;
+  Place last_first, last_second;  // where it was met last
 };
 
 class Findings {
@@ -32,10 +40,19 @@ class Findings {
     if (seen.operation == operation && seen.place >= 0) return;
     seen.operation = operation;
     if (seen.place >= 0) {
-      ++all_[static_cast<std::size_t>(seen.place)].count;
+      Finding& finding = all_[static_cast<std::size_t>(seen.place)];
+      ++finding.count;
+      finding.last_first = {first.lane, first.place};
+      finding.last_second = {second.lane, second.place};
     } else if (all_.size() < kMost) {
       seen.place = static_cast<std::int64_t>(all_.size());
-      all_.push_back({first, second, bytes, 1, explain()});
+      all_.push_back({first,
+                      second,
+                      bytes,
+                      1,
+                      explain(),
+                      {first.lane, first.place},
+                      {second.lane, second.place}});
     } else {
       seen_.erase(key(first, second, kind));
       ++left_out_;

@@ -23,6 +23,10 @@ struct Report : ::testing::Test {
     tidemark_races_read(text.data(), text.size());
     return nlohmann::json::parse(text.c_str());
   }
+  static nlohmann::json without_places(nlohmann::json all) {
+    for (auto& each : all) each["last"] = nlohmann::json::array();
+    return all;
+  }
   void set(cudaStream_t stream, std::size_t at = 0, std::size_t bytes = 4096) {
     CUDA(cudaMemsetAsync(static_cast<char*>(memory) + at, 0, bytes, stream));
   }
@@ -55,9 +59,34 @@ TEST_F(Report, SaysWhoWhereWhatAndWhen) {
   tidemark_races_phase("backward");
   operate("second", b, false);
   EXPECT_EQ(nlohmann::json::parse(R"([{"first": {"op": "first", "stream": "stream 1"},
-    "second": {"op": "second", "stream": "stream 2"}, "bytes": 4096, "count": 1, "explanation":
+    "second": {"op": "second", "stream": "stream 2"}, "bytes": 4096, "count": 1, "last": [], "explanation":
     "second (stream 2, backward) reads 4096 bytes of its float32 [1024] that first (stream 1, forward) writes as float32 [1024]; no stream order, event or host synchronisation puts one after the other"}])"),
-            races());
+            without_places(races()));
+}
+
+TEST_F(Report, NamesTheOperationsOfTheLastTime) {
+  tidemark_device_trace(1);
+  for (int i = 0; i < 3; ++i) {
+    operate("write", a, true);
+    operate("read", b, false);
+  }
+  tidemark_device_trace(0);
+  std::vector<tidemark_span> spans(tidemark_device_spans(nullptr, 0));
+  ASSERT_EQ(6U, tidemark_device_spans(spans.data(), spans.size()));
+  EXPECT_STREQ("write", spans[4].op);
+  EXPECT_STREQ("read", spans[5].op);
+  EXPECT_EQ(TIDEMARK_SPAN_OP, spans[5].kind);
+  const auto last = races().at(0).at("last");
+  const auto here = [&](std::size_t i) { return nlohmann::json{spans[i].stream, spans[i].place}; };
+  EXPECT_EQ(here(4), last[0]);
+  EXPECT_EQ(here(5), last[1]);
+  char name[32];
+  tidemark_device_lane_name(spans[5].stream, name, sizeof name);
+  EXPECT_STREQ("stream 2", name);
+  tidemark_device_stream_name(b, name, sizeof name);
+  EXPECT_STREQ("stream 2", name);
+  tidemark_device_lane_name(TIDEMARK_HOST_LANE, name, sizeof name);
+  EXPECT_STREQ("host", name);
 }
 
 TEST_F(Report, TellsOfTheFreeAndTheSecondAllocation) {
@@ -199,7 +228,7 @@ TEST_F(Report, TwoRunsReadAlike) {
     operate("z", c, false);
     return races();
   };
-  EXPECT_EQ(run(), run());
+  EXPECT_EQ(without_places(run()), without_places(run()));
 }
 
 }  // namespace

@@ -108,6 +108,42 @@ def check_opcodes(data: bytes, protocol: int) -> None:
     check(not wrong, f"protocol {protocol}: {wrong}")
 
 
+def check_run(tidemark: str, viz, work: Path) -> None:
+    """The snapshots that a run leaves behind: PyTorch's reader loads them, and they say what report.json says."""
+    folder = work / "run"
+    run = subprocess.run([tidemark, "run", "fsdp_prefetch/record_stream", "fsdp_prefetch/stash", "--ranks", "2", "--mode", "shapes",
+                          "--schedule", "lagging", "--size", "smoke", "--out", folder, "--history", "off"],
+                         capture_output=True, text=True, timeout=120, check=False)
+    check(run.returncode == 0, f"run: {run.returncode} {run.stderr}")
+    report = json.loads((folder / "report.json").read_text())
+    for variant in report["trials"][0]["variants"]:
+        for rank in variant["ranks"]:
+            what = f"{variant['name']} rank {rank['rank']}"
+            files = list(folder.glob(f"snapshot/fsdp_prefetch/*/r2/shapes/lagging/{variant['name']}_rank{rank['rank']}.pickle"))
+            check(len(files) == 1, f"{what}: {files}")
+            loaded = pickle.loads(files[0].read_bytes())
+            check("Active Memory Timeline" in viz.trace_plot(loaded), f"{what}: trace_plot")
+            check(viz.segsum(loaded).count("\n") > 3 and "aten::" in viz.trace(loaded), f"{what}: segsum and trace")
+            ends = {m["moment"]: m for m in rank["maps"]}
+            segments, trace = loaded["segments"], loaded["device_traces"][0]
+            check([(s["address"], s["total_size"]) for s in segments] ==
+                  [(s["address"], s["bytes"]) for s in ends["end"]["segments"]], f"{what}: segments")
+            check(all(sum(b["size"] for b in s["blocks"]) == s["total_size"] for s in segments), f"{what}: blocks fill segments")
+            check(sum(s["active_size"] for s in segments) == rank["phases"][-1]["active"]["end"], f"{what}: active at the end")
+            # From the end back to the highest moment of active memory, in bytes as requested.
+            active = sum(b["requested_size"] for s in segments for b in s["blocks"] if b["state"] != "inactive")
+            highest = active
+            for event in reversed(trace):
+                active -= event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0)
+                highest = max(highest, active)
+            there = ends["peak of active"]["segments"]
+            check(highest == sum(sum(s["requested"]) for s in there), f"{what}: the peak of active, {highest}")
+            frames = [e["frames"][0]["name"] for e in trace if e["action"] == "alloc" and e["frames"]]
+            check(len(frames) == sum(e["action"] == "alloc" for e in trace), f"{what}: an operator each")
+            shown = subprocess.run([tidemark, "snapshot", "show", files[0]], capture_output=True, text=True, timeout=60, check=False)
+            check(shown.returncode == 0 and "aten::" in shown.stdout, f"{what}: show {shown.stderr}")
+
+
 class Evil:
     def __reduce__(self):
         return os.system, (f"touch {marker}",)
@@ -128,6 +164,7 @@ def main() -> None:
     def snapshot(*words: object) -> subprocess.CompletedProcess:
         return subprocess.run([tidemark, "snapshot", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
 
+    check_run(tidemark, viz, work)
     original = made_up_snapshot()
     peak = f"{peak_of(original['device_traces'][0]):,}"
     for protocol in range(2, 6):

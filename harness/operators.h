@@ -1,0 +1,21 @@
+// Which operator a thread is in, and which tensors operators return: PyTorch's own record function,
+// on any device. It only looks on: nothing that is measured depends on it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace tidemark::operators {
+
+/// Called with every CUDA tensor that an operator returns, on the operator's thread.
+using Returned = void (*)(const at::Tensor& tensor);
+
+/// Begins or ends following, in all threads. One follower in a process.
+void follow(bool on, Returned returned = nullptr);
+
+/// "aten::mm (MmBackward0)": the innermost operator that is more than an allocation, and the
+/// backward node around it; empty outside operators, and where nobody follows.
+std::string current();
+
+}  // namespace tidemark::operators

@@ -1,0 +1,14 @@
+// What a run recorded of a rank's memory, as a PyTorch memory snapshot.
+#pragma once
+
+#include "harness/record.h"
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+/// The segments at the end of the last step and the events of that step, on one device. Every event
+/// has one frame: the operator, with the phase in place of a file. Streams are numbered: 0 the
+/// default one. Without segments and events where none were recorded.
+Snapshot snapshot_of(const RankRecord& rank);
+
+}  // namespace tidemark

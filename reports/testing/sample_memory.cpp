@@ -1,0 +1,145 @@
+#include "reports/testing/sample_memory.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace tidemark {
+namespace {
+
+constexpr int kUnits = 8;
+constexpr Ns kGather = 300, kCompute = 200, kLaunch = 40;
+constexpr std::int64_t kBase = std::int64_t{1} << 45, kGap = std::int64_t{1} << 32;
+
+// Where a unit's buffer lies: four in each segment; where frees do not wait, all in the first
+// place.
+std::int64_t address_of(int unit, Bytes bytes, bool pending) {
+  return pending ? kBase + unit / 4 * kGap + unit % 4 * bytes : kBase;
+}
+
+class Heap {
+ public:
+  Heap(RankRecord& rank, Bytes unit, bool pending) : rank_(rank), unit_(unit), pending_(pending) {
+    rank_.trace.streams = {"default stream", "stream 1"};
+    rank_.trace.ops = {"", "aten::empty"};
+    rank_.spans.streams = {"host", "default stream", "stream 1"};
+    rank_.spans.names = {"ncclDevKernel_AllGather", "aten::mm", "wait for an event", "synchronise"};
+  }
+
+  void run() {
+    for (int i = 0; i < kUnits; ++i) unit(i);
+    const Ns device = 2 * kGather + kUnits * kCompute + kUnits * kGather;
+    span(0, 3, SpanKind::wait, now_, now_, device);
+    now_ = device;
+    map("peak of allocated", kUnits - 1, pending_ ? kUnits - 1 : 0);
+    map("peak of active", kUnits - 1, pending_ ? kUnits - 1 : 0);
+    for (int i = 0; pending_ && i < kUnits; ++i)
+      event(AllocatorAction::free_completed, address_of(i, unit_, pending_), unit_ - 12);
+    map("end", -1, 0);
+    rank_.largest.push_back({unit_,
+                             unit_ - 12,
+                             "unsharded",
+                             "aten::empty",
+                             {unit_ / 4 - 3},
+                             "Float",
+                             "stream 1",
+                             false});
+    for (int i = 0; pending_ && i < kUnits - 1; ++i)
+      rank_.largest.push_back({unit_,
+                               unit_ - 12,
+                               "communication",
+                               "aten::empty",
+                               {unit_ / 4 - 3},
+                               "Float",
+                               "stream 1",
+                               true});
+  }
+
+ private:
+  void unit(int i) {
+    const std::int64_t address = address_of(i, unit_, pending_);
+    if (i == 0 || (pending_ && i == 4)) event(AllocatorAction::segment_alloc, address, 4 * unit_);
+    event(AllocatorAction::alloc, address, unit_ - 12);
+    const Ns gather = std::max(now_, gathered_);
+    gathered_ = gather + kGather;
+    span(2, 0, SpanKind::collective, now_, gather, gathered_);
+    now_ += kLaunch;
+    if (gathered_ > computed_) span(1, 2, SpanKind::wait, now_, computed_, gathered_);
+    const Ns compute = std::max(gathered_, computed_);
+    computed_ = compute + kCompute;
+    span(1, 1, SpanKind::op, now_, compute, computed_);
+    now_ += kLaunch;
+    event(AllocatorAction::free_requested, address, unit_ - 12);
+    if (!pending_) event(AllocatorAction::free_completed, address, unit_ - 12);
+  }
+
+  void event(AllocatorAction action, std::int64_t address, Bytes bytes) {
+    rank_.trace.events.push_back({action, address, bytes, now_, 1, 1});
+  }
+
+  void span(std::uint32_t stream, std::uint32_t name, SpanKind kind, Ns enqueued, Ns begin,
+            Ns end) {
+    rank_.spans.all.push_back({stream, name, kind, enqueued, begin, end});
+  }
+
+  // `last`: the unit in use, after so many whose frees wait.
+  void map(const char* moment, int last, int waiting) {
+    MemoryMap out{moment, now_, {}, 0, 0};
+    for (int s = 0; s < (pending_ ? 2 : 1); ++s) {
+      Segment segment{kBase + s * kGap, 4 * unit_, "stream 1", "large", {}};
+      for (int i = 0; i < 4; ++i) {
+        const int index = pending_ ? 4 * s + i : i;
+        const bool used = pending_ ? index == last : last >= 0 && i == 0;
+        const bool waits = pending_ && index < waiting;
+        segment.parts.push_back({i * unit_, unit_, used || waits ? unit_ - 12 : 0,
+                                 used    ? BlockUse::active
+                                 : waits ? BlockUse::pending
+                                         : BlockUse::free});
+      }
+      out.segments.push_back(segment);
+    }
+    rank_.maps.push_back(out);
+  }
+
+  RankRecord& rank_;
+  Bytes unit_;
+  bool pending_;
+  Ns now_ = 0, gathered_ = 0, computed_ = 0;
+};
+
+}  // namespace
+
+void add_memory(RankRecord& rank, Bytes unit, bool pending) { Heap(rank, unit, pending).run(); }
+
+void add_race(RankRecord& rank) {
+  std::int64_t gather = -1, compute = -1;
+  for (std::size_t i = 0; i < rank.spans.all.size(); ++i) {
+    if (rank.spans.all[i].kind == SpanKind::collective) gather = static_cast<std::int64_t>(i);
+    if (rank.spans.all[i].kind == SpanKind::op) compute = static_cast<std::int64_t>(i);
+  }
+  rank.races = {{{"ncclDevKernel_AllGather", "stream 1", gather},
+                 {"aten::mm", "default stream", compute},
+                 4096,
+                 "aten::mm (default stream, forward) reads 4096 bytes that "
+                 "ncclDevKernel_AllGather (stream 1, forward) writes; no stream order, event or "
+                 "host synchronisation puts one after the other"}};
+}
+
+std::vector<GradientError> sample_gradients(Role role, bool wrong) {
+  std::vector<GradientError> out;
+  for (int i = 0; i < 4; ++i) {
+    GradientError row{fmt::format("layers.{}.weight", i), {64, 16 * (i + 1)}, {}, {}, -1};
+    if (role != Role::baseline) row.baseline.emplace();
+    row.reference = Distance{3.0 + i, 1e-6 * (4 - i), 2.5e-7 * (1 + i % 3)};
+    if (wrong && i > 0) {
+      row.first = 7 * i;
+      row.baseline = Distance{1000.0 / i, 0.125 * i, 0.01 * i};
+      row.reference = Distance{1000.0 / i + 3, 0.125 * i, 0.01 * i};
+    }
+    if (wrong && i == 3) row.baseline->ulps = std::numeric_limits<double>::infinity();
+    out.push_back(row);
+  }
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,18 @@
+// Blocks, maps, spans, events and gradients of a made-up rank.
+#pragma once
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// A heap of eight units of `unit` bytes in two segments, in which every unit is gathered, used and
+/// freed; `pending`: the frees wait until the end of the step. Spans of two streams, one collective
+/// and one operator a unit.
+void add_memory(RankRecord& rank, Bytes unit, bool pending);
+
+/// One race between the last unit's collective and its operator.
+void add_race(RankRecord& rank);
+
+std::vector<GradientError> sample_gradients(Role role, bool wrong);
+
+}  // namespace tidemark
