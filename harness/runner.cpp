@@ -27,13 +27,13 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
-                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time, bool closely) {
+                 std::vector<LossPoint>& loss, std::vector<Ns>& step_time, bool closely,
+                 const char* what = "") {
   prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
   const std::string where =
-      fmt::format("{}{}/{}/{} {}", closely ? "" : "the warm-up of ", trial.scenario, trial.size,
-                  trial.schedule, variant.name);
+      fmt::format("{}{}/{}/{} {}", what, trial.scenario, trial.size, trial.schedule, variant.name);
   flight::place(where);
   {
     Recorder recorder(trial, closely);
@@ -74,7 +74,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time;
-  run_variant(scenario, trial, variant, world, loss, step_time, false);
+  run_variant(scenario, trial, variant, world, loss, step_time, false, "the warm-up of ");
 }
 
 std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const Variant& variant) {
@@ -113,6 +113,21 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, const Trial& trial, cons
                       record.peak(Statistic::reserved), step_times.back()});
   }
   return points;
+}
+
+// Of a rank that is neither the worst nor has races, the details go.
+void leave_out_details(RankRecord& record, World& world) {
+  const Bytes mine = record.peak(Statistic::allocated);
+  int worst = 0;
+  Bytes highest = -1;
+  for (int rank = 0; const std::string& peak : world.exchange(std::to_string(mine))) {
+    if (const Bytes bytes = std::stoll(peak); bytes > highest) highest = bytes, worst = rank;
+    ++rank;
+  }
+  if (record.rank == worst || !record.races.empty()) return;
+  record.maps.clear();
+  record.spans = {};
+  record.trace = {};
 }
 
 // Runs it on every rank; what ended it where, the same text on all, or empty. Who broke off by
@@ -296,8 +311,8 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
           world,
           [&] {
             warm_up(scenario, trial, variant, world);
-            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns, true);
-            mine.ranks.push_back(seen.record);
+            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
+                               options.details != Details::none);
             if (!options.run_ahead.empty() && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
           },
@@ -313,6 +328,9 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
         seen.record.rank = world.rank();
         // A control that is to be caught by breaking off has done what it should.
         if (variant.caught_by.starts_with("error/")) mine.error.clear();
+      } else {
+        if (options.details == Details::worst) leave_out_details(seen.record, world);
+        mine.ranks.push_back(seen.record);
       }
     }
     all.push_back(std::move(seen));

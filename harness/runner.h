@@ -18,11 +18,17 @@ struct Codec {
   std::function<TrialRecord(const std::string&)> unpack;
 };
 
+/// Whose blocks, maps, spans and events of the last step are recorded: they cost time and are most
+/// of a report. `worst`: the rank with the highest peak of allocated (the first of them), and ranks
+/// with races.
+enum class Details { none, worst, all };
+
 struct RunOptions {
   std::function<bool(const Variant&)> selected;      // null: all variants
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
+  Details details = Details::worst;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
 };

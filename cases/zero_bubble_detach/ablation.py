@@ -7,7 +7,8 @@ from peaks import peaks
 CELLS = ["retained", "detach_outputs_loss", "detach_last_alone", "detach_stage_outputs", "hooks_alone", "hooks_detach_outputs_loss",
          "hooks_detach_last", "drop_grads_hooks", "release_after_input", "one_weight_task", "gradient_edge", "hook_cycle"]
 CHECKPOINTING = ["none", "every second block", "every block"]
-GRID = [(2, 2, 2048), (2, 4, 2048), (2, 8, 2048), (2, 16, 2048), (4, 4, 2048), (4, 8, 2048), (4, 16, 2048)]  # ranks, microbatches, sequence
+GRID = [(2, 2, 2048), (2, 4, 1024), (2, 4, 2048), (2, 4, 4096), (2, 8, 2048), (2, 16, 2048), (4, 4, 2048), (4, 8, 1024), (4, 8, 2048),  # ranks,
+        (4, 8, 4096), (4, 16, 2048), (8, 8, 1024), (8, 8, 2048), (8, 8, 4096), (8, 16, 2048)]  # microbatches, sequence
 MARKS = {0: 0.10, 1: 0.50, 2: 0.50}  # what the first report of this names, for a 7B without and with checkpointing
 
 

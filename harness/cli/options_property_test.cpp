@@ -41,6 +41,7 @@ TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
                                        "--gpu",
                                        "--out",
                                        "--races",
+                                       "--details",
                                        "--repetitions",
                                        "--color",
                                        "--history",

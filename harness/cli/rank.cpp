@@ -66,7 +66,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
                         const RunOptions& run_options) {
   const Codec codec{pack, unpack};
   auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
-  const std::string first = pack(record);  // before this adds to it
+  const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
   for (int again = 1; again < options.repetitions; ++again) {
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
     if (world.rank() != 0 || platform().kind() != "virtual") continue;
@@ -80,6 +80,16 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
     record.verdicts.push_back(verdict);
   }
   return record;
+}
+
+// Whether the same trial runs under lagging too, which is where memory is highest.
+bool lagging_stands_for(const PlannedTrial& one, const std::vector<PlannedTrial>& planned) {
+  return one.trial.schedule != "lagging" &&
+         std::ranges::any_of(planned, [&](const PlannedTrial& other) {
+           const Trial &a = one.trial, &b = other.trial;
+           return b.schedule == "lagging" && a.scenario == b.scenario && a.size == b.size &&
+                  a.mode == b.mode && other.unfit.empty();
+         });
 }
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
@@ -105,6 +115,9 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.explain = [&](const Variant& v) {
       return save_out_of_memory(folder, t, v.name, world.rank());
     };
+    run_options.details = options.details == "all"            ? Details::all
+                          : lagging_stands_for(each, planned) ? Details::none
+                                                              : Details::worst;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Ten more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)

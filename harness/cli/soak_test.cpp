@@ -1,4 +1,4 @@
-// A long run leaves nothing behind: training steps of every scenario, 200 of each here, as many as
+// A long run leaves nothing behind: training steps of every scenario, 20 of each here, as many as
 // TIDEMARK_SOAK_STEPS says in ci/soak. First the same program for all of them, so that what a step
 // leaves shows; then trials anew, so that what making and ending them leaves shows. Host memory,
 // file descriptors, threads, device memory and CUDA's handles are as many at the end as they were
@@ -25,11 +25,11 @@
 namespace tidemark {
 namespace {
 
-constexpr int kEach = 10;  // steps between two readings
+constexpr int kEach = 5;  // steps between two readings
 
 int steps() {
   const char* asked = std::getenv("TIDEMARK_SOAK_STEPS");
-  return asked != nullptr ? std::atoi(asked) : 200;
+  return asked != nullptr ? std::atoi(asked) : 20;
 }
 
 struct Reading {
@@ -135,7 +135,7 @@ TEST(Soak, StepsLeaveNothing) {
     ++soaked;
   }
   EXPECT_GE(soaked, 4);
-  RecordProperty("cases", soaked * 2 * std::max(40, steps()));
+  RecordProperty("cases", soaked * 2 * std::max(4 * kEach, steps()));
 }
 
 TEST(Soak, TrialsLeaveNothing) {
@@ -152,7 +152,7 @@ TEST(Soak, TrialsLeaveNothing) {
       return v.name == with_role(scenario, Role::baseline).name ||
              v.name == with_role(scenario, Role::fixed).name;
     };
-    const int rounds = std::max(8, steps() / 20);
+    const int rounds = std::max(4, steps() / 20);
     Reading early;
     for (int round = 0; round < rounds; ++round) {
       for (const auto& verdict : run_trial(scenario, trial, world, own, options).verdicts)
