@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """oom_test.py TIDEMARK: GPUs that hold just less than one rank of a pipeline needs at its peak. That variant fails with the
-allocator's own message and leaves a snapshot of the moment; the other trials go on."""
+allocator's own message and leaves a snapshot of the moment; the other variants and trials go on."""
 import json
 import os
 import pickle
@@ -57,6 +57,8 @@ def main():
         assert done.returncode == 3, done.stderr
         assert [trial["schedule"] for trial in trials] == ["instant", "calibrated", "lagging"], "the other trials go on"
         failed = trials[0]["variants"][0]
+        for trial in trials:  # what broke off has left nothing behind
+            assert not trial["variants"][1].get("error"), trial["variants"][1]["error"]
         error = failed["error"]
         assert error.startswith(f"rank {worst}: CUDA out of memory. Tried to allocate "), error
         for what in ("step ", "last operators ", f"rank {1 - worst}: ", f"rank {worst} has aborted the communicator"):

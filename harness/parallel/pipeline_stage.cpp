@@ -61,6 +61,8 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
       backward_input({one.start()}, root_gradient(one, gradient), {one.input}, model_.parameters,
                      {.clean_hooks = policy_.clean_hooks, .release = policy_.release});
   one.groups = std::move(result.groups);
+  if (!policy_.clean_hooks)
+    uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
   return result.gradients[0];
@@ -85,8 +87,6 @@ void PipelineStage::weight(int microbatch) {
     return;
   }
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
-  if (!policy_.clean_hooks)
-    uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   backward_weight(model_.parameters, std::move(one.groups), policy_.clean_hooks,
                   policy_.one_weight_task ? model_.tasks : std::vector<int>{});
 }

@@ -163,7 +163,12 @@ InputGradients backward_input(const edge_list& roots, const variable_list& root_
       group->intermediates[i]->add_pre_hook(std::make_unique<TakeDown>(group, i));
   }
   InputGradients result;
-  result.gradients = run_backward(roots, root_gradients, input_edges, {.keep_graph = true});
+  try {
+    result.gradients = run_backward(roots, root_gradients, input_edges, {.keep_graph = true});
+  } catch (...) {  // out of memory, say: the cycles would keep the graph for ever
+    collect(parts.groups);
+    throw;
+  }
   if (pass.clean_hooks)
     for (auto& group : parts.groups) remove_hooks(*group);
   if (pass.release)
