@@ -37,9 +37,10 @@ class VirtualPlatform final : public Platform {
  public:
   std::string kind() const override { return "virtual"; }
   std::string profile() const override {
-    std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
-    tidemark_device_describe(text.data(), text.size());
-    return nlohmann::json::parse(text.c_str()).at("profile");
+    return nlohmann::json::parse(text_of([&](char* to, std::size_t size) {
+             return tidemark_device_describe(to, size);
+           }))
+        .at("profile");
   }
   Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
 

@@ -261,9 +261,9 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-TrialRecord record_of(const Trial& t) {
+TrialRecord record_of(const Scenario& scenario, const Trial& t) {
   return {t.scenario, t.size,   t.schedule, t.mode, t.ranks, t.steps,
-          t.seed,     t.params, {},         {},     {},      {}};
+          t.seed,     t.params, {},         {},     {},      scenario.story};
 }
 
 void prepare_device(const Trial& trial) {
@@ -291,8 +291,7 @@ void prepare_device(const Trial& trial) {
 
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
                       const Codec& codec, const RunOptions& options) {
-  TrialRecord record = record_of(trial);
-  record.story = scenario.story;
+  TrialRecord record = record_of(scenario, trial);
   std::vector<Seen> all;
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;

@@ -37,7 +37,7 @@ struct RunOptions {
 std::string first_line(const std::exception& error);
 
 /// The record of a trial of which nothing has run yet.
-TrialRecord record_of(const Trial& trial);
+TrialRecord record_of(const Scenario& scenario, const Trial& trial);
 
 /// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
 /// random numbers. Throws std::logic_error where something of before is still alive.

@@ -6,27 +6,12 @@
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
-#include <unordered_map>
 
+#include "harness/names.h"
 #include "harness/virtual/device/control.h"
 
 namespace tidemark {
 namespace {
-
-/// Names by their places.
-class Names {
- public:
-  explicit Names(std::vector<std::string>& all) : all_(all) {}
-  std::uint32_t operator[](const std::string& name) {
-    const auto [found, added] = places_.try_emplace(name, static_cast<std::uint32_t>(all_.size()));
-    if (added) all_.push_back(name);
-    return found->second;
-  }
-
- private:
-  std::vector<std::string>& all_;
-  std::unordered_map<std::string, std::uint32_t> places_;
-};
 
 /// A kernel's function without its namespaces, template arguments and parameters.
 std::string short_name(const char* mangled) {
@@ -68,7 +53,7 @@ Spans spans_of(const std::vector<tidemark_span>& all, std::size_t most,
   Spans out;
   out.streams.push_back("host");
   std::map<std::uint32_t, std::uint32_t> lanes{{TIDEMARK_HOST_LANE, 0}};
-  Names names(out.names);
+  Names names;
   const auto keep = chosen(all, most, racing);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const tidemark_span& s = all[i];
@@ -85,6 +70,7 @@ Spans spans_of(const std::vector<tidemark_span>& all, std::size_t most,
     out.all.push_back({found->second, names[of_operator ? s.op : short_name(s.name)],
                        static_cast<SpanKind>(s.kind), s.enqueued, s.begin, s.end});
   }
+  out.names = names.all();
   return out;
 }
 

@@ -62,6 +62,7 @@ void on_returned(const at::Tensor& tensor) {
 }
 
 Tide::Tide(int device) : device_(device) {
+  static_cast<void>(ops_[""]);  // place 0: none
   static std::once_flag attached;
   std::call_once(attached, [] { allocator::attachAllocatorTraceTracker(on_trace); });
   if (current_of(stats_of(device).reserved_bytes) != 0) take_stock();
@@ -75,17 +76,14 @@ void Tide::take_stock() {
   owners_.push_back({"before", 0, 0, true, {}, {}});
   for (const auto& segment : allocator::snapshot({0, 0}).segments) {
     if (segment.device != device_) continue;
-    const auto address = static_cast<std::int64_t>(segment.address);
-    const auto on = stream(segment.stream);
     Change change;
     change.action =
         segment.is_expandable ? AllocatorAction::segment_map : AllocatorAction::segment_alloc;
-    change.address = address;
+    change.address = static_cast<std::int64_t>(segment.address);
     change.bytes = static_cast<Bytes>(segment.total_size);
-    change.stream = on;
+    change.stream = stream(segment.stream);
     before_.apply(change);
     reserved_ += change.bytes;
-    change.address = address;
     for (const auto& block : segment.blocks) {
       const auto bytes = static_cast<Bytes>(block.size);
       if (block.active || block.allocated) {
@@ -120,12 +118,6 @@ std::uint32_t Tide::stream(void* handle) {
   return found->second;
 }
 
-std::uint32_t Tide::op(const std::string& name) {
-  const auto [found, added] = op_places_.try_emplace(name, static_cast<std::uint32_t>(ops_.size()));
-  if (added) ops_.push_back(name);
-  return found->second;
-}
-
 // An ALLOC event comes before the statistics count its block. Active bytes change at nothing else
 // until the next event (a free that completes is counted after its own event): what they have
 // gained is the block, unsplit remainder and all.
@@ -155,7 +147,7 @@ void Tide::settle_now() {
 void Tide::allocated_one(const TraceEntry& entry, Change& change) {
   held_ += change.bytes;
   change.owner = static_cast<std::uint32_t>(owners_.size());
-  change.op = op(operators::current());
+  change.op = ops_[operators::current()];
   owners_.push_back({category, change.op, stream(entry.stream_), false, {}, {}});
   live_[change.address] = {0, change.bytes, change.owner, false};
   unsettled_ = true;

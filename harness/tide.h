@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/layout.h"
+#include "harness/names.h"
 #include "harness/record.h"
 
 namespace tidemark {
@@ -53,7 +54,6 @@ class Tide {
   void name_workspaces();
   void describe(const at::Tensor& tensor);
   std::uint32_t stream(void* handle);
-  std::uint32_t op(const std::string& name);
   /// The layout after the first `count` events of the step.
   Layout at(std::size_t count) const;
 
@@ -77,8 +77,8 @@ class Tide {
   Layout before_;                // when the step began
   std::vector<Change> changes_;  // since
   std::vector<Owner> owners_;
-  std::vector<std::string> ops_{""}, streams_;
-  std::unordered_map<std::string, std::uint32_t> op_places_{{"", 0}};
+  Names ops_;
+  std::vector<std::string> streams_;
   std::unordered_map<void*, std::uint32_t> stream_places_;
   bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
                             // not show yet

@@ -52,7 +52,7 @@ std::vector<AliveBlock> Tide::largest(std::size_t most) {
   std::vector<AliveBlock> out;
   for (const Layout::Block* block : blocks) {
     const Owner& owner = owners_[block->owner];
-    out.push_back({block->bytes, block->requested, owner.category, ops_[owner.op], owner.shape,
+    out.push_back({block->bytes, block->requested, owner.category, ops_.all()[owner.op], owner.shape,
                    owner.dtype, streams_.at(owner.stream), block->pending});
   }
   return out;
@@ -76,7 +76,7 @@ std::vector<MemoryMap> Tide::maps() {
 EventTrace Tide::trace(std::size_t most) {
   settle_now();
   std::lock_guard lock(mutex_);
-  EventTrace out{streams_, ops_, {}, 0};
+  EventTrace out{streams_, ops_.all(), {}, 0};
   const std::size_t from = changes_.size() - std::min(most, changes_.size());
   out.events.assign(changes_.begin() + static_cast<std::ptrdiff_t>(from), changes_.end());
   out.left_out = static_cast<std::int64_t>(from);

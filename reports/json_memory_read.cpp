@@ -9,18 +9,6 @@
 namespace tidemark {
 namespace {
 
-std::vector<std::int64_t> integers(const Node& node) {
-  std::vector<std::int64_t> out;
-  node.each([&](const Node& item) { out.push_back(item.integer()); });
-  return out;
-}
-
-std::vector<std::string> texts(const Node& node) {
-  std::vector<std::string> out;
-  node.each([&](const Node& item) { out.push_back(item.text()); });
-  return out;
-}
-
 /// Rows of a table: its letters decide how many there are.
 template <class Row, class Enum>
 std::vector<Row> rows(const Node& letters, std::string_view all, Enum Row::*kind) {
@@ -36,7 +24,7 @@ std::vector<Row> rows(const Node& letters, std::string_view all, Enum Row::*kind
 
 template <class Row, class Set>
 void fill(const Node& node, std::vector<Row>& rows, Set set) {
-  const auto values = integers(node);
+  const auto values = list<std::int64_t>(node, integer);
   if (values.size() != rows.size())
     node.fail(fmt::format("has {} values where there are {} letters", values.size(), rows.size()));
   for (std::size_t i = 0; i < values.size(); ++i) set(rows[i], values[i]);
@@ -85,24 +73,29 @@ std::optional<Distance> distance(const Node& node) {
 AliveBlock read_alive(const Node& node) {
   const Node pending = node["pending"];
   if (!pending.value().is_boolean()) pending.fail("is not true or false");
-  return {node["bytes"].integer(), node["requested"].integer(), node["category"].text(),
-          node["op"].text(),       integers(node["shape"]),     node["dtype"].text(),
-          node["stream"].text(),   pending.value().get<bool>()};
+  return {node["bytes"].integer(),
+          node["requested"].integer(),
+          node["category"].text(),
+          node["op"].text(),
+          list<std::int64_t>(node["shape"], integer),
+          node["dtype"].text(),
+          node["stream"].text(),
+          pending.value().get<bool>()};
 }
 
 MemoryMap read_map(const Node& node) {
   MemoryMap out;
   out.moment = node["moment"].text();
   out.time = node["time"].integer();
-  node["segments"].each([&](const Node& each) { out.segments.push_back(segment(each)); });
+  out.segments = list<Segment>(node["segments"], segment);
   out.left_out = node["left_out"]["segments"].integer();
   out.left_out_bytes = node["left_out"]["bytes"].integer();
   return out;
 }
 
 Spans read_spans(const Node& node) {
-  Spans out{texts(node["streams"]), texts(node["names"]), rows(node["kinds"], kKinds, &Span::kind),
-            node["left_out"].integer()};
+  Spans out{list<std::string>(node["streams"], text), list<std::string>(node["names"], text),
+            rows(node["kinds"], kKinds, &Span::kind), node["left_out"].integer()};
   fill_places(node["stream"], out.all, &Span::stream, out.streams.size());
   fill_places(node["name"], out.all, &Span::name, out.names.size());
   fill(node["enqueued"], out.all, [](Span& s, Ns v) { s.enqueued = v; });
@@ -112,7 +105,7 @@ Spans read_spans(const Node& node) {
 }
 
 EventTrace read_trace(const Node& node) {
-  EventTrace out{texts(node["streams"]), texts(node["ops"]),
+  EventTrace out{list<std::string>(node["streams"], text), list<std::string>(node["ops"], text),
                  rows(node["actions"], kActions, &AllocatorEvent::action),
                  node["left_out"].integer()};
   fill(node["address"], out.events, [](AllocatorEvent& e, std::int64_t v) { e.address = v; });
@@ -124,8 +117,8 @@ EventTrace read_trace(const Node& node) {
 }
 
 GradientError read_gradient(const Node& node) {
-  return {node["name"].text(), integers(node["shape"]), distance(node["baseline"]),
-          distance(node["reference"]), node["first"].integer()};
+  return {node["name"].text(), list<std::int64_t>(node["shape"], integer),
+          distance(node["baseline"]), distance(node["reference"]), node["first"].integer()};
 }
 
 }  // namespace tidemark

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tidemark {
 
@@ -61,5 +62,16 @@ class Node {
   std::string_view name_;  // the key; empty for an array's item
   std::size_t index_ = 0;
 };
+
+/// What `convert` makes of an array's items.
+template <class Item, class Convert>
+std::vector<Item> list(const Node& node, Convert convert) {
+  std::vector<Item> out;
+  out.reserve(node.size());
+  node.each([&](const Node& item) { out.push_back(convert(item)); });
+  return out;
+}
+inline std::int64_t integer(const Node& node) { return node.integer(); }
+inline std::string text(const Node& node) { return node.text(); }
 
 }  // namespace tidemark

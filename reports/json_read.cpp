@@ -27,23 +27,12 @@ Enum enumerator(const Node& node, std::initializer_list<Enum> all) {
   node.fail(fmt::format("'{}' is not one of {}", name, possible));
 }
 
-template <class Item, class Convert>
-std::vector<Item> list(const Node& node, Convert convert) {
-  std::vector<Item> out;
-  out.reserve(node.size());
-  node.each([&](const Node& item) { out.push_back(convert(item)); });
-  return out;
-}
-
 template <class Value, class Convert>
 std::map<std::string, Value> map(const Node& node, Convert convert) {
   std::map<std::string, Value> out;
   node.members([&](const std::string& key, const Node& item) { out.emplace(key, convert(item)); });
   return out;
 }
-
-std::int64_t integer(const Node& node) { return node.integer(); }
-std::string text(const Node& node) { return node.text(); }
 
 Phase phase(const Node& node) {
   Phase out;

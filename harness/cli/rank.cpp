@@ -103,9 +103,8 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     progress.next();
     const Trial& t = each.trial;
     if (!each.unfit.empty()) {
-      report.trials.push_back(record_of(t));
+      report.trials.push_back(record_of(*each.scenario, t));
       report.trials.back().skipped = each.unfit;
-      report.trials.back().story = each.scenario->story;
       continue;
     }
     RunOptions run_options;

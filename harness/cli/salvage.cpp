@@ -40,7 +40,7 @@ void Checkpoint::write(const Report& report, const std::string& name) const {
 }
 
 void Checkpoint::begin(const PlannedTrial& planned) {
-  TrialRecord record = record_of(planned.trial);
+  TrialRecord record = record_of(*planned.scenario, planned.trial);
   VariantRecord under_way;
   under_way.name = planned.variants.empty() ? "run" : planned.variants.front();
   under_way.error = "did not finish";
