@@ -48,19 +48,31 @@ TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
   EXPECT_EQ(trials[0].variants.size(), 3u);
 }
 
+std::vector<std::string> sizes_and_steps(const std::vector<PlannedTrial>& trials) {
+  std::vector<std::string> all;
+  for (const auto& [scenario, trial, variants, capacity, unfit] : trials)
+    all.push_back(trial.size + " " + trial.schedule + " " + std::to_string(trial.steps));
+  return all;
+}
+
 TEST(Plan, TheNightlySuiteHasLossCurvesUnderOneSchedule) {
-  const auto steps = [](const Request& request) {
-    std::vector<std::string> all;
-    for (const auto& each : planned(request))
-      all.push_back(each.trial.size + " " + each.trial.schedule + " " +
-                    std::to_string(each.trial.steps));
-    return all;
-  };
+  const auto steps = [](const Request& request) { return sizes_and_steps(planned(request)); };
   EXPECT_THAT(steps({.suite = "nightly", .ranks = 4}),
               ::testing::ElementsAre("smoke instant 100", "smoke calibrated 4", "smoke lagging 4",
-                                     "seed instant 4", "seed calibrated 4", "seed lagging 4"));
+                                     "seed instant 2", "seed calibrated 2", "seed lagging 2"));
   EXPECT_THAT(steps({.suite = "nightly", .schedule = "lagging", .ranks = 4}),
-              ::testing::ElementsAre("smoke lagging 100", "seed lagging 4"));
+              ::testing::ElementsAre("smoke lagging 100", "seed lagging 2"));
+}
+
+TEST(Plan, TheNightlySuitesLossesHaveASizeOfTheirOwnWhereTheScenarioHasOne) {
+  auto scenarios = all();
+  scenarios[0].sizes.push_back({"losses", {{"n", 8}}, {Mode::math}});
+  const auto schedules = std::vector<std::string>{"instant", "calibrated", "lagging"};
+  EXPECT_THAT(
+      sizes_and_steps(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
+      ::testing::ElementsAre("losses instant 100", "losses calibrated 4", "losses lagging 4",
+                             "smoke instant 4", "smoke calibrated 4", "smoke lagging 4",
+                             "seed instant 2", "seed calibrated 2", "seed lagging 2"));
 }
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {

@@ -71,7 +71,7 @@ class Draw {
 std::map<std::string, int> hold(World& world, const Trial& trial) {
   const auto scenario = frozen_reshard_scenario();
   EXPECT_EQ(scenario.unfit(trial), "");
-  const auto record = run_trial(scenario, trial, world, kOwn);
+  const auto record = run_trial(scenario, trial, world, kOwn, {.details = Details::none});
   std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
   for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
   std::map<std::string, int> passed;

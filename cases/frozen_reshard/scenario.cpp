@@ -59,6 +59,10 @@ Scenario frozen_reshard_scenario() {
       {"smoke",
        size({{"layers", 6}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
        {Mode::math, Mode::shapes}},
+      // The same with two units of each kind: for losses over a hundred steps.
+      {"losses",
+       size({{"layers", 4}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
+       {Mode::math, Mode::shapes}},
       {"seed_test",
        size({{"layers", 6}, {"hidden", 5}, {"batch", 16}}),
        {Mode::math, Mode::shapes}},

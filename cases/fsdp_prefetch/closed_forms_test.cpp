@@ -57,7 +57,7 @@ class Draw {
 // How many memory verdicts there were; each must have passed.
 int hold(World& world, const Trial& trial) {
   const auto scenario = fsdp_prefetch_scenario();
-  const auto record = run_trial(scenario, trial, world, kOwn);
+  const auto record = run_trial(scenario, trial, world, kOwn, {.details = Details::none});
   std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
   for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
   int checked = 0;

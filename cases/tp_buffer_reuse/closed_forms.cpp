@@ -8,19 +8,11 @@
 // remainders; `transient`, what the highest moment of a phase adds; reserved as a whole.
 #include "cases/tp_buffer_reuse/closed_forms.h"
 
-#include <cuda_runtime_api.h>
-
 #include <cctype>
 #include <utility>
 
-#include "cases/tp_buffer_reuse/attention_plan.h"
-
-// Declared here because ATen's header of these wants headers that the set-up does not bring
-// (cuSPARSE, cuSOLVER).
-namespace at::cuda {
-std::size_t getChosenWorkspaceSize();
-cudaDeviceProp* getCurrentDeviceProperties();
-}  // namespace at::cuda
+#include "cases/device_facts.h"
+#include "reference/attention_plan.h"
 
 namespace tidemark::tp_buffer_reuse {
 namespace {
@@ -28,7 +20,7 @@ namespace {
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 std::map<std::string, double> units(const Dimensions& d, const DeviceFacts& device) {
-  const AttentionPlan attention(d, device.processors);
+  const reference::AttentionPlan attention(d.attention(), device.processors);
   const auto whole = d.rows() * d.hidden * d.element;
   const auto repeated = attention.copies ? 2 * attention.queries : 0;
   const auto copied = !d.bf16 && d.batch > 1 ? attention.queries : 0;
@@ -118,10 +110,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
 }
 
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
-  return closed_forms(
-      trial, variant, rank,
-      {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
-       .processors = at::cuda::getCurrentDeviceProperties()->multiProcessorCount});
+  return closed_forms(trial, variant, rank, current_device_facts());
 }
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "harness/scenario.h"
+#include "reference/attention_plan.h"
 
 namespace tidemark::tp_buffer_reuse {
 
@@ -32,6 +33,9 @@ struct Dimensions {
   std::int64_t own_heads() const { return heads / ranks; }
   std::int64_t own_kv_heads() const { return kv_heads / ranks; }
   std::int64_t own_ffn() const { return ffn / ranks; }
+  reference::AttentionShape attention() const {
+    return {batch, sequence, own_heads(), own_kv_heads(), head, bf16};
+  }
   std::int64_t qkv() const { return (own_heads() + 2 * own_kv_heads()) * head; }
 };
 

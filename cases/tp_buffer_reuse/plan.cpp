@@ -3,22 +3,19 @@
 #include <utility>
 #include <vector>
 
-#include "cases/tp_buffer_reuse/attention_plan.h"
-#include "reference/allocator.h"
+#include "reference/attention_plan.h"
 
 namespace tidemark::tp_buffer_reuse {
 namespace {
 
-using reference::Allocator;
-using Handle = Allocator::Handle;
-
-class Replay {
+// Nothing ever waits for another stream, so every schedule is the instant one.
+class Plan : reference::Replay {
  public:
-  Replay(const Dimensions& d, const Layout& layout, const DeviceFacts& device)
-      : d_(d),
+  Plan(const Dimensions& d, const Layout& layout, const DeviceFacts& device)
+      : Replay(device, d.ranks, true),
+        d_(d),
         layout_(layout),
-        device_(device),
-        attention_(d, device.processors),
+        attention_(d.attention(), device.processors),
         whole_(d.rows() * d.hidden * d.element),
         shard_(d.shard_rows() * d.hidden * d.element),
         statistics_(d.shard_rows() * 4),
@@ -68,33 +65,12 @@ class Replay {
     Handle output;
   };
 
-  Handle take(std::int64_t bytes) { return memory_.allocate(bytes, 0); }
-  void drop(Handle& handle) { memory_.free(std::exchange(handle, nullptr)); }
-
-  std::array<const reference::Figure*, 4> figures() const {  // by Statistic
-    return {&memory_.allocated, &memory_.active, &memory_.reserved, &memory_.requested};
-  }
-  void begin(const char* phase) {
-    end();
-    phase_ = phase;
-    memory_.reset_peaks();
-  }
-  void end() {
-    if (!phase_) return;
-    auto& levels = predicted_.phases[phase_];
-    const auto now = figures();
-    for (std::size_t i = 0; i < now.size(); ++i) levels[i] = {now[i]->peak, now[i]->current};
-    phase_ = nullptr;
-  }
-
   /// cuBLAS's workspace is made by a thread's first product, after its output.
   void multiplied(bool& yet) {
     if (!std::exchange(yet, true)) take(device_.workspace_bytes);
   }
 
   void step(bool first) {
-    const auto now = figures();
-    for (std::size_t i = 0; i < now.size(); ++i) predicted_.rest[i] = now[i]->current;
     begin("forward");
     std::vector<Microbatch> in_flight;
     for (std::int64_t i = 0; i < d_.in_flight; ++i) in_flight.push_back(forward());
@@ -164,8 +140,7 @@ class Replay {
       x = row_forward();
       microbatch.blocks.push_back(s);
     }
-    Handle square = take(d_.element);
-    drop(square);
+    passing(d_.element);  // a square
     return microbatch;
   }
 
@@ -289,8 +264,7 @@ class Replay {
         delta = by_head;
       }
       drop(product);
-      Handle workspace = take(a.workspace);
-      drop(workspace);
+      passing(a.workspace);
       drop(delta);
     }
     for (auto& copy : copies) drop(copy);
@@ -300,9 +274,7 @@ class Replay {
       drop(*saved);
     }
     const auto relaid = [&](Handle& gradient, std::int64_t bytes) {
-      const auto next = take(bytes);
-      drop(gradient);
-      gradient = next;
+      replace(gradient, take(bytes));
     };
     if (a.repeats ||
         (!d_.bf16 && d_.batch > 1)) {  // summed over the repeats, or the batch moved in
@@ -347,23 +319,19 @@ class Replay {
 
   const Dimensions d_;
   const Layout layout_;
-  const DeviceFacts device_;
-  const AttentionPlan attention_;
-  Allocator memory_{true};  // nothing ever waits for another stream
+  const reference::AttentionPlan attention_;
   const std::int64_t whole_, shard_, statistics_, merged_,
       half_;  // bytes: a gathered activation, a shard, a norm's statistics, queries, keys and
               // values, a GLU activation
   std::vector<Block> blocks_;
   bool forward_multiplied_ = false, backward_multiplied_ = false;
-  const char* phase_ = nullptr;
-  Predicted predicted_;
 };
 
 }  // namespace
 
 Predicted replay(const Dimensions& dimensions, const Layout& layout, int steps,
                  const DeviceFacts& device) {
-  return Replay(dimensions, layout, device).run(steps);
+  return Plan(dimensions, layout, device).run(steps);
 }
 
 }  // namespace tidemark::tp_buffer_reuse

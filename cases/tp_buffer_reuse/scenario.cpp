@@ -74,6 +74,8 @@ Scenario tp_buffer_reuse_scenario() {
       {"in_flight", "microbatches whose forward is done before the first backward", 1, 64},
       {"precision", "0: fp32; 1: bf16", 0, 1}};
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
+             // A quarter of the operators: for losses over a hundred steps.
+             {"losses", size(1, 64, 96, 8, 8, 32, 1, 0), {Mode::math, Mode::shapes}},
              // Llama-70B on 8 ranks, the first of 4 pipeline stages.
              {"seed", size(20, 8192, 28672, 64, 8, 8192, 4, 1), {Mode::shapes}},
              {"llama8b", size(32, 4096, 14336, 32, 8, 4096, 1, 1), {Mode::shapes}},

@@ -76,7 +76,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
     World world(draw.between(0, trial.ranks - 1), trial.ranks);
     std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
     for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
-    RunOptions options;
+    RunOptions options{.details = Details::none};
     // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
     options.selected = [](const Variant& v) { return v.role != Role::control; };
     const auto record = run_trial(scenario, trial, world, kOwn, options);

@@ -86,6 +86,10 @@ Scenario zero_bubble_detach_scenario() {
                      {"sequence", 8},  {"microbatch", 1},     {"microbatches", 4},
                      {"schedule", 5},  {"virtual_stages", 2}, {"checkpointing", 0},
                      {"precision", 0}, {"block", 0}};
+  // Half as many operators a step, and stages for eight ranks: for losses over a hundred steps.
+  Params losses = smoke;
+  for (const auto& [name, value] : Params{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}})
+    losses[name] = value;
   // Llama-7B, and a 70B model with grouped heads.
   Params seed = smoke, scale = smoke;
   for (const auto& [name, value] : Params{{"layers", 32},
@@ -110,6 +114,7 @@ Scenario zero_bubble_detach_scenario() {
                                           {"checkpointing", 2}})
     scale[name] = value;
   s.sizes = {{"smoke", smoke, {Mode::math, Mode::shapes}},
+             {"losses", losses, {Mode::math, Mode::shapes}},
              {"seed", seed, {Mode::shapes}, Bytes{1} << 40},
              {"scale", scale, {Mode::shapes}, Bytes{64} << 40}};
   s.variants = variants();

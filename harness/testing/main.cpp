@@ -5,7 +5,7 @@
 #include <cstdio>
 #ifdef TIDEMARK_TEST_MPI
 #include <mpi.h>
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TIDEMARK_TEST_ADDRESSES
 // OpenMPI unloads plugins that have not freed everything: such a leak has no name by which it could
 // be told from one of ours. Leaks are looked for in the tests without MPI, growth in soak_test.
 extern "C" int __lsan_is_turned_off() { return 1; }

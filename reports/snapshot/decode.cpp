@@ -125,6 +125,9 @@ class Decoder {
       block.requested = integer(id, "requested_size", block.size);
       block.state = state(id);
       block.stack = stack(id);
+      // A free block says what was requested of it last, when it may have been a larger one.
+      if (block.state == BlockState::inactive)
+        block.requested = std::min(block.requested, block.size);
       if (block.size < 0 || block.requested < 0 || block.requested > block.size)
         fail(fmt::format("requested {} bytes of {}", block.requested, block.size));
       if (block.address != at) fail("does not begin where the block before it ends");
@@ -206,7 +209,8 @@ class Decoder {
         event.stream = integer(id, "stream", 0);
         event.time_us = integer(id, "time_us", 0);
         event.stack = stack(id);
-        if (event.size < 0 || event.size > kHuge)
+        // Anything may have been asked for where it was refused.
+        if (event.size < 0 || (event.size > kHuge && *what != Action::oom))
           fail(fmt::format("a size of {} bytes", event.size));
         trace.push_back(event);
       }

@@ -264,6 +264,19 @@ TEST(Snapshots, WhatDoesNotAddUpWasEdited) {
               HasSubstr("a size of -1"));
 }
 
+// PyTorch leaves the size last asked for in a free block, though it has been divided since; and what
+// was refused may have been larger than any memory.
+TEST(Snapshots, FreeBlocksAndRefusedRequestsAreAsPyTorchLeavesThem) {
+  auto json = nlohmann::json::parse(snapshot_json(small()));
+  json["segments"][0]["blocks"][2]["requested_size"] = 100000;
+  json["device_traces"][0][7]["size"] = std::int64_t{1} << 50;
+  const Snapshot read = parse_snapshot(json.dump(), "f");
+  EXPECT_EQ(read.segments[0].blocks[2].requested, 256);
+  EXPECT_EQ(read.traces[0][7].size, std::int64_t{1} << 50);
+  json["segments"][0]["blocks"][1]["requested_size"] = 257;
+  EXPECT_THAT(why(json.dump()), HasSubstr("requested 257 bytes of 256"));
+}
+
 TEST(Snapshots, APieceOfAFileIsRefusedWhereverItEnds) {
   const std::string bytes = pickle(small());
   for (std::size_t n = 0; n < bytes.size(); ++n) EXPECT_NE(why(bytes.substr(0, n)), "(read)") << n;

@@ -5,13 +5,18 @@
 
 #include <cstdint>
 
-#include "cases/tp_buffer_reuse/dimensions.h"
+namespace tidemark::reference {
 
-namespace tidemark::tp_buffer_reuse {
+/// Of one rank.
+struct AttentionShape {
+  std::int64_t batch, sequence, heads, kv_heads;
+  std::int64_t head;  // elements of one
+  bool bf16;          // else single precision
+};
 
-/// Bytes, of one rank and one layer.
+/// Bytes, of one layer.
 struct AttentionPlan {
-  AttentionPlan(const Dimensions& dimensions, std::int64_t processors);
+  AttentionPlan(const AttentionShape& shape, std::int64_t processors);
 
   std::int64_t queries, keys;  // of queries (and the output), and of keys (or values)
   bool repeats;                // keys and values are repeated for every query head,
@@ -22,4 +27,4 @@ struct AttentionPlan {
   std::int64_t workspace;  // backward: the accumulator of the queries' gradient
 };
 
-}  // namespace tidemark::tp_buffer_reuse
+}  // namespace tidemark::reference

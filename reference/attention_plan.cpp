@@ -1,13 +1,14 @@
-#include "cases/tp_buffer_reuse/attention_plan.h"
+#include "reference/attention_plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace tidemark::tp_buffer_reuse {
+#include "reference/replay.h"
+
+namespace tidemark::reference {
 namespace {
 
-std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t rounded(std::int64_t a, std::int64_t b) { return divided(a, b) * b; }
 
 /// Into how many parts flash's forward divides the keys: the fewest that come within 15 % of the
@@ -32,12 +33,12 @@ std::int64_t splits(std::int64_t blocks, std::int64_t slots, std::int64_t key_bl
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(const Dimensions& d, std::int64_t processors)
-    : queries(d.rows() * d.own_heads() * d.head * d.element),
-      keys(d.rows() * d.own_kv_heads() * d.head * d.element),
+AttentionPlan::AttentionPlan(const AttentionShape& d, std::int64_t processors)
+    : queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4)),
+      keys(queries / d.heads * d.kv_heads),
       repeats(!d.bf16 && d.heads != d.kv_heads),
-      copies(repeats && d.own_kv_heads() > 1) {
-  const auto heads = d.batch * d.own_heads();
+      copies(repeats && d.kv_heads > 1) {
+  const auto heads = d.batch * d.heads;
   if (!d.bf16) {
     statistics = heads * rounded(d.sequence, 32) * 4;
     delta = heads * d.sequence * 4;
@@ -58,4 +59,4 @@ AttentionPlan::AttentionPlan(const Dimensions& d, std::int64_t processors)
   }
 }
 
-}  // namespace tidemark::tp_buffer_reuse
+}  // namespace tidemark::reference
