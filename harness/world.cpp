@@ -12,6 +12,18 @@
 
 namespace tidemark {
 
+namespace {
+
+// Asleep: inside MPI a rank that waits would keep a core from the one that it waits for.
+void finish(MPI_Request request) {
+  using std::chrono::microseconds;
+  int done = 0;
+  for (int tries = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done; ++tries)
+    std::this_thread::sleep_for(microseconds(tries < 50 ? 20 : 500));
+}
+
+}  // namespace
+
 World::World(MPI_Comm comm) {
   MPI_Comm_dup(comm, &comm_);
   MPI_Comm_rank(comm_, &rank_);
@@ -31,33 +43,50 @@ World::~World() {
   if (!finalized) MPI_Comm_free(&comm_);
 }
 
-void World::barrier() const { MPI_Barrier(comm_); }
+void World::barrier() const {
+  MPI_Request request;
+  MPI_Ibarrier(comm_, &request);
+  finish(request);
+}
 
 std::vector<std::string> World::gather(const std::string& mine) const {
-  // In pieces, so that a record of more than 2 GiB in all cannot overflow MPI's counts.
+  // One after the other, when rank 0 says so; in pieces, so that no count of MPI's overflows.
+  constexpr std::uint64_t kPiece = 1u << 30;
   std::vector<std::string> all;
+  MPI_Request request;
+  char turn = 0;
   if (!leads_) {
-    std::uint64_t size = mine.size();
+    MPI_Irecv(&turn, 1, MPI_CHAR, 0, 0, comm_, &request);
+    finish(request);
+    const std::uint64_t size = mine.size();
     MPI_Send(&size, 1, MPI_UINT64_T, 0, 0, comm_);
-    MPI_Send(mine.data(), static_cast<int>(size), MPI_CHAR, 0, 1, comm_);
+    for (std::uint64_t at = 0; at < size; at += kPiece)
+      MPI_Send(mine.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_CHAR, 0, 1,
+               comm_);
     return all;
   }
   all.push_back(mine);
   for (int peer = 1; !alone_ && peer < size_; ++peer) {
     std::uint64_t size = 0;
-    MPI_Recv(&size, 1, MPI_UINT64_T, peer, 0, comm_, MPI_STATUS_IGNORE);
+    MPI_Send(&turn, 1, MPI_CHAR, peer, 0, comm_);
+    MPI_Irecv(&size, 1, MPI_UINT64_T, peer, 0, comm_, &request);
+    finish(request);
     std::string text(size, '\0');
-    MPI_Recv(text.data(), static_cast<int>(size), MPI_CHAR, peer, 1, comm_, MPI_STATUS_IGNORE);
+    for (std::uint64_t at = 0; at < size; at += kPiece)
+      MPI_Recv(text.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_CHAR, peer, 1,
+               comm_, MPI_STATUS_IGNORE);
     all.push_back(std::move(text));
   }
   return all;
 }
 
 std::string World::broadcast(const std::string& text) const {
-  std::uint64_t size = text.size();
-  MPI_Bcast(&size, 1, MPI_UINT64_T, 0, comm_);
-  std::string result = leads_ ? text : std::string(size, '\0');
   constexpr std::uint64_t kPiece = 1u << 30;
+  MPI_Request request;
+  std::uint64_t size = text.size();
+  MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, comm_, &request);
+  finish(request);
+  std::string result = leads_ ? text : std::string(size, '\0');
   for (std::uint64_t at = 0; at < size; at += kPiece)
     MPI_Bcast(result.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_CHAR, 0,
               comm_);
@@ -65,7 +94,9 @@ std::string World::broadcast(const std::string& text) const {
 }
 
 int World::worst(int code) const {
-  MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, comm_);
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, comm_, &request);
+  finish(request);
   return code;
 }
 

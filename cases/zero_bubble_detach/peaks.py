@@ -10,7 +10,7 @@ def peaks(tidemark, statistic, variants, ranks, parameters):
     """Bytes by variant, of every rank, highest of all phases of the last of two steps."""
     with tempfile.TemporaryDirectory() as folder:
         command = [tidemark, "run", *(f"zero_bubble_detach/{name}" for name in variants), "--size", "seed", "--ranks", str(ranks),
-                   "--schedule", "instant", "--steps", "2", "--races", "off", "--out", folder + "/run"]
+                   "--schedule", "instant", "--steps", "2", "--races", "off", "--details", "none", "--out", folder + "/run"]
         for name, value in parameters.items():
             command += ["--set", f"{name}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)

@@ -39,7 +39,7 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# libtorch's headers, compiled once: targets that use them say tidemark_precompiled(x).
+# libtorch's headers, compiled once: targets that use them say tidemark_precompiled(x torch_headers).
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   # The templates that the headers use are instantiated with them (CMake's default), which spares every file five
   # seconds; without time stamps, so that ccache can tell that nothing changed.
@@ -56,8 +56,8 @@ target_precompile_headers(torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/autogr
                           <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <c10/cuda/CUDAEvent.h>
                           <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 target_compile_definitions(torch_headers PRIVATE GTEST_HAS_PTHREAD=1)
-function(tidemark_precompiled target)
+function(tidemark_precompiled target headers)
   target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
   target_compile_options(${target} PRIVATE ${TIDEMARK_PCH_OPTIONS})
-  target_precompile_headers(${target} REUSE_FROM torch_headers)
+  target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()

@@ -12,6 +12,14 @@ if(CMAKE_CXX_FLAGS MATCHES "fsanitize=address")
 endif()
 target_link_libraries(test_main_mpi PRIVATE MPI::MPI_CXX)
 
+# What every test without libtorch includes, compiled once: half of what such a test costs to compile.
+file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cpp "")
+add_library(test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
+target_link_libraries(test_headers PRIVATE tidemark_warnings)
+target_compile_definitions(test_headers PRIVATE GTEST_HAS_PTHREAD=1)
+target_compile_options(test_headers PRIVATE ${TIDEMARK_PCH_OPTIONS} -O0)
+target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+
 # tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer])
 # One GoogleTest binary, one ctest entry (one a rank count under mpirun with RANKS). An empty selection fails: the
 # common main() refuses to run no test. LAYER (null, conformance, trial, mutation, approval ...) becomes ctest's label.
@@ -28,9 +36,10 @@ function(tidemark_test name)
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE libtorch virtual_platform)
     target_compile_options(${name} PRIVATE -O1) # without optimisation the precompiled header would not do
-    tidemark_precompiled(${name})
+    tidemark_precompiled(${name} torch_headers)
   else()
     target_compile_options(${name} PRIVATE -O0) # a test is compiled more often than it runs
+    tidemark_precompiled(${name} test_headers)
   endif()
   if(arg_RANKS)
     target_link_libraries(${name} PRIVATE MPI::MPI_CXX)

@@ -71,8 +71,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
           {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));
   flag(run, "details", options.details,
        "worst: segments, streams and snapshots of the rank with the highest peak (and of ranks with "
-       "races), under lagging where it is among the schedules; all: of every rank and schedule")
-      ->check(CLI::IsMember({"worst", "all"}));
+       "races), under lagging where it is among the schedules; all: of every rank and schedule; none")
+      ->check(CLI::IsMember({"none", "worst", "all"}));
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)");
   flag(run, "timeout", options.timeout,
        "seconds after which a rank that waits for another gives up")

@@ -114,9 +114,10 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.explain = [&](const Variant& v) {
       return save_out_of_memory(folder, t, v.name, world.rank());
     };
-    run_options.details = options.details == "all"            ? Details::all
-                          : lagging_stands_for(each, planned) ? Details::none
-                                                              : Details::worst;
+    const bool left_out = options.details == "none" || lagging_stands_for(each, planned);
+    run_options.details = options.details == "all" ? Details::all
+                          : left_out               ? Details::none
+                                                   : Details::worst;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Six more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)

@@ -8,10 +8,10 @@
 namespace tidemark::nccl {
 
 void Waiting::rest() {
-  if (++rests_ < 500) {
+  if (++rests_ < 20) {
     sched_yield();
   } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(std::min(rests_ / 10, 1000)));
+    std::this_thread::sleep_for(std::chrono::microseconds(std::min(20 + rests_ / 10, 1000)));
   }
 }
 
