@@ -94,7 +94,8 @@ std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
   // Loss curves under one schedule: the others are held to its bits over a few steps. Where a step
   // of the small size is many operators, the scenario has a size for them.
   if (request.suite == "nightly") {
-    const bool own = std::ranges::find(scenario.sizes, "losses", &Size::name) != scenario.sizes.end();
+    const bool own =
+        std::ranges::find(scenario.sizes, "losses", &Size::name) != scenario.sizes.end();
     const std::string losses = own ? "losses" : "smoke";
     return {{losses, request.mode, steps(100), {"instant"}},
             {losses, request.mode, steps(4), {"calibrated", "lagging"}},

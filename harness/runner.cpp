@@ -85,9 +85,9 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
   return scenario.leave_out ? scenario.leave_out(trial, variant) : "";
 }
 
-// Peaks against run-ahead: the same steps with other host costs of a launch, the first and one after
-// it, which the others repeat. The mean kernel time is that of a run whose launches cost the host
-// nothing, so that the device alone decides how long a step takes.
+// Peaks against run-ahead: the same steps with other host costs of a launch, the first and one
+// after it, which the others repeat. The mean kernel time is that of a run whose launches cost the
+// host nothing, so that the device alone decides how long a step takes.
 std::vector<SweepPoint> sweep(const Scenario& scenario, Trial trial, const Variant& variant,
                               World& world, const std::vector<double>& ratios) {
   struct LaunchCost {

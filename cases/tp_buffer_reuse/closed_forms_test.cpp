@@ -72,7 +72,8 @@ int hold(World& world, const Trial& trial) {
   const auto scenario = tp_buffer_reuse_scenario();
   EXPECT_EQ(scenario.unfit(trial), "") << described(trial);
   int checked = 0;
-  for (const auto& v : run_trial(scenario, trial, world, kOwn, {.details = Details::none}).verdicts) {
+  for (const auto& v :
+       run_trial(scenario, trial, world, kOwn, {.details = Details::none}).verdicts) {
     if (v.status == Status::skip) continue;
     if (trial.steps == 1 && v.name.starts_with("rest/")) continue;  // the first step makes the rest
     ++checked;

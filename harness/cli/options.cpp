@@ -59,7 +59,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
   flag(run, "steps", request.steps,
-       "training steps (0: 4; 2 for the seed size of the smoke suite, 100 for losses in the nightly)");
+       "training steps (0: 4; 2 for the seed size of the smoke suite, 100 for losses in the "
+       "nightly)");
   flag(run, "seed", request.seed, "of parameters and inputs");
   flag(run, "mode", request.mode,
        "math (numbers) or shapes (memory alone); the size's first when not given");
@@ -69,9 +70,11 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
       ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
           {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));
-  flag(run, "details", options.details,
-       "worst: segments, streams and snapshots of the rank with the highest peak (and of ranks with "
-       "races), under lagging where it is among the schedules; all: of every rank and schedule; none")
+  flag(
+      run, "details", options.details,
+      "worst: segments, streams and snapshots of the rank with the highest peak (and of ranks with "
+      "races), under lagging where it is among the schedules; all: of every rank and schedule; "
+      "none")
       ->check(CLI::IsMember({"none", "worst", "all"}));
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)");
   flag(run, "timeout", options.timeout,

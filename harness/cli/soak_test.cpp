@@ -26,8 +26,9 @@ namespace tidemark {
 namespace {
 
 constexpr int kEach = 5;  // steps between two readings
-// Bytes by which the arenas of malloc differ from reading to reading: up to one MiB, up or down, after
-// 20 steps as after 300. Over the 1,500 steps between the readings of ci/soak it is 3 KB a step.
+// Bytes by which the arenas of malloc differ from reading to reading: up to one MiB, up or down,
+// after 20 steps as after 300. Over the 1,500 steps between the readings of ci/soak it is 3 KB a
+// step.
 constexpr std::int64_t kNoise = 4 << 20;
 
 int steps() {

@@ -264,8 +264,8 @@ TEST(Snapshots, WhatDoesNotAddUpWasEdited) {
               HasSubstr("a size of -1"));
 }
 
-// PyTorch leaves the size last asked for in a free block, though it has been divided since; and what
-// was refused may have been larger than any memory.
+// PyTorch leaves the size last asked for in a free block, though it has been divided since; and
+// what was refused may have been larger than any memory.
 TEST(Snapshots, FreeBlocksAndRefusedRequestsAreAsPyTorchLeavesThem) {
   auto json = nlohmann::json::parse(snapshot_json(small()));
   json["segments"][0]["blocks"][2]["requested_size"] = 100000;
