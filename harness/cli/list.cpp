@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "harness/cli/commands.h"
 #include "harness/scenario.h"
@@ -42,7 +42,9 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
 
 // The table of README.md, which a test holds against this.
 void print_markdown() {
-  fmt::print("| scenario | what is wasted | baseline | fixed | controls, and what must catch them |\n|---|---|---|---|---|\n");
+  fmt::print(
+      "| scenario | what is wasted | baseline | fixed | controls, and what must catch them "
+      "|\n|---|---|---|---|---|\n");
   for (const auto& scenario : scenarios()) {
     std::map<Role, std::string> names;
     for (const auto& variant : scenario.variants) {
@@ -50,8 +52,8 @@ void print_markdown() {
       text += fmt::format("{}`{}`", text.empty() ? "" : ", ", variant.name);
       if (variant.role == Role::control) text += fmt::format(" ({})", variant.caught_by);
     }
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario.name, scenario.title, names[Role::baseline],
-               names[Role::fixed], names[Role::control]);
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario.name, scenario.title,
+               names[Role::baseline], names[Role::fixed], names[Role::control]);
   }
 }
 

@@ -1,4 +1,4 @@
-// A long run leaves nothing behind: training steps of every scenario, 20 of each here, as many as
+// A long run leaves nothing behind: training steps of every scenario, 12 of each here, as many as
 // TIDEMARK_SOAK_STEPS says in ci/soak. First the same program for all of them, so that what a step
 // leaves shows; then trials anew, so that what making and ending them leaves shows. Host memory,
 // file descriptors, threads, device memory and CUDA's handles are as many at the end as they were
@@ -25,7 +25,7 @@
 namespace tidemark {
 namespace {
 
-constexpr int kEach = 5;  // steps between two readings
+constexpr int kEach = 3;  // steps between two readings
 // Bytes by which the arenas of malloc differ from reading to reading: up to one MiB, up or down,
 // after 20 steps as after 300. Over the 1,500 steps between the readings of ci/soak it is 3 KB a
 // step.
@@ -33,7 +33,7 @@ constexpr std::int64_t kNoise = 4 << 20;
 
 int steps() {
   const char* asked = std::getenv("TIDEMARK_SOAK_STEPS");
-  return asked != nullptr ? std::atoi(asked) : 20;
+  return asked != nullptr ? std::atoi(asked) : 12;
 }
 
 struct Reading {
@@ -158,7 +158,7 @@ TEST_P(Soak, TrialsLeaveNothing) {
     return v.name == with_role(scenario, Role::baseline).name ||
            v.name == with_role(scenario, Role::fixed).name;
   };
-  const int rounds = std::max(4, steps() / 20);
+  const int rounds = std::max(3, steps() / 20);
   Reading early;
   for (int round = 0; round < rounds; ++round) {
     for (const auto& verdict : run_trial(scenario, trial, world, own, options).verdicts)
