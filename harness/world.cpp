@@ -14,6 +14,8 @@ namespace tidemark {
 
 namespace {
 
+constexpr std::uint64_t kPiece = 1u << 30;  // bytes of one message: MPI counts in int
+
 // Asleep: inside MPI a rank that waits would keep a core from the one that it waits for.
 void finish(MPI_Request request) {
   using std::chrono::microseconds;
@@ -50,8 +52,7 @@ void World::barrier() const {
 }
 
 std::vector<std::string> World::gather(const std::string& mine) const {
-  // One after the other, when rank 0 says so; in pieces, so that no count of MPI's overflows.
-  constexpr std::uint64_t kPiece = 1u << 30;
+  // One after the other, when rank 0 says so.
   std::vector<std::string> all;
   MPI_Request request;
   char turn = 0;
@@ -81,7 +82,6 @@ std::vector<std::string> World::gather(const std::string& mine) const {
 }
 
 std::string World::broadcast(const std::string& text) const {
-  constexpr std::uint64_t kPiece = 1u << 30;
   MPI_Request request;
   std::uint64_t size = text.size();
   MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, comm_, &request);

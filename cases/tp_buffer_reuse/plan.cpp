@@ -273,15 +273,12 @@ class Plan : reference::Replay {
          {&s.merged, &s.keys, &s.values, &s.output, &s.log_sum_exp, &s.random[0], &s.random[1]}) {
       drop(*saved);
     }
-    const auto relaid = [&](Handle& gradient, std::int64_t bytes) {
-      replace(gradient, take(bytes));
-    };
     if (a.repeats ||
         (!d_.bf16 && d_.batch > 1)) {  // summed over the repeats, or the batch moved in
-      relaid(dv, a.keys);
-      relaid(dk, a.keys);
+      replace(dv, take(a.keys));
+      replace(dk, take(a.keys));
     }
-    if (!d_.bf16 && d_.batch > 1) relaid(dq, a.queries);
+    if (!d_.bf16 && d_.batch > 1) replace(dq, take(a.queries));
     const auto result = take(merged_);
     for (auto* gradient : {&dq, &dk, &dv}) drop(*gradient);
     return result;
