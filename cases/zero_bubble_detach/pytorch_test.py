@@ -16,7 +16,7 @@ RECORDED = HERE / "pytorch.json"
 VARIANTS = ["hook_cycle", "hooks_alone", "hooks_detach_outputs_loss", "hooks_detach_last", "drop_grads_hooks"]
 SMALL = {"layers": 13, "hidden": 1024, "ffn": 2816, "heads": 16, "kv_heads": 4, "vocabulary": 5003, "sequence": 384,
          "microbatch": 2, "microbatches": 6, "virtual_stages": 3, "checkpointing": 1}
-PROGRAMS = [(4, {"checkpointing": 0}), (4, {"checkpointing": 2}), (2, SMALL), (3, SMALL | {"virtual_stages": 2})]
+PROGRAMS = [(4, {"checkpointing": 0}), (4, {"checkpointing": 2, "microbatches": 4}), (2, SMALL), (3, SMALL | {"virtual_stages": 2})]
 
 
 def record(virtual: Path) -> None:

@@ -9,14 +9,17 @@ add_library(cuda_headers INTERFACE)
 target_include_directories(cuda_headers SYSTEM INTERFACE ${TIDEMARK_DEPS}/cuda/include ${TIDEMARK_DEPS}/cuda/include/cccl
                                                          ${TIDEMARK_DEPS}/nccl/include)
 
+add_library(libtorch_headers INTERFACE)
+target_include_directories(libtorch_headers SYSTEM INTERFACE ${TIDEMARK_DEPS}/torch/include
+                                                             ${TIDEMARK_DEPS}/torch/include/torch/csrc/api/include)
+target_link_libraries(libtorch_headers INTERFACE cuda_headers)
+
 add_library(libtorch INTERFACE)
 set(TIDEMARK_TORCH_LIB ${TIDEMARK_DEPS}/torch/lib)
-target_include_directories(libtorch SYSTEM INTERFACE ${TIDEMARK_DEPS}/torch/include
-                                                     ${TIDEMARK_DEPS}/torch/include/torch/csrc/api/include)
 target_link_directories(libtorch INTERFACE ${TIDEMARK_TORCH_LIB})
 target_link_options(libtorch INTERFACE -Wl,--no-as-needed -Wl,-rpath,${TIDEMARK_TORCH_LIB}
                                        -Wl,-rpath-link,${TIDEMARK_TORCH_LIB})
-target_link_libraries(libtorch INTERFACE torch_cuda c10_cuda torch_cpu c10 cuda_headers)
+target_link_libraries(libtorch INTERFACE libtorch_headers torch_cuda c10_cuda torch_cpu c10)
 
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI REQUIRED COMPONENTS CXX)
@@ -38,26 +41,3 @@ find_program(MOLD mold)
 if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
-
-# libtorch's headers, compiled once: targets that use them say tidemark_precompiled(x torch_headers).
-if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-  # The templates that the headers use are instantiated with them (CMake's default), which spares every file five
-  # seconds; without time stamps, so that ccache can tell that nothing changed.
-  set(TIDEMARK_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
-else()
-  set(TIDEMARK_PCH_OPTIONS -fpch-preprocess) # for ccache
-endif()
-file(WRITE ${CMAKE_BINARY_DIR}/torch_headers.cpp "")
-add_library(torch_headers OBJECT ${CMAKE_BINARY_DIR}/torch_headers.cpp)
-target_link_libraries(torch_headers PRIVATE tidemark_warnings cuda_headers)
-target_include_directories(torch_headers SYSTEM PRIVATE $<TARGET_PROPERTY:libtorch,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_options(torch_headers PRIVATE ${TIDEMARK_PCH_OPTIONS})
-target_precompile_headers(torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>
-                          <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h> <c10/cuda/CUDAEvent.h>
-                          <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
-target_compile_definitions(torch_headers PRIVATE GTEST_HAS_PTHREAD=1)
-function(tidemark_precompiled target headers)
-  target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
-  target_compile_options(${target} PRIVATE ${TIDEMARK_PCH_OPTIONS})
-  target_precompile_headers(${target} REUSE_FROM ${headers})
-endfunction()

@@ -4,6 +4,7 @@ set(TIDEMARK_TEST_TIMEOUT 300 CACHE STRING "seconds a test may take (the sanitiz
 # The main() of every test, with and without MPI.
 foreach(kind test_main test_main_mpi)
   add_library(${kind} OBJECT ${CMAKE_SOURCE_DIR}/harness/testing/main.cpp)
+  target_include_directories(${kind} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${kind} PRIVATE tidemark_warnings GTest::gtest)
 endforeach()
 target_compile_definitions(test_main_mpi PRIVATE TIDEMARK_TEST_MPI)
@@ -11,14 +12,6 @@ if(CMAKE_CXX_FLAGS MATCHES "fsanitize=address")
   target_sources(test_main_mpi PRIVATE ${CMAKE_SOURCE_DIR}/harness/testing/without_leak_check.cpp)
 endif()
 target_link_libraries(test_main_mpi PRIVATE MPI::MPI_CXX)
-
-# What every test without libtorch includes, compiled once: half of what such a test costs to compile.
-file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cpp "")
-add_library(test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
-target_link_libraries(test_headers PRIVATE tidemark_warnings)
-target_compile_definitions(test_headers PRIVATE GTEST_HAS_PTHREAD=1)
-target_compile_options(test_headers PRIVATE ${TIDEMARK_PCH_OPTIONS} -O0)
-target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer])
 # One GoogleTest binary, one ctest entry (one a rank count under mpirun with RANKS). An empty selection fails: the
@@ -29,7 +22,12 @@ function(tidemark_test name)
   if(arg_RANKS)
     set(main test_main_mpi)
   endif()
-  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:${main}>)
+  # The linker keeps the first copy of a template's function: the optimised one of the library, not the test's own.
+  set(first)
+  if("reports_sample" IN_LIST arg_LIBRARIES)
+    set(first $<TARGET_OBJECTS:reports> $<TARGET_OBJECTS:reports_sample>)
+  endif()
+  add_executable(${name} ${first} ${arg_SOURCES} $<TARGET_OBJECTS:${main}>)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF) # the files of a test have macros of their own
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE tidemark_warnings GTest::gtest GTest::gmock ${arg_LIBRARIES})

@@ -7,9 +7,12 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/launch.h"
+#include "harness/leave.h"
 
-int main(int argc, char** argv) {
-  using namespace tidemark;
+namespace tidemark {
+namespace {
+
+int run_main(int argc, char** argv) {
   auto fail = [](const char* what, int code) {
     std::fprintf(stderr, "error: %s\n", what);
     return code;
@@ -34,3 +37,8 @@ int main(int argc, char** argv) {
     return fail(error.what(), 3);
   }
 }
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) { return tidemark::leave(tidemark::run_main(argc, argv)); }

@@ -7,6 +7,8 @@
 #include <mpi.h>
 #endif
 
+#include "harness/leave.h"
+
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
 #ifdef TIDEMARK_TEST_MPI
@@ -22,5 +24,5 @@ int main(int argc, char** argv) {
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
 #endif
-  return failed;
+  return tidemark::leave(failed);
 }

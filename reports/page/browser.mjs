@@ -32,19 +32,18 @@ export async function launch(tools) {
   return { browser, axe };
 }
 
-/** Opens a report; `wrong` of the page collects console errors, exceptions and requests to anything but the file. */
-export async function open(browser, file, { hash = '', width = 1280, dark = false } = {}) {
-  const view = await browser.newContext({
-    viewport: { width, height: 900 },
-    colorScheme: dark ? 'dark' : 'light',
-    reducedMotion: 'reduce',
-    offline: true,
-    permissions: ['clipboard-read', 'clipboard-write'],
-  });
-  const page = await view.newPage();
-  const address = pathToFileURL(file).href;
+/** The one page of all tests: a new one takes as long as the report that it is to show. */
+async function pageOf(browser) {
+  const [view] = browser.contexts();
+  if (view) return view.pages()[0];
+  const page = await (
+    await browser.newContext({
+      reducedMotion: 'reduce',
+      offline: true,
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+  ).newPage();
   page.setDefaultTimeout(10_000);
-  page.wrong = [];
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()))
       page.wrong.push(`console: ${message.text()}`);
@@ -56,10 +55,22 @@ export async function open(browser, file, { hash = '', width = 1280, dark = fals
   });
   page.on('request', (request) => {
     const url = request.url();
-    if (url.split('#')[0] !== address && !url.startsWith('data:') && !url.startsWith('blob:'))
+    if (url.split('#')[0] !== page.address && !url.startsWith('data:') && !url.startsWith('blob:'))
       page.wrong.push(`asked for ${url}`);
   });
-  await page.goto(address + hash);
+  return page;
+}
+
+/** Opens a report anew; `wrong` of the page collects console errors, exceptions and requests to anything but the file. */
+export async function open(browser, file, { hash = '', width = 1280, dark = false } = {}) {
+  const page = await pageOf(browser);
+  page.wrong = [];
+  page.address = 'about:blank';
+  await page.goto(page.address); // the same file with another hash would not be opened anew
+  await page.setViewportSize({ width, height: 900 });
+  await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' });
+  page.address = pathToFileURL(file).href;
+  await page.goto(page.address + hash);
   await page.waitForSelector('h1, .empty');
   await settled(page);
   return page;

@@ -27,7 +27,6 @@ for (const [name, test] of Object.entries(tests)) {
       `FAILED  ${name}\n${error.message}\n${error.stack.split('\n').find((line) => line.includes('test_')) ?? ''}`,
     );
   }
-  for (const view of browser.contexts()) await view.close();
 }
 await browser.close();
 rmSync(`${out}/reports`, { recursive: true });

@@ -34,24 +34,32 @@ export function verdicts(assertions, filters = {}) {
   });
   const bar = h('div', { class: 'controls' });
 
-  function matches({ trial, name, variant, status, why }) {
-    return (
-      (!filter.status || status === filter.status) &&
-      (!filter.variant || variant === filter.variant) &&
-      ['scenario', 'size', 'schedule'].every((key) => !filter[key] || trial[key] === filter[key]) &&
-      filter.text
-        .toLowerCase()
-        .split(/\s+/)
-        .every((word) =>
-          `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${why}`
-            .toLowerCase()
-            .includes(word),
-        )
+  // Thousands of assertions, and a search at every key: what is searched is put together once.
+  const searched = new Map();
+  function wordsOf(assertion) {
+    if (!searched.has(assertion)) {
+      const { trial, variant, name, why } = assertion;
+      const words = `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${why}`;
+      searched.set(assertion, words.toLowerCase());
+    }
+    return searched.get(assertion);
+  }
+
+  function matching() {
+    const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+    return all.filter(
+      (assertion) =>
+        (!filter.status || assertion.status === filter.status) &&
+        (!filter.variant || assertion.variant === filter.variant) &&
+        ['scenario', 'size', 'schedule'].every(
+          (key) => !filter[key] || assertion.trial[key] === filter[key],
+        ) &&
+        words.every((word) => wordsOf(assertion).includes(word)),
     );
   }
 
   function draw() {
-    const found = all.filter(matches);
+    const found = matching();
     body.replaceChildren(
       ...found
         .slice(0, shown)

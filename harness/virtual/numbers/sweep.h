@@ -34,3 +34,8 @@ at::Tensor below(std::int64_t n, at::IntArrayRef sizes);
 at::Tensor flags(at::IntArrayRef sizes);
 
 }  // namespace tidemark::numbers
+
+// Hundreds of calls, each made once: to optimise them takes longer than to make them.
+#ifdef __clang__
+#pragma clang optimize off
+#endif
