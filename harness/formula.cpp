@@ -17,15 +17,21 @@ std::string one_line(std::string text) {
 
 double round_up(double bytes, double granule) { return granule * std::ceil(bytes / granule); }
 
+mu::Parser with_functions() {
+  mu::Parser parser;
+  parser.DefineFun("block", block);
+  parser.DefineFun("roundup", round_up);
+  parser.DefineFun("ceil", static_cast<double (*)(double)>(std::ceil));
+  parser.DefineFun("floor", static_cast<double (*)(double)>(std::floor));
+  return parser;
+}
+
 }  // namespace
 
 double Formula::evaluate() const {
   try {
-    mu::Parser parser;
-    parser.DefineFun("block", block);
-    parser.DefineFun("roundup", round_up);
-    parser.DefineFun("ceil", static_cast<double (*)(double)>(std::ceil));
-    parser.DefineFun("floor", static_cast<double (*)(double)>(std::floor));
+    thread_local mu::Parser parser = with_functions();  // to make one takes longer than to use it
+    parser.ClearConst();
     for (const auto& [name, value] : values) parser.DefineConst(name, value);
     parser.SetExpr(text);
     double result = parser.Eval();

@@ -69,7 +69,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   platform().set_race_detection(false);  // the trials of the sizes look for them
   Draw draw(138119);
   int checked = 0, trials = 0;
-  while (trials < 80 && !testing::Test::HasFailure()) {
+  while (trials < 100 && !testing::Test::HasFailure()) {
     const Trial trial = draw.trial();
     if (!scenario.unfit(trial).empty()) continue;
     ++trials;
@@ -91,7 +91,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
           << v.measured.value_or(0) << " " << v.why;
     }
   }
-  EXPECT_GT(checked, 80 * 9 * 5);
+  EXPECT_GT(checked, 100 * 9 * 5);
 }
 
 }  // namespace

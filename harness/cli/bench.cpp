@@ -74,7 +74,7 @@ void run_start(benchmark::State& state) {
   }
 }
 
-constexpr int kWarmUp = 1, kSteps = 4;
+constexpr int kWarmUp = 1, kSteps = 2;
 
 void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant,
               Trial trial, World& world) {
