@@ -2,27 +2,38 @@
 #pragma once
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TIDEMARK_SANITIZED
-#endif
-#endif
 
 namespace tidemark {
 
-/// Ends the process with `code` and everything printed, but without the destructors of static
-/// objects: PyTorch's take a tenth of a second of every rank's start and end (a quarter), to give
-/// back what the kernel takes anyway. Returns only under a sanitizer, which has its word at exit.
-/// To be called last in main(), after MPI.
-inline int leave(int code) {
-#ifndef TIDEMARK_SANITIZED
-  std::cout.flush();
-  std::fflush(nullptr);
-  _exit(code);
+/// Whether this was compiled with one. (A sanitizer of addresses keeps what is freed for a while,
+/// to see it used.)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
 #endif
+
+/// Ends the process with `code` and everything printed (3 where that cannot be), but without the
+/// destructors of static objects: PyTorch's take a quarter of what a rank that does nothing costs,
+/// to give back what the kernel takes anyway. Returns only under a sanitizer, which has its word at
+/// exit. To be called last in main(), after MPI.
+inline int leave(int code) {
+  std::cout.flush();
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) && code == 0) {
+    std::fprintf(stderr, "error: standard output cannot be written: %s\n", std::strerror(errno));
+    code = 3;
+  }
+  if constexpr (!kSanitized) {
+    std::fflush(nullptr);
+    _exit(code);
+  }
   return code;
 }
 

@@ -145,6 +145,15 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
   EXPECT_FALSE(fs::exists(folder_ / "tidemark-out")) << "a mistake left a folder";
 }
 
+TEST_F(Command, WhatCannotBePrintedIsNoSuccess) {
+  for (const std::string what : {"list", "list --json", "--version"}) {
+    auto result = run(what + " >/dev/full 2>err </dev/null #");
+    EXPECT_EQ(result.code, 3) << what;
+    EXPECT_THAT(result.err, HasSubstr("No space left on device")) << what;
+    EXPECT_EQ(lines(result.err), 1u) << result.err;
+  }
+}
+
 TEST_F(Command, WithoutADriverCudaIsSkipped) {
   if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "this machine has a driver";
   auto result = run("run --device cuda");

@@ -1,9 +1,10 @@
 // Reports that are small, broken, hostile or huge; what everybody must be able to read.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
 import { text, whole } from './looking.mjs';
+import { pictures } from './pictures.mjs';
 
 export const tests = ({ browser, axe, file, out }) => ({
   async 'small, passing and empty reports'() {
@@ -119,6 +120,14 @@ export const tests = ({ browser, axe, file, out }) => ({
     for (const [name, ms] of slow) assert.ok(ms < 200, `${name} took ${ms.toFixed(0)} ms`);
     assert.match(await text(page, '.facts'), /only in report.json/);
     assert.deepEqual(page.wrong, []);
+  },
+
+  async 'the pictures of the README'() {
+    await pictures(browser, file('sample'), out);
+    for (const name of ['overview', 'memory', 'segments', 'streams']) {
+      const { size } = statSync(`${out}/${name}.png`);
+      assert.ok(size > 5_000 && size < 150_000, `${name}.png: ${size} bytes`);
+    }
   },
 
   async 'nothing for axe-core, pictures, print'() {

@@ -1,0 +1,42 @@
+// pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch.
+//
+//     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page tidemark-out/latest/report.html reports
+import { fileURLToPath } from 'node:url';
+import { resolve } from 'node:path';
+import { launch, open, settled } from './browser.mjs';
+import { choose } from './looking.mjs';
+
+/** overview.png; of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png, segments.png, streams.png. */
+export async function pictures(browser, report, out) {
+  const width = 1160;
+  let page = await open(browser, report, { width });
+  await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 760 } });
+  page = await open(browser, report, { width, hash: '#/fsdp_prefetch' });
+  const trials = page.getByLabel('Trial');
+  if ((await trials.count()) > 0) {
+    const names = await trials.locator('option').allInnerTexts();
+    await trials.selectOption({ index: Math.max(0, names.findIndex((name) => /seed/.test(name))) });
+    await settled(page);
+    if ((await page.locator('#time').count()) === 0) await trials.selectOption({ index: 0 }); // without samples
+    await settled(page);
+  }
+  if ((await page.getByRole('radio', { name: 'lagging' }).count()) > 0)
+    await choose(page, 'Schedule', 'lagging');
+  for (const [section, name] of [
+    ['#time', 'memory'],
+    ['#segments', 'segments'],
+    ['#streams', 'streams'],
+  ])
+    await page.locator(section).screenshot({ path: `${out}/${name}.png` });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [tools, report, out] = process.argv.slice(2);
+  if (!out) {
+    console.error('usage: pictures.mjs TOOLS REPORT_HTML OUT');
+    process.exit(2);
+  }
+  const { browser } = await launch(resolve(tools));
+  await pictures(browser, resolve(report), out);
+  await browser.close();
+}
