@@ -107,7 +107,7 @@ function picture(record, races, label) {
       at >= 0 && svg('rect', { class: 'read', x: x(all[at].begin), width: Math.max(2, x(all[at].end) - x(all[at].begin)), y: y(all[at].lane) + 1, height: LANE - 2, 'vector-effect': 'non-scaling-stroke' }),
       races.map(raceLine),
     );
-    const axis = h('div', { class: 'gantt-axis' }, ticks(range).map((tick) => x(tick) < WIDTH * 0.97 && h('span', { style: `left:${((100 * x(tick)) / WIDTH).toFixed(2)}%` }, duration(tick - first))));
+    const axis = h('div', { class: 'gantt-axis' }, ticks(range).map((tick) => x(tick) < WIDTH * 0.97 && h('span', { style: `left:${((100 * x(tick)) / WIDTH).toFixed(2)}%` }, duration(tick))));
     canvas.replaceChildren(root, axis);
     element.dataset.spans = String(runs.length);
   }

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { launch, open, settled } from './browser.mjs';
 import { choose } from './looking.mjs';
 
-/** overview.png; of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png, segments.png, streams.png. */
+/** overview.png; of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png and streams.png. */
 export async function pictures(browser, report, out) {
   const width = 1160;
   let page = await open(browser, report, { width });
@@ -24,7 +24,6 @@ export async function pictures(browser, report, out) {
     await choose(page, 'Schedule', 'lagging');
   for (const [section, name] of [
     ['#time', 'memory'],
-    ['#segments', 'segments'],
     ['#streams', 'streams'],
   ])
     await page.locator(section).screenshot({ path: `${out}/${name}.png` });

@@ -124,7 +124,7 @@ export const tests = ({ browser, axe, file, out }) => ({
 
   async 'the pictures of the README'() {
     await pictures(browser, file('sample'), out);
-    for (const name of ['overview', 'memory', 'segments', 'streams']) {
+    for (const name of ['overview', 'memory', 'streams']) {
       const { size } = statSync(`${out}/${name}.png`);
       assert.ok(size > 5_000 && size < 150_000, `${name}.png: ${size} bytes`);
     }
