@@ -35,11 +35,14 @@ def main() -> None:
     calls, out, stand_in = work / "calls", work / "out", work / "tidemark"
     stand_in.write_text(STAND_IN)
     stand_in.chmod(0o755)
+    clocks = work / "fsdp_prefetch_random_test"
+    clocks.write_text('#!/bin/sh\necho "$TIDEMARK_TEST_SEEDS <clocks>"\nexit ${RANDOM_CODE:-0}\n')
+    clocks.chmod(0o755)
 
     def night(*words: str, **extra: str) -> tuple[int, str, list[str]]:
         calls.write_text("")
         env = {**os.environ, "CALLS": str(calls), "TIDEMARK_BIN": str(stand_in), "TIDEMARK_NIGHTLY_OUT": str(out),
-               "TIDEMARK_NIGHTLY_RANKS": "2 3", "TIDEMARK_NIGHT": f"20260101-{next(nights):06}", **extra}
+               "TIDEMARK_NIGHTLY_RANKS": "2 3", "TIDEMARK_NIGHTLY_SEEDS": "0", "TIDEMARK_NIGHT": f"20260101-{next(nights):06}", **extra}
         run = subprocess.run([NIGHTLY, *words], env=env, capture_output=True, text=True, timeout=200, check=False)
         return run.returncode, run.stderr, calls.read_text().splitlines()
 
@@ -65,6 +68,10 @@ def main() -> None:
         check(code == expected, f"{extra}: exit code {code}, not {expected}")
         check((out / "r2" / "last-good").read_text().strip() == second, f"{extra}: the good night stays the good one")
         check((out / "publish" / "index.html").exists(), f"{extra}: published all the same")
+    for code, expected in (("0", 0), ("1", 1), ("134", 3)):
+        found, _, _ = night(TIDEMARK_NIGHTLY_SEEDS="20", RANDOM_CODE=code)
+        check(found == expected, f"clocks that end with {code}: exit code {found}, not {expected}")
+        check("20 &lt;clocks&gt;" in (out / "publish" / "index.html").read_text(), "what they say is in the index, as text")
     code, _, _ = night("--accept")
     check(code == 0 and (out / "r2" / "last-good").read_text().strip() > second, "--accept takes the latest night")
     night(TIDEMARK_NIGHTLY_KEEP="1")
@@ -73,6 +80,7 @@ def main() -> None:
     for words, extra, says in ((["--accept"], {"TIDEMARK_NIGHTLY_RANKS": "7"}, "no night to accept"),
                                ([], {"TIDEMARK_NIGHTLY_RANKS": "two"}, "not a number of ranks"),
                                ([], {"TIDEMARK_NIGHTLY_KEEP": "0"}, "not a number of nights"),
+                               ([], {"TIDEMARK_NIGHTLY_SEEDS": "few"}, "not a number of seeds"),
                                ([], {"TIDEMARK_BIN": "/nowhere"}, "cannot be run"),
                                ([], {"TIDEMARK_NIGHT": "tonight"}, "is not a time"),
                                ([], {"TIDEMARK_NIGHTLY_OUT": "/proc/x"}, "cannot be made")):
