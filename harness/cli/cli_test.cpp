@@ -13,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 extern char** environ;
 
@@ -60,6 +61,11 @@ class Command : public ::testing::Test {
     waitpid(start(arguments, before), &status, 0);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder_ / "out"),
             read(folder_ / "err"), std::chrono::duration<double>(Clock::now() - begin).count()};
+  }
+  /// Until what was started says that it has come to a variant; a minute at most.
+  void until_it_runs() {
+    for (int i = 0; i < 600 && read(folder_ / "err").find("[1/") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   static std::size_t lines(const std::string& text) {
     return static_cast<std::size_t>(std::ranges::count(text, '\n'));
@@ -299,7 +305,7 @@ TEST_F(Command, ARankThatFailsBeforeTheCommunicatorIsThereLeavesNobodyWaiting) {
 TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
   pid_t pid = start("run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out a",
                     "TIDEMARK_FAULT='rank=1 nth=30 do=hang'");
-  sleep(4);
+  until_it_runs();
   kill(pid, SIGINT);
   int status = 0;
   waitpid(pid, &status, 0);
@@ -311,7 +317,7 @@ TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
 
 TEST_F(Command, ATerminatedRunLeavesNoProcess) {
   pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 100000 --out a");
-  sleep(3);
+  until_it_runs();
   kill(pid, SIGTERM);
   const auto begin = Clock::now();
   int status = 0;
