@@ -80,12 +80,12 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   Draw draw(8);
   int checked = 0;
-  for (int i = 0; i < 90 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 120 && !testing::Test::HasFailure(); ++i) {
     const int ranks = draw.between(1, 8);
     World world(draw.between(0, ranks - 1), ranks);
     checked += hold(world, draw.trial(ranks));
   }
-  EXPECT_GT(checked, 90 * 7 * 10);
+  EXPECT_GT(checked, 120 * 7 * 10);
 }
 
 TEST(ClosedForms, HoldToTheByteAmongPartners) {
