@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-/// Whether this was compiled with one. (A sanitizer of addresses keeps what is freed for a while,
+/// Whether this was compiled with a sanitizer. (That of addresses keeps what is freed for a while,
 /// to see it used.)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;

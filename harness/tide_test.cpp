@@ -129,10 +129,12 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
   const std::string schedule = GetParam();
   const bool expandable = schedule == "expandable";
   prepare_device(trial_of(expandable ? "lagging" : schedule));
-  // An expandable segment reserves addresses for the whole device, one for every pool and stream:
-  // of a small one ThreadSanitizer, which leaves a program 1.5 TiB of them, has room for all.
-  if (expandable) ASSERT_TRUE(platform().set_capacity(Bytes{2} << 30));
-  if (expandable) c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
+  if (expandable) {
+    // A segment reserves addresses for the whole device, one for every pool and stream: of a small
+    // device ThreadSanitizer, which leaves a program 1.5 TiB of them, has room for all.
+    ASSERT_TRUE(platform().set_capacity(Bytes{2} << 30));
+    c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
+  }
   for (unsigned seed = 0; seed < 6; ++seed) {
     Random program(seed);
     Tide tide(0);
@@ -165,8 +167,10 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
     c10::cuda::device_synchronize();
     allocator::emptyCache();
   }
-  if (expandable) c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
-  platform().set_capacity(0);
+  if (expandable) {
+    c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
+    platform().set_capacity(0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, Maps,

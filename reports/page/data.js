@@ -39,6 +39,10 @@ function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
     count: ranks.length,
     why: strings[rows.find(([status]) => ORDER[STATUS[status]] === worst)[6]],
   };
+  // Thousands of assertions, and a search at every key.
+  later(assertion, 'searched', () =>
+    `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${assertion.variant} ${assertion.name} ${assertion.why}`.toLowerCase(),
+  );
   later(assertion, 'verdicts', () =>
     ranks
       .map((rank, i) => {

@@ -34,17 +34,6 @@ export function verdicts(assertions, filters = {}) {
   });
   const bar = h('div', { class: 'controls' });
 
-  // Thousands of assertions, and a search at every key: what is searched is put together once.
-  const searched = new Map();
-  function wordsOf(assertion) {
-    if (!searched.has(assertion)) {
-      const { trial, variant, name, why } = assertion;
-      const words = `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${why}`;
-      searched.set(assertion, words.toLowerCase());
-    }
-    return searched.get(assertion);
-  }
-
   function matching() {
     const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
     return all.filter(
@@ -54,7 +43,7 @@ export function verdicts(assertions, filters = {}) {
         ['scenario', 'size', 'schedule'].every(
           (key) => !filter[key] || assertion.trial[key] === filter[key],
         ) &&
-        words.every((word) => wordsOf(assertion).includes(word)),
+        words.every((word) => assertion.searched.includes(word)),
     );
   }
 
