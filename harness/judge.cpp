@@ -24,6 +24,8 @@ Verdict bounded(const std::string& name, const Seen& seen, double low, double hi
   return verdict;
 }
 
+}  // namespace
+
 std::string verdict_name(const Expectation& expectation) {
   if (!expectation.moment.empty()) return "trajectory/" + expectation.moment;
   return std::string("memory/") + name_of(expectation.statistic) + "/" + expectation.phase +
@@ -42,6 +44,8 @@ double measured(const RankRecord& record, const Expectation& expectation) {
   const Level& level = (*phase)[expectation.statistic];
   return static_cast<double>(expectation.at_end ? level.end : level.peak);
 }
+
+namespace {
 
 struct Judge {
   const Scenario& scenario;
@@ -136,8 +140,8 @@ struct Judge {
   std::vector<Verdict> rest(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
-    auto verdict = bounded("rest/held", seen, before, before,
-                           static_cast<double>(seen.record.rest_after));
+    auto verdict =
+        bounded("rest/held", seen, before, before, static_cast<double>(seen.record.rest_after));
     verdict.formula = "held before the step";
     verdicts.push_back(verdict);
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {

@@ -19,6 +19,11 @@ struct Seen {
   bool ran() const { return skipped.empty() && error.empty(); }
 };
 
+/// What a rank has seen of what is expected; NaN where the program has no such phase or moment.
+double measured(const RankRecord& record, const Expectation& expectation);
+/// "memory/allocated/forward", "trajectory/after F 0".
+std::string verdict_name(const Expectation& expectation);
+
 /// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality
 /// unless the expectation states a slack), savings against the first baseline, parity, rest,
 /// trajectory through the expectations' moments, races; and for controls one verdict: that

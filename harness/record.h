@@ -210,6 +210,24 @@ struct SweepPoint {
   Ns step_time_ns = 0;
 };
 
+/// Peaks of allocated, active and reserved, and the highest residency of the moments that the
+/// program names; none where no closed form says, or where it was not measured.
+struct Peaks {
+  std::optional<Bytes> allocated, active, reserved, resident;
+  bool operator==(const Peaks&) const = default;
+};
+
+/// The same with one parameter of the trial changed, everything else as it is.
+struct GrowthPoint {
+  std::int64_t value = 0;
+  Peaks predicted, measured;
+};
+struct Growth {
+  std::string parameter;
+  int rank = 0;
+  std::vector<GrowthPoint> points;  // ascending in value
+};
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -221,6 +239,7 @@ struct VariantRecord {
       sweep;  // the run-ahead curve, ascending in ratio; empty where it was not asked for
   std::vector<GradientError> gradients;  // in the order of the program's; empty in shapes
   std::string what;                      // it is, in a sentence
+  std::vector<Growth> growth;            // a size parameter each; empty where it was not asked for
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.

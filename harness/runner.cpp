@@ -10,12 +10,15 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "harness/flight.h"
 #include "harness/gradients.h"
+#include "harness/growth.h"
 #include "harness/judge.h"
+#include "harness/oracle.h"
 #include "harness/platform.h"
 #include "harness/recorder.h"
 #include "harness/tide.h"
@@ -116,16 +119,60 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, Trial trial, const Varia
   return points;
 }
 
-// Of a rank that is neither the worst nor has races, the details go.
-void leave_out_details(RankRecord& record, World& world) {
-  const Bytes mine = record.peak(Statistic::allocated);
+// The rank with the highest peak of allocated, the first of them.
+int worst_rank(const RankRecord& record, const World& world) {
   int worst = 0;
   Bytes highest = -1;
-  for (int rank = 0; const std::string& peak : world.exchange(std::to_string(mine))) {
+  const auto all = world.exchange(std::to_string(record.peak(Statistic::allocated)));
+  for (int rank = 0; const std::string& peak : all) {
     if (const Bytes bytes = std::stoll(peak); bytes > highest) highest = bytes, worst = rank;
     ++rank;
   }
-  if (record.rank == worst || !record.races.empty()) return;
+  return worst;
+}
+
+// The worst rank's, on every rank.
+Origin worst_origin(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                    const RankRecord& record, const World& world) {
+  Origin origin{worst_rank(record, world), {}};
+  Peaks peaks = measured_peaks(record, scenario.expect(trial, variant, record.rank));
+  std::string mine;
+  for (auto* peak : {&peaks.allocated, &peaks.active, &peaks.reserved, &peaks.resident})
+    mine += fmt::format("{} ", peak->value_or(-1));
+  std::istringstream text(world.exchange(mine).at(static_cast<std::size_t>(origin.rank)));
+  auto& theirs = origin.peaks;
+  for (auto* peak : {&theirs.allocated, &theirs.active, &theirs.reserved, &theirs.resident})
+    if (Bytes bytes = 0; text >> bytes && bytes >= 0) *peak = bytes;
+  return origin;
+}
+
+// An axis each, rank by rank; gather brings them together. The rank that is drawn runs without its
+// partners.
+void grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
+          const RankRecord& own, World& world, VariantRecord& mine,
+          std::vector<Verdict>& verdicts) {
+  const Origin origin = worst_origin(scenario, trial, variant, own, world);
+  for (int turn = 0; const Parameter& parameter : scenario.parameters) {
+    if (!parameter.axis) continue;
+    mine.growth.push_back({parameter.name, origin.rank, {}});
+    if (turn++ % world.size() != world.rank()) continue;
+    auto grown = grow(scenario, trial, variant, parameter, origin, platform().capacity(),
+                      [&](const Trial& other) {
+                        World alone(origin.rank, trial.ranks);
+                        std::vector<LossPoint> loss;
+                        std::vector<Ns> step_time;
+                        return run_variant(scenario, other, variant, alone, loss, step_time, false,
+                                           "the growth of ")
+                            .record;
+                      });
+    mine.growth.back() = std::move(grown.curve);
+    if (grown.verdict) verdicts.push_back(std::move(*grown.verdict));
+  }
+}
+
+// Of a rank that is neither the worst nor has races, the details go.
+void leave_out_details(RankRecord& record, World& world) {
+  if (record.rank == worst_rank(record, world) || !record.races.empty()) return;
   record.maps.clear();
   record.spans = {};
   record.trace = {};
@@ -152,45 +199,6 @@ std::string attempt(World& world, const std::function<void()>& body,
     text += (text.empty() ? "" : "; ") + fmt::format("rank {}: {}", rank, all[rank]);
   }
   return first + (first.empty() || then.empty() ? "" : "; ") + then;
-}
-
-// The reference is computed once, on rank 0, and sent as raw doubles.
-Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
-  Oracle oracle;
-  if (world.leads()) oracle = scenario.reference(trial);
-  auto send = [&](std::string bytes) { return world.broadcast(bytes); };
-  auto send_values = [&](std::vector<double> values) {
-    std::string bytes = send(
-        std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
-    std::vector<double> result(bytes.size() / sizeof(double));
-    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(result.data()));
-    return result;
-  };
-  oracle.loss = send_values(oracle.loss);
-  oracle.tolerance = send_values({oracle.tolerance})[0];
-  oracle.loss_condition = send_values({oracle.loss_condition})[0];
-  oracle.why = send(oracle.why);
-  for (auto* shards : {&oracle.gradients, &oracle.parameters}) {
-    const auto count =
-        static_cast<std::size_t>(send_values({static_cast<double>(shards->size())})[0]);
-    shards->resize(count);
-    for (auto& shard : *shards) {
-      shard.name = send(shard.name);
-      std::vector<double> values;
-      if (world.leads()) {
-        at::Tensor flat = shard.values.to(at::kDouble).contiguous().reshape({-1});
-        values.assign(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
-      }
-      values = send_values(std::move(values));
-      std::vector<double> sizes;
-      if (world.leads())
-        for (auto size : shard.values.sizes()) sizes.push_back(static_cast<double>(size));
-      sizes = send_values(std::move(sizes));
-      shard.values = at::tensor(values, at::kDouble)
-                         .reshape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));
-    }
-  }
-  return oracle;
 }
 
 // One verdict a control: it is caught where any rank caught it.
@@ -237,9 +245,14 @@ TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
       worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
       for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
         worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
+      for (std::size_t i = 0; i < mine.variants[v].growth.size(); ++i)
+        if (auto& curve = theirs.variants.at(v).growth.at(i); !curve.points.empty())
+          mine.variants[v].growth[i] = std::move(curve);
     }
     std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
   }
+  for (auto& variant : mine.variants)
+    std::erase_if(variant.growth, [](const Growth& curve) { return curve.points.empty(); });
   merge_controls(mine.verdicts);
   return mine;
 }
@@ -294,6 +307,8 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
                       const Codec& codec, const RunOptions& options) {
   TrialRecord record = record_of(scenario, trial);
   std::vector<Seen> all;
+  std::vector<Verdict> of_growth;
+  std::set<Role> drawn;  // the first baseline and the first fix
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;
     if (options.progress && world.rank() == 0) options.progress(record.name() + " " + variant.name);
@@ -315,6 +330,9 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
                                options.details != Details::none);
             if (!options.run_ahead.empty() && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+            if (options.growth && platform().kind() == "virtual" && variant.role != Role::control &&
+                drawn.insert(variant.role).second)
+              grow(scenario, trial, variant, seen.record, world, mine, of_growth);
           },
           [&] {
             // Controls that break off have done what they should: there is nothing to look into.
@@ -323,7 +341,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
             return flight::here() + (explained.empty() ? "" : "; " + explained);
           });
       if (!error.empty()) {
-        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what};
+        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what, {}};
         seen = {&variant, {}, {}, {}, error};
         seen.record.rank = world.rank();
         // A control that is to be caught by breaking off has done what it should.
@@ -343,6 +361,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   }
   record.verdicts =
       judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
+  std::ranges::move(of_growth, std::back_inserter(record.verdicts));
   return gather(std::move(record), world, codec);
 }
 

@@ -28,6 +28,7 @@ struct RunOptions {
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
+  bool growth = false;  // virtual device: peaks of the first baseline and fix over the axes
   Details details = Details::worst;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;

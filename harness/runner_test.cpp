@@ -3,9 +3,11 @@
 #include "harness/runner.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/bracket.h"
+#include "harness/platform.h"
 #include "harness/recorder.h"
 #include "harness/testing/toy.h"
 
@@ -221,6 +223,64 @@ TEST(Bracket, ACalibratedPeakLiesBetweenTheClocklessOnes) {
 TEST(Mutation, NothingJudgedIsNoSuccess) {
   EXPECT_EQ(Report().exit_code(), 4);
   EXPECT_EQ(Report({}, {TrialRecord{}}).exit_code(), 4);
+}
+
+TrialRecord run_and_grow(const Scenario& scenario) {
+  World world(MPI_COMM_SELF);
+  RunOptions options;
+  options.growth = true;
+  return run_trial(scenario, toy_trial(1000, Mode::math), world, kAlone, options);
+}
+
+TEST(Growth, FollowsTheClosedFormsFromHalfToTwice) {
+  const auto record = run_and_grow(toy_scenario());
+  EXPECT_THAT(failed(record), ::testing::IsEmpty());
+  ASSERT_EQ(record.variants[0].growth.size(), 1u);
+  EXPECT_EQ(record.variants[1].growth.size(), 1u);
+  EXPECT_TRUE(record.variants[2].growth.empty());  // the control
+  const Growth& curve = record.variants[0].growth[0];
+  EXPECT_EQ(curve.parameter, "n");
+  ASSERT_EQ(curve.points.size(), 9u);
+  for (const GrowthPoint& point : curve.points) {
+    const Bytes block = (4 * point.value + 511) / 512 * 512;
+    EXPECT_EQ(point.predicted.allocated, 4 * block + 512) << point.value;
+    EXPECT_EQ(point.predicted.resident, 3 * block + 512) << point.value;
+    EXPECT_EQ(point.predicted.reserved, std::nullopt) << "no closed form of it";
+    const bool measured = point.value == 500 || point.value == 1000 || point.value == 2000;
+    EXPECT_EQ(point.measured, measured ? point.predicted : Peaks{}) << point.value;
+  }
+}
+
+TEST(Growth, FindsAFormThatIsRightForOneSizeAlone) {
+  Scenario scenario = toy_scenario();
+  scenario.expect = [right = scenario.expect](const Trial& trial, const Variant& variant,
+                                              int rank) {
+    auto forms = right(trial, variant, rank);
+    for (auto& form : forms) form.formula.values["n"] = 1000;
+    return forms;
+  };
+  const auto record = run_and_grow(scenario);
+  EXPECT_TRUE(fails(record, "keep", "memory/growth/n"));
+  EXPECT_FALSE(fails(record, "keep", "memory/allocated"));
+}
+
+TEST(Growth, LeavesOutWhatTheDeviceCannotHold) {
+  platform().set_capacity(64 << 20);
+  const auto record = run_and_grow([] {
+    Scenario scenario = toy_scenario();
+    scenario.expect = [right = scenario.expect](const Trial& trial, const Variant& variant,
+                                                int rank) {
+      auto forms = right(trial, variant, rank);
+      if (trial["n"] > 1000)
+        for (auto& form : forms) form.formula = {"2^40", {}};
+      return forms;
+    };
+    return scenario;
+  }());
+  platform().set_capacity(0);
+  EXPECT_THAT(failed(record), ::testing::IsEmpty());
+  for (const GrowthPoint& point : record.variants[0].growth.at(0).points)
+    EXPECT_EQ(point.measured.allocated.has_value(), point.value == 500 || point.value == 1000);
 }
 
 }  // namespace

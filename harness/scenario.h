@@ -21,6 +21,7 @@ class Recorder;
 struct Parameter {
   std::string name, what;
   std::int64_t low = 0, high = 0;  // inclusive
+  bool axis = false;               // an amount that peaks are drawn over (growth.h)
 };
 
 struct Size {

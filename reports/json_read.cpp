@@ -131,6 +131,19 @@ SweepPoint sweep_point(const Node& node) {
           node["reserved"].integer(), node["step_time_ns"].integer()};
 }
 
+Growth growth(const Node& node) {
+  const auto peaks = [](const Node& p) {
+    const auto one = [&](const char* name) {
+      return p[name].value().is_null() ? std::nullopt : std::optional(p[name].integer());
+    };
+    return Peaks{one("allocated"), one("active"), one("reserved"), one("resident")};
+  };
+  return {node["parameter"].text(), node["rank"].small_integer(),
+          list<GrowthPoint>(node["points"], [&](const Node& p) {
+            return GrowthPoint{p["value"].integer(), peaks(p["predicted"]), peaks(p["measured"])};
+          })};
+}
+
 VariantRecord variant(const Node& node) {
   return {node["name"].text(),
           enumerator(node["role"], {Role::baseline, Role::fixed, Role::control}),
@@ -141,7 +154,8 @@ VariantRecord variant(const Node& node) {
           list<SweepPoint>(node["sweep"], sweep_point),
           node.has("gradients") ? list<GradientError>(node["gradients"], read_gradient)
                                 : std::vector<GradientError>(),
-          node.has("what") ? node["what"].text() : ""};
+          node.has("what") ? node["what"].text() : "",
+          node.has("growth") ? list<Growth>(node["growth"], growth) : std::vector<Growth>()};
 }
 
 Verdict verdict(const Node& node) {

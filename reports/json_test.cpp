@@ -46,6 +46,15 @@ TEST(Json, EveryFieldSurvives) {
   EXPECT_EQ(b.counters.collectives, a.counters.collectives);
   EXPECT_EQ(b.categories.size(), a.categories.size());
   EXPECT_EQ(after.trials[2].variants[0].sweep.size(), before.trials[2].variants[0].sweep.size());
+  const Growth &grown = before.trials[3].variants[0].growth.at(0),
+               &read = after.trials[3].variants[0].growth.at(0);
+  EXPECT_EQ(read.parameter, "layers");
+  ASSERT_EQ(read.points.size(), grown.points.size());
+  for (std::size_t i = 0; i < grown.points.size(); ++i) {
+    EXPECT_EQ(read.points[i].value, grown.points[i].value);
+    EXPECT_EQ(read.points[i].predicted, grown.points[i].predicted);
+    EXPECT_EQ(read.points[i].measured, grown.points[i].measured);
+  }
   EXPECT_EQ(after.run.argv, before.run.argv);
   EXPECT_EQ(after.trials[1].verdicts[5].values, before.trials[1].verdicts[5].values);
   EXPECT_EQ(after.trials[1].story, before.trials[1].story);
@@ -76,7 +85,7 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
   for (auto& trial : old["trials"]) {
     trial.erase("story");
     for (auto& variant : trial["variants"]) {
-      variant.erase("gradients"), variant.erase("what");
+      variant.erase("gradients"), variant.erase("what"), variant.erase("growth");
       for (auto& rank : variant["ranks"]) {
         for (const char* key : {"largest", "maps", "spans", "trace"}) rank.erase(key);
         for (auto& race : rank["races"])
@@ -145,7 +154,7 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"1.1\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.1"},
+      {with(good, "\"1.2\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.2"},
       {with(good, "\"states\": \"afff", "\"states\": \"axff"), "'x' is not one of the letters apf"},
       {with(good, "\"states\": \"afff", "\"states\": \"aff"),
        "has 4 values where there are 3 letters"},

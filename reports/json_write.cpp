@@ -115,6 +115,25 @@ Json sweep_json(const SweepPoint& p) {
           {"step_time_ns", p.step_time_ns}};
 }
 
+Json growth_json(const Growth& growth) {
+  const auto peaks = [](const Peaks& p) {
+    const auto one = [](const std::optional<Bytes>& bytes) {
+      return bytes ? Json(*bytes) : Json(nullptr);
+    };
+    return Json{{"allocated", one(p.allocated)},
+                {"active", one(p.active)},
+                {"reserved", one(p.reserved)},
+                {"resident", one(p.resident)}};
+  };
+  return {{"parameter", growth.parameter},
+          {"rank", growth.rank},
+          {"points", array(growth.points, [&](const GrowthPoint& p) {
+             return Json{{"value", p.value},
+                         {"predicted", peaks(p.predicted)},
+                         {"measured", peaks(p.measured)}};
+           })}};
+}
+
 Json variant_json(const VariantRecord& variant, Json ranks) {
   return {{"name", variant.name},
           {"role", name_of(variant.role)},
@@ -123,6 +142,7 @@ Json variant_json(const VariantRecord& variant, Json ranks) {
           {"step_time_ns", variant.step_time_ns},
           {"ranks", std::move(ranks)},
           {"sweep", array(variant.sweep, sweep_json)},
+          {"growth", array(variant.growth, growth_json)},
           {"what", variant.what}};
 }
 

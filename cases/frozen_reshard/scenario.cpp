@@ -23,9 +23,9 @@ Scenario frozen_reshard_scenario() {
       "a frozen unit does not have: all of them pile up through backward, although each is done "
       "as soon as the gradient of its input is.";
   s.parameters = {
-      {"layers", "linear layers, one sharded unit each", 2, 512},
-      {"hidden", "width of every layer", 1, 65536},
-      {"batch", "rows of a step over all ranks and microbatches", 1, 2048},
+      {"layers", "linear layers, one sharded unit each", 2, 512, true},
+      {"hidden", "width of every layer", 1, 65536, true},
+      {"batch", "rows of a step over all ranks and microbatches", 1, 2048, true},
       {"pattern",
        "frozen: 0 the even layers; 1 all but the last; 2 all, with trained adapters beside them; "
        "3 the first half; 4 the last half; 5 all but the first; 6 the odd layers",

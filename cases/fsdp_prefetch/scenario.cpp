@@ -26,8 +26,8 @@ Scenario fsdp_prefetch_scenario() {
       "lags behind the host, although the compute stream waits for the gather before the buffer is "
       "freed.";
   s.parameters = {
-      {"layers", "blocks, one sharded unit each", 1, 512},
-      {"hidden", "width of every layer", 1, 65536},
+      {"layers", "blocks, one sharded unit each", 1, 512, true},
+      {"hidden", "width of every layer", 1, 65536, true},
       {"batch", "rows over all ranks; a rank gets batch / ranks of them", 1, 128},
       {"precision",
        "0: fp32; 1: bf16 parameters, reduced in fp32; 2: fp32 shards, gathered as bf16, reduced in "

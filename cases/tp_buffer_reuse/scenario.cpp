@@ -64,14 +64,14 @@ Scenario tp_buffer_reuse_scenario() {
       "handing out that buffer as the activation itself computes the right loss once and wrong "
       "gradients for ever.";
   s.parameters = {
-      {"layers", "transformer blocks of this pipeline stage", 1, 512},
+      {"layers", "transformer blocks of this pipeline stage", 1, 512, true},
       {"hidden", "width of the residual stream", 8, 65536},
       {"ffn", "width of the GLU, over all ranks", 1, 262144},
       {"heads", "attention heads of queries, over all ranks", 1, 512},
       {"kv_heads", "attention heads of keys and values, over all ranks", 1, 512},
-      {"sequence", "tokens of a sequence, over all ranks", 2, 1048576},
+      {"sequence", "tokens of a sequence, over all ranks", 2, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
-      {"in_flight", "microbatches whose forward is done before the first backward", 1, 64},
+      {"in_flight", "microbatches whose forward is done before the first backward", 1, 64, true},
       {"precision", "0: fp32; 1: bf16", 0, 1}};
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
              // A quarter of the operators: for losses over a hundred steps.

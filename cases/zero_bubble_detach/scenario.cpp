@@ -63,15 +63,15 @@ Scenario zero_bubble_detach_scenario() {
       "microbatch's graph: activations that nobody will read pile up with the microbatches, and "
       "with checkpointing every run again of a block adds to them.";
   s.parameters = {
-      {"layers", "blocks of the model", 1, 1024},
+      {"layers", "blocks of the model", 1, 1024, true},
       {"hidden", "width of the model", 8, 65536},
       {"ffn", "width inside the feed-forward part of a block", 1, 262144},
       {"heads", "attention heads", 1, 512},
       {"kv_heads", "heads of keys and values, shared by groups of heads", 1, 512},
       {"vocabulary", "tokens there are", 2, 1048576},
-      {"sequence", "tokens of a sequence", 1, 1048576},
+      {"sequence", "tokens of a sequence", 1, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
-      {"microbatches", "of a step", 1, 256},
+      {"microbatches", "of a step", 1, 256, true},
       {"schedule",
        "0: GPipe; 1: 1F1B; 2: interleaved 1F1B; 3: ZB-H1; 4: ZB-H2; 5: interleaved zero bubble; 6: "
        "ZB-V",

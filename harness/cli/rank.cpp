@@ -92,6 +92,17 @@ bool lagging_stands_for(const PlannedTrial& one, const std::vector<PlannedTrial>
          });
 }
 
+// Of a scenario's sizes the last, as suites name them: the most like real training; but not of
+// "scale", whose steps take minutes.
+bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& planned) {
+  const auto can = [&](const PlannedTrial& other) {
+    return other.scenario == one.scenario && other.trial.schedule == "lagging" &&
+           other.trial.size != "scale" && other.unfit.empty();
+  };
+  const auto last = std::find_if(planned.rbegin(), planned.rend(), can);
+  return last != planned.rend() && &*last == &one;
+}
+
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
                RunRecord run, const fs::path& folder) {
   Report report{std::move(run), {}};
@@ -122,6 +133,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     // Six more runs of every variant: not for the sizes that take minutes each.
     if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)
       run_options.run_ahead = {0.5, 1, 2, 4, 8};
+    run_options.growth = draws_growth(each, planned) && options.details != "none";
     if (checkpoint) checkpoint->begin(each);
     report.trials.push_back(run_planned(each, world, options, run_options));
     if (checkpoint) checkpoint->end(report.trials.back());

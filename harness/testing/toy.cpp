@@ -110,7 +110,7 @@ Scenario toy_scenario(const ToyFaults& faults) {
   Scenario scenario;
   scenario.name = "toy";
   scenario.title = "a scratch buffer kept for nothing";
-  scenario.parameters = {{"n", "elements of the parameter", 1, 1 << 15}};
+  scenario.parameters = {{"n", "elements of the parameter", 1, 1 << 15, true}};
   scenario.sizes = {{"smoke", {{"n", 1000}}, {Mode::math, Mode::shapes}}};
   scenario.variants = {{"keep", Role::baseline, "keeps the scratch buffer"},
                        {"drop", Role::fixed, "drops it"},

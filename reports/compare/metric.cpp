@@ -99,6 +99,18 @@ std::vector<Metric> metrics_of(const VariantRecord& variant) {
       out.push_back({name(what), Kind::memory, Worse::up, "bytes", {number(bytes)}});
     out.push_back({name("time"), Kind::time, Worse::up, "ns", {number(p.step_time_ns)}});
   }
+  for (const Growth& curve : variant.growth)
+    for (const GrowthPoint& p : curve.points)
+      for (const auto& [what, peak] : {std::pair{"allocated", p.measured.allocated},
+                                       {"active", p.measured.active},
+                                       {"reserved", p.measured.reserved},
+                                       {"resident", p.measured.resident}})
+        if (peak)
+          out.push_back({fmt::format("growth/{}/{}={}", what, curve.parameter, p.value),
+                         Kind::memory,
+                         Worse::up,
+                         "bytes",
+                         {number(*peak)}});
   return out;
 }
 

@@ -22,7 +22,7 @@ function lineOf(line, colour) {
     symbol: 'circle',
     symbolSize: line.dots ? (line.points.length > 40 ? 3 : 6) : 0,
     lineStyle: {
-      width: line.dashed ? 1.4 : 1.8,
+      width: line.bare ? 0 : line.dashed ? 1.4 : 1.8,
       color: tone,
       type: line.dashed ? [5, 4] : 'solid',
     },

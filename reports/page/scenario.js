@@ -12,6 +12,7 @@ import { composition } from './composition.js';
 import { segments } from './segments.js';
 import { gantt } from './gantt.js';
 import { runAhead } from './run_ahead.js';
+import { growth } from './growth.js';
 import { formulas } from './formula.js';
 import { losses } from './loss.js';
 import { cost } from './cost.js';
@@ -99,6 +100,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           segments(group, shared),
           gantt(group, shared),
           runAhead(group),
+          growth(group),
           all,
           losses(group, shared),
           cost(group, shared, virtual),

@@ -76,10 +76,11 @@ export const tests = ({ browser, file }) => ({
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
     });
-    assert.equal(await page.locator('.chart').count(), 5);
+    assert.equal(await page.locator('.chart').count(), 6);
     for (const [section, lines] of [
       ['#time', 6],
       ['#run-ahead', 8],
+      ['#growth', 2],
       ['#loss', 15],
     ])
       assert.ok(
@@ -127,6 +128,30 @@ export const tests = ({ browser, file }) => ({
     await settled(page);
     assert.match(await text(page, '#loss'), /ran in shapes/, 'the address keeps the trial');
     await whole(page, 'scenario');
+  },
+
+  async 'peaks over a size parameter: a line by formula, points where measured'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    assert.match(
+      await text(page, '#growth .legend'),
+      /record_stream 2,224.0 to 5,296.0 MiB\s+stash 1,112.0 to 2,648.0 MiB/,
+    );
+    const active = await paths(page, '#growth');
+    const chart = page.locator('#growth .chart');
+    const readAt = async (steps) => {
+      await chart.focus();
+      for (let i = 0; i < steps; i += 1) await page.keyboard.press('ArrowRight');
+      return chart.locator('[aria-live]').innerText();
+    };
+    const [, formula, measured] =
+      /layers \d+: record_stream, by formula ([\d,]+) bytes, record_stream, measured ([\d,]+) bytes/.exec(
+        await readAt(1),
+      );
+    assert.equal(measured, formula);
+    assert.match(await readAt(1), /record_stream, measured –/, 'between the points');
+    await page.locator('#growth').getByRole('radio', { name: 'allocated' }).check();
+    await settled(page);
+    assert.notDeepEqual(await paths(page, '#growth'), active);
   },
 
   async 'the keyboard reads and zooms all panels in step'() {

@@ -162,6 +162,19 @@ class RankModel {
   std::deque<Bytes> waiting_;
 };
 
+// 128 MiB a layer, and for what records as much again in active; measured at both ends and at its
+// own value.
+Growth growth(const Policy& policy, int layers) {
+  Growth out{"layers", 0, {}};
+  for (int value = layers / 2; value <= 2 * layers; ++value) {
+    const Bytes allocated = 600 * kMiB + 128 * value * kMiB;
+    const Peaks peaks{allocated, allocated * (policy.records ? 2 : 1), std::nullopt, std::nullopt};
+    const bool seen = value == layers / 2 || value == layers || value == 2 * layers;
+    out.points.push_back({value, peaks, seen ? peaks : Peaks{}});
+  }
+  return out;
+}
+
 VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers) {
   VariantRecord out;
   out.name = policy.name;
@@ -187,6 +200,8 @@ VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers
     const Bytes active = low + static_cast<Bytes>(ahead * static_cast<double>(high - low));
     out.sweep.push_back({ratio, low, active, active + 64 * kMiB, 4'000'000});
   }
+  if (trial.schedule == "lagging" && (out.name == "record_stream" || out.name == "stash"))
+    out.growth.push_back(growth(policy, layers));
   return out;
 }
 
