@@ -82,6 +82,7 @@ struct Piece {  // of a suite
   std::string mode;  // empty: the size's first
   int steps;
   std::vector<std::string> schedules = {};  // of the virtual device; empty: all
+  std::string instead_of = {};              // a size: only where the ranks do not fit that one
 };
 
 std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
@@ -91,16 +92,17 @@ std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
   // minute the steps that differ (the first, the last), where the host runs ahead the furthest.
   if (request.suite == "smoke")
     return {{"smoke", request.mode, steps(4)}, {"seed", request.mode, steps(2), {"lagging"}}};
-  // Loss curves under one schedule: the others are held to its bits over a few steps. Where a step
-  // of the small size is many operators, the scenario has a size for them.
+  // Loss curves under one schedule: the others are held to its bits over a few steps of the small
+  // size. Where a step of that is many operators, the scenario has a size for the curves. Of the
+  // seeds' sizes the schedule with a clock and the one with the highest peaks.
   if (request.suite == "nightly") {
     const bool own =
         std::ranges::find(scenario.sizes, "losses", &Size::name) != scenario.sizes.end();
     const std::string losses = own ? "losses" : "smoke";
     return {{losses, request.mode, steps(100), {"instant"}},
-            {losses, request.mode, steps(4), {"calibrated", "lagging"}},
+            {losses, request.mode, steps(4), {"calibrated", "lagging"}, "smoke"},
             {"smoke", request.mode, steps(4)},
-            {"seed", request.mode, steps(2)}};
+            {"seed", request.mode, steps(2), {"calibrated", "lagging"}}};
   }
   if (request.suite == "scale") return {{"scale", request.mode, steps(4)}};
   throw UsageError(
@@ -200,14 +202,21 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   check_patterns(patterns, scenarios);
 
   std::vector<PlannedTrial> planned;
-  auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
-    const auto variants = chosen_variants(scenario, patterns, size.name);
-    if (variants.empty()) return;
+  const auto trial_of = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
     Trial trial{
         scenario.name, size.name,   "",          size.params, mode_of(piece, scenario, size),
         request.ranks, piece.steps, request.seed};
     apply(request.set, scenario, trial.params);
-    const std::string unfit = scenario.unfit ? scenario.unfit(trial) : "";
+    return trial;
+  };
+  const auto unfit_of = [](const Scenario& scenario, const Trial& trial) {
+    return scenario.unfit ? scenario.unfit(trial) : "";
+  };
+  auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
+    const auto variants = chosen_variants(scenario, patterns, size.name);
+    if (variants.empty()) return;
+    Trial trial = trial_of(scenario, piece, size);
+    const std::string unfit = unfit_of(scenario, trial);
     for (const auto& schedule : chosen_schedules(request.schedule, schedules)) {
       if (request.schedule.empty() && !runs_under(piece, schedule, schedules)) continue;
       trial.schedule = schedule;
@@ -231,6 +240,10 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
       continue;
     }
     for (const auto& piece : pieces(request, scenario)) {
+      const auto other = std::ranges::find(scenario.sizes, piece.instead_of, &Size::name);
+      if (other != scenario.sizes.end() && piece.size != piece.instead_of &&
+          unfit_of(scenario, trial_of(scenario, piece, *other)).empty())
+        continue;
       auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
       const bool by_suite = request.size.empty();
       if (size != scenario.sizes.end() && (!by_suite || runs_in(*size, piece.mode)))

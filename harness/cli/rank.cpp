@@ -82,13 +82,15 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
   return record;
 }
 
-// Whether the same trial runs under lagging too, which is where memory is highest.
+// Whether the scenario runs under lagging too, which is where memory is highest: in the same size,
+// or loss curves in another.
 bool lagging_stands_for(const PlannedTrial& one, const std::vector<PlannedTrial>& planned) {
   return one.trial.schedule != "lagging" &&
          std::ranges::any_of(planned, [&](const PlannedTrial& other) {
            const Trial &a = one.trial, &b = other.trial;
-           return b.schedule == "lagging" && a.scenario == b.scenario && a.size == b.size &&
-                  a.mode == b.mode && other.unfit.empty();
+           return b.schedule == "lagging" && a.scenario == b.scenario &&
+                  (a.size == "losses" || (a.size == b.size && a.mode == b.mode)) &&
+                  other.unfit.empty();
          });
 }
 
