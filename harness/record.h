@@ -32,6 +32,7 @@ const char* name_of(Statistic);
 struct Level {
   Bytes peak = 0;  // highest within the phase, its first moment included
   Bytes end = 0;   // at the phase's end
+  bool operator==(const Level&) const = default;
 };
 using Levels = std::array<Level, 4>;  // by Statistic
 
@@ -40,23 +41,27 @@ struct Phase {
   Levels levels;
   const Level& operator[](Statistic s) const { return levels[static_cast<std::size_t>(s)]; }
   Level& operator[](Statistic s) { return levels[static_cast<std::size_t>(s)]; }
+  bool operator==(const Phase&) const = default;
 };
 
 /// Residency at a moment that the program names (trajectory verdicts).
 struct Moment {
   std::string name;
   Bytes allocated = 0, requested = 0;
+  bool operator==(const Moment&) const = default;
 };
 
 /// Something the program did to a named unit ("unshard", "unit 3"), in order (order verdicts).
 struct Call {
   std::string op, unit;
+  bool operator==(const Call&) const = default;
 };
 
 struct Step {
   std::vector<Phase> phases;
   std::vector<Moment> moments;
   std::vector<Call> calls;
+  bool operator==(const Step&) const = default;
 };
 
 /// Share of a category in the step's highest allocated moment, and what is left of it at the end.

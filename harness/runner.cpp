@@ -88,6 +88,19 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
   return scenario.leave_out ? scenario.leave_out(trial, variant) : "";
 }
 
+// What its closed forms say of each schedule's ends; a variant without any may well depend on it.
+bool depends_on_run_ahead(const Scenario& scenario, Trial trial, const Variant& variant, int rank) {
+  const auto figures = [&](const char* schedule) {
+    trial.schedule = schedule;
+    std::multimap<std::string, double> all;
+    for (const auto& form : scenario.expect(trial, variant, rank))
+      all.emplace(verdict_name(form), form.formula.evaluate());
+    return all;
+  };
+  const auto instant = figures("instant");
+  return instant.empty() || instant != figures("lagging");
+}
+
 // Peaks against run-ahead: the same steps with other host costs of a launch, the first and one
 // after it, which the others repeat. The mean kernel time is that of a run whose launches cost the
 // host nothing, so that the device alone decides how long a step takes.
@@ -309,6 +322,13 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   std::vector<Seen> all;
   std::vector<Verdict> of_growth;
   std::set<Role> drawn;  // the first baseline and the first fix
+  // One variant that does is enough: the others are drawn beside it.
+  const bool sweeps = !options.run_ahead.empty() &&
+                      std::ranges::any_of(scenario.variants, [&](const Variant& variant) {
+                        return variant.role != Role::control &&
+                               (!options.selected || options.selected(variant)) &&
+                               depends_on_run_ahead(scenario, trial, variant, world.rank());
+                      });
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;
     if (options.progress && world.rank() == 0) options.progress(record.name() + " " + variant.name);
@@ -328,7 +348,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
             warm_up(scenario, trial, variant, world);
             seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
                                options.details != Details::none);
-            if (!options.run_ahead.empty() && variant.role != Role::control)
+            if (sweeps && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
             if (options.growth && platform().kind() == "virtual" && variant.role != Role::control &&
                 drawn.insert(variant.role).second)

@@ -27,7 +27,8 @@ struct RunOptions {
   std::function<bool(const Variant&)> selected;      // null: all variants
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
   std::vector<double>
-      run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak each
+      run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak
+                  // each, where the closed forms of instant and lagging differ
   bool growth = false;  // virtual device: peaks of the first baseline and fix over the axes
   Details details = Details::worst;
   /// What else is to be said where this rank has broken off a variant; may be empty.

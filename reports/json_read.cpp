@@ -96,7 +96,12 @@ std::vector<Sample> timeline(const Node& node) {
 RankRecord rank(const Node& node) {
   RankRecord out;
   out.rank = node["rank"].small_integer();
-  out.steps = list<Step>(node["steps"], step);
+  node["steps"].each([&](const Node& each) {
+    const int times = each.has("times") ? each["times"].small_integer() : 1;
+    if (times < 1 || times > 100000 || out.steps.size() + static_cast<std::size_t>(times) > 100000)
+      each["times"].fail("is no number of steps (from 1 to 100,000 in all)");
+    out.steps.insert(out.steps.end(), static_cast<std::size_t>(times), step(each));
+  });
   const auto last = out.steps.empty() ? Json::array() : node["steps"].value().back()["phases"];
   if (node["phases"].value() != last) node["phases"].fail("differs from the last of 'steps'");
   node["categories"].members([&](const std::string& name, const Node& c) {

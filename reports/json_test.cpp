@@ -87,6 +87,7 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
     for (auto& variant : trial["variants"]) {
       variant.erase("gradients"), variant.erase("what"), variant.erase("growth");
       for (auto& rank : variant["ranks"]) {
+        for (auto& step : rank["steps"]) step.erase("times");
         for (const char* key : {"largest", "maps", "spans", "trace"}) rank.erase(key);
         for (auto& race : rank["races"])
           for (const char* side : {"first", "second"}) race[side].erase("span");
@@ -97,6 +98,24 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
   EXPECT_TRUE(read.trials[0].variants[0].ranks[0].maps.empty());
   EXPECT_EQ(read.trials[1].variants[0].ranks[0].races.at(0).first.span, -1);
   EXPECT_EQ(read.trials[0].variants[0].ranks[0].timeline.size(), 3u);
+}
+
+TEST(Json, WritesStepsThatAreTheSameOnce) {
+  Report report = small_report();
+  auto& steps = report.trials[0].variants[0].ranks[0].steps;
+  steps.insert(steps.end(), 98, steps[0]);
+  steps.back().phases[0][Statistic::reserved].end += 1;
+  const auto json = to_json(report);
+  const auto& written = json["trials"][0]["variants"][0]["ranks"][0]["steps"];
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_EQ(written[0]["times"], 98);
+  const Report back = parse_report(json_text(json), "x");
+  EXPECT_EQ(back.trials[0].variants[0].ranks[0].steps, steps);
+  for (const char* times : {"0", "-1", "100001", "1e9", "\"2\""})
+    EXPECT_THAT(
+        why_refused(with(json_text(json), "\"times\": 98", std::string("\"times\": ") + times)),
+        HasSubstr("times"))
+        << times;
 }
 
 TEST(Json, LossesKeepEveryBit) {

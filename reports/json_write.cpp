@@ -55,8 +55,9 @@ Json phase_json(const Phase& phase) {
 
 namespace {
 
-Json step_json(const Step& step) {
+Json step_json(const Step& step, std::size_t times) {
   return {
+      {"times", times},
       {"phases", array(step.phases, phase_json)},
       {"moments",
        array(
@@ -67,6 +68,18 @@ Json step_json(const Step& step) {
       {"calls", array(step.calls, [](const Call& c) {
          return Json{{"op", c.op}, {"unit", c.unit}};
        })}};
+}
+
+// Steps that are all the same are written once: most of a long run's are.
+Json steps_json(const std::vector<Step>& steps) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < steps.size();) {
+    std::size_t next = i + 1;
+    while (next < steps.size() && steps[next] == steps[i]) ++next;
+    out.push_back(step_json(steps[i], next - i));
+    i = next;
+  }
+  return out;
 }
 
 }  // namespace
@@ -164,7 +177,7 @@ Json rank_json(const RankRecord& rank) {
       {"counters", counters_json(rank.counters)},
       {"races", array(rank.races, race_json)},
       {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
-      {"steps", array(rank.steps, step_json)},
+      {"steps", steps_json(rank.steps)},
       {"phase_starts", phase_starts_json(rank)},
       {"timeline", timeline_json(rank.timeline)},
       {"largest", array(rank.largest, alive_json)},
