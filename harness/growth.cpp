@@ -11,6 +11,8 @@
 namespace tidemark {
 namespace {
 
+constexpr int kMostSteps = 4;  // that are taken again at both ends; of more, the first two
+
 constexpr std::array kDrawn{std::pair{Statistic::allocated, &Peaks::allocated},
                             std::pair{Statistic::active, &Peaks::active},
                             std::pair{Statistic::reserved, &Peaks::reserved}};
@@ -102,7 +104,7 @@ Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
   const auto at = [&](std::int64_t value) {
     Trial other = trial;
     other.mode = Mode::shapes;
-    other.steps = std::min(trial.steps, 2);
+    if (trial.steps > kMostSteps) other.steps = 2;
     other.params[parameter.name] = value;
     return other;
   };

@@ -25,8 +25,8 @@ struct Grown {
 
 /// A variant's peaks on one rank with `parameter` from half to twice the trial's value, in quarters
 /// of an octave, where that fits. The lowest and the highest that a device of `capacity` bytes can
-/// hold are measured, in shapes. There is no curve where later steps differ from the second, which
-/// is the last one of `measure`.
+/// hold are measured, in shapes; of a trial of more than four steps the first two, and then there
+/// is no curve where the last one differs from the second.
 Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
            const Parameter& parameter, const Origin& own, Bytes capacity,
            const std::function<RankRecord(const Trial&)>& measure);
