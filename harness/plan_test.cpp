@@ -45,6 +45,7 @@ TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
   EXPECT_EQ(trials[0].trial.size, "smoke");
   EXPECT_EQ(trials[0].trial.mode, Mode::math);
   EXPECT_EQ(trials[0].trial.schedule, "instant");
+  EXPECT_EQ(trials[0].trial.steps, 3);
   EXPECT_EQ(trials[0].variants.size(), 3u);
 }
 

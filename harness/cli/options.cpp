@@ -59,7 +59,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
   flag(run, "steps", request.steps,
-       "training steps (0: 4; 2 for the seed size of the smoke suite, 100 for losses in the "
+       "training steps (0: 4; in the smoke suite 3, and 2 for the seed size; 100 for losses in the "
        "nightly)");
   flag(run, "seed", request.seed, "of parameters and inputs");
   flag(run, "mode", request.mode,
