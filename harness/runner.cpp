@@ -321,7 +321,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   TrialRecord record = record_of(scenario, trial);
   std::vector<Seen> all;
   std::vector<Verdict> of_growth;
-  std::set<Role> drawn;  // the first baseline and the first fix
+  std::set<Role> drawn;  // the first baseline and the fix
   // One variant that does is enough: the others are drawn beside it.
   const bool sweeps = !options.run_ahead.empty() &&
                       std::ranges::any_of(scenario.variants, [&](const Variant& variant) {
@@ -350,8 +350,10 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
                                options.details != Details::none);
             if (sweeps && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
+            const bool other_fix = variant.role == Role::fixed && !scenario.drawn_fix.empty() &&
+                                   variant.name != scenario.drawn_fix;
             if (options.growth && platform().kind() == "virtual" && variant.role != Role::control &&
-                drawn.insert(variant.role).second)
+                !other_fix && drawn.insert(variant.role).second)
               grow(scenario, trial, variant, seen.record, world, mine, of_growth);
           },
           [&] {

@@ -103,6 +103,8 @@ struct Scenario {
   std::vector<Parameter> parameters;
   std::vector<Size> sizes;
   std::vector<Variant> variants;
+  /// The fix whose growth is drawn beside the baseline's; the first one where none is named.
+  std::string drawn_fix = {};
   /// Why this trial cannot run (ranks that do not fit), or empty.
   std::function<std::string(const Trial&)> unfit;
   /// Why this variant has no place in this trial (nothing for a control to break), or empty; it is

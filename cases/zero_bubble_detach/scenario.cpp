@@ -118,6 +118,7 @@ Scenario zero_bubble_detach_scenario() {
              {"seed", seed, {Mode::shapes}, Bytes{1} << 40},
              {"scale", scale, {Mode::shapes}, Bytes{64} << 40}};
   s.variants = variants();
+  s.drawn_fix = "release_after_input";
   s.unfit = unfit;
   s.leave_out = leave_out;
   s.make = [](const Trial& trial, const Variant& variant,
