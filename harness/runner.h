@@ -29,8 +29,8 @@ struct RunOptions {
   std::vector<double>
       run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak
                   // each, where the closed forms of instant and lagging differ
-  bool growth =
-      false;  // virtual device: peaks of the first baseline and the drawn fix over the axes
+  /// Virtual device: peaks of the first baseline and the drawn fix over the scenario's axes.
+  bool growth = false;
   Details details = Details::worst;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
