@@ -128,9 +128,10 @@ Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
   for (GrowthPoint* end : {&*low, &*high}) {  // the trial's own value is always among them
     if (end->value == here) continue;
     const Trial other = at(end->value);
+    const auto expected = forms(other);
     const RankRecord record = measure(other);
-    end->measured = measured_peaks(record, forms(other));
-    check.add(end->value, forms(other), record);
+    end->measured = measured_peaks(record, expected);
+    check.add(end->value, expected, record);
   }
   if (check.at.empty())
     points.clear();

@@ -7,15 +7,13 @@ import { toneOf } from './model.js';
 
 const FIGURES = ['allocated', 'active', 'reserved', 'resident'];
 
-const firstAndLast = (points, of) => [points[0], points.at(-1)].map((point) => of(point));
-
-/** Of a variant one curve, as {line, dots, note}; null where the figure has no closed form. */
+/** Of a variant one curve, as {line, dots, legend}; null where the figure has no closed form. */
 function curveOf(group, variant, { parameter, figure }, unit) {
   const found = variant.growth.find((one) => one.parameter === parameter);
   const points = found?.points.filter((point) => point.predicted[figure] !== null) ?? [];
   if (points.length < 2) return null;
   const common = { panel: 0, tone: toneOf(group, variant.name) };
-  const [low, high] = firstAndLast(points, (point) => unit.format(point.predicted[figure]));
+  const [low, high] = [points[0], points.at(-1)].map((one) => unit.format(one.predicted[figure]));
   return {
     line: {
       ...common,
