@@ -2,8 +2,10 @@
 
 #include <muParser.h>
 
+#include <cctype>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -41,6 +43,24 @@ double Formula::evaluate() const {
   } catch (const mu::Parser::exception_type& error) {
     throw std::invalid_argument(one_line("formula '" + text + "': " + error.GetMsg()));
   }
+}
+
+Formula with_remainder(const std::string& text, const std::map<std::string, double>& values,
+                       double figure, const std::string& remainder) {
+  Formula result{text, {}};
+  std::string name;
+  for (const char c : text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      name += c;
+    } else if (const auto found = values.find(std::exchange(name, {})); found != values.end()) {
+      result.values.insert(*found);
+    }
+  }
+  const double left = figure - result.evaluate();
+  if (left == 0) return result;
+  result.text += " + " + remainder;
+  result.values[remainder] = left;
+  return result;
 }
 
 }  // namespace tidemark

@@ -3,14 +3,17 @@
 //      gradient and its reduce-scatter's input are as large;  S  of its sharded gradient
 // above `rest`, what stays allocated between steps (parameters, optimizer state, inputs, loss,
 // cuBLAS workspaces; frozen units that were never resharded are counted in U). How many are alive
-// is counted in the plan (plan.h). `small` is the rest of it: activations, adapters, tables,
-// rounding and unsplit remainders. Reserved follows no formula: it is the replay's figure.
+// is counted in the plan (reference/linear_chain_plan.h). `small` is the rest of it: activations,
+// adapters, tables, rounding and unsplit remainders. Reserved follows no formula: it is the
+// replay's figure.
 #include "cases/frozen_reshard/closed_forms.h"
 
 #include "cases/device_facts.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
+
+using reference::LinearChainPrediction;
 
 class Forms {
  public:
@@ -51,27 +54,62 @@ class Forms {
     return {"replay", {{"replay", static_cast<double>(bytes)}}};
   }
 
-  Formula form(Statistic statistic, Bytes bytes, const Composition& alive) const {
+  Formula form(Statistic statistic, Bytes bytes, const reference::Composition& alive) const {
     if (statistic == Statistic::reserved) return replayed(bytes);
     const auto rest =
         expected_.predicted.rest[static_cast<std::size_t>(statistic)] - expected_.kept * unit_;
-    const auto small = bytes - rest - alive.units * unit_ - alive.shards * shard_;
-    return {"rest + " + std::to_string(alive.units) + "*U + " + std::to_string(alive.shards) +
-                "*S + small",
-            {{"rest", static_cast<double>(rest)},
-             {"U", static_cast<double>(unit_)},
-             {"S", static_cast<double>(shard_)},
-             {"small", static_cast<double>(small)}}};
+    return with_remainder(
+        "rest + " + std::to_string(alive.units) + "*U + " + std::to_string(alive.shards) + "*S",
+        {{"rest", static_cast<double>(rest)},
+         {"U", static_cast<double>(unit_)},
+         {"S", static_cast<double>(shard_)}},
+        static_cast<double>(bytes), "small");
   }
 
-  const Expected expected_;
+  const LinearChainPrediction expected_;
   Bytes unit_, shard_;
 };
 
 }  // namespace
 
+LinearChainPrediction replay(const Trial& trial, const Policy& policy, int rank,
+                             const reference::DeviceFacts& device) {
+  const Setup setup(trial, policy);
+  const auto bytes = setup.element_bytes();
+  reference::ShardedLinearChain chain{
+      .layers = setup.layers,
+      .hidden = setup.hidden,
+      .adapter_rank = setup.pattern == FreezingPattern::adapters ? setup.adapter_rank : 0,
+      .microbatches = setup.microbatches,
+      .rows = setup.rows,
+      .in_flight = setup.in_flight,
+      .input_gradient = setup.input_gradient,
+      .shared_input = setup.shared_input,
+      .frozen = {},
+      .synced = {},
+      .ranks = trial.ranks,
+      .rank = rank,
+      .instant = trial.schedule != "lagging",
+      .sharding = {.reshard_after_forward = setup.reshard_after_forward,
+                   .stored = bytes,
+                   .gathered = bytes,
+                   .reduced = bytes,
+                   .frozen_node = policy.frozen == FrozenReshard::input_node,
+                   .frozen_hooks = policy.frozen == FrozenReshard::input_hooks ||
+                                   policy.frozen == FrozenReshard::will_execute,
+                   .own_backward_only = policy.frozen == FrozenReshard::input_hooks,
+                   .frozen_stays = policy.frozen == FrozenReshard::never,
+                   .catch_all_misses = policy.catch_all_misses}};
+  for (int step = 0; step < trial.steps; ++step) {
+    chain.frozen.push_back(setup.frozen(step));
+    auto& synced = chain.synced.emplace_back();
+    for (std::int64_t m = 0; m < setup.microbatches; ++m) synced.push_back(setup.synced(step, m));
+  }
+  return predict(chain, device);
+}
+
 Policy claim_of(const Variant& variant) {
-  auto policy = policy_of(variant.name);
+  auto policy = variants()[variant.name];
   if (variant.role != Role::control) return policy;
   return {.needs = policy.needs};
 }

@@ -10,8 +10,4 @@ namespace tidemark::frozen_reshard {
 
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record);
 
-/// How many frozen units were still whole when the backward of the unit two before them began, or
-/// (the first two) when backward ended: order as the log has it.
-std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen);
-
 }  // namespace tidemark::frozen_reshard

@@ -7,7 +7,7 @@
 namespace tidemark::frozen_reshard {
 
 Chain::Chain(ShardedStep& step, const Setup& setup)
-    : step_(step), adapters_(setup.pattern == Pattern::adapters) {
+    : step_(step), adapters_(setup.pattern == FreezingPattern::adapters) {
   for (const auto& unit : setup.units())
     units_.push_back(std::make_unique<ShardedUnit>(step, unit.parameters));
   if (!setup.shared_input) return;

@@ -5,48 +5,11 @@
 
 #include <string_view>
 
+#include "cases/numbers.h"
 #include "harness/world.h"
-#include "reference/deterministic.h"
+#include "reference/sharded_plan.h"
 
 namespace tidemark::frozen_reshard {
-namespace {
-
-/// A flat range of a named tensor's values, on the CPU, pinned.
-at::Tensor values_of(const Trial& trial, const std::string& name, std::int64_t offset,
-                     std::int64_t numel, at::ScalarType type) {
-  auto host = at::empty({numel}, at::TensorOptions().dtype(at::kDouble));
-  reference::fill(trial.seed, name, offset,
-                  {host.mutable_data_ptr<double>(), static_cast<std::size_t>(numel)});
-  return host.to(type).pin_memory();
-}
-
-void fill(const Trial& trial, const std::string& name, std::int64_t offset, at::Tensor tensor) {
-  if (tensor.numel() == 0) return;
-  const at::NoGradGuard no_grad;
-  tensor.copy_(
-      values_of(trial, name, offset, tensor.numel(), tensor.scalar_type()).view(tensor.sizes()),
-      /*non_blocking=*/true);
-}
-
-// PyTorch refuses a tensor whose storage is gone when it takes a view of it or asks for its
-// address.
-bool reads_freed_memory(std::string_view message) {
-  return message.find("storage of size 0") != message.npos ||
-         message.find("not allocated") != message.npos;
-}
-
-}  // namespace
-
-std::string unit_name(std::size_t index) { return "unit " + std::to_string(index); }
-
-std::string moment_name(const Setup& setup, std::size_t index, std::int64_t microbatch) {
-  return unit_name(index) + setup.suffix(microbatch);
-}
-
-std::string end_name(const Setup& setup, std::int64_t microbatch) {
-  return "end of backward" + setup.suffix(microbatch);
-}
-
 Training::Training(const Trial& trial, const Policy& policy, const World& world)
     : trial_(trial),
       policy_(policy),
@@ -60,9 +23,9 @@ Training::Training(const Trial& trial, const Policy& policy, const World& world)
       losses_(inputs_.size()) {
   step_.observe = [this](const char* what, ShardedUnit* unit) { observe(what, unit); };
   if (!numbers_) return;
-  for (auto* p : parameters_) fill(trial, p->name(), p->shard_offset(), p->shard());
+  for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
   for (std::size_t i = 0; i < model_.shared_inputs().size(); ++i)
-    fill(trial, "shared." + std::to_string(i), 0, model_.shared_inputs()[i]);
+    fill(trial.seed, "shared." + std::to_string(i), 0, model_.shared_inputs()[i]);
 }
 
 Training::~Training() = default;
@@ -72,21 +35,21 @@ at::Tensor Training::input(int step, std::int64_t microbatch) {
   auto x = at::empty({setup_.rows, setup_.hidden},
                      at::TensorOptions().dtype(step_.options.stored).device(at::kCUDA));
   const auto name = "input." + std::to_string(step) + "." + std::to_string(microbatch);
-  if (numbers_) fill(trial_, name, step_.rank() * x.numel(), x);
+  if (numbers_) fill(trial_.seed, name, step_.rank() * x.numel(), x);
   return x.requires_grad_(setup_.input_gradient);
 }
 
 void Training::observe(const char* what, ShardedUnit* unit) {
   if (!recorder_) return;
   if (unit) {
-    recorder_->call(what, unit_name(unit->index()));
-    if (std::string_view(what) == "backward")
-      recorder_->moment(moment_name(setup_, unit->index(), microbatch_));
+    const auto name = reference::unit_name(unit->index());
+    recorder_->call(what, name);
+    if (std::string_view(what) == "backward") recorder_->moment(name + setup_.suffix(microbatch_));
   } else if (std::string_view(what) == "finalised") {
     if (policy_.stays_regathered) gather_finished_unit();
   } else {
     recorder_->call(what, "step");
-    recorder_->moment(end_name(setup_, microbatch_));
+    recorder_->moment(what + setup_.suffix(microbatch_));
   }
 }
 
@@ -120,7 +83,7 @@ bool Training::backward(int index, std::int64_t microbatch) {
   microbatch_ = microbatch;
   const auto synced = setup_.synced(index, microbatch);
   for (std::size_t i = 0; i < synced.size(); ++i) model_.units()[i]->set_sync(synced[i]);
-  step_.root_sync = setup_.no_sync != 1 || microbatch + 1 == setup_.microbatches;
+  step_.root_sync = setup_.no_sync != NoSync::but_last || microbatch + 1 == setup_.microbatches;
   const double share = 1.0 / static_cast<double>(setup_.microbatches);
   loss_.add_(losses_[m].detach(), share);
   const CategoryScope category("gradients");
@@ -129,7 +92,7 @@ bool Training::backward(int index, std::int64_t microbatch) {
   try {
     torch::autograd::backward({losses_[m]}, {weight});
   } catch (const c10::Error& error) {
-    if (!reads_freed_memory(error.what_without_backtrace())) throw;
+    if (!reads_freed_parameter(error)) throw;
     recorder_->call("freed parameter used", "step");
     step_.abandon();
     held = false;
@@ -158,25 +121,15 @@ void Training::step(int index, Recorder& recorder) {
   recorder.loss(loss_);
 
   recorder.phase("optimizer");
-  std::vector<at::Tensor> shards, values;
-  std::vector<Shard> gradients;
-  for (auto* p : parameters_) {
-    if (!held || !p->gradient.defined()) continue;
-    shards.push_back(p->shard());
-    values.push_back(p->gradient);
-    gradients.push_back({p->name(), p->shard_offset(), p->gradient});
+  if (held) {
+    recorder.gradients(gradients_of(parameters_));
+    adam_step(adam_, parameters_);
   }
-  recorder.gradients(gradients);
-  adam_.step(shards, values);
   if (communicator_) recorder.record.counters.collectives = communicator_->calls();
   if (!held) losses_.assign(losses_.size(), at::Tensor());
   recorder_ = nullptr;
 }
 
-std::vector<Shard> Training::parameters() {
-  std::vector<Shard> shards;
-  for (auto* p : parameters_) shards.push_back({p->name(), p->shard_offset(), p->shard()});
-  return shards;
-}
+std::vector<Shard> Training::parameters() { return shards_of(parameters_); }
 
 }  // namespace tidemark::frozen_reshard

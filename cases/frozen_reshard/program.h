@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cases/frozen_reshard/model.h"
-#include "harness/parallel/adam.h"
+#include "harness/parallel/sharded_adam.h"
 #include "harness/recorder.h"
 
 namespace tidemark::frozen_reshard {
@@ -45,11 +45,5 @@ class Training : public Program {
   Recorder* recorder_ = nullptr;
   std::int64_t microbatch_ = 0;
 };
-
-/// How the record names a unit, and its moment "its backward begins" in a microbatch.
-std::string unit_name(std::size_t index);
-std::string moment_name(const Setup& setup, std::size_t index, std::int64_t microbatch);
-/// The moment at the end of backward, before the catch-all.
-std::string end_name(const Setup& setup, std::int64_t microbatch);
 
 }  // namespace tidemark::frozen_reshard

@@ -4,7 +4,7 @@
 // backward for frozen units it is `late`.
 #include <gtest/gtest.h>
 
-#include "cases/frozen_reshard/plan.h"
+#include "cases/frozen_reshard/closed_forms.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
@@ -13,7 +13,8 @@ constexpr reference::DeviceFacts kHopper{32 << 20, 132, 2048};
 constexpr std::int64_t kHidden = 2048;
 constexpr double kUnit = 4.0 * kHidden * kHidden;
 
-Expected plan(Pattern pattern, const char* variant, bool reshards = true, bool input = true) {
+reference::LinearChainPrediction plan(FreezingPattern pattern, const char* variant,
+                                      bool reshards = true, bool input = true) {
   const Trial trial{"frozen_reshard",
                     "released",
                     "instant",
@@ -34,16 +35,16 @@ Expected plan(Pattern pattern, const char* variant, bool reshards = true, bool i
                     8,
                     3,
                     0};
-  return replay(trial, policy_of(variant), 0, kHopper);
+  return replay(trial, variants()[variant], 0, kHopper);
 }
 
 // Above what rests: parameters, optimizer state, the input.
-double above_rest(const Expected& expected, Bytes bytes) {
+double above_rest(const reference::LinearChainPrediction& expected, Bytes bytes) {
   return (static_cast<double>(bytes - expected.predicted.rest[0]) / kUnit) +
          static_cast<double>(expected.kept);
 }
 
-double peak(const Expected& expected) {
+double peak(const reference::LinearChainPrediction& expected) {
   return above_rest(expected, expected.predicted.phases.at("backward")[0].peak);
 }
 
@@ -51,14 +52,14 @@ double peak(const Expected& expected) {
 constexpr double kActivations = 0.08;
 
 struct Measured {
-  Pattern pattern;
+  FreezingPattern pattern;
   const char* variant;
   bool reshards;
   Bytes forward, backward, optimizer, requested, reserved;
 };
 
 TEST(ReleasedCode, FullyShardToTheByte) {
-  using enum Pattern;
+  using enum FreezingPattern;
   for (const auto& m : {
            Measured{even, "input_node", true, 151331840, 174327296, 117572096, 174325772,
                     211812352},
@@ -92,20 +93,20 @@ TEST(ReleasedCode, FullyShardToTheByte) {
 }
 
 struct Released {
-  Pattern pattern;
+  FreezingPattern pattern;
   double released, late;  // of FSDP2
-  Composition expected_released, expected_late;
+  reference::Composition expected_released, expected_late;
 };
 
 TEST(ReleasedCode, BackwardPeaksOfFullyShard) {
   // Derived: at the trained unit's own gradient it, the unit gathered ahead, the gradient and the
   // reduce-scatter's input of the one before are alive, 4 U; where only frozen units follow, it is
   // the copy-out of the next one; and `late` adds every frozen unit that backward has passed.
-  const Released all[] = {{Pattern::even, 4.39, 7.39, {4, 3}, {7, 3}},
-                          {Pattern::all_but_last, 3.14, 9.13, {3, 1}, {9, 1}},
-                          {Pattern::adapters, 2.06, 9.04, {2, 0}, {9, 0}},
-                          {Pattern::prefix, 4.39, 6.51, {4, 3}, {6, 4}},
-                          {Pattern::suffix, 4.27, 8.27, {4, 2}, {8, 2}}};
+  const Released all[] = {{FreezingPattern::even, 4.39, 7.39, {4, 3}, {7, 3}},
+                          {FreezingPattern::all_but_last, 3.14, 9.13, {3, 1}, {9, 1}},
+                          {FreezingPattern::adapters, 2.06, 9.04, {2, 0}, {9, 0}},
+                          {FreezingPattern::prefix, 4.39, 6.51, {4, 3}, {6, 4}},
+                          {FreezingPattern::suffix, 4.27, 8.27, {4, 2}, {8, 2}}};
   for (const auto& each : all) {
     const auto released = plan(each.pattern, "input_node"), late = plan(each.pattern, "late");
     const auto& alive = released.at_peak.at("backward");
@@ -122,14 +123,14 @@ TEST(ReleasedCode, BackwardPeaksOfFullyShard) {
 
 // Residency in units when the backwards of units 7 to 0 begin, all frozen but the last.
 TEST(ReleasedCode, TrajectoryOfFullyShard) {
-  const auto trajectory = [](const Expected& expected) {
+  const auto trajectory = [](const reference::LinearChainPrediction& expected) {
     std::vector<std::int64_t> units;
     for (const auto& m : expected.moments) units.push_back(m.alive.units);
     units.pop_back();  // the end of backward
     return units;
   };
-  const auto released = plan(Pattern::all_but_last, "input_node");
-  const auto late = plan(Pattern::all_but_last, "late");
+  const auto released = plan(FreezingPattern::all_but_last, "input_node");
+  const auto late = plan(FreezingPattern::all_but_last, "late");
   EXPECT_EQ(trajectory(released), (std::vector<std::int64_t>{2, 3, 3, 3, 3, 3, 3, 2}));
   EXPECT_EQ(trajectory(late), (std::vector<std::int64_t>{2, 3, 4, 5, 6, 7, 8, 8}));
   const double figures[] = {2.01, 3.13, 4.13, 5.13, 6.13, 7.13, 8.13, 8.13};
@@ -139,11 +140,13 @@ TEST(ReleasedCode, TrajectoryOfFullyShard) {
 
 // Without resharding after forward the peak is nearly blind; the trajectory is not.
 TEST(ReleasedCode, PeaksAreBlindWithoutReshardAfterForward) {
-  const auto released = plan(Pattern::even, "input_node", false);
-  const auto late = plan(Pattern::even, "late", false);
+  const auto released = plan(FreezingPattern::even, "input_node", false);
+  const auto late = plan(FreezingPattern::even, "late", false);
   EXPECT_NEAR(peak(released), 9.14, kActivations);
   EXPECT_NEAR(peak(late), 9.15, kActivations);
-  const auto at_first = [](const Expected& e) { return e.moments[e.moments.size() - 2]; };
+  const auto at_first = [](const reference::LinearChainPrediction& e) {
+    return e.moments[e.moments.size() - 2];
+  };
   EXPECT_EQ(at_first(released).alive.units, 2);
   EXPECT_EQ(at_first(late).alive.units, 5);
   EXPECT_EQ(at_first(late).alive.shards, 4);
@@ -151,7 +154,7 @@ TEST(ReleasedCode, PeaksAreBlindWithoutReshardAfterForward) {
 
 // With an input that needs no gradient a frozen prefix never enters backward.
 TEST(ReleasedCode, NothingToSaveWhereBackwardDoesNotReach) {
-  for (const auto pattern : {Pattern::prefix, Pattern::all_but_last}) {
+  for (const auto pattern : {FreezingPattern::prefix, FreezingPattern::all_but_last}) {
     EXPECT_EQ(peak(plan(pattern, "late", true, false)),
               peak(plan(pattern, "multi_grad_hook", true, false)));
   }
@@ -159,11 +162,11 @@ TEST(ReleasedCode, NothingToSaveWhereBackwardDoesNotReach) {
 
 // `never` keeps what backward has gathered through the optimizer, and the next forward has it.
 TEST(ReleasedCode, NeverKeepsWhatLateFreesAtTheEnd) {
-  const auto never = plan(Pattern::all_but_last, "never"),
-             late = plan(Pattern::all_but_last, "late");
+  const auto never = plan(FreezingPattern::all_but_last, "never"),
+             late = plan(FreezingPattern::all_but_last, "late");
   EXPECT_EQ(never.kept, 7);
   EXPECT_EQ(late.kept, 0);
-  const auto gathers = [](const Expected& e) {
+  const auto gathers = [](const reference::LinearChainPrediction& e) {
     std::int64_t all = 0;
     for (const auto& call : e.calls) {
       if (call.op == "backward") break;
@@ -181,7 +184,8 @@ TEST(ReleasedCode, NeverKeepsWhatLateFreesAtTheEnd) {
 // the peak, (n - 1) U of n where every second is frozen.
 TEST(Saving, GrowsWithTheFrozenUnits) {
   for (const auto* fixed : {"multi_grad_hook", "input_node", "will_execute"}) {
-    const auto late = plan(Pattern::even, "late"), good = plan(Pattern::even, fixed);
+    const auto late = plan(FreezingPattern::even, "late"),
+               good = plan(FreezingPattern::even, fixed);
     EXPECT_EQ(late.at_peak.at("backward").units - good.at_peak.at("backward").units, 4 - 1)
         << fixed;
   }

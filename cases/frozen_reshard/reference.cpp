@@ -1,10 +1,9 @@
 #include "cases/frozen_reshard/reference.h"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
 
 #include "cases/frozen_reshard/setup.h"
+#include "cases/numbers.h"
 #include "reference/linear_chain.h"
 
 namespace tidemark::frozen_reshard {
@@ -14,7 +13,7 @@ Oracle oracle(const Trial& trial) {
   reference::LinearChainRun run{
       .layers = setup.layers,
       .hidden = setup.hidden,
-      .adapter_rank = setup.pattern == Pattern::adapters ? setup.adapter_rank : 0,
+      .adapter_rank = setup.pattern == FreezingPattern::adapters ? setup.adapter_rank : 0,
       .shared_input = setup.shared_input,
       .microbatches = setup.microbatches,
       .rows = setup.rows * trial.ranks,
@@ -29,22 +28,14 @@ Oracle oracle(const Trial& trial) {
       by_parameter.insert(by_parameter.end(), units[i].parameters.size(), by_unit[i]);
   }
   const auto result = reference::train(run);
-  Oracle oracle;
-  oracle.loss = result.loss;
-  const auto shards = [](const std::vector<reference::Tensor>& tensors) {
-    std::vector<Shard> all;
-    for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
-    return all;
-  };
-  oracle.gradients = shards(result.gradients);
-  oracle.parameters = shards(result.parameters);
+  Oracle oracle = oracle_of(result);
   // A path through the chain has 2 products a layer at most and the means, and comes back: 4 L + 4
   // roundings of sums of `hidden` terms, each off by about sqrt(hidden) half-units in the last
   // place (rounding errors add up like a random walk). The loss is a mean whose terms cancel; the
   // reference knows by how much.
-  const double unit = setup.half ? std::ldexp(1, -9) : std::ldexp(1, -24);
   const auto depth = static_cast<double>(4 * setup.layers + 4);
-  oracle.tolerance = unit * depth * std::sqrt(static_cast<double>(setup.hidden)) * result.condition;
+  oracle.tolerance = unit_roundoff(!setup.half) * depth *
+                     std::sqrt(static_cast<double>(setup.hidden)) * result.condition;
   oracle.why =
       "u (4 layers + 4) sqrt(hidden) c: rounding of the sums on a path forth and back, u the unit "
       "roundoff, c = mean |y| / |mean y| of the output y, by which the loss cancels";

@@ -85,7 +85,7 @@ Scenario frozen_reshard_scenario() {
              {"precision", 1}}),
        {Mode::shapes},
        Bytes{1} << 40}};
-  s.variants = variants();
+  s.variants = variants().list();
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
     if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1) {
@@ -104,7 +104,7 @@ Scenario frozen_reshard_scenario() {
   s.leave_out = leave_out;
   s.make = [](const Trial& trial, const Variant& variant,
               World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, policy_of(variant.name), world);
+    return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
   s.expect = expect;
   s.inspect = inspect;

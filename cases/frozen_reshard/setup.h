@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "cases/frozen_reshard/variants.h"
+#include "harness/parallel/freezing.h"
 #include "harness/parallel/sharded_parameter.h"
 #include "harness/scenario.h"
 
 namespace tidemark::frozen_reshard {
-
-enum class Pattern { even, all_but_last, adapters, prefix, suffix, all_but_first, odd };
 
 struct UnitSetup {
   std::vector<ParameterShape> parameters;
@@ -32,8 +31,9 @@ struct Setup {
 
   std::int64_t layers, hidden, adapter_rank;
   std::int64_t microbatches, rows;  // rows of one microbatch on one rank
-  std::int64_t no_sync, thaw_step;
-  Pattern pattern;
+  std::int64_t thaw_step;
+  FreezingPattern pattern;
+  NoSync no_sync;
   bool reshard_after_forward, in_flight, input_gradient, shared_input, half;
   std::int64_t element_bytes() const { return half ? 2 : 4; }
 };

@@ -1,20 +1,11 @@
 #include "cases/frozen_reshard/variants.h"
 
-#include <stdexcept>
-
 #include "cases/frozen_reshard/setup.h"
 
 namespace tidemark::frozen_reshard {
-namespace {
-
-struct Entry {
-  Variant variant;
-  Policy policy;
-};
-
-const std::vector<Entry>& entries() {
+const VariantTable<Policy>& variants() {
   using enum FrozenReshard;
-  static const std::vector<Entry> all{
+  static const VariantTable<Policy> all{{
       {{"never", Role::baseline,
         "frozen units that backward has gathered stay whole through the optimizer into the next "
         "forward"},
@@ -71,29 +62,14 @@ const std::vector<Entry>& entries() {
         .needs = {{"reshard_after_forward", 0},
                   {"input_gradient", 0},
                   {"shared_input", 0},
-                  {"pattern", static_cast<std::int64_t>(Pattern::prefix)},
+                  {"pattern", static_cast<std::int64_t>(FreezingPattern::prefix)},
                   {"thaw_step", 0}}}},
-  };
+  }};
   return all;
 }
 
-}  // namespace
-
-std::vector<Variant> variants() {
-  std::vector<Variant> result;
-  for (const auto& entry : entries()) result.push_back(entry.variant);
-  return result;
-}
-
-Policy policy_of(const std::string& variant) {
-  for (const auto& entry : entries()) {
-    if (entry.variant.name == variant) return entry.policy;
-  }
-  throw std::out_of_range("frozen_reshard has no variant " + variant);
-}
-
 std::string leave_out(const Trial& trial, const Variant& variant) {
-  const auto policy = policy_of(variant.name);
+  const auto policy = variants()[variant.name];
   const Setup setup(trial, policy);
   const bool several = setup.microbatches > 1;
   if (setup.rows == 0) {
@@ -102,7 +78,7 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
   }
   if (variant.name == "will_execute" && several && setup.in_flight && setup.shared_input)
     return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
-  if (variant.name == "root_sync_flag" && !(several && setup.no_sync == 2))
+  if (variant.name == "root_sync_flag" && !(several && setup.no_sync == NoSync::every_second))
     return "is right unless some units are under no_sync (microbatches=2 no_sync=2)";
   if ((variant.name == "stale_full_param" || variant.name == "handles_kept") && trial.steps < 2)
     return "shows in the second step";

@@ -2,10 +2,8 @@
 // end takes for granted.
 #pragma once
 
-#include <vector>
-
 #include "harness/parallel/sharded_step.h"
-#include "harness/scenario.h"
+#include "harness/variant_table.h"
 
 namespace tidemark::frozen_reshard {
 
@@ -21,9 +19,7 @@ struct Policy {
   Params needs = {};
 };
 
-std::vector<Variant> variants();
-/// Throws std::out_of_range for a name that variants() does not have.
-Policy policy_of(const std::string& variant);
+const VariantTable<Policy>& variants();
 /// Why a variant has no place in a trial, or empty.
 std::string leave_out(const Trial& trial, const Variant& variant);
 ShardingOptions options_of(const Policy& policy, const Trial& trial);

@@ -2,23 +2,18 @@
 //   U  bytes of a block's gathered parameters      G  of its reduce-scatter's input      S  of its
 //   sharded gradient
 // above `rest`, what stays allocated between steps (parameters, optimizer state, input, output and
-// loss, cuBLAS workspaces). `small` is the rest of the plan (plan.h) replayed in a model of the
-// allocator: activations, norms, tables, rounding and unsplit remainders. Reserved follows no
-// formula: it is the replay's figure.
+// loss, cuBLAS workspaces). `small` is the rest of the plan (reference/multi_mlp_plan.h) replayed
+// in a model of the allocator: activations, norms, tables, rounding and unsplit remainders.
+// Reserved follows no formula: it is the replay's figure.
 #include "cases/fsdp_prefetch/closed_forms.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <map>
 
 #include "cases/device_facts.h"
 
 namespace tidemark::fsdp_prefetch {
 namespace {
-
-bool records(const Layout& layout) {
-  return layout.gather == GatherLayout::asynchronous &&
-         layout.gather_reference.value_or(layout.reference) == Reference::record_stream;
-}
 
 // At the last block whose successor's buffer is already there; with one block there is no
 // successor.
@@ -53,10 +48,33 @@ std::string backward_form(const Layout& layout, std::int64_t layers, bool reshar
 
 }  // namespace
 
+Predicted replay(const Trial& trial, const Layout& layout, int rank, const DeviceFacts& device) {
+  using enum reference::ShardedOptions::Buffer;
+  const auto precision = trial["precision"];
+  return predict({.layers = trial["layers"],
+                  .hidden = trial["hidden"],
+                  .rows = trial["batch"] / trial.ranks,
+                  .ranks = trial.ranks,
+                  .rank = rank,
+                  .steps = trial.steps,
+                  .instant = trial.schedule != "lagging",
+                  .explicit_prefetch = layout.explicit_prefetch,
+                  .sharding = {.buffer = layout.gather == GatherLayout::separate_streams ? copy_in
+                                         : layout.gather == GatherLayout::two_buffers ? persistent
+                                                                                      : compute,
+                               .recorded = layout.records(),
+                               .in_flight_limit = layout.in_flight_limit,
+                               .reshard_after_forward = trial["reshard_after_forward"] != 0,
+                               .stored = precision == 1 ? 2 : 4,
+                               .gathered = precision == 0 ? 4 : 2,
+                               .reduced = 4}},
+                 device);
+}
+
 std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int rank,
                                       const DeviceFacts& device) {
   if (variant.role == Role::control) return {};
-  const Layout layout = layout_of(variant.name);
+  const Layout layout = variants()[variant.name];
   const auto at = [&](const char* schedule) {
     Trial other = trial;
     other.schedule = schedule;
@@ -64,7 +82,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
   };
   const auto layers = trial["layers"], hidden = trial["hidden"];
   const bool reshards = trial["reshard_after_forward"] != 0;
-  const bool recorded = records(layout) && trial.ranks > 1;
+  const bool recorded = layout.records() && trial.ranks > 1;
   const bool timeless = !recorded || trial.schedule == "instant" || trial.schedule == "lagging";
   const auto predicted = timeless ? replay(trial, layout, rank, device) : at("instant");
   const auto latest = timeless ? predicted : at("lagging");
@@ -72,11 +90,11 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
       2 * ((hidden + trial.ranks - 1) / trial.ranks) * hidden;  // elements of a block, padded
   const auto stored = trial["precision"] == 1 ? 2 : 4, gathered = trial["precision"] == 0 ? 4 : 2;
   const auto as_double = [](auto value) { return static_cast<double>(value); };
-  const std::map<std::string, double> units{{"U", as_double(shard * trial.ranks * gathered)},
-                                            {"G", as_double(shard * trial.ranks * 4)},
-                                            {"S", as_double(shard * stored)},
-                                            {"L", as_double(layers)},
-                                            {"k", as_double(trial.steps - 1)}};
+  std::map<std::string, double> units{{"U", as_double(shard * trial.ranks * gathered)},
+                                      {"G", as_double(shard * trial.ranks * 4)},
+                                      {"S", as_double(shard * stored)},
+                                      {"L", as_double(layers)},
+                                      {"k", as_double(trial.steps - 1)}};
 
   // The statistics that count blocks which are freed and still wait for the communication stream.
   const auto pile_up = [&](Statistic statistic) {
@@ -91,23 +109,11 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
     // With a clock, which waiting blocks are free again decides unsplit remainders, hence
     // allocated, too.
     if (as_double(latest.phases.at(phase)[index].peak) != figure) return;
-    Formula formula;
-    if (form.empty()) {
-      formula.text = "replay";
-      formula.values["replay"] = figure;
-    } else {
-      formula.text = "rest + " + form;
-      for (const auto& [name, value] : units) {
-        if (form.find(name) != std::string::npos) formula.values[name] = value;
-      }
-      // What piles up is no rest, though it stays: of it counts what is allocated.
-      const auto rest = pile_up(statistic) ? Statistic::allocated : statistic;
-      formula.values["rest"] = as_double(predicted.rest[static_cast<std::size_t>(rest)]);
-      const double large = formula.evaluate();
-      formula.text += " + small";
-      formula.values["small"] = figure - large;
-    }
-    all.push_back({statistic, phase, std::move(formula)});
+    if (form.empty()) return all.push_back({statistic, phase, {"replay", {{"replay", figure}}}});
+    // What piles up is no rest, though it stays: of it counts what is allocated.
+    const auto rest = pile_up(statistic) ? Statistic::allocated : statistic;
+    units["rest"] = as_double(predicted.rest[static_cast<std::size_t>(rest)]);
+    all.push_back({statistic, phase, with_remainder("rest + " + form, units, figure, "small")});
   };
 
   for (const Statistic statistic : kStatistics) {

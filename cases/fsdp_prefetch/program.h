@@ -8,7 +8,7 @@
 
 #include "cases/fsdp_prefetch/model.h"
 #include "cases/fsdp_prefetch/variants.h"
-#include "harness/parallel/adam.h"
+#include "harness/parallel/sharded_adam.h"
 #include "harness/scenario.h"
 
 namespace tidemark::fsdp_prefetch {

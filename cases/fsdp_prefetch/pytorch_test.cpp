@@ -4,7 +4,7 @@
 // program equals the plan is what every trial's verdicts say.
 #include <gtest/gtest.h>
 
-#include "cases/fsdp_prefetch/plan.h"
+#include "cases/fsdp_prefetch/closed_forms.h"
 
 namespace tidemark::fsdp_prefetch {
 namespace {
@@ -38,7 +38,7 @@ TEST(PyTorch, FullyShardAtTheSeedsSizeToTheByte) {
         Measured{"separate_streams", 1, 7621028352, 9297774592, 8456577536, 12660506624},
         Measured{"stash", 0, 9298749952, 9718188032, 8456577536, 12205424640},
         Measured{"separate_streams", 0, 10137610752, 9718188032, 8456577536, 13499367424}}) {
-    const auto plan = replay(seed(2, "instant", m.reshard), layout_of(m.variant), 0, kHopper);
+    const auto plan = replay(seed(2, "instant", m.reshard), variants()[m.variant], 0, kHopper);
     EXPECT_EQ(plan.phases.at("forward")[0].peak, m.forward) << m.variant;
     EXPECT_EQ(plan.phases.at("backward")[0].peak, m.backward) << m.variant;
     EXPECT_EQ(plan.phases.at("optimizer")[0].peak, m.optimizer) << m.variant;
@@ -51,13 +51,13 @@ TEST(PyTorch, RecordedBuffersPileUpAsIn26) {
   const auto above = [&](const Predicted& plan, const char* phase) {
     return static_cast<double>(plan.phases.at(phase)[1].peak - plan.rest[0]) / unit;
   };
-  const auto reshards = replay(seed(2, "lagging", 1), layout_of("record_stream"), 0, kHopper);
+  const auto reshards = replay(seed(2, "lagging", 1), variants()["record_stream"], 0, kHopper);
   EXPECT_NEAR(above(reshards, "forward"), 29.006, 0.0005);
   EXPECT_NEAR(above(reshards, "backward"), 36.502, 0.0005);
-  const auto stays = replay(seed(2, "lagging", 0), layout_of("record_stream"), 0, kHopper);
+  const auto stays = replay(seed(2, "lagging", 0), variants()["record_stream"], 0, kHopper);
   EXPECT_NEAR(above(stays, "forward"), 20.006, 0.0005);
   EXPECT_NEAR(above(stays, "backward"), 21.504, 0.0005);
-  const auto eight = replay(seed(8, "instant", 1), layout_of("stash"), 0, kHopper);
+  const auto eight = replay(seed(8, "instant", 1), variants()["stash"], 0, kHopper);
   EXPECT_NEAR(above(eight, "forward"), 2.001, 0.0005);
   EXPECT_NEAR(above(eight, "backward"), 4.251, 0.0005);
 }

@@ -1,9 +1,8 @@
 #include "cases/fsdp_prefetch/reference.h"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
 
+#include "cases/numbers.h"
 #include "reference/multi_mlp.h"
 
 namespace tidemark::fsdp_prefetch {
@@ -15,22 +14,14 @@ Oracle oracle(const Trial& trial) {
                                    .steps = trial.steps,
                                    .seed = trial.seed};
   const auto result = reference::train(run);
-  Oracle oracle;
-  oracle.loss = result.loss;
-  const auto shards = [](const std::vector<reference::Tensor>& tensors) {
-    std::vector<Shard> all;
-    for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
-    return all;
-  };
-  oracle.gradients = shards(result.gradients);
-  oracle.parameters = shards(result.parameters);
+  Oracle oracle = oracle_of(result);
   // A path through the model has 2 products a block and two norms, and comes back: 4 L + 4
   // roundings of sums of `hidden` terms, each off by about sqrt(hidden) half-units in the last
   // place (rounding errors add up like a random walk). The loss is a mean whose terms cancel; the
   // reference knows by how much.
-  const double unit = trial["precision"] == 0 ? std::ldexp(1, -24) : std::ldexp(1, -9);
   const auto depth = static_cast<double>(4 * trial["layers"] + 4);
-  oracle.tolerance = unit * depth * std::sqrt(static_cast<double>(trial["hidden"]));
+  oracle.tolerance = unit_roundoff(trial["precision"] == 0) * depth *
+                     std::sqrt(static_cast<double>(trial["hidden"]));
   oracle.loss_condition = result.condition;
   oracle.why =
       "u (4 layers + 4) sqrt(hidden): rounding of the sums on a path forth and back, u the unit "

@@ -45,7 +45,7 @@ Scenario fsdp_prefetch_scenario() {
              {"seed", size(4, 10240, 0), {Mode::shapes}},
              // 80 blocks of 2 x 20,480^2 parameters: 67 billion.
              {"scale", size(80, 20480, 2), {Mode::shapes}, Bytes{4} << 40}};
-  s.variants = variants();
+  s.variants = variants().list();
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
     if (trial["batch"] < trial.ranks) {
@@ -62,7 +62,7 @@ Scenario fsdp_prefetch_scenario() {
   };
   s.make = [](const Trial& trial, const Variant& variant,
               World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, layout_of(variant.name), world);
+    return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
   s.expect = expect;
   s.reference = oracle;

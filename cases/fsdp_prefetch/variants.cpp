@@ -1,18 +1,10 @@
 #include "cases/fsdp_prefetch/variants.h"
 
-#include <stdexcept>
-
 namespace tidemark::fsdp_prefetch {
-namespace {
 
-struct Entry {
-  Variant variant;
-  Layout layout;
-};
-
-const std::vector<Entry>& entries() {
+const VariantTable<Layout>& variants() {
   using enum GatherLayout;
-  static const std::vector<Entry> all{
+  static const VariantTable<Layout> all{{
       {{"record_stream", Role::baseline,
         "gathered buffers are recorded on the communication stream, so the allocator keeps them "
         "until it has seen that "
@@ -50,23 +42,8 @@ const std::vector<Entry>& entries() {
        {.gather = asynchronous,
         .reference = Reference::unstash_before_wait,
         .unit_keeps_buffer = false}},
-  };
+  }};
   return all;
-}
-
-}  // namespace
-
-std::vector<Variant> variants() {
-  std::vector<Variant> result;
-  for (const auto& entry : entries()) result.push_back(entry.variant);
-  return result;
-}
-
-Layout layout_of(const std::string& variant) {
-  for (const auto& entry : entries()) {
-    if (entry.variant.name == variant) return entry.layout;
-  }
-  throw std::out_of_range("fsdp_prefetch has no variant " + variant);
 }
 
 ShardingOptions options_of(const Layout& layout, const Trial& trial) {

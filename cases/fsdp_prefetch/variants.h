@@ -2,10 +2,8 @@
 // nothing else.
 #pragma once
 
-#include <vector>
-
 #include "harness/parallel/sharded_step.h"
-#include "harness/scenario.h"
+#include "harness/variant_table.h"
 
 namespace tidemark::fsdp_prefetch {
 
@@ -16,11 +14,15 @@ struct Layout {
   bool unit_keeps_buffer = true;
   int in_flight_limit = 0;
   bool explicit_prefetch = true;
+
+  /// Whether gathered buffers are recorded on the communication stream.
+  bool records() const {
+    return gather == GatherLayout::asynchronous &&
+           gather_reference.value_or(reference) == Reference::record_stream;
+  }
 };
 
-std::vector<Variant> variants();
-/// Throws std::out_of_range for a name that variants() does not have.
-Layout layout_of(const std::string& variant);
+const VariantTable<Layout>& variants();
 ShardingOptions options_of(const Layout& layout, const Trial& trial);
 
 }  // namespace tidemark::fsdp_prefetch

@@ -4,31 +4,30 @@
 //   A    attention: queries, keys, values, output, log-sum-exp, and the norms' statistics
 //   F    a gathered input for each of n_c column linears; recomputed, X
 //   f    a GLU activation: gate, up, their product and, where the GLU is eager, silu(gate)
-// What only an allocator can tell is the replay's (plan.h): `small`, rounding and unsplit
-// remainders; `transient`, what the highest moment of a phase adds; reserved as a whole.
+// What only an allocator can tell is the replay's (reference/transformer_plan.h): `small`, rounding
+// and unsplit remainders; `transient`, what the highest moment of a phase adds; reserved as a
+// whole.
 #include "cases/tp_buffer_reuse/closed_forms.h"
 
-#include <cctype>
 #include <utility>
 
 #include "cases/device_facts.h"
-#include "reference/attention_plan.h"
 
 namespace tidemark::tp_buffer_reuse {
 namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-std::map<std::string, double> units(const Dimensions& d, const DeviceFacts& device) {
+std::map<std::string, double> units(const Dimensions& d, const reference::DeviceFacts& device) {
   const reference::AttentionPlan attention(d.attention(), device.processors);
-  const auto whole = d.rows() * d.hidden * d.element;
+  const auto whole = d.rows() * d.hidden * d.element();
   const auto repeated = attention.copies ? 2 * attention.queries : 0;
   const auto copied = !d.bf16 && d.batch > 1 ? attention.queries : 0;
   const auto random = d.bf16 ? 24 : 0;  // flash's random state, used or not
-  const auto kept = 2 * d.shard_rows() * 4 + d.rows() * d.qkv() * d.element + repeated +
+  const auto kept = 2 * d.shard_rows() * 4 + d.rows() * d.qkv() * d.element() + repeated +
                     attention.queries + copied + attention.statistics + random;
   return {{"F", as_double(whole)},    {"X", as_double(whole / d.ranks)},
-          {"A", as_double(kept)},     {"f", as_double(d.rows() * d.own_ffn() * d.element)},
+          {"A", as_double(kept)},     {"f", as_double(d.rows() * d.own_ffn() * d.element())},
           {"L", as_double(d.layers)}, {"q", as_double(d.in_flight)},
           {"t", as_double(d.ranks)},  {"n_c", 2}};
 }
@@ -43,32 +42,23 @@ std::string saved(const Layout& layout, std::int64_t ranks) {
   return text;
 }
 
-/// With the values of the names that the text has.
-Formula formula(const std::string& text, const std::map<std::string, double>& values) {
-  Formula result{text, {}};
-  std::string name;
-  for (const char c : text + " ") {
-    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
-      name += c;
-    } else if (const auto found = values.find(std::exchange(name, {})); found != values.end()) {
-      result.values.insert(*found);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int /*rank*/,
-                                      const DeviceFacts& device) {
-  Layout layout = layout_of(variant.name);
+                                      const reference::DeviceFacts& device) {
+  Layout layout = variants()[variant.name];
   if (variant.role == Role::control) {
     // What it claims to be: the Function alone, without gathering again, would save the gathers.
     if (layout.gather != GatherPolicy::cached) return {};
     layout.gather = GatherPolicy::recomputed;
   }
-  const Dimensions d(trial);
-  const auto predicted = replay(d, layout, trial.steps, device);
+  const auto d = dimensions(trial);
+  const auto predicted = predict(d,
+                                 {.function = layout.gather != GatherPolicy::separate,
+                                  .recomputes = layout.recomputes(),
+                                  .overlaps = layout.overlaps(),
+                                  .fused_glu = layout.fused_glu},
+                                 trial.steps, device);
   auto values = units(d, device);
 
   std::vector<Expectation> all;
@@ -78,14 +68,8 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
     const auto& level = predicted.phases.at(phase)[index];
     const double figure = as_double(at_end ? level.end : level.peak);
     values["rest"] = as_double(predicted.rest[index]);
-    auto stated = formula(form, values);
-    const double left = figure - (form == "replay" ? 0 : stated.evaluate());
-    if (form == "replay") {
-      stated.values["replay"] = figure;
-    } else if (left != 0 || remainder == std::string("transient")) {
-      stated.text += std::string(" + ") + remainder;
-      stated.values[remainder] = left;
-    }
+    Formula stated{"replay", {{"replay", figure}}};
+    if (form != "replay") stated = with_remainder(form, values, figure, remainder);
     all.push_back({statistic, phase, std::move(stated), at_end});
   };
 
@@ -100,8 +84,8 @@ std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant
     add(statistic, "backward", false, stated(retained), "transient");
     // Gradients, and Adam's one temporary: each as large as the parameters of this rank.
     const auto bytes =
-        2 * d.hidden + (d.qkv() + d.own_heads() * d.head + 3 * d.own_ffn()) * d.hidden;
-    values["P"] = as_double(bytes * d.element);
+        2 * d.hidden + (d.qkv() + d.own_heads() * d.head() + 3 * d.own_ffn()) * d.hidden;
+    values["P"] = as_double(bytes * d.element());
     add(statistic, "backward", true, stated("rest + L*P"), "small");
     add(statistic, "optimizer", false, stated("rest + 2*L*P"), "small");
     add(statistic, "optimizer", true, stated("rest + L*P"), "small");

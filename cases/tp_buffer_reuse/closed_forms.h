@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "cases/tp_buffer_reuse/plan.h"
-#include "harness/scenario.h"
+#include "cases/tp_buffer_reuse/model.h"
+#include "cases/tp_buffer_reuse/variants.h"
 
 namespace tidemark::tp_buffer_reuse {
 
@@ -15,6 +15,6 @@ std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int 
 
 /// The same for a device known by its facts alone.
 std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int rank,
-                                      const DeviceFacts& device);
+                                      const reference::DeviceFacts& device);
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -8,8 +8,21 @@
 
 namespace tidemark::tp_buffer_reuse {
 
-Stage::Stage(const Dimensions& dimensions, TensorParallel& group, bool fused_glu)
-    : dimensions_(dimensions), group_(group), fused_glu_(fused_glu) {
+Dimensions dimensions(const Trial& trial) {
+  return {.ranks = trial.ranks,
+          .layers = trial["layers"],
+          .hidden = trial["hidden"],
+          .ffn = trial["ffn"],
+          .heads = trial["heads"],
+          .kv_heads = trial["kv_heads"],
+          .sequence = trial["sequence"],
+          .batch = trial["microbatch"],
+          .in_flight = trial["in_flight"],
+          .bf16 = trial["precision"] == 1};
+}
+
+Stage::Stage(const Dimensions& sizes, TensorParallel& group, bool fused_glu)
+    : dimensions_(sizes), group_(group), fused_glu_(fused_glu) {
   const auto& d = dimensions_;
   const auto rank = group.rank();
   // This rank's rows of each named parameter, one below the other.
@@ -32,10 +45,10 @@ Stage::Stage(const Dimensions& dimensions, TensorParallel& group, bool fused_glu
     };
     Block b;
     b.first_norm = norm("attention_norm");
-    b.qkv = split(d.hidden, {{name("fc_query"), d.own_heads() * d.head},
-                             {name("fc_key"), d.own_kv_heads() * d.head},
-                             {name("fc_value"), d.own_kv_heads() * d.head}});
-    b.out = split(d.hidden, {{name("fc_out"), d.own_heads() * d.head}});
+    b.qkv = split(d.hidden, {{name("fc_query"), d.own_heads() * d.head()},
+                             {name("fc_key"), d.own_kv_heads() * d.head()},
+                             {name("fc_value"), d.own_kv_heads() * d.head()}});
+    b.out = split(d.hidden, {{name("fc_out"), d.own_heads() * d.head()}});
     b.second_norm = norm("mlp_norm");
     b.gate_up = split(d.hidden, {{name("fc_gate"), d.own_ffn()}, {name("fc_up"), d.own_ffn()}});
     b.down = split(d.hidden, {{name("fc_down"), d.own_ffn()}});
@@ -68,7 +81,7 @@ at::Tensor Stage::block(const Block& b, const at::Tensor& x) {
                              .batch = d.batch,
                              .heads = d.own_heads(),
                              .kv_heads = d.own_kv_heads(),
-                             .head = d.head};
+                             .head = d.head()};
   const auto merged = group_.column_linear(norm(x, b.first_norm), b.qkv);
   const auto attended = causal_attention(merged, shape);
   const auto middle = x + group_.row_linear(attended, b.out);

@@ -8,10 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "cases/tp_buffer_reuse/dimensions.h"
 #include "harness/parallel/tensor_parallel.h"
+#include "harness/scenario.h"
+#include "reference/transformer_plan.h"
 
 namespace tidemark::tp_buffer_reuse {
+
+using Dimensions = reference::ParallelTransformer;
+Dimensions dimensions(const Trial& trial);
 
 /// Rows [begin, begin + rows) of a rank's weight are elements [offset, ...) of the parameter
 /// `name`.
@@ -28,7 +32,7 @@ struct Weight {
 
 class Stage {
  public:
-  Stage(const Dimensions& dimensions, TensorParallel& group, bool fused_glu);
+  Stage(const Dimensions& sizes, TensorParallel& group, bool fused_glu);
 
   /// x [shard_rows, hidden] -> the same shape.
   at::Tensor forward(const at::Tensor& x);

@@ -3,29 +3,14 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "cases/numbers.h"
 #include "harness/recorder.h"
 #include "harness/world.h"
-#include "reference/deterministic.h"
 
 namespace tidemark::tp_buffer_reuse {
-namespace {
-
-/// Fills a contiguous tensor with elements [offset, ...) of a named tensor.
-void fill(const Trial& trial, const std::string& name, std::int64_t offset,
-          const at::Tensor& tensor) {
-  const at::NoGradGuard no_grad;
-  auto host = at::empty({tensor.numel()}, at::TensorOptions().dtype(at::kDouble));
-  reference::fill(trial.seed, name, offset,
-                  {host.mutable_data_ptr<double>(), static_cast<std::size_t>(tensor.numel())});
-  tensor.copy_(host.to(tensor.scalar_type()).pin_memory().view(tensor.sizes()),
-               /*non_blocking=*/true);
-}
-
-}  // namespace
-
 Training::Training(const Trial& trial, const Layout& layout, const World& world)
     : trial_(trial),
-      dimensions_(trial),
+      dimensions_(dimensions(trial)),
       numbers_(trial.mode == Mode::math),
       communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
       group_(communicator_.get(), layout.gather),
@@ -39,7 +24,7 @@ Training::Training(const Trial& trial, const Layout& layout, const World& world)
   if (!numbers_) return;
   for (auto& weight : stage_.weights()) {
     for (const auto& piece : weight.pieces) {
-      fill(trial, piece.name, piece.offset,
+      fill(trial.seed, piece.name, piece.offset,
            weight.value.detach().narrow(0, piece.begin, piece.rows));
     }
   }
@@ -59,7 +44,7 @@ Training::Microbatch Training::forward(int step, std::int64_t microbatch) {
     x = at::empty({d.shard_rows(), d.hidden}, stage_.weights()[0].value.options());
   }
   if (numbers_) {
-    fill(trial_, "input." + std::to_string(step) + "." + std::to_string(microbatch),
+    fill(trial_.seed, "input." + std::to_string(step) + "." + std::to_string(microbatch),
          group_.rank() * x.numel(), x);
   }
   x.set_requires_grad(true);  // from the stage before, which waits for its gradient

@@ -1,16 +1,16 @@
 #include "cases/tp_buffer_reuse/reference.h"
 
-#include <ATen/ATen.h>
-
+#include <algorithm>
 #include <cmath>
 
-#include "cases/tp_buffer_reuse/dimensions.h"
+#include "cases/numbers.h"
+#include "cases/tp_buffer_reuse/model.h"
 #include "reference/transformer.h"
 
 namespace tidemark::tp_buffer_reuse {
 
 Oracle oracle(const Trial& trial) {
-  const Dimensions d(trial);
+  const auto d = dimensions(trial);
   const auto result = reference::train({.layers = d.layers,
                                         .hidden = d.hidden,
                                         .ffn = d.ffn,
@@ -21,22 +21,14 @@ Oracle oracle(const Trial& trial) {
                                         .microbatches = d.in_flight,
                                         .steps = trial.steps,
                                         .seed = trial.seed});
-  Oracle oracle;
-  oracle.loss = result.loss;
-  const auto shards = [](const std::vector<reference::Tensor>& tensors) {
-    std::vector<Shard> all;
-    for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
-    return all;
-  };
-  oracle.gradients = shards(result.gradients);
-  oracle.parameters = shards(result.parameters);
+  Oracle oracle = oracle_of(result);
   // A path through a block has four products, two norms, attention's two products and softmax and
   // the GLU, and comes back: 20 roundings of sums of at most `longest` terms, each off by about
   // sqrt(longest) half-units in the last place (rounding errors add up like a random walk). The
   // loss is a sum of squares and cancels nothing.
-  const double unit = d.bf16 ? std::ldexp(1, -9) : std::ldexp(1, -24);
   const auto longest = static_cast<double>(std::max({d.hidden, d.ffn, d.rows()}));
-  oracle.tolerance = unit * static_cast<double>(20 * d.layers) * std::sqrt(longest);
+  oracle.tolerance =
+      unit_roundoff(!d.bf16) * static_cast<double>(20 * d.layers) * std::sqrt(longest);
   oracle.why =
       "u 20 layers sqrt(longest sum): rounding on a path forth and back, u the unit roundoff";
   return oracle;

@@ -6,15 +6,13 @@
 #include "harness/scenario.h"
 
 #include "cases/tp_buffer_reuse/closed_forms.h"
-#include "cases/tp_buffer_reuse/cost.h"
+#include "cases/tp_buffer_reuse/inspect.h"
 #include "cases/tp_buffer_reuse/program.h"
 #include "cases/tp_buffer_reuse/reference.h"
 #include "harness/world.h"
 
 namespace tidemark {
 namespace {
-
-using tp_buffer_reuse::Dimensions;
 
 std::string unfit(const Trial& trial) {
   if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
@@ -28,9 +26,9 @@ std::string unfit(const Trial& trial) {
     return "heads=" + std::to_string(trial["heads"]) +
            " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
   }
-  const Dimensions d(trial);
+  const auto d = tp_buffer_reuse::dimensions(trial);
   const std::int64_t widest = d.bf16 ? 256 : 64;
-  if (d.hidden % d.heads != 0 || d.head % 8 != 0 || d.head > widest) {
+  if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > widest) {
     return "a head has hidden / heads elements, a multiple of 8 and at most " +
            std::to_string(widest) + " in this precision; set hidden or heads";
   }
@@ -81,17 +79,17 @@ Scenario tp_buffer_reuse_scenario() {
              {"llama8b", size(32, 4096, 14336, 32, 8, 4096, 1, 1), {Mode::shapes}},
              // Llama-405B, the first of 16 pipeline stages, 16 microbatches in flight.
              {"scale", size(8, 16384, 53248, 128, 8, 8192, 16, 1), {Mode::shapes}, Bytes{4} << 40}};
-  s.variants = variants();
+  s.variants = variants().list();
   s.unfit = unfit;
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     return trial.ranks == 1 && variant.role == Role::control ? "one rank gathers nothing" : "";
   };
   s.make = [](const Trial& trial, const Variant& variant,
               World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, layout_of(variant.name), world);
+    return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
   s.expect = expect;
-  s.inspect = cost;
+  s.inspect = inspect;
   s.reference = oracle;
   return s;
 }

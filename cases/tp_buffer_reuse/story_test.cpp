@@ -37,7 +37,7 @@ class Story : public testing::Test {
     prepare_device(trial);
     Recorder recorder(trial);
     {
-      Training program(trial, layout_of(variant), world);
+      Training program(trial, variants()[variant], world);
       for (int step = 0; step < trial.steps; ++step) {
         recorder.begin_step(step);
         program.step(step, recorder);

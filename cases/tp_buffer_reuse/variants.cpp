@@ -1,18 +1,9 @@
 #include "cases/tp_buffer_reuse/variants.h"
 
-#include <stdexcept>
-
 namespace tidemark::tp_buffer_reuse {
-namespace {
-
-struct Entry {
-  Variant variant;
-  Layout layout;
-};
-
-const std::vector<Entry>& entries() {
+const VariantTable<Layout>& variants() {
   using enum GatherPolicy;
-  static const std::vector<Entry> all{
+  static const VariantTable<Layout> all{{
       {{"separate", Role::baseline,
         "a differentiable all-gather, then a product: every gathered activation is kept for the "
         "weight gradient, and the GLU keeps both of its factors"},
@@ -46,23 +37,8 @@ const std::vector<Entry>& entries() {
       {{"async_shared", Role::control,
         "asynchronous, but the two gathers of backward share a buffer without a wait", "race/"},
        {shared, true}},
-  };
+  }};
   return all;
-}
-
-}  // namespace
-
-std::vector<Variant> variants() {
-  std::vector<Variant> result;
-  for (const auto& entry : entries()) result.push_back(entry.variant);
-  return result;
-}
-
-Layout layout_of(const std::string& variant) {
-  for (const auto& entry : entries()) {
-    if (entry.variant.name == variant) return entry.layout;
-  }
-  throw std::out_of_range("tp_buffer_reuse has no variant " + variant);
 }
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -1,11 +1,8 @@
 // How the variants of the scenario differ: where gathered activations live, and what the GLU saves.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "harness/parallel/tensor_parallel.h"
-#include "harness/scenario.h"
+#include "harness/variant_table.h"
 
 namespace tidemark::tp_buffer_reuse {
 
@@ -22,8 +19,6 @@ struct Layout {
   }
 };
 
-std::vector<Variant> variants();
-/// Throws std::out_of_range for a name that variants() does not have.
-Layout layout_of(const std::string& variant);
+const VariantTable<Layout>& variants();
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -18,6 +18,7 @@
 
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
+#include "reference/attention_plan.h"
 
 // Declared here because ATen's header of it wants headers that the set-up does not bring.
 namespace at::cuda {
@@ -38,18 +39,14 @@ Terms units(const Sizes& z) {
   };
   set("x", t * h * e);
   if (z.transformer) {
-    const bool flash = z.type != at::kFloat;
-    const auto kv = h / s.heads * s.kv_heads;
-    // What attention reads: repeated where the kernel does not know groups. One head for all needs
-    // no copy, only a stride of 0.
-    const auto read = flash || s.kv_heads == 1 ? kv : h;
-    const auto padded = flash ? s.sequence : (s.sequence + 31) / 32 * 32;
-    const auto sums = t / s.sequence * s.heads * padded * 4;  // logsumexp
-    // The dropout's state, which flash keeps on the device: three words.
-    const auto random = flash ? 24 : 0;
+    // Of what attention takes only that counts which it keeps, whatever the device.
+    const reference::AttentionPlan attention(
+        {t / s.sequence, s.sequence, s.heads, s.kv_heads, h / s.heads, e == 2}, 1);
+    const auto read = attention.copies ? attention.queries : attention.keys;
+    const auto random = e == 2 ? 24 : 0;  // the dropout's state, which flash keeps on the device
     set("a_w", t * (3 * h + f) * e + 2 * t * 4);
-    set("a_n", t * (2 * h + 2 * read + 3 * f) * e + sums + random);
-    set("g", t * (4 * h + 2 * kv + 2 * f) * e);
+    set("a_n", t * (2 * h + 3 * f) * e + 2 * read + attention.statistics + random);
+    set("g", t * (4 * h + 2 * f) * e + 2 * attention.keys);
   } else {
     for (const char* one : {"a_w", "a_n", "g"}) set(one, t * f * e);
   }
@@ -69,7 +66,7 @@ struct Holding {
   double blocks, again, again_inner;  // all; checkpointed; of these, all but the stage's first
 
   Holding(const Sizes& sizes, StagePolicy p, const PipelineSchedule& schedule, int stage)
-      : z(sizes), policy(p), parts(parts_of(sizes, stage, schedule.stages)) {
+      : z(sizes), policy(p), parts(sizes.parts(stage, schedule.stages)) {
     const auto here = [&](int other) {
       return other >= 0 && other < schedule.stages &&
              schedule.rank_of(other) == schedule.rank_of(stage);
@@ -77,11 +74,8 @@ struct Holding {
     output_stays = here(stage + 1);
     input_stays = here(stage - 1);
     blocks = static_cast<double>(parts.end_layer - parts.first_layer);
-    again = again_inner = 0;
-    for (auto layer = parts.first_layer; layer < parts.end_layer; ++layer) {
-      again += z.checkpointed(layer);
-      again_inner += z.checkpointed(layer) && layer > parts.first_layer;
-    }
+    again = static_cast<double>(z.checkpointed_blocks(parts));
+    again_inner = again - (z.checkpointed(parts.first_layer) ? 1 : 0);
   }
 
   bool keeps_loss_graph() const {
@@ -140,17 +134,12 @@ struct Holding {
         parts.last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
     const bool graph = !policy.clean_hooks || (held_by_root && !policy.roots_as_edges);
     if (graph && !policy.release) {
-      t["a_n"] += blocks - again + again * tasks_a_block();
+      t["a_n"] += blocks - again + again * static_cast<double>(z.runs_a_block(policy));
       t["x"] += again_inner;
     }
     if (!policy.clean_hooks) add_gradients(t);
     if (parts.last && keeps_loss_graph()) t["logp"] += 1;
     return t;
-  }
-
-  /// Runs of the engine that a block's weight pass takes.
-  double tasks_a_block() const {
-    return policy.one_weight_task ? 1 : static_cast<double>(z.block_parameters().size());
   }
 };
 
@@ -248,52 +237,8 @@ std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& pol
 
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
   const auto name = variant.role == Role::control ? "drop_grads_hooks" : variant.name;
-  return closed_forms(trial, policy_of(name), rank,
+  return closed_forms(trial, variants()[name], rank,
                       static_cast<Bytes>(at::cuda::getChosenWorkspaceSize()));
-}
-
-std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
-  const Sizes z(trial);
-  const auto schedule = schedule_of(trial);
-  const auto policy = policy_of(variant.name);
-  std::vector<std::string> expected, found;
-  double blocks = 0, measured = 0;
-  for (const Action& action : schedule.order[static_cast<std::size_t>(record.rank)]) {
-    const Holding holding(z, policy, schedule, action.stage);
-    expected.push_back(moment_of(action).substr(6));
-    const bool whole = action.pass == Pass::backward;
-    const bool whole_late = action.pass == Pass::weight && holding.parts.first;
-    const bool input = action.pass == Pass::input && !holding.parts.first && !policy.detach_early;
-    const bool weight = action.pass == Pass::weight && !whole_late && !policy.detach_early;
-    if (whole || whole_late || input) blocks += holding.again;
-    if (weight) blocks += holding.again * holding.tasks_a_block();
-  }
-  for (const auto& call : record.steps.back().calls) {
-    if (call.op == "recompute")
-      measured += std::stod(call.unit);
-    else
-      found.push_back(call.op + ", " + call.unit);
-  }
-  Verdict order;
-  order.name = "order/schedule";
-  order.formula = std::string("the actions of ") + name_of(schedule.kind) + ", in order";
-  order.unit = "actions out of place";
-  order.low = order.high = 0;
-  const auto [a, b] = std::ranges::mismatch(expected, found);
-  const auto rest = [](auto from, auto to) { return static_cast<double>(std::distance(from, to)); };
-  order.measured = std::max(rest(a, expected.end()), rest(b, found.end()));
-  order.status = *order.measured == 0 ? Status::pass : Status::fail;
-  if (order.status == Status::fail)
-    order.why = "first: " + (b == found.end() ? "nothing" : *b) + " instead of " +
-                (a == expected.end() ? "nothing" : *a);
-  Verdict cost;
-  cost.name = "cost/recomputed_blocks";
-  cost.formula = "once a full or an input pass, once a run of the engine in a weight pass";
-  cost.unit = "blocks";
-  cost.low = cost.high = blocks;
-  cost.measured = measured;
-  cost.status = measured == blocks ? Status::pass : Status::fail;
-  return {order, cost};
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -16,8 +16,4 @@ std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int 
 std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& policy, int rank,
                                       Bytes workspace);
 
-/// Verdicts order/schedule and cost/recomputed_blocks: the actions of the last step are the
-/// schedule's, and checkpointed blocks were run again as often as the passes need.
-std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record);
-
 }  // namespace tidemark::zero_bubble_detach

@@ -2,10 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include "cases/numbers.h"
 #include "harness/parallel/checkpoint.h"
 #include "harness/recorder.h"
 #include "harness/world.h"
-#include "reference/deterministic.h"
 #include "reference/language_model.h"
 
 namespace tidemark::zero_bubble_detach {
@@ -34,9 +34,14 @@ bool marked(const Action& action, int microbatches) {
   return m == 0 || m == microbatches / 2 || m == microbatches - 1;
 }
 
+Call call_of(const Action& action) {
+  return {letter(action.pass), "stage " + std::to_string(action.stage) + ", microbatch " +
+                                   std::to_string(action.microbatch)};
+}
+
 std::string moment_of(const Action& action) {
-  return std::string("after ") + letter(action.pass) + ", stage " + std::to_string(action.stage) +
-         ", microbatch " + std::to_string(action.microbatch);
+  const auto [op, unit] = call_of(action);
+  return "after " + op + ", " + unit;
 }
 
 Training::Training(const Trial& trial, const StagePolicy& policy, const World& world)
@@ -53,17 +58,12 @@ Training::Training(const Trial& trial, const StagePolicy& policy, const World& w
   std::map<int, std::unique_ptr<PipelineStage>> stages;
   for (int stage = 0; stage < schedule_.stages; ++stage) {
     if (schedule_.rank_of(stage) != rank_) continue;
-    const auto parts = parts_of(sizes_, stage, schedule_.stages);
+    const auto parts = sizes_.parts(stage, schedule_.stages);
     std::vector<at::Tensor> own;
     for (const auto& p : parts.parameters) {
       const CategoryScope category("parameters");
       own.push_back(at::empty(p.shape, device.dtype(sizes_.type)));
-      if (trial.mode == Mode::math) {
-        auto host = at::empty(p.shape, at::kDouble);
-        reference::fill(trial.seed, p.name, 0,
-                        {host.mutable_data_ptr<double>(), static_cast<std::size_t>(host.numel())});
-        own.back().copy_(host.to(sizes_.type));
-      }
+      if (trial.mode == Mode::math) fill(trial.seed, p.name, 0, own.back());
       own.back().requires_grad_();
       names_.push_back(p.name);
     }
@@ -71,7 +71,7 @@ Training::Training(const Trial& trial, const StagePolicy& policy, const World& w
     if (parts.first) inputs_ = tokens();
     if (parts.last) targets_ = tokens();
     stages[stage] = std::make_unique<PipelineStage>(
-        stage_model(sizes_, parts, std::move(own), [this](int m) { return targets_[m]; }), policy);
+        sizes_.stage(parts, std::move(own), [this](int m) { return targets_[m]; }), policy);
   }
   pipeline_ = std::make_unique<PipelineRank>(
       schedule_, rank_, communicator_.get(),
@@ -82,7 +82,7 @@ Training::~Training() = default;
 
 void Training::fill_inputs(int index) {
   if (trial_.mode == Mode::shapes) return;
-  const auto fill = [&](const at::Tensor& to, const char* what) {
+  const auto tokens = [&](const at::Tensor& to, const char* what) {
     if (!to.defined()) return;
     const auto values =
         reference::tokens(trial_.seed, std::string(what) + "." + std::to_string(index), to.numel(),
@@ -90,8 +90,8 @@ void Training::fill_inputs(int index) {
     const CategoryScope category("inputs");
     to.copy_(at::tensor(values, at::kLong).view(to.sizes()).pin_memory(), /*non_blocking=*/true);
   };
-  fill(inputs_, "inputs");
-  fill(targets_, "targets");
+  tokens(inputs_, "inputs");
+  tokens(targets_, "targets");
 }
 
 // The last stage's rank has it; the others are told, for the report.
@@ -113,9 +113,9 @@ void Training::step(int index, Recorder& recorder) {
   auto run_again = recomputations();
   pipeline_->run([this](int microbatch) { return inputs_[microbatch]; },
                  [&](const Action& action) {
-                   const std::string moment = moment_of(action);
-                   if (marked(action, sizes_.microbatches)) recorder.moment(moment);
-                   recorder.call(letter(action.pass), moment.substr(moment.find("stage")));
+                   if (marked(action, sizes_.microbatches)) recorder.moment(moment_of(action));
+                   const auto [op, unit] = call_of(action);
+                   recorder.call(op, unit);
                    const auto now = recomputations();
                    if (now > run_again)
                      recorder.call("recompute", std::to_string(now - run_again) + " blocks");

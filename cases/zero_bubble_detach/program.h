@@ -17,6 +17,8 @@ namespace tidemark::zero_bubble_detach {
 /// Whether residency after this action is recorded: of the first, the middle and the last
 /// microbatch of every stage.
 bool marked(const Action& action, int microbatches);
+/// "W" of "stage 2, microbatch 0"
+Call call_of(const Action& action);
 /// "after W, stage 2, microbatch 0"
 std::string moment_of(const Action& action);
 

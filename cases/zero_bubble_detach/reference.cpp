@@ -1,10 +1,9 @@
 #include "cases/zero_bubble_detach/reference.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "cases/numbers.h"
 #include "reference/language_model.h"
 
 namespace tidemark::zero_bubble_detach {
@@ -22,21 +21,13 @@ Oracle oracle(const Trial& trial) {
                                         .steps = trial.steps,
                                         .seed = trial.seed};
   const auto result = reference::train(run);
-  Oracle oracle;
-  oracle.loss = result.loss;
-  const auto shards = [](const std::vector<reference::Tensor>& tensors) {
-    std::vector<Shard> all;
-    for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
-    return all;
-  };
-  oracle.gradients = shards(result.gradients);
-  oracle.parameters = shards(result.parameters);
+  Oracle oracle = oracle_of(result);
   // A path forth and back through a block has at most 12 products and norms; each rounds sums of up
   // to `width` terms, off by about sqrt(width) half-units in the last place.
-  const double unit = trial["precision"] == 0 ? std::ldexp(1, -24) : std::ldexp(1, -9);
   const auto width =
       static_cast<double>(std::max({trial["hidden"], trial["ffn"], trial["vocabulary"]}));
-  oracle.tolerance = unit * static_cast<double>(12 * trial["layers"] + 6) * std::sqrt(width);
+  oracle.tolerance = unit_roundoff(trial["precision"] == 0) *
+                     static_cast<double>(12 * trial["layers"] + 6) * std::sqrt(width);
   oracle.why =
       "u (12 layers + 6) sqrt(width): rounding of the sums on a path forth and back, u the unit "
       "roundoff, width the largest of hidden, ffn and vocabulary";

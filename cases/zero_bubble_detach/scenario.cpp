@@ -6,6 +6,7 @@
 #include "harness/scenario.h"
 
 #include "cases/zero_bubble_detach/closed_forms.h"
+#include "cases/zero_bubble_detach/inspect.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/reference.h"
 #include "cases/zero_bubble_detach/variants.h"
@@ -117,13 +118,13 @@ Scenario zero_bubble_detach_scenario() {
              {"losses", losses, {Mode::math, Mode::shapes}},
              {"seed", seed, {Mode::shapes}, Bytes{1} << 40},
              {"scale", scale, {Mode::shapes}, Bytes{64} << 40}};
-  s.variants = variants();
+  s.variants = variants().list();
   s.drawn_fix = "release_after_input";
   s.unfit = unfit;
   s.leave_out = leave_out;
   s.make = [](const Trial& trial, const Variant& variant,
               World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, policy_of(variant.name), world);
+    return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
   s.expect = expect;
   s.inspect = inspect;

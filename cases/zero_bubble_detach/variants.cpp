@@ -1,16 +1,7 @@
 #include "cases/zero_bubble_detach/variants.h"
 
-#include <stdexcept>
-
 namespace tidemark::zero_bubble_detach {
-namespace {
-
-struct Entry {
-  Variant variant;
-  StagePolicy policy;
-};
-
-const std::vector<Entry>& entries() {
+const VariantTable<StagePolicy>& variants() {
   // What the four changes do together; what goes further starts here, and so do the wrong ones.
   static constexpr StagePolicy kAll{
       .detach_outputs = true, .detach_loss = true, .detach_last = true, .clean_hooks = true};
@@ -19,7 +10,7 @@ const std::vector<Entry>& entries() {
     policy.*flag = true;
     return policy;
   };
-  static const std::vector<Entry> all{
+  static const VariantTable<StagePolicy> all{{
       {{"retained", Role::baseline,
         "nothing is dropped: outputs, losses and the hooks' cycles keep every graph until the step "
         "ends"},
@@ -74,23 +65,8 @@ const std::vector<Entry>& entries() {
       {{"detach_before_input", Role::control,
         "detached before the input pass: no gradient reaches the stage before", "parity/"},
        with(&StagePolicy::detach_early)},
-  };
+  }};
   return all;
-}
-
-}  // namespace
-
-std::vector<Variant> variants() {
-  std::vector<Variant> result;
-  for (const auto& entry : entries()) result.push_back(entry.variant);
-  return result;
-}
-
-StagePolicy policy_of(const std::string& variant) {
-  for (const auto& entry : entries()) {
-    if (entry.variant.name == variant) return entry.policy;
-  }
-  throw std::out_of_range("zero_bubble_detach has no variant " + variant);
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -48,6 +48,14 @@ void ShardedStep::end_backward() {
   end_expected_ = false;
 }
 
+// PyTorch refuses a tensor whose storage is gone when it takes a view of it or asks for its
+// address.
+bool reads_freed_parameter(const c10::Error& error) {
+  const std::string_view message = error.what_without_backtrace();
+  return message.find("storage of size 0") != message.npos ||
+         message.find("not allocated") != message.npos;
+}
+
 void ShardedStep::abandon() {
   for (auto* unit : units) unit->abandon();
   forward_order.clear();

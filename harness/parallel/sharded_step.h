@@ -73,6 +73,9 @@ struct Gathered {
   std::vector<std::int64_t> split;
 };
 
+/// Whether this error says that the memory of a freed parameter was read.
+bool reads_freed_parameter(const c10::Error& error);
+
 class ShardedStep {
  public:
   /// `communicator` may be null on one rank.

@@ -1,6 +1,6 @@
-// Tensor-parallel layers on 1, 2 and 4 ranks against the same computation in one piece, in double
-// precision on the CPU: a chain of two column-row pairs with a residual, its output and every
-// gradient, under every gather policy.
+// Tensor-parallel layers on 1, 2, 3, 4 and 8 ranks against the same computation in one piece, in
+// double precision on the CPU: a chain of two column-row pairs with a residual, its output and
+// every gradient, under every gather policy.
 #include "harness/parallel/tensor_parallel.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@
 namespace tidemark {
 namespace {
 
-constexpr std::int64_t kRows = 16, kHidden = 24, kWide = 8;  // kWide: a GLU half
+constexpr std::int64_t kRows = 24, kHidden = 24, kHalf = 24;  // kHalf: of a GLU
 
 struct Weights {
   at::Tensor column[2], row[2];
@@ -58,8 +58,8 @@ class Policies : public testing::Test {
     input = random({kRows, kHidden}, 1);
     cotangent = random({kRows, kHidden}, 2);
     for (int i = 0; i < 2; ++i) {
-      whole.column[i] = random({2 * kWide, kHidden}, 3 + i);
-      whole.row[i] = random({kWide, kHidden}, 5 + i);
+      whole.column[i] = random({2 * kHalf, kHidden}, 3 + i) / std::sqrt(kHidden);
+      whole.row[i] = random({kHalf, kHidden}, 5 + i) / std::sqrt(kHalf);
     }
   }
 

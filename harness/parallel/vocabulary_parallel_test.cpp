@@ -1,4 +1,4 @@
-// A language model's two ends, sharded over 1, 2 and 4 ranks, against one process in double
+// A language model's two ends, sharded over 1, 2, 4 and 8 ranks, against one process in double
 // precision: embedding, output projection, cross entropy, every gradient, for vocabularies that do
 // not divide.
 #include "harness/parallel/vocabulary_parallel.h"
@@ -43,7 +43,7 @@ class Vocabulary : public testing::Test {
 };
 
 TEST_F(Vocabulary, ComputesWhatOneProcessDoes) {
-  for (const std::int64_t vocabulary : {4, 37, 64, 101}) {
+  for (const std::int64_t vocabulary : {8, 37, 64, 101}) {
     for (const double scale : {1.0, 300.0}) {  // exp(300) is no float
       const at::Tensor embedding = random({vocabulary, kHidden}, 1);
       const at::Tensor output = random({vocabulary, kHidden}, 2) * scale;

@@ -1,36 +1,34 @@
-#include "cases/tp_buffer_reuse/plan.h"
+#include "reference/transformer_plan.h"
 
 #include <utility>
 #include <vector>
 
-#include "reference/attention_plan.h"
-
-namespace tidemark::tp_buffer_reuse {
+namespace tidemark::reference {
 namespace {
 
 // Nothing ever waits for another stream, so every schedule is the instant one.
-class Plan : reference::Replay {
+class StagePlan : Replay {
  public:
-  Plan(const Dimensions& d, const Layout& layout, const DeviceFacts& device)
+  StagePlan(const ParallelTransformer& d, const ColumnPolicy& policy, const DeviceFacts& device)
       : Replay(device, d.ranks, true),
         d_(d),
-        layout_(layout),
+        policy_(policy),
         attention_(d.attention(), device.processors),
-        whole_(d.rows() * d.hidden * d.element),
-        shard_(d.shard_rows() * d.hidden * d.element),
+        whole_(d.rows() * d.hidden * d.element()),
+        shard_(d.shard_rows() * d.hidden * d.element()),
         statistics_(d.shard_rows() * 4),
-        merged_(d.rows() * d.qkv() * d.element),
-        half_(d.rows() * d.own_ffn() * d.element),
+        merged_(d.rows() * d.qkv() * d.element()),
+        half_(d.rows() * d.own_ffn() * d.element()),
         blocks_(static_cast<std::size_t>(d.layers)) {
-    const auto bytes = [&](std::int64_t rows) { return rows * d.hidden * d.element; };
+    const auto bytes = [&](std::int64_t rows) { return rows * d.hidden * d.element(); };
     for (auto& block : blocks_) {
       const auto norm = bytes(1), down_bytes = bytes(d.own_ffn());
-      block.weights = {{norm}, {bytes(d.qkv())}, {bytes(d.own_heads() * d.head)},
+      block.weights = {{norm}, {bytes(d.qkv())}, {bytes(d.own_heads() * d.head())},
                        {norm}, {2 * down_bytes}, {down_bytes}};
       for (const auto& weight : block.weights) take(weight.bytes);
     }
-    if (d.ranks > 1 && layout.recomputes()) {
-      if (layout.gather == GatherPolicy::asynchronous) take(whole_);
+    if (d.ranks > 1 && policy.recomputes) {
+      if (policy.overlaps) take(whole_);
       take(whole_);
     }
     take(4);  // the loss
@@ -42,7 +40,7 @@ class Plan : reference::Replay {
   }
 
  private:
-  enum Which { first_norm, qkv, out, second_norm, gate_up, down };
+  enum Which { kFirstNorm, kQkv, kOut, kSecondNorm, kGateUp, kDown };
   struct Weight {
     std::int64_t bytes;
     Handle gradient = nullptr;
@@ -91,7 +89,7 @@ class Plan : reference::Replay {
   Half column_forward(Handle x, std::int64_t output, Handle& y) {
     Handle normal = take(shard_);
     Half half{x, take(statistics_), nullptr};
-    const bool gathers = d_.ranks > 1 && !layout_.recomputes();
+    const bool gathers = d_.ranks > 1 && !policy_.recomputes;
     half.gathered = gathers ? take(whole_) : std::exchange(normal, nullptr);
     y = take(output);
     multiplied(forward_multiplied_);
@@ -135,12 +133,12 @@ class Plan : reference::Replay {
       attention_forward(s);
       const auto middle = row_forward();
       s.mlp = column_forward(middle, 2 * half_, s.gate_up);
-      if (!layout_.fused_glu) s.silu = take(half_);
+      if (!policy_.fused_glu) s.silu = take(half_);
       s.active = take(half_);
       x = row_forward();
       microbatch.blocks.push_back(s);
     }
-    passing(d_.element);  // a square
+    passing(d_.element());  // a square
     return microbatch;
   }
 
@@ -157,7 +155,7 @@ class Plan : reference::Replay {
 
   /// Returns the gradient of the row linear's input.
   Handle row_backward(Weight& weight, std::int64_t input, Handle& saved) {
-    const bool buffered = layout_.overlaps();
+    const bool buffered = policy_.overlaps;
     Handle gathered = d_.ranks > 1 && !buffered ? take(whole_) : nullptr;
     Handle dx, dw;
     const auto product = [&](Handle& to, std::int64_t bytes) {
@@ -180,7 +178,7 @@ class Plan : reference::Replay {
 
   /// Consumes dy; returns the gradient of the column linear's sharded input.
   Handle column_backward(Weight& weight, Handle dy, Handle& saved) {
-    if (d_.ranks == 1 || layout_.gather == GatherPolicy::separate) {
+    if (d_.ranks == 1 || !policy_.function) {
       const auto dw = take(weight.bytes);
       Handle dx = take(whole_);
       drop(dy);
@@ -193,7 +191,7 @@ class Plan : reference::Replay {
     }
     Handle dx = take(whole_);
     const auto scattered = take(shard_);
-    if (!layout_.overlaps()) drop(dx);
+    if (!policy_.overlaps) drop(dx);
     const auto dw = take(weight.bytes);
     drop(dx);  // the reduce-scatter beside the product has kept it
     drop(dy);
@@ -219,7 +217,7 @@ class Plan : reference::Replay {
 
   /// Returns the gradient of gate and up.
   Handle glu_backward(Saved& s, Handle dy) {
-    if (layout_.fused_glu) {
+    if (policy_.fused_glu) {
       const auto result = take(2 * half_);
       drop(dy);
       drop(s.gate_up);
@@ -290,13 +288,13 @@ class Plan : reference::Replay {
     for (auto i = blocks_.size(); i-- > 0;) {
       auto& s = microbatch.blocks[i];
       auto& w = blocks_[i].weights;
-      const auto dactive = row_backward(w[down], half_, s.active);
-      const auto dmlp = column_backward(w[gate_up], glu_backward(s, dactive), s.mlp.gathered);
-      gradient = norm_backward(w[second_norm], s.mlp, dmlp, gradient, gradient == dy, false);
-      const auto dattended = row_backward(w[out], attention_.queries, s.copied);
+      const auto dactive = row_backward(w[kDown], half_, s.active);
+      const auto dmlp = column_backward(w[kGateUp], glu_backward(s, dactive), s.mlp.gathered);
+      gradient = norm_backward(w[kSecondNorm], s.mlp, dmlp, gradient, gradient == dy, false);
+      const auto dattended = row_backward(w[kOut], attention_.queries, s.copied);
       const auto dmerged = attention_backward(s, dattended);
-      const auto dfirst = column_backward(w[qkv], dmerged, s.attention.gathered);
-      gradient = norm_backward(w[first_norm], s.attention, dfirst, gradient, false, i == 0);
+      const auto dfirst = column_backward(w[kQkv], dmerged, s.attention.gathered);
+      gradient = norm_backward(w[kFirstNorm], s.attention, dfirst, gradient, false, i == 0);
     }
     for (auto* last : {&dy, &gradient, &input, &microbatch.output}) drop(*last);
   }
@@ -314,9 +312,9 @@ class Plan : reference::Replay {
     for (auto& root : roots) drop(root);
   }
 
-  const Dimensions d_;
-  const Layout layout_;
-  const reference::AttentionPlan attention_;
+  const ParallelTransformer d_;
+  const ColumnPolicy policy_;
+  const AttentionPlan attention_;
   const std::int64_t whole_, shard_, statistics_, merged_,
       half_;  // bytes: a gathered activation, a shard, a norm's statistics, queries, keys and
               // values, a GLU activation
@@ -326,9 +324,9 @@ class Plan : reference::Replay {
 
 }  // namespace
 
-Predicted replay(const Dimensions& dimensions, const Layout& layout, int steps,
-                 const DeviceFacts& device) {
-  return Plan(dimensions, layout, device).run(steps);
+Predicted predict(const ParallelTransformer& model, const ColumnPolicy& policy, int steps,
+                  const DeviceFacts& device) {
+  return StagePlan(model, policy, device).run(steps);
 }
 
-}  // namespace tidemark::tp_buffer_reuse
+}  // namespace tidemark::reference

@@ -1,64 +1,81 @@
-#include "cases/frozen_reshard/plan.h"
+#include "reference/linear_chain_plan.h"
 
 #include <utility>
 
-#include "cases/frozen_reshard/unit_plan.h"
-
-namespace tidemark::frozen_reshard {
+namespace tidemark::reference {
 namespace {
 
-class Plan : UnitPlan {
+class ChainPlan : ShardedPlan {
   struct Layer {  // of one microbatch, for backward
     Tensor input, middle_input, middle;
     bool input_gradient;  // whether its input needs one
   };
 
  public:
-  Plan(const Trial& trial, const Policy& policy, int rank, const reference::DeviceFacts& device)
-      : UnitPlan(trial, policy, rank, device),
-        row_(setup_.hidden * bytes_),
-        activation_(setup_.rows * row_),
-        inputs_(static_cast<std::size_t>(setup_.microbatches)),
+  ChainPlan(const ShardedLinearChain& chain, const DeviceFacts& device)
+      : ShardedPlan(shapes(chain), chain.sharding, chain.ranks, chain.rank, chain.instant, device),
+        chain_(chain),
+        bytes_(options_.stored),
+        row_(chain.hidden * bytes_),
+        activation_(chain.rows * row_),
+        inputs_(static_cast<std::size_t>(chain.microbatches)),
         input_gradients_(inputs_.size()),
         saved_(inputs_.size()) {
-    if (!setup_.shared_input) return;
-    shared_gradients_.resize(static_cast<std::size_t>(setup_.layers));
-    for (std::int64_t i = 0; i < setup_.layers; ++i) resting_.push_back(hold(row_));
+    if (!chain_.shared_input) return;
+    shared_gradients_.resize(static_cast<std::size_t>(chain_.layers));
+    for (std::int64_t i = 0; i < chain_.layers; ++i) resting_.push_back(hold(row_));
   }
 
-  Expected run(int steps) {
-    for (int i = 0; i < steps; ++i) step(i);
-    return std::move(expected_);
+  LinearChainPrediction run() {
+    std::int64_t kept = 0;
+    for (std::size_t i = 0; i < chain_.frozen.size(); ++i) kept = step(i);
+    expected_.predicted = std::move(predicted_);
+    LinearChainPrediction result{std::move(expected_), kept};
+    for (const auto& unit : units_) {
+      if (!unit.frozen || !unit.unsharded) continue;
+      for (const auto& part : unit.parts) result.frozen_bytes += part.whole->size;
+    }
+    return result;
   }
 
  private:
   Tensor activation() { return hold(activation_); }
   Tensor scalar() { return hold(bytes_); }
 
-  // cuBLAS takes its workspace at the first product of a thread.
-  void multiplied(bool& before) {
-    if (!std::exchange(before, true)) resting_.push_back(hold(device_.workspace_bytes));
+  static std::vector<UnitShape> shapes(const ShardedLinearChain& chain) {
+    const auto h = chain.hidden, r = chain.adapter_rank;
+    std::vector<UnitShape> all;
+    for (std::int64_t i = 0; i < chain.layers; ++i) {
+      all.push_back({.parameters = {{h, h}}});
+      if (r > 0) all.push_back({.parameters = {{r, h}, {h, r}}, .counted = false});
+    }
+    return all;
   }
 
-  void step(int index) {
+  std::string suffix(std::int64_t microbatch) const {
+    return microbatch_suffix(chain_.microbatches, microbatch);
+  }
+
+  /// How many layers' units were whole when it began.
+  std::int64_t step(std::size_t index) {
     expected_.moments.clear();
     expected_.calls.clear();
-    const auto frozen = setup_.frozen(index);
-    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = frozen[k];
+    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = chain_.frozen[index][k];
     phase("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
     for (auto& gradient : shared_gradients_) gradient.reset();
     loss_ = scalar();
-    expected_.kept = 0;
-    for (const auto& unit : units_) expected_.kept += unit.unsharded && !unit.adapter;
+    std::int64_t kept = 0;
+    for (const auto& unit : units_) kept += unit.unsharded && unit.counted;
 
-    const auto together = setup_.in_flight ? setup_.microbatches : 1;
-    for (std::int64_t first = 0; first < setup_.microbatches; first += together) {
-      phase("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
+    const auto together = chain_.in_flight ? chain_.microbatches : 1;
+    for (std::int64_t first = 0; first < chain_.microbatches; first += together) {
+      phase("forward" + (chain_.in_flight ? "" : suffix(first)));
       for (auto m = first; m < first + together; ++m) forward(m);
       for (auto m = first; m < first + together; ++m) {
-        phase("backward" + setup_.suffix(m));
-        const auto synced = setup_.synced(index, m);
+        suffix_ = suffix(m);
+        phase("backward" + suffix_);
+        const auto& synced = chain_.synced[index][static_cast<std::size_t>(m)];
         for (std::size_t k = 0; k < units_.size(); ++k) units_[k].synced = synced[k];
         backward(m);
       }
@@ -66,12 +83,7 @@ class Plan : UnitPlan {
     phase("optimizer");
     optimizer();
     end();
-    expected_.predicted = predicted_;
-    expected_.frozen_bytes = 0;
-    for (const auto& unit : units_) {
-      if (unit.frozen && unit.unsharded)
-        for (const auto& part : unit.parts) expected_.frozen_bytes += part.whole->size;
-    }
+    return kept;
   }
 
   void forward(std::int64_t microbatch) {
@@ -79,23 +91,23 @@ class Plan : UnitPlan {
     inputs_[m] = activation();
     input_gradients_[m].reset();
     auto x = inputs_[m];
-    bool gradient = setup_.input_gradient;
+    bool gradient = chain_.input_gradient;
     auto& layers = saved_[m];
     for (std::size_t k = 0; k < units_.size(); ++k) {
       auto& unit = units_[k];
       auto& saved = layers.emplace_back();
       saved.input_gradient = gradient;
-      pre_forward(k, microbatch, gradient + setup_.shared_input);
+      pre_forward(k, microbatch, gradient + chain_.shared_input);
       auto y = activation();
       multiplied(multiplied_forward_);
-      if (setup_.shared_input) y = activation();
+      if (chain_.shared_input) y = activation();
       if (!unit.frozen) saved.input = x;
       post_forward(k);
-      bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
+      bool output_gradient = gradient || !unit.frozen || chain_.shared_input;
       if (adapters()) {
         auto& adapter = units_[++k];
         pre_forward(k, microbatch, gradient);
-        auto middle = hold(setup_.rows * setup_.adapter_rank * bytes_);
+        auto middle = hold(chain_.rows * chain_.adapter_rank * bytes_);
         const auto z = activation();
         if (!adapter.frozen) {
           saved.middle_input = x;
@@ -109,17 +121,17 @@ class Plan : UnitPlan {
       x = y;
       gradient = output_gradient;
     }
-    deferred_.reset();
-    const auto mean = hold(setup_.rows * bytes_);
+    end_forward();
+    const auto mean = hold(chain_.rows * bytes_);
     losses_.push_back(scalar());
   }
 
-  bool adapters() const { return setup_.pattern == Pattern::adapters; }
+  bool adapters() const { return chain_.adapter_rank > 0; }
 
   void backward(std::int64_t microbatch) {
     const auto m = static_cast<std::size_t>(microbatch);
     const auto weight = scalar();
-    auto mean = hold(setup_.rows * bytes_);
+    auto mean = hold(chain_.rows * bytes_);
     auto dy = activation();
     mean.reset();
     auto& layers = saved_[m];
@@ -136,7 +148,7 @@ class Plan : UnitPlan {
       }
       input_gradients_[m] = std::move(dy);
     }
-    end_backward(microbatch);
+    end_backward();
     losses_.erase(losses_.begin());
   }
 
@@ -154,7 +166,7 @@ class Plan : UnitPlan {
   }
 
   bool reaches(const Unit& unit, const Layer& saved) const {
-    return saved.input_gradient || !unit.frozen || setup_.shared_input;
+    return saved.input_gradient || !unit.frozen || chain_.shared_input;
   }
 
   // Of a layer without its adapter. `own_output`: its output is the next layer's input.
@@ -165,7 +177,7 @@ class Plan : UnitPlan {
     pre_backward(k, microbatch);
     if (own_output && k + 1 < units_.size()) gradient_of_input(k + 1, microbatch, false);
     Tensor shared;
-    if (setup_.shared_input) {
+    if (chain_.shared_input) {
       shared = hold(row_);
       if (saved.input_gradient || !has_node(unit)) accumulate_shared(k, microbatch, shared);
     }
@@ -196,7 +208,7 @@ class Plan : UnitPlan {
     Tensor dx;
     if (saved.input_gradient || !adapter.frozen) {
       pre_backward(k + 1, microbatch);
-      const auto inner = setup_.rows * setup_.adapter_rank * bytes_;
+      const auto inner = chain_.rows * chain_.adapter_rank * bytes_;
       // Held for the layer too, where its backward is to come.
       Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
       auto dmiddle =
@@ -213,20 +225,16 @@ class Plan : UnitPlan {
   }
 
   void optimizer() {
-    std::vector<std::int64_t> shards;
+    std::vector<Part*> parts;
     for (auto& unit : units_) {
       if (!unit.sharded_gradient) continue;
-      for (auto& part : unit.parts) {
-        shards.push_back(part.own * bytes_);
-        if (std::exchange(part.has_state, true)) continue;
-        resting_.push_back(hold(part.own * bytes_));
-        resting_.push_back(hold(part.own * bytes_));
-      }
+      for (auto& part : unit.parts) parts.push_back(&part);
     }
-    std::vector<Tensor> roots;
-    for (const auto bytes : shards) roots.push_back(hold(bytes));
+    adam(parts);
   }
 
+  const ShardedLinearChain chain_;
+  const std::int64_t bytes_;             // of an element
   const std::int64_t row_, activation_;  // bytes: of a row, of a layer's output
   std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
   std::vector<std::vector<Layer>> saved_;  // by microbatch
@@ -236,9 +244,12 @@ class Plan : UnitPlan {
 
 }  // namespace
 
-Expected replay(const Trial& trial, const Policy& policy, int rank,
-                const reference::DeviceFacts& device) {
-  return Plan(trial, policy, rank, device).run(trial.steps);
+std::string microbatch_suffix(std::int64_t microbatches, std::int64_t microbatch) {
+  return microbatches == 1 ? "" : "/" + std::to_string(microbatch);
 }
 
-}  // namespace tidemark::frozen_reshard
+LinearChainPrediction predict(const ShardedLinearChain& chain, const DeviceFacts& device) {
+  return ChainPlan(chain, device).run();
+}
+
+}  // namespace tidemark::reference

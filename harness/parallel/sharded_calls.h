@@ -1,0 +1,17 @@
+// What the log of a sharded step's calls (ShardedStep::observe) says about its order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+/// How many frozen units were still whole when the backward of the unit two before them began, or
+/// (the first two) when backward ended. Units are named "unit <index>", in the order of their
+/// forwards; `frozen` says it of each.
+std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen);
+
+}  // namespace tidemark

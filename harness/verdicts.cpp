@@ -1,0 +1,55 @@
+#include "harness/verdicts.h"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+std::string text_of(const std::vector<Call>& calls, std::size_t i) {
+  return i < calls.size() ? calls[i].op + " of " + calls[i].unit : "nothing";
+}
+
+}  // namespace
+
+Verdict equal(const std::string& name, const Formula& expected, double measured,
+              const std::string& unit) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.low = verdict.high = expected.evaluate();
+  verdict.formula = expected.text;
+  verdict.values = expected.values;
+  verdict.measured = measured;
+  verdict.status = measured == verdict.low ? Status::pass : Status::fail;
+  verdict.unit = unit;
+  return verdict;
+}
+
+Verdict counted(const std::string& name, std::int64_t expected, std::int64_t measured,
+                const std::string& unit, const std::string& what) {
+  Verdict verdict = equal(name, {"expected", {{"expected", static_cast<double>(expected)}}},
+                          static_cast<double>(measured), unit);
+  verdict.formula = what;
+  verdict.values.clear();
+  return verdict;
+}
+
+std::int64_t times(const std::vector<Call>& calls, const std::string& op) {
+  return std::ranges::count(calls, op, &Call::op);
+}
+
+Verdict in_order(const std::string& name, const std::vector<Call>& expected,
+                 const std::vector<Call>& measured, const std::string& what) {
+  std::int64_t different = 0;
+  std::string first;
+  for (std::size_t i = 0; i < std::max(expected.size(), measured.size()); ++i) {
+    const auto wanted = text_of(expected, i), found = text_of(measured, i);
+    if (wanted == found) continue;
+    if (different++ == 0)
+      first = "call " + std::to_string(i) + ": " + found + " instead of " + wanted;
+  }
+  auto verdict = counted(name, 0, different, "calls", what);
+  verdict.why = first;
+  return verdict;
+}
+
+}  // namespace tidemark
