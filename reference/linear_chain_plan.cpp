@@ -1,5 +1,6 @@
 #include "reference/linear_chain_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tidemark::reference {
@@ -28,7 +29,7 @@ class ChainPlan : ShardedPlan {
 
   LinearChainPrediction run() {
     std::int64_t kept = 0;
-    for (std::size_t i = 0; i < chain_.frozen.size(); ++i) kept = step(i);
+    for (const auto& each : chain_.steps) kept = step(each);
     expected_.predicted = std::move(predicted_);
     LinearChainPrediction result{std::move(expected_), kept};
     for (const auto& unit : units_) {
@@ -52,15 +53,11 @@ class ChainPlan : ShardedPlan {
     return all;
   }
 
-  std::string suffix(std::int64_t microbatch) const {
-    return microbatch_suffix(chain_.microbatches, microbatch);
-  }
-
   /// How many layers' units were whole when it began.
-  std::int64_t step(std::size_t index) {
+  std::int64_t step(const ShardedLinearChain::Step& now) {
     expected_.moments.clear();
     expected_.calls.clear();
-    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = chain_.frozen[index][k];
+    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = now.frozen[k];
     phase("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
     for (auto& gradient : shared_gradients_) gradient.reset();
@@ -70,12 +67,12 @@ class ChainPlan : ShardedPlan {
 
     const auto together = chain_.in_flight ? chain_.microbatches : 1;
     for (std::int64_t first = 0; first < chain_.microbatches; first += together) {
-      phase("forward" + (chain_.in_flight ? "" : suffix(first)));
+      phase("forward" + (chain_.in_flight ? "" : chain_.suffix(first)));
       for (auto m = first; m < first + together; ++m) forward(m);
       for (auto m = first; m < first + together; ++m) {
-        suffix_ = suffix(m);
+        suffix_ = chain_.suffix(m);
         phase("backward" + suffix_);
-        const auto& synced = chain_.synced[index][static_cast<std::size_t>(m)];
+        const auto& synced = now.synced[static_cast<std::size_t>(m)];
         for (std::size_t k = 0; k < units_.size(); ++k) units_[k].synced = synced[k];
         backward(m);
       }
@@ -244,7 +241,11 @@ class ChainPlan : ShardedPlan {
 
 }  // namespace
 
-std::string microbatch_suffix(std::int64_t microbatches, std::int64_t microbatch) {
+const ShardedLinearChain::Step& ShardedLinearChain::step(std::int64_t index) const {
+  return steps.at(std::min(static_cast<std::size_t>(index), steps.size() - 1));
+}
+
+std::string ShardedLinearChain::suffix(std::int64_t microbatch) const {
   return microbatches == 1 ? "" : "/" + std::to_string(microbatch);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "reference/sharded_plan.h"
@@ -17,11 +18,20 @@ struct ShardedLinearChain {
   bool in_flight = false;                   // all forwards of a step come before its backwards
   bool input_gradient = false;              // the input needs one
   bool shared_input = false;                // every layer adds one that all microbatches share
-  std::vector<std::vector<bool>> frozen;    // by step and unit, layer by layer
-  std::vector<std::vector<std::vector<bool>>> synced;  // by step, microbatch and unit: reduces
   std::int64_t ranks = 1, rank = 0;
   bool instant = true;  // the device; else it does nothing before the host waits for it
   ShardedOptions sharding = {};
+  struct Step {  // by unit, layer by layer
+    std::vector<bool> frozen;
+    std::vector<std::vector<bool>> synced;  // by microbatch: its backward reduces the gradients
+  };
+  std::vector<Step> steps;
+
+  /// The step of this index, or where there are fewer the last one.
+  const Step& step(std::int64_t index) const;
+  /// "" or, where there are several microbatches, "/0" and so on: the end of its phases' and
+  /// moments' names.
+  std::string suffix(std::int64_t microbatch) const;
 };
 
 struct LinearChainPrediction : ShardedPrediction {
@@ -29,12 +39,8 @@ struct LinearChainPrediction : ShardedPrediction {
   std::int64_t frozen_bytes = 0;  // of frozen units still whole when it ends
 };
 
-/// "" or, where there are several microbatches, "/0" and so on: the end of its phases' and moments'
-/// names.
-std::string microbatch_suffix(std::int64_t microbatches, std::int64_t microbatch);
-
 /// Phases zero_grad, forward, backward (each with its microbatch's suffix) and optimizer of the
-/// last step of `frozen`. The policy must be one that backward survives.
+/// last of the steps. The policy must be one that backward survives.
 LinearChainPrediction predict(const ShardedLinearChain& chain, const DeviceFacts& device);
 
 }  // namespace tidemark::reference

@@ -13,16 +13,13 @@
 namespace tidemark::frozen_reshard {
 namespace {
 
-using reference::LinearChainPrediction;
-
 class Forms {
  public:
-  Forms(const Trial& trial, const Policy& policy, int rank)
-      : expected_(replay(trial, policy, rank, current_device_facts())) {
-    const Setup setup(trial, policy);
-    shard_ = reference::divided(setup.hidden, trial.ranks) * setup.hidden * setup.element_bytes();
-    unit_ = shard_ * trial.ranks;
-  }
+  explicit Forms(const Setup& setup)
+      : expected_(predict(setup, current_device_facts())),
+        shard_(reference::divided(setup.hidden, setup.ranks) * setup.hidden *
+               setup.sharding.stored),
+        unit_(shard_ * setup.ranks) {}
 
   std::vector<Expectation> memory() const {
     std::vector<Expectation> all;
@@ -66,47 +63,11 @@ class Forms {
         static_cast<double>(bytes), "small");
   }
 
-  const LinearChainPrediction expected_;
-  Bytes unit_, shard_;
+  const reference::LinearChainPrediction expected_;
+  const Bytes shard_, unit_;
 };
 
 }  // namespace
-
-LinearChainPrediction replay(const Trial& trial, const Policy& policy, int rank,
-                             const reference::DeviceFacts& device) {
-  const Setup setup(trial, policy);
-  const auto bytes = setup.element_bytes();
-  reference::ShardedLinearChain chain{
-      .layers = setup.layers,
-      .hidden = setup.hidden,
-      .adapter_rank = setup.pattern == FreezingPattern::adapters ? setup.adapter_rank : 0,
-      .microbatches = setup.microbatches,
-      .rows = setup.rows,
-      .in_flight = setup.in_flight,
-      .input_gradient = setup.input_gradient,
-      .shared_input = setup.shared_input,
-      .frozen = {},
-      .synced = {},
-      .ranks = trial.ranks,
-      .rank = rank,
-      .instant = trial.schedule != "lagging",
-      .sharding = {.reshard_after_forward = setup.reshard_after_forward,
-                   .stored = bytes,
-                   .gathered = bytes,
-                   .reduced = bytes,
-                   .frozen_node = policy.frozen == FrozenReshard::input_node,
-                   .frozen_hooks = policy.frozen == FrozenReshard::input_hooks ||
-                                   policy.frozen == FrozenReshard::will_execute,
-                   .own_backward_only = policy.frozen == FrozenReshard::input_hooks,
-                   .frozen_stays = policy.frozen == FrozenReshard::never,
-                   .catch_all_misses = policy.catch_all_misses}};
-  for (int step = 0; step < trial.steps; ++step) {
-    chain.frozen.push_back(setup.frozen(step));
-    auto& synced = chain.synced.emplace_back();
-    for (std::int64_t m = 0; m < setup.microbatches; ++m) synced.push_back(setup.synced(step, m));
-  }
-  return predict(chain, device);
-}
 
 Policy claim_of(const Variant& variant) {
   auto policy = variants()[variant.name];
@@ -115,7 +76,7 @@ Policy claim_of(const Variant& variant) {
 }
 
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
-  const Forms forms(trial, claim_of(variant), rank);
+  const Forms forms(setup_of(trial, claim_of(variant), rank));
   auto all = forms.trajectory();
   if (variant.role == Role::control) return all;
   for (auto& each : forms.memory()) all.push_back(std::move(each));

@@ -5,14 +5,8 @@
 
 #include "cases/frozen_reshard/setup.h"
 #include "harness/scenario.h"
-#include "reference/linear_chain_plan.h"
 
 namespace tidemark::frozen_reshard {
-
-/// The memory of the step on paper, and the calls of its units. The policy must be one that
-/// backward survives.
-reference::LinearChainPrediction replay(const Trial& trial, const Policy& policy, int rank,
-                                        const reference::DeviceFacts& device);
 
 /// Equalities in all four statistics: the peaks of every forward, backward and the optimizer in the
 /// last step, what every backward leaves, and the trajectory: residency when each unit's backward

@@ -10,8 +10,8 @@
 namespace tidemark::frozen_reshard {
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
   if (record.steps.empty()) return {};
-  const auto policy = claim_of(variant);
-  const auto expected = replay(trial, policy, record.rank, current_device_facts());
+  const auto setup = setup_of(trial, claim_of(variant), record.rank);
+  const auto expected = predict(setup, current_device_facts());
   std::vector<Call> plan;
   for (const auto& [op, unit] : expected.calls) plan.push_back({op, unit});
   const auto& calls = record.steps.back().calls;
@@ -23,7 +23,7 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   verdicts.push_back(in_order("calls/order", plan, calls, "calls that differ from the plan's"));
 
   // The waste, as the baselines' order has it, is part of what they are.
-  const auto frozen = Setup(trial, policy).frozen(trial.steps - 1);
+  const auto& frozen = setup.steps.back().frozen;
   const bool wastes = variant.role == Role::baseline;
   verdicts.push_back(counted("order/resharded_late", wastes ? resharded_late(plan, frozen) : 0,
                              resharded_late(calls, frozen), "units",

@@ -7,9 +7,9 @@
 namespace tidemark::frozen_reshard {
 
 Chain::Chain(ShardedStep& step, const Setup& setup)
-    : step_(step), adapters_(setup.pattern == FreezingPattern::adapters) {
-  for (const auto& unit : setup.units())
-    units_.push_back(std::make_unique<ShardedUnit>(step, unit.parameters));
+    : step_(step), adapters_(setup.adapter_rank > 0) {
+  for (const auto& unit : parameter_shapes(setup))
+    units_.push_back(std::make_unique<ShardedUnit>(step, unit));
   if (!setup.shared_input) return;
   const CategoryScope category("parameters");
   for (std::int64_t i = 0; i < setup.layers; ++i) {

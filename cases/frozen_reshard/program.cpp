@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cases/numbers.h"
+#include "harness/parallel/freezing.h"
 #include "harness/world.h"
 #include "reference/sharded_plan.h"
 
@@ -13,7 +14,7 @@ namespace tidemark::frozen_reshard {
 Training::Training(const Trial& trial, const Policy& policy, const World& world)
     : trial_(trial),
       policy_(policy),
-      setup_(trial, policy),
+      setup_(setup_of(trial, policy, world.rank())),
       numbers_(trial.mode == Mode::math),
       communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
       step_(communicator_.get(), options_of(policy, trial)),
@@ -63,7 +64,7 @@ void Training::gather_finished_unit() {
 }
 
 void Training::zero_gradients(int index) {
-  const auto frozen = setup_.frozen(index);
+  const auto& frozen = setup_.step(index).frozen;
   for (std::size_t i = 0; i < frozen.size(); ++i) model_.units()[i]->freeze(frozen[i]);
   for (auto* p : parameters_) p->gradient.reset();
   for (auto& shared : model_.shared_inputs()) shared.mutable_grad().reset();
@@ -81,9 +82,10 @@ void Training::forward(int index, std::int64_t microbatch) {
 bool Training::backward(int index, std::int64_t microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
   microbatch_ = microbatch;
-  const auto synced = setup_.synced(index, microbatch);
+  const auto& synced = setup_.step(index).synced[m];
   for (std::size_t i = 0; i < synced.size(); ++i) model_.units()[i]->set_sync(synced[i]);
-  step_.root_sync = setup_.no_sync != NoSync::but_last || microbatch + 1 == setup_.microbatches;
+  step_.root_sync = trial_["no_sync"] != static_cast<std::int64_t>(NoSync::but_last) ||
+                    microbatch + 1 == setup_.microbatches;
   const double share = 1.0 / static_cast<double>(setup_.microbatches);
   loss_.add_(losses_[m].detach(), share);
   const CategoryScope category("gradients");

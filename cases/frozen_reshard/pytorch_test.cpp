@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cases/frozen_reshard/closed_forms.h"
+#include "harness/parallel/freezing.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
@@ -35,7 +36,7 @@ reference::LinearChainPrediction plan(FreezingPattern pattern, const char* varia
                     8,
                     3,
                     0};
-  return replay(trial, variants()[variant], 0, kHopper);
+  return predict(setup_of(trial, variants()[variant]), kHopper);
 }
 
 // Above what rests: parameters, optimizer state, the input.

@@ -9,23 +9,21 @@
 namespace tidemark::frozen_reshard {
 
 Oracle oracle(const Trial& trial) {
-  const Setup setup(trial, {});
-  reference::LinearChainRun run{
-      .layers = setup.layers,
-      .hidden = setup.hidden,
-      .adapter_rank = setup.pattern == FreezingPattern::adapters ? setup.adapter_rank : 0,
-      .shared_input = setup.shared_input,
-      .microbatches = setup.microbatches,
-      .rows = setup.rows * trial.ranks,
-      .steps = trial.steps,
-      .seed = trial.seed,
-      .frozen = {}};
-  const auto units = setup.units();
-  for (int step = 0; step < trial.steps; ++step) {
+  const auto setup = setup_of(trial, {});
+  reference::LinearChainRun run{.layers = setup.layers,
+                                .hidden = setup.hidden,
+                                .adapter_rank = setup.adapter_rank,
+                                .shared_input = setup.shared_input,
+                                .microbatches = setup.microbatches,
+                                .rows = setup.rows * trial.ranks,
+                                .steps = trial.steps,
+                                .seed = trial.seed,
+                                .frozen = {}};
+  const auto shapes = parameter_shapes(setup);
+  for (const auto& step : setup.steps) {
     auto& by_parameter = run.frozen.emplace_back();
-    const auto by_unit = setup.frozen(step);
-    for (std::size_t i = 0; i < units.size(); ++i)
-      by_parameter.insert(by_parameter.end(), units[i].parameters.size(), by_unit[i]);
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      by_parameter.insert(by_parameter.end(), shapes[i].size(), step.frozen[i]);
   }
   const auto result = reference::train(run);
   Oracle oracle = oracle_of(result);
@@ -34,7 +32,7 @@ Oracle oracle(const Trial& trial) {
   // place (rounding errors add up like a random walk). The loss is a mean whose terms cancel; the
   // reference knows by how much.
   const auto depth = static_cast<double>(4 * setup.layers + 4);
-  oracle.tolerance = unit_roundoff(!setup.half) * depth *
+  oracle.tolerance = unit_roundoff(trial["precision"] == 0) * depth *
                      std::sqrt(static_cast<double>(setup.hidden)) * result.condition;
   oracle.why =
       "u (4 layers + 4) sqrt(hidden) c: rounding of the sums on a path forth and back, u the unit "

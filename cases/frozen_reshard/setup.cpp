@@ -2,61 +2,63 @@
 
 #include <algorithm>
 
-#include "reference/linear_chain_plan.h"
+#include "harness/parallel/freezing.h"
 
 namespace tidemark::frozen_reshard {
-namespace {
 
-std::int64_t value_of(const Trial& trial, const Policy& policy, const std::string& name) {
-  const auto own = policy.needs.find(name);
-  if (own == policy.needs.end()) return trial[name];
-  return name == "microbatches" ? std::max(own->second, trial[name]) : own->second;
+Setup setup_of(const Trial& trial, const Policy& policy, int rank) {
+  const auto value = [&](const char* name) {
+    const auto own = policy.needs.find(name);
+    return own == policy.needs.end() ? trial[name] : own->second;
+  };
+  const auto microbatches = std::max(value("microbatches"), trial["microbatches"]);
+  const auto bytes = value("precision") == 0 ? 4 : 2;
+  const auto pattern = static_cast<FreezingPattern>(value("pattern"));
+  Setup setup{.layers = value("layers"),
+              .hidden = value("hidden"),
+              .adapter_rank = pattern == FreezingPattern::adapters ? value("adapter_rank") : 0,
+              .microbatches = microbatches,
+              .rows = value("batch") / trial.ranks / microbatches,
+              .in_flight = value("in_flight") != 0,
+              .input_gradient = value("input_gradient") != 0,
+              .shared_input = value("shared_input") != 0,
+              .ranks = trial.ranks,
+              .rank = rank,
+              .instant = trial.schedule != "lagging",
+              .sharding = {.reshard_after_forward = value("reshard_after_forward") != 0,
+                           .stored = bytes,
+                           .gathered = bytes,
+                           .reduced = bytes,
+                           .frozen_node = policy.frozen == FrozenReshard::input_node,
+                           .frozen_hooks = policy.frozen == FrozenReshard::input_hooks ||
+                                           policy.frozen == FrozenReshard::will_execute,
+                           .own_backward_only = policy.frozen == FrozenReshard::input_hooks,
+                           .frozen_stays = policy.frozen == FrozenReshard::never,
+                           .catch_all_misses = policy.catch_all_misses},
+              .steps = {}};
+  const auto thaw_step = value("thaw_step");
+  for (int i = 0; i < trial.steps; ++i) {
+    auto& step = setup.steps.emplace_back();
+    step.frozen = frozen_units(pattern, setup.layers);
+    if (thaw_step > 0 && i >= thaw_step) thaw(step.frozen);
+    for (std::int64_t m = 1; m <= microbatches; ++m)
+      step.synced.push_back(synced_units(step.frozen, static_cast<NoSync>(value("no_sync")),
+                                         /*last=*/m == microbatches));
+  }
+  return setup;
 }
 
-}  // namespace
-
-Setup::Setup(const Trial& trial, const Policy& policy) {
-  const auto value = [&](const char* name) { return value_of(trial, policy, name); };
-  layers = value("layers");
-  hidden = value("hidden");
-  adapter_rank = value("adapter_rank");
-  microbatches = value("microbatches");
-  rows = value("batch") / trial.ranks / microbatches;
-  no_sync = static_cast<NoSync>(value("no_sync"));
-  thaw_step = value("thaw_step");
-  pattern = static_cast<FreezingPattern>(value("pattern"));
-  reshard_after_forward = value("reshard_after_forward") != 0;
-  in_flight = value("in_flight") != 0;
-  input_gradient = value("input_gradient") != 0;
-  shared_input = value("shared_input") != 0;
-  half = value("precision") != 0;
-}
-
-std::vector<UnitSetup> Setup::units() const {
-  std::vector<UnitSetup> all;
-  for (std::int64_t i = 0; i < layers; ++i) {
+std::vector<std::vector<ParameterShape>> parameter_shapes(const Setup& setup) {
+  const auto hidden = setup.hidden, rank = setup.adapter_rank;
+  std::vector<std::vector<ParameterShape>> all;
+  for (std::int64_t i = 0; i < setup.layers; ++i) {
     const auto layer = "layers." + std::to_string(i);
-    all.push_back({{{layer + ".fc.weight", {hidden, hidden}}}});
-    if (pattern != FreezingPattern::adapters) continue;
-    all.push_back({{{layer + ".adapter_fc_a.weight", {adapter_rank, hidden}},
-                    {layer + ".adapter_fc_b.weight", {hidden, adapter_rank}}},
-                   true});
+    all.push_back({{layer + ".fc.weight", {hidden, hidden}}});
+    if (rank == 0) continue;
+    all.push_back({{layer + ".adapter_fc_a.weight", {rank, hidden}},
+                   {layer + ".adapter_fc_b.weight", {hidden, rank}}});
   }
   return all;
-}
-
-std::vector<bool> Setup::frozen(int step) const {
-  auto all = frozen_units(pattern, layers);
-  if (thaw_step > 0 && step >= thaw_step) thaw(all);
-  return all;
-}
-
-std::vector<bool> Setup::synced(int step, std::int64_t microbatch) const {
-  return synced_units(frozen(step), no_sync, microbatch + 1 == microbatches);
-}
-
-std::string Setup::suffix(std::int64_t microbatch) const {
-  return reference::microbatch_suffix(microbatches, microbatch);
 }
 
 }  // namespace tidemark::frozen_reshard

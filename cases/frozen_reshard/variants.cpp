@@ -1,6 +1,7 @@
 #include "cases/frozen_reshard/variants.h"
 
 #include "cases/frozen_reshard/setup.h"
+#include "harness/parallel/freezing.h"
 
 namespace tidemark::frozen_reshard {
 const VariantTable<Policy>& variants() {
@@ -69,8 +70,7 @@ const VariantTable<Policy>& variants() {
 }
 
 std::string leave_out(const Trial& trial, const Variant& variant) {
-  const auto policy = variants()[variant.name];
-  const Setup setup(trial, policy);
+  const auto setup = setup_of(trial, variants()[variant.name]);
   const bool several = setup.microbatches > 1;
   if (setup.rows == 0) {
     return "needs " + std::to_string(setup.microbatches) +
@@ -78,7 +78,8 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
   }
   if (variant.name == "will_execute" && several && setup.in_flight && setup.shared_input)
     return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
-  if (variant.name == "root_sync_flag" && !(several && setup.no_sync == NoSync::every_second))
+  if (variant.name == "root_sync_flag" &&
+      !(several && trial["no_sync"] == static_cast<std::int64_t>(NoSync::every_second)))
     return "is right unless some units are under no_sync (microbatches=2 no_sync=2)";
   if ((variant.name == "stale_full_param" || variant.name == "handles_kept") && trial.steps < 2)
     return "shows in the second step";
@@ -86,10 +87,9 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
 }
 
 ShardingOptions options_of(const Policy& policy, const Trial& trial) {
-  const Setup setup(trial, policy);
-  const auto type = setup.half ? at::kBFloat16 : at::kFloat;
+  const auto type = trial["precision"] == 0 ? at::kFloat : at::kBFloat16;
   return {.layout = GatherLayout::separate_streams,
-          .reshard_after_forward = setup.reshard_after_forward,
+          .reshard_after_forward = setup_of(trial, policy).sharding.reshard_after_forward,
           .stored = type,
           .gathered = type,
           .reduced = type,

@@ -13,17 +13,12 @@
 #include "cases/zero_bubble_detach/closed_forms.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 
+#include "cases/device_facts.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
 #include "reference/attention_plan.h"
-
-// Declared here because ATen's header of it wants headers that the set-up does not bring.
-namespace at::cuda {
-std::size_t getChosenWorkspaceSize();
-}  // namespace at::cuda
 
 namespace tidemark::zero_bubble_detach {
 namespace {
@@ -143,14 +138,10 @@ struct Holding {
   }
 };
 
-Bytes parameter_bytes(const Sizes& z, const StageParts& parts) {
+double parameter_bytes(const Sizes& z, const StageParts& parts) {
   Bytes elements = 0;
-  for (const auto& p : parts.parameters) {
-    Bytes n = 1;
-    for (const auto d : p.shape) n *= d;
-    elements += n;
-  }
-  return elements * (z.type == at::kFloat ? 4 : 2);
+  for (const auto& p : parts.parameters) elements += c10::multiply_integers(p.shape);
+  return static_cast<double>(elements * (z.type == at::kFloat ? 4 : 2));
 }
 
 void add(Terms& to, const Terms& from, double count) {
@@ -176,7 +167,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& pol
   for (int stage = 0; stage < schedule.stages; ++stage) {
     if (schedule.rank_of(stage) != rank) continue;
     const auto& holding = holdings.try_emplace(stage, z, policy, schedule, stage).first->second;
-    parameters += static_cast<double>(parameter_bytes(z, holding.parts));
+    parameters += parameter_bytes(z, holding.parts);
     if (!holding.parts.first && !holding.input_stays) buffers += z.microbatches;
     if (!holding.parts.last && !holding.output_stays) buffers += z.microbatches;
     for (const bool reads : {holding.parts.first, holding.parts.last})
@@ -213,7 +204,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& pol
       add(terms, h.forwarded(), s.forwarded);
       add(terms, h.split(), s.split);
       add(terms, h.done(splits_backward(schedule.kind)), s.done);
-      if (s.done > 0) gradients += static_cast<double>(parameter_bytes(z, h.parts));
+      if (s.done > 0) gradients += parameter_bytes(z, h.parts);
     }
     for (const auto& [where, count] : handed_on) terms["x"] += count;
     terms["x"] += buffers;
@@ -237,8 +228,7 @@ std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& pol
 
 std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
   const auto name = variant.role == Role::control ? "drop_grads_hooks" : variant.name;
-  return closed_forms(trial, variants()[name], rank,
-                      static_cast<Bytes>(at::cuda::getChosenWorkspaceSize()));
+  return closed_forms(trial, variants()[name], rank, current_device_facts().workspace_bytes);
 }
 
 }  // namespace tidemark::zero_bubble_detach
