@@ -34,7 +34,8 @@ NO_CLEANING = [(backward, "    for handle in handles:\n        handle.remove()\n
                (backward, '        del param_group["intermediates"]\n', ""),
                (backward, '            del param_group["grads"]\n', "")]
 VARIANTS = {"hook_cycle": NO_CLEANING, "hooks_alone": NO_DETACH, "hooks_detach_outputs_loss": NO_DETACH[1:],
-            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": []}
+            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [],
+            "hooks_alone_keep_grads": NO_DETACH + NO_CLEANING[2:], "keep_grads": NO_CLEANING[2:]}
 HABITS = [
     # An input's gradient stays on its receive buffer until the next step.
     (backward, "    for inp, dinput in zip(input_values, dinputs):", "    for inp, dinput in []:"),
@@ -71,6 +72,7 @@ def arguments():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--variant", choices=VARIANTS, default="drop_grads_hooks")
     parser.add_argument("--norm", choices=["fused", "floats"], default="fused")
+    parser.add_argument("--down-before-up", action="store_true")  # w1, w2, w3 in Llama's own order, which is that of the weight groups
     parser.add_argument("--as-released", action="store_true")
     return parser.parse_args()
 
@@ -87,11 +89,14 @@ class Block(nn.Module):
         super().__init__()
         h, kv, f = a.hidden, a.hidden // a.heads * a.kv_heads, a.ffn
         self.a = a
+        mlp = ((f, h), (h, f), (f, h)) if a.down_before_up else ((f, h), (f, h), (h, f))
         self.w = nn.ParameterList(nn.Parameter(torch.empty(*shape, device="cuda")) for shape in
-                                  ((h,), (h, h), (kv, h), (kv, h), (h, h), (h,), (f, h), (f, h), (h, f)))
+                                  ((h,), (h, h), (kv, h), (kv, h), (h, h), (h,), *mlp))
 
     def forward(self, x):
         a, (n1, wq, wk, wv, wo, n2, w1, w3, w2) = self.a, self.w
+        if a.down_before_up:
+            w3, w2 = w2, w3
         n = norm(x, n1, a)
         q, k, v = (F.linear(n, w).view(a.microbatch, a.sequence, -1, a.hidden // a.heads).transpose(1, 2) for w in (wq, wk, wv))
         del n
@@ -127,7 +132,7 @@ class Part(nn.Module):
 
 def main() -> None:
     a = arguments()
-    gc.disable()  # cycles are collected by the step (below), not by chance
+    gc.disable()  # else the peak goes by counts of Python's objects
     edit(SINCE_2_7 + VARIANTS[a.variant] + ([] if a.as_released else HABITS))
     dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
     torch.set_default_dtype(torch.bfloat16)
