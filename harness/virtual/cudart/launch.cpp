@@ -46,11 +46,11 @@ cudaError_t variable(const void* symbol, void** address, size_t* bytes) {
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                   bool cooperative = false) {
+cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                   cudaStream_t stream, bool cooperative = false) {
   return call([&] {
     return device::launch_kernel(device::find_kernel(function),
-                                 {grid, block, shared, stream, cooperative});
+                                 {grid, block, shared, stream, cooperative, arguments});
   });
 }
 
@@ -109,33 +109,34 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared,
-                               cudaStream_t stream) {
-  return launch(kernel, grid, block, shared, stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               size_t shared, cudaStream_t stream) {
+  return launch(kernel, grid, block, arguments, shared, stream);
 }
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void**,
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                     size_t shared, cudaStream_t stream) {
-  return launch(kernel, grid, block, shared, stream ? stream : cudaStreamPerThread);
+  return launch(kernel, grid, block, arguments, shared, stream ? stream : cudaStreamPerThread);
 }
 
 }  // extern "C"
 
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
-                             cudaStream_t stream) {
-  return launch(function, grid, block, shared, stream);
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             size_t shared, cudaStream_t stream) {
+  return launch(function, grid, block, arguments, shared, stream);
 }
-cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**,
-                                        size_t shared, cudaStream_t stream) {
-  return launch(function, grid, block, shared, stream, true);
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                        void** arguments, size_t shared, cudaStream_t stream) {
+  return launch(function, grid, block, arguments, shared, stream, true);
 }
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** arguments) {
   if (!config) return device::note_error(cudaErrorInvalidValue);
   bool cooperative = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     cooperative |=
         config->attrs[i].id == cudaLaunchAttributeCooperative && config->attrs[i].val.cooperative;
   }
-  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes,
+  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
                 config->stream, cooperative);
 }
 

@@ -37,6 +37,7 @@ struct Launch {
   std::size_t shared = 0;  // dynamic, bytes
   StreamHandle stream = nullptr;
   bool cooperative = false;
+  void** arguments = nullptr;  // looked at where they say how long the kernel takes
 };
 cudaError_t launch_kernel(Kernel* kernel, const Launch& launch);
 
@@ -51,6 +52,6 @@ cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, in
 
 namespace tidemark::device {
 struct Stream;
-void enqueue_kernel(Stream& s, std::string_view name,
-                    double fallback_bytes);  // operation.cpp; lock held
+// operation.cpp; lock held. `duration` in ns, where it is known (>= 0).
+void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, std::int64_t duration);
 }  // namespace tidemark::device

@@ -108,12 +108,13 @@ void note_access(StreamHandle stream, std::string_view name, const void* address
 }
 
 // A kernel whose work is not known from its arguments.
-void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes) {
+void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration) {
   Engine& e = engine();
   launch(e);
   const bool inside = bracket.depth > 0;
-  e.append(s, e.profile.duration({.bytes = inside ? 0 : fallback_bytes}), name);
-  charge_in_bracket(s, 0, false);
+  const bool known = duration >= 0;
+  e.append(s, known ? duration : e.profile.duration({.bytes = inside ? 0 : fallback_bytes}), name);
+  charge_in_bracket(s, 0, known);
 }
 
 }  // namespace tidemark::device
