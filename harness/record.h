@@ -193,10 +193,17 @@ struct RankRecord {
   // add what it left unsplit, or what a stream still uses, and may differ where the program does
   // not.
   Bytes rest_before = 0, rest_after = 0;
+  /// What the device holds beyond `reserved` when the steps are over: context, NCCL, cuBLAS, and
+  /// whatever other processes have on it.
+  std::optional<Bytes> outside;
+  std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
   std::vector<MemoryMap> maps;
   Spans spans;
   EventTrace trace;
+  /// Where they were asked for, of the whole run: while the program was built, then of each step.
+  /// In no report; reports/events/ writes them.
+  std::vector<EventTrace> events;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null
   Bytes peak(Statistic statistic) const;                // over the phases of the last step
@@ -233,6 +240,17 @@ struct Growth {
   std::vector<GrowthPoint> points;  // ascending in value
 };
 
+/// Step times over repetitions, of rank 0's compute stream (timing.h). The spread is that of the
+/// quartiles.
+struct Timing {
+  struct Ratio {  // to the baseline
+    double median = 1, lowest = 1, highest = 1;
+  };
+  int repetitions = 0, samples = 0;
+  Ns median = 0, low = 0, high = 0;
+  std::optional<Ratio> ratio;
+};
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -245,6 +263,7 @@ struct VariantRecord {
   std::vector<GradientError> gradients;  // in the order of the program's; empty in shapes
   std::string what;                      // it is, in a sentence
   std::vector<Growth> growth;            // a size parameter each; empty where it was not asked for
+  std::optional<Timing> timing;          // of a real GPU
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
@@ -282,6 +301,7 @@ struct RunRecord {
   Ns duration_ns = 0;
   std::string device_kind, profile;
   Bytes capacity_bytes = 0;
+  std::string sharing;  // which ranks have one GPU together, and how; empty: none
   std::map<std::string, std::string> env;
 };
 

@@ -363,7 +363,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
             return flight::here() + (explained.empty() ? "" : "; " + explained);
           });
       if (!error.empty()) {
-        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what, {}};
+        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what, {}, {}};
         seen = {&variant, {}, {}, {}, error};
         seen.record.rank = world.rank();
         // A control that is to be caught by breaking off has done what it should.

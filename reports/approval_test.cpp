@@ -34,6 +34,7 @@ TEST(Approval, LargerText) { approve("table_large.txt", text_of(sample_report(2)
 TEST(Approval, HostileText) { approve("table_hostile.txt", text_of(hostile_report())); }
 TEST(Approval, Json) { approve("report.json", json_text(small_report())); }
 TEST(Approval, Markdown) { approve("summary.md", markdown(small_report())); }
+TEST(Approval, MarkdownOfAGpu) { approve("summary_gpu.md", markdown(gpu_report())); }
 TEST(Approval, JUnit) { approve("junit.xml", junit(small_report())); }
 TEST(Approval, Benchmark) { approve("benchmark.json", benchmark_json(small_report())); }
 TEST(Approval, Trace) { approve("trace.json", chrome_trace(small_report().trials[0].variants[0])); }

@@ -115,6 +115,8 @@ RankRecord rank(const Node& node) {
   });
   out.rest_before = node["rest"]["before"].integer();
   out.rest_after = node["rest"]["after"].integer();
+  if (node.has("outside_allocator")) out.outside = node["outside_allocator"].integer();
+  if (node.has("unheld")) out.unheld = node["unheld"].text();
   if (!node.has("largest")) return out;  // version 1.0
   out.largest = list<AliveBlock>(node["largest"], read_alive);
   out.maps = list<MemoryMap>(node["maps"], read_map);
@@ -149,6 +151,18 @@ Growth growth(const Node& node) {
           })};
 }
 
+std::optional<Timing> timing(const Node& variant) {
+  if (!variant.has("timing")) return std::nullopt;
+  const Node node = variant["timing"];
+  Timing out{node["repetitions"].small_integer(), node["samples"].small_integer(),
+             node["median_ns"].integer(),         node["low_ns"].integer(),
+             node["high_ns"].integer(),           std::nullopt};
+  const Node ratio = node["ratio"];
+  if (!ratio.value().is_null())
+    out.ratio = {ratio["median"].number(), ratio["lowest"].number(), ratio["highest"].number()};
+  return out;
+}
+
 VariantRecord variant(const Node& node) {
   return {node["name"].text(),
           enumerator(node["role"], {Role::baseline, Role::fixed, Role::control}),
@@ -160,7 +174,8 @@ VariantRecord variant(const Node& node) {
           node.has("gradients") ? list<GradientError>(node["gradients"], read_gradient)
                                 : std::vector<GradientError>(),
           node.has("what") ? node["what"].text() : "",
-          node.has("growth") ? list<Growth>(node["growth"], growth) : std::vector<Growth>()};
+          node.has("growth") ? list<Growth>(node["growth"], growth) : std::vector<Growth>(),
+          timing(node)};
 }
 
 Verdict verdict(const Node& node) {
@@ -212,6 +227,7 @@ RunRecord run(const Node& node) {
   out.device_kind = node["device"]["kind"].text();
   out.profile = node["device"]["profile"].text();
   out.capacity_bytes = node["device"]["capacity_bytes"].integer();
+  if (node["device"].has("sharing")) out.sharing = node["device"]["sharing"].text();
   out.torch = node["torch"].text();
   out.nccl = node["nccl"].text();
   out.mpi = node["mpi"].text();

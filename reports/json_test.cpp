@@ -30,10 +30,22 @@ std::string with(std::string text, const std::string& what, const std::string& b
 }
 
 TEST(Json, ReadsBackWhatItWrote) {
-  for (const Report& report : {small_report(), sample_report(), hostile_report()}) {
+  for (const Report& report : {small_report(), gpu_report(), sample_report(), hostile_report()}) {
     const std::string text = json_text(report);
     EXPECT_EQ(first_difference(json_text(parse_report(text, "x")), text), "");
   }
+}
+
+TEST(Json, WhatOnlyAGpuHasSurvives) {
+  const Report before = gpu_report(), after = parse_report(json_text(before), "x");
+  EXPECT_EQ(after.run.sharing, before.run.sharing);
+  const Timing read = after.trials[0].variants[1].timing.value();
+  EXPECT_EQ(read.median, 3'000'000);
+  EXPECT_EQ(read.ratio.value().highest, 1.25);
+  EXPECT_FALSE(after.trials[1].variants[0].timing);
+  const RankRecord& rank = after.trials[1].variants[0].ranks[1];
+  EXPECT_EQ(rank.outside, 500 * kMiB + 1);
+  EXPECT_EQ(rank.unheld, before.trials[1].variants[0].ranks[1].unheld);
 }
 
 TEST(Json, EveryFieldSurvives) {

@@ -147,16 +147,36 @@ Json growth_json(const Growth& growth) {
            })}};
 }
 
+namespace {
+
+Json timing_json(const Timing& t) {
+  Json out{{"repetitions", t.repetitions},
+           {"samples", t.samples},
+           {"median_ns", t.median},
+           {"low_ns", t.low},
+           {"high_ns", t.high},
+           {"ratio", nullptr}};
+  if (t.ratio)
+    out["ratio"] = {{"median", number(t.ratio->median)},
+                    {"lowest", number(t.ratio->lowest)},
+                    {"highest", number(t.ratio->highest)}};
+  return out;
+}
+
+}  // namespace
+
 Json variant_json(const VariantRecord& variant, Json ranks) {
-  return {{"name", variant.name},
-          {"role", name_of(variant.role)},
-          {"error", text_or_null(variant.error)},
-          {"loss", array(variant.loss, loss_json)},
-          {"step_time_ns", variant.step_time_ns},
-          {"ranks", std::move(ranks)},
-          {"sweep", array(variant.sweep, sweep_json)},
-          {"growth", array(variant.growth, growth_json)},
-          {"what", variant.what}};
+  Json out{{"name", variant.name},
+           {"role", name_of(variant.role)},
+           {"error", text_or_null(variant.error)},
+           {"loss", array(variant.loss, loss_json)},
+           {"step_time_ns", variant.step_time_ns},
+           {"ranks", std::move(ranks)},
+           {"sweep", array(variant.sweep, sweep_json)},
+           {"growth", array(variant.growth, growth_json)},
+           {"what", variant.what}};
+  if (variant.timing) out["timing"] = timing_json(*variant.timing);
+  return out;
 }
 
 namespace {
@@ -170,7 +190,7 @@ Json timeline_json(const std::vector<Sample>& samples) {
 }
 
 Json rank_json(const RankRecord& rank) {
-  return {
+  Json out{
       {"rank", rank.rank},
       {"phases", rank.steps.empty() ? Json::array() : array(rank.steps.back().phases, phase_json)},
       {"categories", categories_json(rank.categories)},
@@ -184,6 +204,9 @@ Json rank_json(const RankRecord& rank) {
       {"maps", array(rank.maps, map_json)},
       {"spans", spans_json(rank.spans)},
       {"trace", trace_json(rank.trace)}};
+  if (rank.outside) out["outside_allocator"] = *rank.outside;
+  if (!rank.unheld.empty()) out["unheld"] = rank.unheld;
+  return out;
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -225,21 +248,23 @@ Json trial_json(const TrialRecord& trial) {
 }
 
 Json run_json(const RunRecord& run) {
-  return {{"id", run.id},
-          {"started", run.started},
-          {"duration_ns", run.duration_ns},
-          {"argv", run.argv},
-          {"tidemark", run.tidemark},
-          {"git", run.git},
-          {"host", run.host},
-          {"device",
-           {{"kind", run.device_kind},
-            {"profile", run.profile},
-            {"capacity_bytes", run.capacity_bytes}}},
-          {"torch", run.torch},
-          {"nccl", run.nccl},
-          {"mpi", run.mpi},
-          {"env", object(run.env)}};
+  Json out{{"id", run.id},
+           {"started", run.started},
+           {"duration_ns", run.duration_ns},
+           {"argv", run.argv},
+           {"tidemark", run.tidemark},
+           {"git", run.git},
+           {"host", run.host},
+           {"device",
+            {{"kind", run.device_kind},
+             {"profile", run.profile},
+             {"capacity_bytes", run.capacity_bytes}}},
+           {"torch", run.torch},
+           {"nccl", run.nccl},
+           {"mpi", run.mpi},
+           {"env", object(run.env)}};
+  if (!run.sharing.empty()) out["device"]["sharing"] = run.sharing;
+  return out;
 }
 
 }  // namespace

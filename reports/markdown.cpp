@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "reports/overview.h"
 #include "reports/units.h"
@@ -48,6 +49,54 @@ bool broken(const OverviewRow& row) {
                              [](const Cell& c) { return c.failed > 0 || !c.error.empty(); });
 }
 
+// Of each rank the most of any variant: it holds its context and libraries all along.
+std::string outside(const TrialRecord& trial) {
+  std::map<int, Bytes> most;
+  for (const VariantRecord& variant : trial.variants)
+    for (const RankRecord& rank : variant.ranks)
+      if (rank.outside) most[rank.rank] = std::max(most[rank.rank], *rank.outside);
+  std::string out;
+  for (const auto& [rank, bytes] : most)
+    if (bytes != 0)
+      out += fmt::format("{} rank {}: {}", out.empty() ? "" : ";", rank,
+                         exact(static_cast<double>(bytes)));
+  if (out.empty()) return out;
+  return fmt::format(
+      "\nOutside the allocator under {} (context, NCCL, cuBLAS, other processes), bytes:{}\n",
+      plain(trial.schedule), out);
+}
+
+std::string times(const TrialRecord& trial) {
+  std::string out;
+  for (const VariantRecord& variant : trial.variants) {
+    if (!variant.timing) continue;
+    const Timing& t = *variant.timing;
+    if (out.empty())
+      out = fmt::format(
+          "\nStep time under {} by CUDA events, rank 0, {} repetitions in turns, the first step of "
+          "each left out.\n\n| variant | median | quartiles | to the baseline | lowest – highest "
+          "|\n"
+          "|---|---:|---:|---:|---:|\n",
+          plain(trial.schedule), t.repetitions);
+    out += fmt::format("| {} | {} | {} – {} |", plain(variant.name), duration(t.median),
+                       duration(t.low), duration(t.high));
+    out += t.ratio ? fmt::format(" {:.3f} | {:.3f} – {:.3f} |\n", t.ratio->median, t.ratio->lowest,
+                                 t.ratio->highest)
+                   : " – | – |\n";
+  }
+  return out;
+}
+
+std::string unheld(const TrialRecord& trial) {
+  std::string out;
+  for (const VariantRecord& variant : trial.variants)
+    for (const RankRecord& rank : variant.ranks)
+      if (!rank.unheld.empty())
+        out += fmt::format("\nNot held back under {}: {} rank {}: {}\n", plain(trial.schedule),
+                           plain(variant.name), rank.rank, plain(rank.unheld));
+  return out;
+}
+
 std::string table(const Overview& overview) {
   std::string out =
       fmt::format("## {}\n\n{}\n\n", plain(overview.title()), plain(overview.detail()));
@@ -81,6 +130,8 @@ std::string table(const Overview& overview) {
     }
     out += "\n";
   }
+  for (const TrialRecord* trial : overview.trials)
+    out += outside(*trial) + times(*trial) + unheld(*trial);
   return out;
 }
 
@@ -130,6 +181,7 @@ std::string markdown(const Report& report) {
                          ? "Virtual device (times are those of its clock, not of hardware)"
                          : plain(run.device_kind) + " device",
                      plain(run.profile), plain(run.torch), plain(run.started));
+  if (!run.sharing.empty()) out += fmt::format("\n{}\n", plain(run.sharing));
   return out;
 }
 

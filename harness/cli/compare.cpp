@@ -9,6 +9,7 @@
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
 #include "reports/compare/render.h"
+#include "reports/events/compare_events.h"
 #include "reports/json.h"
 
 namespace tidemark {
@@ -16,7 +17,7 @@ namespace {
 
 struct CompareArguments {
   std::vector<std::string> reports, thresholds;
-  bool require_all = false;
+  bool require_all = false, events = false;
   Output output;
 };
 
@@ -37,9 +38,27 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
+int run_compare_events(const CompareArguments& arguments) {
+  if (!arguments.thresholds.empty() || arguments.output.format != "text")
+    throw std::runtime_error(
+        "compare --events is exact and plain text: no --threshold, no --format");
+  const std::string &first = arguments.reports[0], &second = arguments.reports[1];
+  const EventComparison comparison = compare_events(read_events(first), read_events(second));
+  const std::string text = comparison.text(first, second);
+  arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
+  if (comparison.exit_code() == 4)
+    fmt::print(
+        stderr,
+        "error: nothing to compare: no trace is in both {} and {} and was held back (same "
+        "scenario, size, ranks, mode, schedule, variant, rank, parameters, steps and seed)\n",
+        first, second);
+  return comparison.exit_code();
+}
+
 int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
+  if (arguments.events) return run_compare_events(arguments);
   CompareOptions options;
   options.require_all = arguments.require_all;
   for (const std::string& text : arguments.thresholds)
@@ -76,6 +95,9 @@ void add_compare(CLI::App& app, Act& act) {
                       "(default: everything 0, time 5%)");
   command->add_flag("--require-all", arguments->require_all,
                     "a trial, variant or metric that is missing in NEW is a regression");
+  command->add_flag("--events", arguments->events,
+                    "hold the allocators' events against each other instead (run --events, or a "
+                    "recording of reports/measured): every one of them must be the same");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
       "exit codes: 0 no regression, 1 a regression, 2 bad input, 4 nothing was compared");

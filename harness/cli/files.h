@@ -24,6 +24,7 @@ void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
+void add_measured(CLI::App& app, Act& act);
 void add_parity(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);
 

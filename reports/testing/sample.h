@@ -11,6 +11,10 @@ constexpr Bytes kMiB = 1 << 20;
 /// renderings whole.
 Report small_report();
 
+/// The same with what only a real GPU's has: step times over repetitions, memory outside the
+/// allocator, a GPU that ranks share, a variant that was not held back.
+Report gpu_report();
+
 /// The size of a real run: eight variants, four ranks, three schedules, timelines, losses, a
 /// run-ahead curve. `layers` scales everything.
 Report sample_report(int layers = 8);

@@ -109,6 +109,24 @@ Report small_report() {
   return {run(), {trial("instant", 5 * kMiB), trial("lagging", 9 * kMiB), skipped}};
 }
 
+Report gpu_report() {
+  Report report = small_report();
+  report.run.device_kind = "cuda";
+  report.run.profile = "an example, no GPU";
+  report.run.sharing = "ranks 0, 1 on one GPU: each with its part of 90 % of the memory";
+  report.trials[0].schedule = "device";
+  auto& variants = report.trials[0].variants;
+  variants[0].timing = Timing{3, 6, 4'000'000, 3'900'000, 4'300'000, Timing::Ratio{1, 1, 1}};
+  variants[1].timing =
+      Timing{3, 6, 3'000'000, 2'900'000, 3'100'000, Timing::Ratio{0.75, 0.5, 1.25}};
+  for (TrialRecord& one : report.trials)
+    for (VariantRecord& variant : one.variants)
+      for (RankRecord& rank : variant.ranks) rank.outside = 500 * kMiB + rank.rank;
+  report.trials[1].variants[0].step_time_ns.clear();
+  report.trials[1].variants[0].ranks[1].unheld = "the host took 90 ms, the device 60 ms";
+  return report;
+}
+
 Report hostile_report() {
   const std::string evil =
       "</script><img src=x onerror=\"document.title='broken'\">|`*]]>&'\xe2\x80\xa8\n../../x";

@@ -1,0 +1,42 @@
+// tidemark measured DIR --out FILE
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/cli/files.h"
+#include "reports/events/compare_events.h"
+#include "reports/json.h"
+
+namespace tidemark {
+namespace {
+
+struct MeasuredArguments {
+  std::string folder;
+  Output output;
+};
+
+int write_measured(const MeasuredArguments& arguments) {
+  arguments.output.check();
+  const auto logs = read_events(arguments.folder);
+  const Report report = read_report(arguments.folder);
+  arguments.output.deliver(
+      measured_json(report.run, logs),
+      fmt::format("{} traces of {} {}", logs.size(), report.run.device_kind, report.run.profile));
+  return 0;
+}
+
+}  // namespace
+
+void add_measured(CLI::App& app, Act& act) {
+  auto* command = app.add_subcommand(
+      "measured", "a run's allocator events as one file, to hold other machines against");
+  auto arguments = std::make_shared<MeasuredArguments>();
+  command->add_option("dir", arguments->folder, "the output folder of a run with --events")
+      ->required();
+  command->add_option("--out", arguments->output.out, "write to this file, not to the terminal");
+  command->add_flag("--force", arguments->output.force, "--out may replace a file");
+  command->callback(
+      [arguments, &act] { act = [arguments] { return write_measured(*arguments); }; });
+}
+
+}  // namespace tidemark

@@ -1,0 +1,73 @@
+#include "reports/events/events.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+namespace tidemark {
+namespace {
+
+/// Numbers addresses by their turn; one that is given out again gets a new number.
+class Turns {
+ public:
+  std::int64_t take(std::int64_t address) { return places_[address] = next_++; }
+  std::int64_t of(std::int64_t address) const {
+    const auto found = places_.find(address);
+    return found == places_.end() ? -1 : found->second;
+  }
+
+ private:
+  std::unordered_map<std::int64_t, std::int64_t> places_;
+  std::int64_t next_ = 0;
+};
+
+class Streams {
+ public:
+  std::uint32_t operator[](std::uint32_t place) {
+    return places_.try_emplace(place, static_cast<std::uint32_t>(places_.size())).first->second;
+  }
+
+ private:
+  std::unordered_map<std::uint32_t, std::uint32_t> places_;
+};
+
+}  // namespace
+
+std::string EventLog::name() const {
+  return fmt::format("{}/{}/{}/rank{}", trial, schedule, variant, rank);
+}
+
+EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
+                   const std::string& device) {
+  EventLog log;
+  log.trial =
+      fmt::format("{}/{}/r{}/{}", trial.scenario, trial.size, trial.ranks, name_of(trial.mode));
+  log.schedule = trial.schedule;
+  for (const auto& [name, value] : trial.params) log.params += fmt::format("{}={} ", name, value);
+  log.params += fmt::format("steps={} seed={}", trial.steps, trial.seed);
+  log.variant = variant;
+  log.rank = rank.rank;
+  log.device = device;
+  log.unheld = rank.unheld;
+  Turns blocks, segments;
+  Streams streams;
+  for (std::size_t i = 0; i < rank.events.size(); ++i) {
+    const EventTrace& trace = rank.events[i];
+    StepEvents& step = log.steps.emplace_back();
+    if (i > 0 && i - 1 < rank.steps.size()) step.phases = rank.steps[i - 1].phases;
+    for (const AllocatorEvent& e : trace.events) {
+      const bool makes_block = e.action == AllocatorAction::alloc;
+      const bool makes_segment =
+          e.action == AllocatorAction::segment_alloc || e.action == AllocatorAction::segment_map;
+      const bool of_block = makes_block || e.action == AllocatorAction::free_requested ||
+                            e.action == AllocatorAction::free_completed;
+      Turns& turns = of_block ? blocks : segments;
+      const bool makes = makes_block || makes_segment;
+      step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.bytes,
+                             streams[e.stream], trace.ops.at(e.op)});
+    }
+  }
+  return log;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,49 @@
+// Every event of the caching allocator in a variant's steps on one rank, with blocks, segments and
+// streams by their turn instead of by address and handle: what two machines can be held against
+// each other by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/record.h"
+
+namespace tidemark {
+
+struct BlockEvent {
+  AllocatorAction action = AllocatorAction::alloc;
+  /// The how-manieth alloc its block was (the how-manieth segment_alloc or segment_map its
+  /// segment), from 0; -1: of before the first event.
+  std::int64_t block = -1;
+  Bytes bytes = 0;           // as requested; of segments their own
+  std::uint32_t stream = 0;  // in the order of first use
+  std::string op;            // that allocated it, or empty; for people
+};
+struct StepEvents {
+  std::vector<BlockEvent> events;
+  std::vector<Phase> phases;  // none of the construction
+};
+struct EventLog {
+  std::string trial;  // scenario/size/rN/mode
+  std::string schedule;
+  std::string params;  // "layers=4 steps=3 seed=0": what else must be the same
+  std::string variant;
+  int rank = 0;
+  std::string device;             // "virtual h100-80g"
+  std::string unheld;             // as RankRecord has it
+  std::vector<StepEvents> steps;  // the first: while the program was built
+
+  std::string name() const;  // trial/schedule/variant/rank
+};
+
+EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
+                   const std::string& device);
+
+/// A line an event: its letter (arcsfmuo, as in report.json), block, bytes, stream, operator.
+std::string event_text(const EventLog& log);
+/// Throws std::runtime_error ("where: line 7: ...") for what event_text did not write.
+EventLog parse_events(std::string_view text, const std::string& where);
+
+}  // namespace tidemark

@@ -1,0 +1,188 @@
+// What two machines' allocators did, held against each other: equal is equal, and whatever is
+// changed is found where it was changed.
+#include "reports/events/events.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "reports/events/compare_events.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Action = AllocatorAction;
+
+/// Two steps of one buffer on the default stream and one that a second stream still uses, at
+/// addresses that begin at `base`.
+EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
+  TrialRecord trial;
+  trial.scenario = "toy";
+  trial.size = "smoke";
+  trial.schedule = schedule;
+  trial.ranks = 2;
+  trial.steps = 2;
+  trial.params = {{"n", 7}};
+  RankRecord rank;
+  rank.rank = 1;
+  const std::int64_t low = base, high = base + 4096;
+  const std::vector<std::string> streams{"default stream", "stream 1"}, ops{"", "aten::mm"};
+  rank.events.push_back({streams, ops, {{Action::segment_alloc, base, 2 << 20, 5, 0, 0}}, 0});
+  for (int step = 0; step < 2; ++step) {
+    rank.events.push_back({streams,
+                           ops,
+                           {{Action::alloc, low, 4000, 10, 0, 1},
+                            {Action::alloc, high, 512, 11, 1, 0},
+                            {Action::free_requested, low, 4000, 12, 0, 0},
+                            {Action::free_completed, low, 4000, 12, 0, 0},
+                            {Action::free_requested, high, 512, 13, 1, 0}},
+                           0});
+    Phase phase{"forward", {}};
+    phase[Statistic::active] = {4608, 512};
+    rank.steps.push_back({{phase}, {}, {}});
+  }
+  return event_log(trial, "keep", rank, "virtual h100-80g");
+}
+
+EventComparison held(const EventLog& a, const EventLog& b) { return compare_events({a}, {b}); }
+
+TEST(Events, AreTheSameAtOtherAddressesAndTimes) {
+  const auto result = held(log(1 << 20), log(1 << 30));
+  EXPECT_EQ(result.equal, 1);
+  EXPECT_EQ(result.events, 11);
+  EXPECT_EQ(result.exit_code(), 0);
+}
+
+TEST(Events, AnAddressThatIsUsedAgainIsAnotherBlock) {
+  const auto steps = log(0x1000).steps;
+  EXPECT_EQ(steps.at(1).events.at(0).block, 0);
+  EXPECT_EQ(steps.at(2).events.at(0).block, 2);
+  EXPECT_EQ(steps.at(2).events.at(2).block, 2);
+  EXPECT_EQ(steps.at(0).events.at(0).block, 0);  // segments have their own turns
+}
+
+TEST(Events, ABlockOfBeforeHasNoTurn) {
+  TrialRecord trial;
+  RankRecord rank;
+  rank.events.push_back(
+      {{"default stream"}, {""}, {{Action::free_requested, 64, 512, 0, 0, 0}}, 0});
+  EXPECT_EQ(event_log(trial, "v", rank, "").steps.at(0).events.at(0).block, -1);
+}
+
+TEST(Events, AreReadAsTheyWereWritten) {
+  EventLog before = log(4096);
+  before.unheld = "why";
+  const EventLog after = parse_events(event_text(before), "here");
+  EXPECT_EQ(event_text(after), event_text(before));
+  EXPECT_EQ(after.unheld, "why");
+  EXPECT_EQ(after.steps.at(1).events.at(0).op, "aten::mm");
+  EXPECT_EQ(held(before, after).skipped.size(), 1u);
+}
+
+TEST(Events, WhatIsDamagedIsOneLine) {
+  const std::string text = event_text(log(4096));
+  const auto fails = [](const std::string& damaged, const std::string& with) {
+    try {
+      parse_events(damaged, "here");
+      ADD_FAILURE() << "read " << damaged.substr(0, 80);
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(with));
+      EXPECT_THAT(error.what(), HasSubstr("here"));
+    }
+  };
+  fails("", "does not begin with");
+  fails("tidemark allocator events 2\n", "does not begin with");
+  fails(text.substr(0, text.size() - 3), "cut off");
+  fails(text.substr(0, text.find("step\n")), "cut off");
+  fails(text + "a 1 x 0\n", "'x' is no number");
+  fails(text + "z 1 2 0\n", "no event");
+  fails(text + "nonsense\n", "no line");
+}
+
+struct Mutation {
+  const char* what;
+  std::function<void(EventLog&)> act;
+  const char* said;
+};
+
+TEST(Events, EachChangeIsFoundWhereItIs) {
+  const std::vector<Mutation> all{
+      {"bytes", [](EventLog& l) { l.steps[2].events[0].bytes = 4001; },
+       "step 1, event 0: alloc of block 2, 4000 bytes, stream 0 (aten::mm) | alloc of block 2, "
+       "4001 bytes, stream 0 (aten::mm)"},
+      {"stream", [](EventLog& l) { l.steps[1].events[1].stream = 2; }, "step 0, event 1: "},
+      {"block", [](EventLog& l) { l.steps[1].events[2].block = 1; }, "step 0, event 2: "},
+      {"action", [](EventLog& l) { l.steps[1].events[3].action = Action::free_requested; },
+       "step 0, event 3: free_completed of block 0, 4000 bytes, stream 0 | free_requested"},
+      {"order", [](EventLog& l) { std::swap(l.steps[1].events[2], l.steps[1].events[4]); },
+       "step 0, event 2: "},
+      {"one less", [](EventLog& l) { l.steps[2].events.pop_back(); },
+       "step 1, event 4: free_requested of block 3, 512 bytes, stream 1 | nothing more"},
+      {"segment", [](EventLog& l) { l.steps[0].events[0].bytes = 20 << 20; },
+       "while it is built, event 0: segment_alloc of segment 0, 2097152 bytes"},
+      {"peak", [](EventLog& l) { l.steps[1].phases[0][Statistic::active].peak += 1; },
+       "step 0, forward, peak of active: 4608 | 4609 bytes"},
+      {"steps", [](EventLog& l) { l.steps.pop_back(); }, "2 steps | 1 steps"},
+  };
+  for (const auto& mutation : all) {
+    EventLog changed = log(4096);
+    mutation.act(changed);
+    const auto result = held(log(4096), changed);
+    EXPECT_EQ(result.exit_code(), 1) << mutation.what;
+    ASSERT_EQ(result.different.size(), 1u) << mutation.what;
+    EXPECT_THAT(result.different[0].lines.at(0), HasSubstr(mutation.said)) << mutation.what;
+    EXPECT_THAT(result.text("A", "B"), HasSubstr(mutation.said));
+  }
+}
+
+TEST(Events, OnARealDevicesOwnTimeTheHostsCallsCount) {
+  const EventLog clock = log(4096, "calibrated");
+  EventLog device = log(4096, "device");
+  std::swap(device.steps[1].events[3], device.steps[1].events[4]);  // the free completes later
+  device.steps[1].phases[0][Statistic::active].peak += 512;
+  EXPECT_EQ(held(clock, device).exit_code(), 0);
+  device.steps[1].events[0].bytes = 1;
+  EXPECT_THAT(held(clock, device).different.at(0).lines,
+              ElementsAre(HasSubstr("event 0 of the host's")));
+  // On the virtual clock alone nothing is left to chance.
+  EventLog other = clock;
+  std::swap(other.steps[1].events[3], other.steps[1].events[4]);
+  EXPECT_EQ(held(clock, other).exit_code(), 1);
+}
+
+TEST(Events, WhatWasNotComparedDoesNotPass) {
+  EventLog unheld = log(4096);
+  unheld.unheld = "the host took too long";
+  auto result = held(log(4096), unheld);
+  EXPECT_EQ(result.exit_code(), 4);
+  EXPECT_THAT(result.text("A", "B"), HasSubstr("the host took too long"));
+  EventLog other = log(4096);
+  other.params = "n=8 steps=2 seed=0";
+  result = held(log(4096), other);
+  EXPECT_EQ(result.exit_code(), 4);
+  EXPECT_EQ(result.alone.size(), 2u);
+  EXPECT_EQ(held(log(4096, "instant"), log(4096, "lagging")).exit_code(), 4);
+  EXPECT_EQ(compare_events({}, {}).exit_code(), 4);
+}
+
+TEST(Measured, HoldsTheSameEventsWithoutTheOperators) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("tidemark-measured-" + std::to_string(getpid()) + ".json");
+  RunRecord run;
+  run.device_kind = "cuda";
+  std::ofstream(path) << measured_json(run, {log(4096), log(4096, "instant")});
+  const auto logs = read_events(path);
+  std::filesystem::remove(path);
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_EQ(compare_events(logs, {log(1 << 25), log(1 << 25, "instant")}).equal, 2);
+  EXPECT_EQ(logs[0].steps.at(1).events.at(0).op, "");
+}
+
+}  // namespace
+}  // namespace tidemark

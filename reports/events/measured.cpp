@@ -1,0 +1,86 @@
+// Where event logs come from and go to: the folder of a run, or one file of a recording.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "reports/events/compare_events.h"
+#include "reports/json_node.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSchema = "tidemark/measured";
+constexpr const char* kVersion = "1.0";
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<EventLog> read_measured(const fs::path& path) {
+  const std::string where = path.string();
+  const auto json = Json::parse(contents(path), nullptr, false);
+  if (json.is_discarded())
+    throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
+  const Node root(json, where);
+  if (root["schema"].text() != kSchema || !root["schema_version"].text().starts_with("1."))
+    root.fail(fmt::format("is no '{}' of version 1", kSchema));
+  return list<EventLog>(root["traces"], [&](const Node& trace) {
+    std::string lines;
+    trace.each([&](const Node& line) { lines += line.text() + "\n"; });
+    return parse_events(lines, where);
+  });
+}
+
+}  // namespace
+
+std::vector<EventLog> read_events(const fs::path& path) {
+  if (!fs::is_directory(path)) return read_measured(path);
+  std::vector<fs::path> files;
+  if (const fs::path folder = path / "allocator"; fs::is_directory(folder))
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+      if (entry.is_regular_file() && entry.path().extension() == ".txt")
+        files.push_back(entry.path());
+  if (files.empty())
+    throw std::runtime_error(
+        fmt::format("{}: has no allocator events: run with --events", path.string()));
+  std::ranges::sort(files);
+  std::vector<EventLog> logs;
+  for (const auto& file : files) logs.push_back(parse_events(contents(file), file.string()));
+  return logs;
+}
+
+std::string measured_json(const RunRecord& run, const std::vector<EventLog>& logs) {
+  Json traces = Json::array();
+  for (EventLog log : logs) {
+    for (StepEvents& step : log.steps)
+      for (BlockEvent& event : step.events) event.op.clear();
+    Json lines = Json::array();
+    const std::string text = event_text(log);
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+      end = text.find('\n', at);
+      lines.push_back(text.substr(at, end - at));
+    }
+    traces.push_back(std::move(lines));
+  }
+  const Json json{{"schema", kSchema},
+                  {"schema_version", kVersion},
+                  {"started", run.started},
+                  {"device", {{"kind", run.device_kind}, {"profile", run.profile}}},
+                  {"tidemark", run.tidemark},
+                  {"git", run.git},
+                  {"torch", run.torch},
+                  {"nccl", run.nccl},
+                  {"traces", std::move(traces)}};
+  return json.dump(0) + "\n";
+}
+
+}  // namespace tidemark
