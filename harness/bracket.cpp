@@ -43,10 +43,10 @@ Verdict between(const std::string& schedule, const Phase& low, const Phase& meas
   return verdict;
 }
 
-std::vector<Verdict> brackets(const TrialRecord& calibrated, const TrialRecord& instant,
+std::vector<Verdict> brackets(const TrialRecord& timed, const TrialRecord& instant,
                               const TrialRecord& lagging) {
   std::vector<Verdict> verdicts;
-  for (const auto& variant : calibrated.variants) {
+  for (const auto& variant : timed.variants) {
     if (variant.role == Role::control) continue;
     for (const auto& record : variant.ranks) {
       const RankRecord* low = find(instant, variant.name, record.rank);
@@ -55,7 +55,11 @@ std::vector<Verdict> brackets(const TrialRecord& calibrated, const TrialRecord& 
       for (const auto& phase : record.steps.back().phases) {
         const Phase *least = low->phase(phase.name), *most = high->phase(phase.name);
         if (least == nullptr || most == nullptr) continue;
-        verdicts.push_back(between(calibrated.schedule, *least, phase, *most));
+        verdicts.push_back(between(timed.schedule, *least, phase, *most));
+        if (!high->unheld.empty()) {
+          verdicts.back().status = Status::skip;
+          verdicts.back().why = high->unheld;
+        }
         verdicts.back().variant = variant.name;
         verdicts.back().rank = record.rank;
       }
@@ -68,7 +72,7 @@ std::vector<Verdict> brackets(const TrialRecord& calibrated, const TrialRecord& 
 
 void judge_brackets(std::vector<TrialRecord>& trials) {
   for (auto& trial : trials) {
-    if ((trial.schedule != "calibrated" && trial.schedule != "random") || !trial.skipped.empty())
+    if (trial.schedule == "instant" || trial.schedule == "lagging" || !trial.skipped.empty())
       continue;
     const TrialRecord *instant = twin(trials, trial, "instant"),
                       *lagging = twin(trials, trial, "lagging");

@@ -2,6 +2,7 @@
 // file of the run's session that the launching process can read whatever becomes of the rank.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -16,6 +17,9 @@ void place(const std::string& text);
 /// 9"), and is through.
 void enter(const std::string& call);
 void leave();
+
+/// Grows with every operator and every collective, as long as this process gets further.
+std::uint64_t beats();
 
 /// What this process's recorder says ("in fsdp_prefetch/..., step 2, after all_gather 6 ..., last
 /// operators aten::mm, ..."); empty before a place was named.

@@ -242,7 +242,23 @@ struct Judge {
         verdicts.push_back(std::move(verdict));
       }
     }
+    for (auto& verdict : verdicts) leave_open(seen, verdict);
     return verdicts;
+  }
+
+  // What depends on how far the device lags says nothing where it was not held back.
+  std::string unheld(const Seen& seen) const {
+    if (!seen.record.unheld.empty() || baseline == nullptr) return seen.record.unheld;
+    return baseline->record.unheld;
+  }
+  void leave_open(const Seen& seen, Verdict& verdict) const {
+    const bool of_both = verdict.name.starts_with("saving/");
+    const bool lags = verdict.name.starts_with("trajectory/") ||
+                      (verdict.name.starts_with("memory/") && verdict.name != "memory/shares");
+    const std::string why = of_both ? unheld(seen) : lags ? seen.record.unheld : "";
+    if (why.empty()) return;
+    verdict.status = Status::skip;
+    verdict.why = why;
   }
 
   /// A control is caught where a verdict of its declared kind fails.
@@ -270,6 +286,10 @@ struct Judge {
     verdict.measured = failed;
     verdict.status = failed > 0 ? Status::pass : Status::fail;
     if (failed == 0) verdict.why = "this wrong fix went unnoticed";
+    if (failed == 0 && !seen.record.unheld.empty()) {
+      verdict.status = Status::skip;
+      verdict.why = seen.record.unheld;
+    }
     return verdict;
   }
 };

@@ -140,7 +140,7 @@ std::vector<std::string> chosen_schedules(const std::string& asked,
                                           const std::vector<std::string>& offered) {
   if (asked == "all" || asked.empty()) return offered;
   // The virtual device's fourth: of as many kinds as there are seeds, so no part of all.
-  const bool is_virtual = std::ranges::find(offered, "lagging") != offered.end();
+  const bool is_virtual = std::ranges::find(offered, "calibrated") != offered.end();
   if (asked == "random" && is_virtual) return {"random"};
   if (std::ranges::find(offered, asked) == offered.end())
     throw UsageError(fmt::format("unknown schedule '{}' (there are: {}, {}all)", asked,

@@ -5,11 +5,13 @@
 #include <dlfcn.h>
 
 #include <charconv>
-#include <chrono>
-#include <map>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
+#include "harness/platforms.h"
 #include "harness/spans.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/numbers/numbers.h"
@@ -24,25 +26,22 @@ Function* find(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-cudaDeviceProp properties() {
-  cudaDeviceProp result{};
-  C10_CUDA_CHECK(cudaGetDeviceProperties(&result, 0));
-  return result;
-}
-
 #define TIDEMARK_CONTROL(function) \
   decltype(::function)* function = find<decltype(::function)>(#function)
 
 class VirtualPlatform final : public Platform {
  public:
   std::string kind() const override { return "virtual"; }
+  std::vector<std::string> schedules() const override {
+    return {"instant", "calibrated", "lagging"};
+  }
   std::string profile() const override {
     return nlohmann::json::parse(text_of([&](char* to, std::size_t size) {
              return tidemark_device_describe(to, size);
            }))
         .at("profile");
   }
-  Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
+  Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
 
   void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override {
     if (tidemark_device_set_schedule(schedule.c_str()) != 0)
@@ -185,58 +184,31 @@ class VirtualPlatform final : public Platform {
   SpanPlaces known_;
 };
 
-class CudaPlatform final : public Platform {
- public:
-  std::string kind() const override { return "cuda"; }
-  std::string profile() const override { return properties().name; }
-  Bytes capacity() const override { return static_cast<Bytes>(properties().totalGlobalMem); }
-  void begin(const std::string& schedule, Mode, std::uint64_t) override {
-    if (schedule != "device")
-      throw std::invalid_argument("a real GPU keeps its own time: schedule '" + schedule +
-                                  "' needs --device virtual");
-    start_ = std::chrono::steady_clock::now();
-  }
-  Ns now() const override {
-    return (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1);
-  }
-  std::int64_t launches() const override { return 0; }
-  std::int64_t synchronisations() const override { return 0; }
-  bool set_launch_cost(Ns) override { return false; }
-  bool set_capacity(Bytes) override { return false; }
-  bool set_race_detection(bool) override { return false; }
-  bool detects_races() const override { return false; }
-  void phase(const std::string&) override {}
-  void follow(bool) override {}
-  Spans spans(std::size_t) override { return {{"host"}, {}, {}, 0}; }
-  std::vector<Race> races() const override { return {}; }
-  std::string stream_name(void* stream) override {
-    if (stream == nullptr) return "default stream";
-    const auto number = streams_.try_emplace(stream, streams_.size() + 1).first->second;
-    return "stream " + std::to_string(number);
-  }
-  std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
-    return gpu.empty() && capacity.empty()
-               ? ""
-               : "--gpu and --capacity are for the virtual device: this runs on a real GPU";
-  }
-
- private:
-  std::map<void*, std::size_t> streams_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+std::unique_ptr<Platform> choose() {
+  if (find<decltype(::tidemark_device_now)>("tidemark_device_now") == nullptr)
+    return cuda_platform();
+  auto found = std::make_unique<VirtualPlatform>();
+  const char* asked = std::getenv("TIDEMARK_PLATFORM");
+  if (asked != nullptr && std::string_view(asked) == "cuda")
+    return rehearsal_platform(std::move(found));
+  return found;
+}
 
 }  // namespace
 
+cudaDeviceProp device_properties() {
+  int device = 0;
+  C10_CUDA_CHECK(cudaGetDevice(&device));
+  cudaDeviceProp result{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&result, device));
+  return result;
+}
+
 Platform& platform() {
-  static auto* instance = find<decltype(::tidemark_device_now)>("tidemark_device_now") != nullptr
-                              ? static_cast<Platform*>(new VirtualPlatform)
-                              : new CudaPlatform;
+  static Platform* instance = choose().release();
   return *instance;
 }
 
-std::vector<std::string> platform_schedules() {
-  if (platform().kind() == "virtual") return {"instant", "calibrated", "lagging"};
-  return {"device"};
-}
+std::vector<std::string> platform_schedules() { return platform().schedules(); }
 
 }  // namespace tidemark

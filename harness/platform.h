@@ -21,6 +21,23 @@ class Platform {
   /// platform cannot.
   /// `seed`: of the schedule random.
   virtual void begin(const std::string& schedule, Mode mode, std::uint64_t seed = 0) = 0;
+  /// The same text for two ranks on one GPU; empty where each process has a device of its own.
+  virtual std::string gpu_identity() const { return ""; }
+  /// What begin() takes, the one to take where nobody asks first.
+  virtual std::vector<std::string> schedules() const = 0;
+  /// Whether events tell how long this program's steps take, and not what the schedule does to
+  /// them.
+  virtual bool keeps_time() const { return true; }
+  /// Whether the steps must run once, unrecorded, for the platform to see how long the host takes
+  /// for them; if so, the next ones between steps_begin and steps_end are those.
+  virtual bool learn_host_time(const std::string& schedule) {
+    static_cast<void>(schedule);
+    return false;
+  }
+  /// On the current stream, before the first step; and when the host has enqueued the last one.
+  /// Empty, or why the schedule was not kept to.
+  virtual void steps_begin() {}
+  virtual std::string steps_end() { return ""; }
   virtual Ns now() const = 0;  // host clock
   virtual std::int64_t launches() const = 0;
   virtual std::int64_t synchronisations() const = 0;
@@ -49,9 +66,13 @@ class Platform {
   virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;
 };
 
+/// The virtual device where the libraries below PyTorch are its own, else a real GPU. For tests:
+/// with TIDEMARK_PLATFORM=cuda in the environment a rehearsal, the code of the real GPU run on the
+/// virtual device; its profile is named "rehearsal on the virtual device ...".
 Platform& platform();
 
-/// The schedules that the platform offers; a real GPU has only its own ("device").
+/// The schedules that the platform offers: "instant", "calibrated", "lagging"; of a real GPU
+/// "device" (its own time), "instant" and "lagging" (made so by the host, pace.h).
 std::vector<std::string> platform_schedules();
 
 }  // namespace tidemark

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -31,7 +32,7 @@ struct Recorder::State {
   };
   Mode mode;
   int steps;
-  bool closely;
+  bool closely, every_event;
   c10::DeviceIndex device;
   Tide tide;
   c10::CachingDeviceAllocator::DeviceStats before;
@@ -41,10 +42,11 @@ struct Recorder::State {
   std::vector<std::pair<int, at::Tensor>> losses;  // pinned
   std::vector<Shard> gradients;                    // pinned
 
-  State(const Trial& trial, bool look_closely)
+  State(const Trial& trial, bool look_closely, bool all_events)
       : mode(trial.mode),
         steps(trial.steps),
         closely(look_closely),
+        every_event(all_events),
         device(c10::cuda::current_device()),
         tide(device),
         before(allocator::getDeviceStats(device)) {
@@ -57,11 +59,11 @@ struct Recorder::State {
 
   // Operators are followed where blocks are made that may be alive at the last step's peak: while
   // the program is built (parameters), in its first step (optimizer state) and in its last.
-  void watch(bool on) const { operators::follow(on && closely, on_returned); }
+  void watch(bool on) const { operators::follow(on && (closely || every_event), on_returned); }
 };
 
-Recorder::Recorder(const Trial& trial, bool closely)
-    : state_(std::make_unique<State>(trial, closely)) {}
+Recorder::Recorder(const Trial& trial, bool closely, bool every_event)
+    : state_(std::make_unique<State>(trial, closely, every_event)) {}
 Recorder::~Recorder() = default;
 
 namespace {
@@ -83,10 +85,12 @@ void close_phase(c10::DeviceIndex device, Step& step) {
 void Recorder::begin_step(int index) {
   state_->last = index + 1 == state_->steps;
   record.steps.emplace_back();
+  if (index == 0) platform().steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
   record.rest_before = state_->tide.held();
+  if (state_->every_event) record.events.push_back(state_->tide.trace(SIZE_MAX));
   state_->tide.begin_step();
-  state_->watch(index == 0 || state_->last);
+  state_->watch(index == 0 || state_->last || state_->every_event);
   if (state_->last && state_->closely) platform().follow(true);
 }
 
@@ -131,7 +135,9 @@ void Recorder::end_step() {
   if (state_->in_phase) close_phase(state_->device, record.steps.back());
   state_->in_phase = false;
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
+  if (state_->last) record.unheld = platform().steps_end();
   record.rest_after = state_->tide.held();
+  if (state_->last && state_->every_event) record.events.push_back(state_->tide.trace(SIZE_MAX));
   if (state_->last) {
     record.categories = state_->tide.categories();
     record.timeline = state_->tide.timeline();
@@ -157,6 +163,10 @@ void Recorder::finish() {
   counters.launches = platform().launches();
   counters.synchronisations = platform().synchronisations();
   c10::cuda::device_synchronize();
+  std::size_t left = 0, whole = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&left, &whole));
+  record.outside = static_cast<Bytes>(whole - left) - stats.reserved_bytes[0].current;
+  if (!platform().keeps_time()) state_->timers.clear();
   for (auto& timer : state_->timers)
     step_time_ns.push_back(
         static_cast<Ns>(static_cast<double>(timer.begin.elapsed_time(timer.end)) * 1e6 + 0.5));

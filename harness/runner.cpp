@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "harness/flight.h"
+#include "harness/gather.h"
 #include "harness/gradients.h"
 #include "harness/growth.h"
 #include "harness/judge.h"
@@ -31,7 +32,7 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant, World& world,
                  std::vector<LossPoint>& loss, std::vector<Ns>& step_time, bool closely,
-                 const char* what = "") {
+                 const char* what = "", bool every_event = false) {
   prepare_device(trial);
   Seen seen;
   seen.variant = &variant;
@@ -39,7 +40,7 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
       fmt::format("{}{}/{}/{} {}", what, trial.scenario, trial.size, trial.schedule, variant.name);
   flight::place(where);
   {
-    Recorder recorder(trial, closely);
+    Recorder recorder(trial, closely, every_event);
     {
       auto program = scenario.make(trial, variant, world);
       for (int step = 0; step < trial.steps; ++step) {
@@ -214,21 +215,6 @@ std::string attempt(World& world, const std::function<void()>& body,
   return first + (first.empty() || then.empty() ? "" : "; ") + then;
 }
 
-// One verdict a control: it is caught where any rank caught it.
-void merge_controls(std::vector<Verdict>& verdicts) {
-  std::vector<Verdict> merged;
-  for (auto& verdict : verdicts) {
-    auto same = std::ranges::find_if(merged, [&](const Verdict& other) {
-      return other.name == verdict.name && other.variant == verdict.variant;
-    });
-    if (!verdict.name.starts_with("control/") || same == merged.end())
-      merged.push_back(verdict);
-    else if (same->status != Status::pass && verdict.status == Status::pass)
-      *same = verdict;
-  }
-  verdicts = std::move(merged);
-}
-
 // Of every variant that ran, against the first baseline that did.
 void compare_gradients(const std::vector<Seen>& all, const Oracle& oracle, TrialRecord& record) {
   const auto baseline = std::ranges::find_if(
@@ -240,34 +226,6 @@ void compare_gradients(const std::vector<Seen>& all, const Oracle& oracle, Trial
         gradient_errors(all[i].numbers.gradients, compares ? &baseline->numbers.gradients : nullptr,
                         oracle.gradients);
   }
-}
-
-void worse(SweepPoint& mine, const SweepPoint& theirs) {
-  mine.allocated = std::max(mine.allocated, theirs.allocated);
-  mine.active = std::max(mine.active, theirs.active);
-  mine.reserved = std::max(mine.reserved, theirs.reserved);
-  mine.step_time_ns = std::max(mine.step_time_ns, theirs.step_time_ns);
-}
-
-TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
-  auto all = world.gather(codec.pack(mine));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    auto theirs = codec.unpack(all[rank]);
-    for (std::size_t v = 0; v < mine.variants.size(); ++v) {
-      std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
-      worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
-      for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
-        worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
-      for (std::size_t i = 0; i < mine.variants[v].growth.size(); ++i)
-        if (auto& curve = theirs.variants.at(v).growth.at(i); !curve.points.empty())
-          mine.variants[v].growth[i] = std::move(curve);
-    }
-    std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
-  }
-  for (auto& variant : mine.variants)
-    std::erase_if(variant.growth, [](const Growth& curve) { return curve.points.empty(); });
-  merge_controls(mine.verdicts);
-  return mine;
 }
 
 // Autograd's device thread holds the last node it has run, and with it what that has saved, for a
@@ -346,8 +304,15 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
           world,
           [&] {
             warm_up(scenario, trial, variant, world);
+            if (platform().learn_host_time(trial.schedule))
+              run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
+                          options.details != Details::none, "the timing of ",
+                          static_cast<bool>(options.events));
             seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
-                               options.details != Details::none);
+                               options.details != Details::none, "",
+                               static_cast<bool>(options.events));
+            if (options.events) options.events(variant, seen.record);
+            seen.record.events.clear();
             if (sweeps && variant.role != Role::control)
               mine.sweep = sweep(scenario, trial, variant, world, options.run_ahead);
             const bool other_fix = variant.role == Role::fixed && !scenario.drawn_fix.empty() &&

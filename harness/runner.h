@@ -6,17 +6,12 @@
 #include <functional>
 #include <string>
 
+#include "harness/gather.h"
 #include "harness/record.h"
 #include "harness/scenario.h"
 #include "harness/world.h"
 
 namespace tidemark {
-
-/// How a record travels between ranks (the reports know how to write one).
-struct Codec {
-  std::function<std::string(const TrialRecord&)> pack;
-  std::function<TrialRecord(const std::string&)> unpack;
-};
 
 /// Whose blocks, maps, spans and events of the last step are recorded: they cost time and are most
 /// of a report. `worst`: the rank with the highest peak of allocated (the first of them), and ranks
@@ -32,6 +27,8 @@ struct RunOptions {
   /// Virtual device: peaks of the first baseline and the drawn fix over the scenario's axes.
   bool growth = false;
   Details details = Details::worst;
+  /// Gets every variant's record on every rank, with all its events; null: they are not kept.
+  std::function<void(const Variant&, const RankRecord&)> events;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
 };

@@ -66,7 +66,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
        "math (numbers) or shapes (memory alone); the size's first when not given");
   flag(run, "schedule", request.schedule,
        "instant, calibrated, lagging, all of these, or random (durations drawn from the seed); not "
-       "given: all, and lagging alone for the seed size of the smoke suite");
+       "given: all (of a GPU: device, its own time, and instant and lagging, made so by the host), "
+       "and lagging alone for the seed size of the smoke suite");
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
       ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
           {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));
@@ -80,13 +81,18 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   flag(run, "timeout", options.timeout,
        "seconds after which a rank that waits for another gives up")
       ->check(CLI::Range(1, 86400));
-  flag(run, "repetitions", options.repetitions, "how often each trial runs; all must agree")
+  flag(run, "repetitions", options.repetitions,
+       "how often each trial runs: on the virtual device all must agree, of a GPU's own time the "
+       "step times are taken over all")
       ->check(CLI::Range(1, 1000));
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   run->add_option("--history", options.history,
                   "on or off: add the run to history.sqlite, beside its folder")
       ->envname("TIDEMARK_HISTORY");
+  run->add_flag("--events", options.events,
+                "write every event of the allocator to allocator/, for compare --events")
+      ->envname("TIDEMARK_EVENTS");
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 

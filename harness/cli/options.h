@@ -16,8 +16,9 @@ struct Options {
   std::string races = "on", details = "worst";
   int timeout = 300, repetitions = 1;
   bool history = true;  // whether the run goes into history.sqlite
+  bool events = false;  // whether allocator/ is written
   bool dry_run = false, json = false, markdown = false;
-  std::string folder;  // of report
+  std::string folder;        // of report
   std::function<int()> act;  // what a command on files does (files.h); it needs no device
 };
 

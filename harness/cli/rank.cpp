@@ -1,6 +1,5 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <mpi.h>
@@ -11,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "harness/bracket.h"
 #include "harness/cli/commands.h"
@@ -19,10 +19,14 @@
 #include "harness/cli/oom.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
+#include "harness/devices.h"
 #include "harness/flight.h"
 #include "harness/launch.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
+#include "harness/timing.h"
+#include "harness/watchdog.h"
+#include "reports/events/events.h"
 #include "reports/json.h"
 #include "reports/text.h"
 #include "reports/write.h"
@@ -66,10 +70,14 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
                         const RunOptions& run_options) {
   const Codec codec{pack, unpack};
   auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+  const bool repeats = platform().kind() == "virtual" || platform().keeps_time();
   const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
-  for (int again = 1; again < options.repetitions; ++again) {
+  std::vector<StepTimes> times{step_times(record)};
+  for (int again = 1; repeats && again < options.repetitions; ++again) {
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
-    if (world.rank() != 0 || platform().kind() != "virtual") continue;
+    if (world.rank() != 0) continue;
+    times.push_back(step_times(other));
+    if (platform().kind() != "virtual") continue;
     Verdict verdict{
         .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
@@ -79,6 +87,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
     }
     record.verdicts.push_back(verdict);
   }
+  if (platform().kind() != "virtual") add_timing(record, times);
   return record;
 }
 
@@ -105,6 +114,17 @@ bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& plan
   return last != planned.rend() && &*last == &one;
 }
 
+// Every rank writes its own: together they may be larger than a report.
+void save_events(const fs::path& folder, const TrialRecord& trial, const Variant& variant,
+                 const RankRecord& record, const std::string& device) {
+  fs::path path = folder / "allocator";
+  for (const std::string& part : {trial.scenario, trial.size, fmt::format("r{}", trial.ranks),
+                                  std::string(name_of(trial.mode)), trial.schedule})
+    path /= path_component(part);
+  write_files(path, {{path_component(fmt::format("{}_rank{}", variant.name, record.rank)) + ".txt",
+                      event_text(event_log(trial, variant.name, record, device))}});
+}
+
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
                RunRecord run, const fs::path& folder) {
   Report report{std::move(run), {}};
@@ -127,6 +147,11 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     run_options.explain = [&](const Variant& v) {
       return save_out_of_memory(folder, t, v.name, world.rank());
     };
+    if (options.events)
+      run_options.events = [&](const Variant& variant, const RankRecord& record) {
+        save_events(folder, record_of(*each.scenario, t), variant, record,
+                    report.run.device_kind + " " + report.run.profile);
+      };
     const bool left_out = options.details == "none" || lagging_stands_for(each, planned);
     run_options.details = options.details == "all" ? Details::all
                           : left_out               ? Details::none
@@ -197,6 +222,16 @@ int write_and_print(const Report& report, const fs::path& folder, const Options&
   std::_Exit(3);
 }
 
+// The virtual NCCL knows by itself who does not come. Other ranks that wait for this one give up
+// before it does, and say more.
+std::unique_ptr<Watchdog> watch(int rank, int timeout) {
+  if (platform().kind() == "virtual") return nullptr;
+  return std::make_unique<Watchdog>(flight::beats, std::chrono::seconds(timeout + 30), [=] {
+    give_up(rank, fmt::format("has not got any further for {} s (--timeout): {}", timeout + 30,
+                              flight::here()));
+  });
+}
+
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
@@ -220,18 +255,21 @@ int rank_command(const Options& options, int argc, char** argv) {
       MPI_Finalize();
       return 0;
     }
-    const RunRecord run = describe_run(argc, argv);
+    RunRecord run = describe_run(argc, argv);
     const fs::path folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
     flight::open(session_folder(), rank);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
-    c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank % c10::cuda::device_count()));
+    run.sharing = take_seat(all).sharing;
+    if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
     watch_out_of_memory();
     code = 0;
     if (auto world = all.first(ranks)) {
       world->patience = options.timeout;
+      auto watchdog = watch(rank, options.timeout);
       const Report report = run_all(planned, *world, options, run, folder);
+      watchdog.reset();
       if (world->rank() == 0) code = write_and_print(report, folder, options);
     }
     code = all.worst(code);

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
+the allocator at both ends of the bracket, the same calls of the host in between. And whatever is changed in a recording is
+found. rehearsal_test.py TIDEMARK"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
+MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
+CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
+         "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
+
+
+def run(*words, cwd, rehearsed=False):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
+    if rehearsed:
+        environment["TIDEMARK_PLATFORM"] = "cuda"
+    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+class Rehearsal(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--schedule", "all"]
+        cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
+        cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
+        cls.report = json.loads((cls.folder / "cuda/report.json").read_text())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def trials(self, schedule):
+        return [t for t in self.report["trials"] if t["schedule"] == schedule]
+
+    def test_every_closed_form_holds_as_on_a_gpu(self):
+        self.assertEqual(self.cuda.returncode, 0, self.cuda.stdout[-3000:] + self.cuda.stderr)
+        self.assertEqual(self.virtual.returncode, 0, self.virtual.stdout[-3000:] + self.virtual.stderr)
+        names = [v["name"] for t in self.report["trials"] for v in t["verdicts"] if v["status"] == "pass"]
+        for kind in ("memory/active/", "saving/", "parity/baseline/", "bracket/requested/"):
+            self.assertTrue(any(name.startswith(kind) for name in names), kind)
+
+    def test_it_cannot_pass_for_hardware(self):
+        device = self.report["run"]["device"]
+        self.assertEqual(device["kind"], "cuda")
+        self.assertEqual(device["profile"], "rehearsal on the virtual device h100-80g")
+        self.assertIn("rehearsal on the virtual device", (self.folder / "cuda/summary.md").read_text())
+
+    def test_nothing_was_left_unheld(self):
+        ranks = [r for t in self.trials("lagging") for v in t["variants"] for r in v["ranks"]]
+        self.assertTrue(ranks)
+        self.assertEqual([r["unheld"] for r in ranks if "unheld" in r], [])
+
+    def test_ranks_that_share_a_gpu_say_so(self):
+        said = "ranks 0, 1 on one GPU: each with its part of 90 % of the memory, and a NCCL_HOSTID of its own"
+        self.assertEqual(self.report["run"]["device"]["sharing"], said)
+        self.assertIn(said, self.cuda.stderr)
+        self.assertIn("ranks 0, 1 on one GPU", (self.folder / "cuda/summary.md").read_text())
+        virtual = json.loads((self.folder / "virtual/report.json").read_text())
+        self.assertNotIn("sharing", virtual["run"]["device"])
+
+    def test_step_times_are_those_of_the_devices_own_time(self):
+        for trial in self.trials("device"):
+            variants = {v["name"]: v for v in trial["variants"]}
+            for variant in variants.values():
+                timing = variant["timing"]
+                self.assertEqual((timing["repetitions"], timing["samples"]), (3, 3))
+                self.assertGreater(timing["low_ns"], 0)
+                self.assertLessEqual(timing["low_ns"], timing["median_ns"])
+                self.assertLessEqual(timing["median_ns"], timing["high_ns"])
+                self.assertGreater(timing["ratio"]["lowest"], 0)
+            base = next(v for v in trial["variants"] if v["role"] == "baseline")
+            self.assertEqual(base["timing"]["ratio"], {"median": 1, "lowest": 1, "highest": 1})
+        for schedule in ("instant", "lagging"):
+            for trial in self.trials(schedule):
+                self.assertTrue(all(v["step_time_ns"] == [] and "timing" not in v for v in trial["variants"]))
+        self.assertIn("3 repetitions in turns", (self.folder / "cuda/summary.md").read_text())
+
+    def test_what_the_allocator_does_not_see_has_its_line(self):
+        for trial in self.report["trials"]:
+            for variant in trial["variants"]:
+                self.assertTrue(all(r["outside_allocator"] >= 0 for r in variant["ranks"]))
+
+    def test_the_virtual_device_does_what_was_done_here(self):
+        held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        counts = re.search(r"^(\d+) traces of (\d+) events equal, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
+        self.assertIsNotNone(counts, held.stdout)
+        files = list((self.folder / "cuda/allocator").rglob("*.txt"))
+        self.assertEqual(int(counts[1]), len(files))
+        self.assertGreater(len(files), 50)
+        self.assertGreater(int(counts[2]), 10000)
+
+    def test_one_event_changed_is_named(self):
+        file = next((self.folder / "cuda/allocator").glob("fsdp_prefetch/**/lagging/stash_rank1.txt"))
+        text = file.read_text()
+        lines = text.splitlines()
+        place = max(i for i, line in enumerate(lines) if line.startswith("a "))
+        words = lines[place].split(" ", 3)
+        lines[place] = " ".join([*words[:2], str(int(words[2]) + 1), words[3]])
+        try:
+            file.write_text("\n".join(lines) + "\n")
+            held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
+        finally:
+            file.write_text(text)
+        self.assertEqual(held.returncode, 1, held.stdout)
+        self.assertIn("fsdp_prefetch/smoke/r2/math/lagging/stash/rank1\n  step 1, event ", held.stdout)
+        self.assertIn(f"alloc of block {words[1]}, {int(words[2]) + 1} bytes", held.stdout)
+        self.assertRegex(held.stdout, rf"\| alloc of block {words[1]}, {words[2]} bytes, stream \d+ \(aten::")
+
+    def test_bad_input_is_one_line(self):
+        (self.folder / "empty").mkdir(exist_ok=True)
+        for words, code in ((["cuda", "empty"], 2), (["cuda"], 2), (["cuda", "nowhere.json"], 2),
+                            (["cuda", "cuda/report.json"], 2), (["cuda", "virtual", "--threshold", "time=5%"], 2)):
+            held = run("compare", *words, "--events", cwd=self.folder)
+            self.assertEqual(held.returncode, code, words)
+            self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
+            self.assertTrue(held.stderr.startswith("error: "), held.stderr)
+
+
+class Measured(unittest.TestCase):
+    """What `tidemark measured` keeps, and the test that holds the virtual platform against it."""
+
+    def test_a_recording_is_held_and_a_changed_one_fails(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            made = run("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",
+                       "--gpu", "h200-141g", "--events", "--details", "none", "--history", "off", "--out", "run", cwd=scratch, rehearsed=True)
+            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+            folder = pathlib.Path(scratch, "measured")
+            folder.mkdir()
+
+            def held(*flags):
+                return subprocess.run([sys.executable, MEASURED_TEST, BINARY, folder, *flags], capture_output=True, text=True)
+
+            nothing = held()
+            self.assertEqual(nothing.returncode, 77, nothing.stdout)
+            self.assertIn("no recording", nothing.stdout)
+            recording = folder / "h200-141g.json"
+            kept = run("measured", "run", "--out", recording, cwd=scratch)
+            self.assertEqual(kept.returncode, 0, kept.stderr)
+            refused = held()
+            self.assertEqual(refused.returncode, 1, refused.stdout)
+            self.assertIn("which is no GPU", refused.stdout)
+            equal = held("--rehearsal")
+            self.assertEqual(equal.returncode, 0, equal.stdout + equal.stderr)
+            self.assertIn("4 traces of ", equal.stdout)
+            data = json.loads(recording.read_text())
+            trace = data["traces"][0]
+            place = next(i for i, line in enumerate(trace) if line.startswith("r "))
+            trace[place], trace[place + 1] = trace[place + 1], trace[place]
+            recording.write_text(json.dumps(data))
+            changed = held("--rehearsal")
+            self.assertEqual(changed.returncode, 1, changed.stdout)
+            self.assertRegex(changed.stdout, r"event \d+: ")
+            # Of another GPU: its multiprocessors decide temporaries, its memory does not.
+            recording.write_text(json.dumps({**data, "traces": []}))
+            self.assertEqual(held("--rehearsal").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
