@@ -37,6 +37,7 @@ TEST(Approval, Markdown) { approve("summary.md", markdown(small_report())); }
 TEST(Approval, MarkdownOfAGpu) { approve("summary_gpu.md", markdown(gpu_report())); }
 TEST(Approval, JUnit) { approve("junit.xml", junit(small_report())); }
 TEST(Approval, Benchmark) { approve("benchmark.json", benchmark_json(small_report())); }
+TEST(Approval, BenchmarkOfAGpu) { approve("benchmark_gpu.json", benchmark_json(gpu_report())); }
 TEST(Approval, Trace) { approve("trace.json", chrome_trace(small_report().trials[0].variants[0])); }
 TEST(Approval, Loss) { approve("loss.txt", loss_lines(small_report().trials[0].variants[0])); }
 TEST(Approval, Nothing) { approve("table_nothing.txt", text_of({})); }

@@ -29,9 +29,11 @@ std::string benchmark_json(const Report& report) {
                    {"real_time", static_cast<double>(cell.step_time_ns)},
                    {"cpu_time", static_cast<double>(cell.step_time_ns)},
                    {"time_unit", "ns"}};
-        if (!cell.error.empty()) {
+        const bool timed = cell.step_time_ns > 0;
+        if (!cell.error.empty() || !timed) {
           entry["error_occurred"] = true;
-          entry["error_message"] = cell.error;
+          entry["error_message"] =
+              cell.error.empty() ? "not timed: the schedule sets the pace" : cell.error;
         }
         for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
           entry[std::string("peak_") + name_of(s)] =

@@ -102,6 +102,7 @@ std::vector<Failure> failures(const Report& report) {
 }
 
 Ns typical_step_time(const VariantRecord& variant) {
+  if (variant.timing) return variant.timing->median;
   std::vector<Ns> times = variant.step_time_ns;
   if (times.empty()) return 0;
   if (times.size() > 1) times.erase(times.begin());

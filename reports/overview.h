@@ -52,8 +52,8 @@ std::string formula_text(const Verdict& verdict);
 /// "6,291,456 bytes (+1,048,576)"; the difference is to the nearer bound.
 std::string measured_text(const Verdict& verdict);
 
-/// Median of the step times, the first step (warm-up) left out where there are others; 0 without
-/// any.
+/// Median of the step times, over all repetitions of a GPU, the first step (warm-up) left out where
+/// there are others; 0 without any.
 Ns typical_step_time(const VariantRecord& variant);
 
 /// The command that runs this trial again, from nothing.

@@ -17,11 +17,13 @@ CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "t
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
 
 
+def environment(rehearsed, **more):
+    mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
+    return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
+
+
 def run(*words, cwd, rehearsed=False):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
-    if rehearsed:
-        environment["TIDEMARK_PLATFORM"] = "cuda"
-    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment)
+    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed))
 
 
 class Rehearsal(unittest.TestCase):
@@ -29,6 +31,11 @@ class Rehearsal(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.scratch.name)
+        # Every rank stands still, outside of NCCL: on a GPU nobody would ever know. It takes its time, so it goes on beside the rest.
+        cls.stuck = subprocess.Popen(
+            [BINARY, "run", CASES[0], "--ranks", "2", "--timeout", "1", "--schedule", "device", "--history", "off", "--out", "stuck"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cls.folder,
+            env=environment(True, TIDEMARK_FAULT="rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"))
         common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--schedule", "all"]
         cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
         cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
@@ -67,6 +74,19 @@ class Rehearsal(unittest.TestCase):
         virtual = json.loads((self.folder / "virtual/report.json").read_text())
         self.assertNotIn("sharing", virtual["run"]["device"])
 
+    def test_each_has_its_part_of_a_shared_gpu(self):
+        words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--capacity", 120 << 20]
+        alone = run(*words, "--out", "alone", cwd=self.folder)
+        self.assertEqual(alone.returncode, 0, alone.stdout)
+        shared = run(*words, "--out", "shared", cwd=self.folder, rehearsed=True)
+        self.assertEqual(shared.returncode, 3, shared.stdout)
+        self.assertIn("54.00 MiB allowed", shared.stdout)
+
+    def test_ranks_that_stand_still_are_ended(self):
+        _, said = self.stuck.communicate(timeout=200)
+        self.assertEqual(self.stuck.returncode, 3, said)
+        self.assertRegex(said, r"error: rank \d: has not got any further for 31 s \(--timeout\): in the warm-up of fsdp_prefetch")
+
     def test_step_times_are_those_of_the_devices_own_time(self):
         for trial in self.trials("device"):
             variants = {v["name"]: v for v in trial["variants"]}
@@ -82,6 +102,9 @@ class Rehearsal(unittest.TestCase):
         for schedule in ("instant", "lagging"):
             for trial in self.trials(schedule):
                 self.assertTrue(all(v["step_time_ns"] == [] and "timing" not in v for v in trial["variants"]))
+        for one in json.loads((self.folder / "cuda/benchmark.json").read_text())["benchmarks"]:
+            self.assertEqual(one["real_time"] > 0, "/device/" in one["name"], one["name"])
+            self.assertEqual(one.get("error_occurred", False), "/device/" not in one["name"], one["name"])
         self.assertIn("3 repetitions in turns", (self.folder / "cuda/summary.md").read_text())
 
     def test_what_the_allocator_does_not_see_has_its_line(self):

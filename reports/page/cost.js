@@ -11,8 +11,7 @@ const signed = (value) => {
 };
 
 /** The highest count of any rank, a step. */
-function perStep(variant, of) {
-  const steps = Math.max(1, variant.step_time_ns.length);
+function perStep(variant, steps, of) {
   return Math.max(0, ...variant.ranks.map((record) => of(record.counters) / steps));
 }
 
@@ -20,6 +19,7 @@ function rowOf(group, schedule, { name, role }, base) {
   const variant = variantIn(group, schedule, name);
   if (!variant || variant.ranks.length === 0) return null;
   const trial = group.trials.find((one) => one.schedule === schedule);
+  const each = (one, of) => perStep(one, Math.max(1, trial.steps), of);
   const operations = new Set(
     [variant, base].flatMap((one) =>
       one.ranks.flatMap((record) => Object.keys(record.counters.collectives)),
@@ -28,8 +28,7 @@ function rowOf(group, schedule, { name, role }, base) {
   const extra = [...operations]
     .map((op) => [
       op,
-      perStep(variant, (c) => c.collectives[op] ?? 0) -
-        perStep(base, (c) => c.collectives[op] ?? 0),
+      each(variant, (c) => c.collectives[op] ?? 0) - each(base, (c) => c.collectives[op] ?? 0),
     ])
     .filter(([, difference]) => difference !== 0);
   const own = trial.assertions.filter(
@@ -41,8 +40,8 @@ function rowOf(group, schedule, { name, role }, base) {
     role,
     time,
     ratio: time !== null && stepTime(base) > 0 ? time / stepTime(base) : null,
-    launches: perStep(variant, (c) => c.launches) - perStep(base, (c) => c.launches),
-    syncs: perStep(variant, (c) => c.synchronisations) - perStep(base, (c) => c.synchronisations),
+    launches: each(variant, (c) => c.launches) - each(base, (c) => c.launches),
+    syncs: each(variant, (c) => c.synchronisations) - each(base, (c) => c.synchronisations),
     extra,
     counted: own.map((one) => [one.name.slice('cost/'.length), one.verdicts[0]]),
     saved: Object.fromEntries(

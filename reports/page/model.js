@@ -96,8 +96,10 @@ export function phasesOf(group) {
   return [...names];
 }
 
-/** Median, without the first step (warm-up) where there are others: as typical_step_time in overview.cpp. */
+/** Median, over repetitions where there are any, without the first step (warm-up) where there are others: as
+ * typical_step_time in overview.cpp. */
 export function stepTime(variant) {
+  if (variant?.timing) return variant.timing.median_ns;
   const times = variant?.step_time_ns ?? [];
   if (times.length === 0) return null;
   const sorted = (times.length > 1 ? times.slice(1) : times.slice()).sort((a, b) => a - b);
