@@ -105,6 +105,29 @@ TEST(Events, WhatIsDamagedIsOneLine) {
   fails(text + "nonsense\n", "no line");
 }
 
+TEST(Events, AnyDamageIsAnotherLogOrOneLine) {
+  const std::string text = event_text(log(4096));
+  int refused = 0;
+  const auto read = [&](const std::string& damaged) {
+    try {
+      EXPECT_FALSE(parse_events(damaged, "here").steps.empty());
+    } catch (const std::runtime_error& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), HasSubstr("here: "));
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    read(text.substr(0, at));
+    for (const char letter : {'\0', '\n', ' ', '-', '9', 'q', '\xff'}) {
+      std::string damaged = text;
+      damaged[at] = letter;
+      read(damaged);
+    }
+  }
+  EXPECT_GT(refused, 500);
+}
+
 struct Mutation {
   const char* what;
   std::function<void(EventLog&)> act;

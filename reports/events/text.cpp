@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 #include "reports/events/events.h"
 #include "reports/json_letters.h"
