@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""ci/setup --cuda on a stand-in for pip that makes small wheels: what is unpacked where, that nothing is done twice, that an
+interrupted download goes on where it was, that nothing half-made is ever in place, and when nothing is brought at all."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CI = Path(__file__).resolve().parent
+PIP = f"""#!{sys.executable}
+import os, sys, zipfile
+words = sys.argv[1:]
+if words[:2] != ["-m", "pip"] or "--version" in words:
+    sys.exit(0)
+folder = words[words.index("-d") + 1]
+for line in open(words[words.index("-r") + 1]):
+    name = line.split("==")[0]
+    open(os.environ["CALLS"], "a").write(name + "\\n")
+    if "--require-hashes" not in words or "--hash=sha256:" not in line or name == os.environ.get("BROKEN"):
+        sys.exit(1)
+    place = "nvidia/" + ("nccl" if "nccl" in name else "cudnn" if "cudnn" in name else "cu13")
+    with zipfile.ZipFile(folder + "/" + name.replace("-", "_") + "-1-py3-none-any.whl", "w") as wheel:
+        if name != "nvidia-nvtx":  # one that has no library
+            wheel.writestr(place + "/lib/lib" + name + ".so.1", name)
+        wheel.writestr(place + "/include/" + name + ".h", "no library")
+"""
+failures = []
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def main() -> None:
+    work = Path(tempfile.mkdtemp(prefix="tidemark-setup-"))
+    deps, calls = work / "deps", work / "calls"
+    (work / "ci").mkdir()
+    (work / "bin").mkdir()
+    for name in ("setup", "environment.sh", "cuda_wheels.txt"):
+        shutil.copy(CI / name, work / "ci" / name)
+    (work / "bin" / "python3").write_text(PIP)
+    (work / "bin" / "python3").chmod(0o755)
+    pins = [line.split("==")[0] for line in (CI / "cuda_wheels.txt").read_text().splitlines() if not line.startswith("#")]
+
+    def setup(**extra: str) -> tuple[int, str, list[str]]:
+        calls.write_text("")
+        env = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "CALLS": str(calls), "TIDEMARK_DEPS": str(deps), **extra}
+        if "TIDEMARK_TORCH" not in extra:
+            env.pop("TIDEMARK_TORCH", None)
+        run = subprocess.run([work / "ci" / "setup", "--cuda"], env=env, capture_output=True, text=True, timeout=100, check=False)
+        return run.returncode, run.stdout + run.stderr, calls.read_text().split()
+
+    libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
+    everything = {f"lib{name}.so.1" for name in pins if name != "nvidia-nvtx"}
+    for must in ("nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-nvjitlink", "nvidia-nvshmem-cu13"):
+        check(must in pins, f"{must} is pinned")
+    torchs = {line for line in (CI / "wheels.txt").read_text().splitlines() if line.startswith(("nvidia-cuda-runtime", "nvidia-nccl"))}
+    check(torchs <= set((CI / "cuda_wheels.txt").read_text().splitlines()), "the headers are those of the libraries")
+
+    code, said, called = setup(BROKEN="nvidia-cufft")
+    check(code == 3 and "nvidia-cufft" in said and called[-1] == "nvidia-cufft", f"a download that fails is said: {code} {said}")
+    check(not (deps / "nvidia").exists(), "nothing half-made is in place")
+    code, said, called = setup()
+    check(code == 0 and called == pins[pins.index("nvidia-cufft"):], f"it goes on where it was: {code} {called}")
+    check(libraries() == everything, f"all libraries are there: {sorted(libraries() ^ everything)}")
+    check(not list(deps.glob("nvidia/*/include")), "headers are not unpacked")
+    check(sorted(p.name for p in deps.iterdir()) == ["nvidia"], "nothing is left beside them")
+    check(setup() == (0, "", []), "with everything there nothing is done and nothing said")
+
+    (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
+    code, said, called = setup()
+    check(code == 0 and called == ["nvidia-other"] and libraries() == {"libnvidia-other.so.1"}, f"other pins replace them: {code} {said}")
+
+    torch = work / "site" / "torch"
+    torch.mkdir(parents=True)
+    beside = [work / "site" / "nvidia" / name for name in ("cudnn/lib/libcudnn.so.9", "nccl/lib/libnccl.so.2", "cu13/lib/libcublas.so.13")]
+    for path in beside:
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    for path in beside:
+        shutil.rmtree(deps)
+        path.rename(work / "away")
+        code, said, called = setup(TIDEMARK_TORCH=str(torch))
+        check(code == 0 and called == ["nvidia-other"], f"without {path.name} beside torch they are brought: {code} {said}")
+        (work / "away").rename(path)
+    shutil.rmtree(deps)
+    check(setup(TIDEMARK_TORCH=str(torch)) == (0, "", []), "those beside an installed torch do")
+    (work / "link").symlink_to(torch)
+    check(setup(TIDEMARK_TORCH=str(work / "link")) == (0, "", []), "also through a link")
+    shutil.rmtree(work)
+    print(f"{len(failures)} failed" if failures else "the set-up holds")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
