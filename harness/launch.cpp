@@ -13,8 +13,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/plan.h"
-
 namespace tidemark {
 namespace {
 
@@ -46,16 +44,19 @@ void pass_on(int) {
     kill(-static_cast<pid_t>(child), SIGKILL);
 }
 
-bool has_driver() {
-  return access("/dev/nvidiactl", R_OK) == 0 || access("/proc/driver/nvidia/version", R_OK) == 0;
-}
-
 }  // namespace
 
 bool under_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
   return false;
+}
+
+int local_rank() {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
+    if (const char* said = std::getenv(name)) return std::atoi(said);
+  return 0;
 }
 
 bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
@@ -106,12 +107,11 @@ int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salva
   if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
     agreed >> code;
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
-    std::string how =
-        interrupted != 0      ? "interrupted"
-        : WIFSIGNALED(status) ? "mpirun was killed"
-        : WEXITSTATUS(status) > 128
-            ? "a rank died of signal " + std::to_string(WEXITSTATUS(status) - 128)
-            : "mpirun's exit code " + std::to_string(WEXITSTATUS(status));
+    std::string how = interrupted != 0      ? "interrupted"
+                      : WIFSIGNALED(status) ? "mpirun was killed"
+                      : WEXITSTATUS(status) > 128
+                          ? "a rank died of signal " + std::to_string(WEXITSTATUS(status) - 128)
+                          : "mpirun's exit code " + std::to_string(WEXITSTATUS(status));
     if (interrupted != 0 || !fs::exists(fs::path(session) / "failed"))
       std::fprintf(stderr, "error: the ranks ended without a result (%s)\n", how.c_str());
     if (std::ifstream failed(fs::path(session) / "failed"); interrupted == 0 && failed)
@@ -140,34 +140,6 @@ bool first_to_fail(const std::string& what) {
     close(file);
   }
   return file >= 0;
-}
-
-void choose_device(const std::string& device, char** argv) {
-  if (device != "auto" && device != "virtual" && device != "cuda")
-    throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
-  if (device == "virtual" || (device == "auto" && !has_driver())) return;
-  if (!has_driver())
-    throw Unavailable{
-        "--device cuda: no NVIDIA driver answers on this machine (use --device virtual)"};
-  // NVIDIA's libraries come before ours in the loader's order when their folders stand in
-  // LD_LIBRARY_PATH.
-  const char* folders = std::getenv("TIDEMARK_CUDA_LIBRARIES");
-  if (folders == nullptr) {
-    if (device == "auto") return;
-    throw Unavailable{
-        "--device cuda: set TIDEMARK_CUDA_LIBRARIES to the folders of NVIDIA's libraries (cudart, "
-        "cuBLAS, cuDNN, "
-        "NCCL ...), separated by ':'"};
-  }
-  const char* before = std::getenv("LD_LIBRARY_PATH");
-  const std::string path =
-      std::string(folders) + (before != nullptr ? std::string(":") + before : "");
-  if (std::getenv("TIDEMARK_ON_CUDA") != nullptr) return;
-  setenv("TIDEMARK_ON_CUDA", "1", 1);
-  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  execv("/proc/self/exe", argv);
-  throw Unavailable{std::string("--device cuda: cannot restart on NVIDIA's libraries: ") +
-                    std::strerror(errno)};
 }
 
 }  // namespace tidemark

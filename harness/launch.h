@@ -10,6 +10,11 @@ namespace tidemark {
 
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
 bool under_launcher();
+/// Which of its machine's ranks this is, hence its GPU: of mpirun (OMPI_COMM_WORLD_LOCAL_RANK),
+/// else of MPICH's launchers (MPI_LOCALRANKID), of srun (SLURM_LOCALID), of torchrun (LOCAL_RANK);
+/// 0 where none says. In this order because mpirun inside an allocation or under torchrun leaves
+/// the others' words standing, the same in every rank.
+int local_rank();
 
 /// Called where the ranks ended without agreeing on an exit code: the session's folder, and how
 /// they ended.
@@ -28,14 +33,5 @@ bool launched_by_tidemark();
 std::filesystem::path session_folder();
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
 bool first_to_fail(const std::string& what);
-
-/// `auto`, `virtual` or `cuda`: makes sure that the libraries below PyTorch are those, re-executing
-/// where they are not. Returns only where they are; throws UsageError or, with exit code 77 as its
-/// `code`, Unavailable.
-void choose_device(const std::string& device, char** argv);
-
-struct Unavailable {
-  std::string why;
-};
 
 }  // namespace tidemark

@@ -1,4 +1,6 @@
 #include <ATen/ATen.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <mpi.h>
@@ -10,6 +12,7 @@
 #include <random>
 
 #include "harness/cli/commands.h"
+#include "harness/libraries.h"
 #include "harness/platform.h"
 
 extern char** environ;
@@ -44,12 +47,35 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
+// As far as the library tells.
+std::string version_of(const std::string& library) {
+  const auto ask = [](auto* function, const char* name) {
+    return reinterpret_cast<decltype(function)>(dlsym(RTLD_DEFAULT, name));
+  };
+  int number = 0;
+  if (library.starts_with("libnccl.")) return nccl_version();
+  if (library.starts_with("libcudart.")) cudaRuntimeGetVersion(&number);
+  if (library.starts_with("libcuda.")) cudaDriverGetVersion(&number);
+  if (number != 0) return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+  using Version = std::size_t();
+  Version* version = nullptr;
+  if (library.starts_with("libcublas"))  // cuBLAS and cuBLASLt are one package
+    version = ask(version, "cublasLtGetVersion");
+  if (library.starts_with("libcudnn.")) version = ask(version, "cudnnGetVersion");
+  const std::size_t all = version != nullptr ? version() : 0;
+  return all == 0 ? "" : fmt::format("{}.{}.{}", all / 10000, all / 100 % 100, all % 100);
+}
+
 }  // namespace
 
 std::string version_text() {
-  return fmt::format("tidemark {} ({})\nplatform {}: {}\ntorch {}, NCCL {}, {}", TIDEMARK_VERSION,
-                     TIDEMARK_GIT, platform().kind(), platform().profile(), TORCH_VERSION,
-                     nccl_version(), mpi_version());
+  std::string text = fmt::format(
+      "tidemark {} ({})\nplatform {}: {}\n{:<22}{}\n{:<22}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
+      platform().kind(), platform().profile(), "torch", TORCH_VERSION, "MPI", mpi_version());
+  for (const auto& library : loaded_libraries())
+    text += fmt::format("\n{:<22}{:<10}{}", library.name, version_of(library.name),
+                        library.virtual_platforms ? "virtual" : "NVIDIA");
+  return text;
 }
 
 RunRecord describe_run(int argc, char** argv) {

@@ -19,6 +19,7 @@ struct Options {
   bool events = false;  // whether allocator/ is written
   bool dry_run = false, json = false, markdown = false;
   std::string folder;        // of report
+  std::string note;          // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device
 };
 

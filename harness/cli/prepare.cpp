@@ -71,7 +71,7 @@ Prepared prepare(const Options& options, int ranks) {
   Request request = options.request;
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
-  auto note = widen_capacity(options, planned);
+  auto note = options.note + widen_capacity(options, planned);
   return {std::move(planned), std::move(note)};
 }
 

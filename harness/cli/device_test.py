@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""device_test.py TIDEMARK DRIVER [NVIDIA]: which libraries lie below PyTorch for each --device, and what is said where the
+machine does not suit. DRIVER is a stand-in for the driver's library; copies of the virtual platform's libraries stand in for
+NVIDIA's, and NVIDIA's own where the folder NVIDIA (of ci/setup --cuda) is there."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIDEMARK, DRIVER = (Path(word).resolve() for word in sys.argv[1:3])
+NVIDIA = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+VIRTUAL = TIDEMARK.parent / "virtual"
+RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--mode", "shapes", "--steps", "2", "--ranks", "2", "--races", "off", "--details", "none")
+failures = []
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+class Said:
+    def __init__(self, work: Path, *words: str, launcher: tuple[str, ...] = (), **extra: str):
+        for name in ("out", "tidemark-out"):
+            shutil.rmtree(work / name, ignore_errors=True)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("TIDEMARK_", "STAND_IN_", "CUDA_"))}
+        begin = time.monotonic()
+        run = subprocess.run([*launcher, TIDEMARK, *words], env={**clean, "TIDEMARK_CUDA_DRIVER": str(DRIVER), **extra}, cwd=work,
+                             capture_output=True, text=True, timeout=200, check=False)
+        self.code, self.out, self.err, self.seconds = run.returncode, run.stdout, run.stderr, time.monotonic() - begin
+
+    def refuses(self, code: int, says: str, what: str) -> None:
+        check(self.code == code, f"{what}: exit code {self.code}, not {code}: {self.err}")
+        check(says in self.err and self.err.count("\n") == 1, f"{what}: not one line with '{says}': {self.err}")
+        check(self.seconds < 60, f"{what}: took {self.seconds:.0f} s")
+
+
+def main() -> None:
+    work = Path(tempfile.mkdtemp(prefix="tidemark-device-"))
+    said = lambda *words, **extra: Said(work, *words, **extra)
+    cuda, libraries = ("run", "--device", "cuda"), {"TIDEMARK_CUDA_LIBRARIES": str(work / "stand-ins")}
+
+    # Refused before anything is loaded: the driver, then the libraries.
+    nothing = {"TIDEMARK_CUDA_DRIVER": str(work / "nosuch")}
+    said(*cuda, **nothing).refuses(77, "no NVIDIA driver", "no driver")
+    said(*cuda, STAND_IN_VERSION="12040").refuses(77, "serves CUDA 12.4 at most", "an old driver")
+    said(*cuda, STAND_IN_GPUS="0").refuses(77, "finds no GPU", "no GPU")
+    said(*cuda, STAND_IN_GPUS="0", CUDA_VISIBLE_DEVICES="").refuses(2, "CUDA_VISIBLE_DEVICES=", "a hidden GPU")
+    said(*cuda, STAND_IN_ERROR="803").refuses(3, "restart", "a driver of two versions")
+    said(*cuda, STAND_IN_ERROR="999").refuses(3, "cuInit: error 999", "a driver that does not start")
+    said(*cuda, STAND_IN_ERROR="-1").refuses(3, "does not answer", "a driver that dies")
+    said(*cuda, **libraries).refuses(77, "missing: libcublas.so.13", "no libraries")
+    two = ("mpirun", "-q", "--oversubscribe", "-n", "2")
+    said(*cuda, launcher=two, **nothing).refuses(77, "no NVIDIA driver", "under mpirun")
+
+    # auto then takes the virtual platform, and says why, once.
+    for extra, why in ((nothing, "no NVIDIA driver"), (libraries, "ci/setup --cuda"), ({"STAND_IN_GPUS": "0"}, "finds no GPU")):
+        run = said(*RUN, "--schedule", "instant", "--out", "out", **extra)
+        notes = [line for line in run.err.splitlines() if "virtual platform" in line]
+        check(run.code == 0 and len(notes) == 1 and why in notes[0], f"auto, {why}: {run.code} {run.err}")
+    run = said(*RUN, "--schedule", "instant", "--out", "out", "--device", "virtual", **nothing)
+    check(run.code == 0 and "virtual platform" not in run.err, f"what was asked for is not commented on: {run.err}")
+    said("run", CUDA_VISIBLE_DEVICES="", **nothing).refuses(2, "not even a virtual one", "a hidden virtual GPU")
+    check(said("list", **nothing).err == "", "list needs no device")
+
+    # With everything there it starts again on the other libraries, in every rank, and on all of them.
+    (work / "stand-ins").mkdir()
+    for library in VIRTUAL.glob("*.so*"):
+        shutil.copy(library, work / "stand-ins" / library.name)
+    shutil.copytree(VIRTUAL / "profiles", work / "stand-ins" / "profiles")
+    names = {p.name for p in VIRTUAL.glob("*.so.*") if not p.name.startswith("libtidemark")}
+    libraries = {**libraries, "TIDEMARK_CUDA_DRIVER": str(work / "stand-ins" / "libcuda.so.1")}
+    version = said("--version", **libraries)
+    rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
+    check(names <= rows.keys() and all(rows[name] == "NVIDIA" for name in names), f"on the other libraries: {version.out}{version.err}")
+    check("note" not in version.err, f"auto takes the GPU without a word: {version.err}")
+    run = said(*RUN, "--schedule", "instant", "--out", "out", "--device", "cuda", LD_LIBRARY_PATH="/nosuch", **libraries)
+    check(run.code == 0, f"two ranks on them: {run.code} {run.err}")
+    env = json.loads((work / "out" / "report.json").read_text())["run"]["env"] if run.code == 0 else {}
+    check(env.get("TIDEMARK_ON") == "cuda", f"the ranks run on them too: {env}")
+    check("missing: libnccl.so.2 (" in without(work, "libnccl.so.2", said, *cuda, **libraries).err, "one that is missing is named")
+    said(*cuda, LD_PRELOAD=str(VIRTUAL / "libcublas.so.13"), **libraries).refuses(2, "stand in the way", "LD_PRELOAD of the virtual ones")
+
+    # The virtual platform stays whole where others stand before it.
+    mixed = work / "mixed"
+    mixed.mkdir()
+    shutil.copy(DRIVER, mixed / "libcuda.so.1")
+    version = said("--version", LD_LIBRARY_PATH=str(mixed), TIDEMARK_DEVICE="virtual")
+    rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
+    check(names <= rows.keys() and set(rows.values()) == {"virtual"}, f"on the virtual platform: {version.out}{version.err}")
+    for name in ("torch", "MPI"):
+        check(re.search(rf"^{name} +\S", version.out, re.M) is not None, f"--version names {name}: {version.out}")
+    check(re.search(r"^libcudart\.so\.13 +13\.0 ", version.out, re.M) is not None, f"--version gives versions: {version.out}")
+    check("/" not in version.out, f"no path in --version: {version.out}")
+    said("run", "--device", "virtual", LD_PRELOAD=str(mixed / "libcuda.so.1")).refuses(2, "stand in its way", "LD_PRELOAD of another")
+
+    if NVIDIA is not None and NVIDIA.is_dir():
+        real = said(*cuda, LD_DEBUG="libs")  # NVIDIA's own, which find the stand-in no driver
+        check(real.code == 3 and "the CUDA runtime does not start on" in real.err, f"NVIDIA's libraries: {real.code} {real.err[-300:]}")
+        loaded = dict((Path(path).name, path) for path in re.findall(r"calling init: (\S+)", real.err))
+        check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1"}), f"all are NVIDIA's: {loaded}")
+        check(loaded.get("libcuda.so.1") == str(DRIVER), f"the driver's is not the virtual one: {loaded}")
+        said(*cuda).refuses(3, "the CUDA runtime does not start on", "NVIDIA's libraries on no driver")
+    shutil.rmtree(work)
+    print(f"{len(failures)} failed" if failures else "the device holds")
+    sys.exit(1 if failures else 0)
+
+
+def without(work: Path, name: str, said, *words: str, **extra: str):
+    (work / "stand-ins" / name).rename(work / name)
+    answer = said(*words, **extra)
+    (work / name).rename(work / "stand-ins" / name)
+    return answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+// The libraries below PyTorch: which of them this process runs on, where NVIDIA's lie, and what the
+// driver says. Two sets have the same names: the virtual platform's, in one folder, and NVIDIA's.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/cuda_facts.h"
+
+namespace tidemark {
+
+/// Where the loader finds the virtual platform for this program; empty where it does not.
+std::filesystem::path virtual_folder();
+
+struct Library {
+  std::string name;  // "libcudart.so.13"
+  std::filesystem::path path;
+  bool virtual_platforms;  // or NVIDIA's
+};
+/// Of the names of the virtual platform those that this process has loaded, in the loader's order.
+std::vector<Library> loaded_libraries();
+
+/// The folders of NVIDIA's libraries: those of TIDEMARK_CUDA_LIBRARIES (separated by ':'), else
+/// nvidia/*/lib beside the torch that is loaded, where pip and ci/setup --cuda put them.
+std::vector<std::string> cuda_folders();
+
+/// What can be told before NVIDIA's libraries are loaded: asks the driver, which is the
+/// libcuda.so.1 of TIDEMARK_CUDA_DRIVER or of the loader's folders, and looks for the others.
+CudaFacts machine_facts();
+
+/// With NVIDIA's libraries: their versions, and whether the runtime starts on the driver.
+CudaFacts library_facts();
+
+}  // namespace tidemark
