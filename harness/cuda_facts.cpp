@@ -80,12 +80,6 @@ std::optional<Refusal> refusal(const CudaFacts& facts) {
                     "TIDEMARK_CUDA_LIBRARIES names other folders",
                     nccl_version(facts.nccl), facts.built_torch, nccl_version(facts.built_nccl)),
         3};
-  if (facts.ranks > facts.devices && !facts.several_on_one_gpu)
-    return Refusal{fmt::format("{} ranks on a machine with {} GPU{}: start {} (--ranks {}), or use "
-                               "--device virtual",
-                               facts.ranks, facts.devices, facts.devices == 1 ? "" : "s",
-                               facts.devices, facts.devices),
-                   2};
   if (facts.memory != 0 && facts.needed > facts.memory)
     return Refusal{fmt::format("a rank needs {}, this GPU has {}: choose a smaller --size, or use "
                                "--device virtual",

@@ -25,8 +25,6 @@ struct CudaFacts {
   int nccl = 0;
   std::string torch;
   // Of a run.
-  int ranks = 0;                        // on this machine
-  bool several_on_one_gpu = false;      // ranks, as somebody has asked for
   std::int64_t memory = 0, needed = 0;  // bytes of a GPU, and of a rank
   // What this program was compiled against.
   int built_cuda = 0, built_nccl = 0;

@@ -21,7 +21,6 @@ CudaFacts good() {
   facts.nccl = facts.built_nccl = 22809;
   facts.torch = facts.built_torch = "2.11.0";
   facts.built_cuda = 13000;
-  facts.ranks = 2;
   facts.memory = facts.needed = std::int64_t{80} << 30;
   return facts;
 }
@@ -79,8 +78,6 @@ const Case kCases[] = {
     {"OtherTorch", [](auto& f) { f.torch = "2.10.0"; }, 3, {"torch 2.10.0", "built with 2.11.0"}},
     {"OlderNccl", [](auto& f) { f.nccl = 22705; }, 3, {"NCCL 2.27.5", "needs 2.28.9"}},
     {"NewerNccl", [](auto& f) { f.nccl = 22900; }, 3, {"NCCL 2.29.0", "ci/setup --cuda"}},
-    {"MoreRanksThanGpus", [](auto& f) { f.ranks = 4; }, 2, {"4 ranks", "2 GPUs", "--ranks 2"}},
-    {"TwoRanksOneGpu", [](auto& f) { f.devices = 1; }, 2, {"2 ranks", "1 GPU:", "--ranks 1"}},
     {"LittleMemory",
      [](auto& f) { f.needed = std::int64_t{100} << 30; },
      2,
@@ -123,12 +120,7 @@ TEST(CudaFacts, WhatDoesNoHarmIsTaken) {
   for (const auto& change : std::vector<std::function<void(CudaFacts&)>>{
            [](auto& f) { f.visible = "0,1"; }, [](auto& f) { f.driver_version = 13000; },
            [](auto& f) { f.driver_version = 14020; }, [](auto& f) { f.nccl = 22807; },
-           [](auto& f) {
-             f.ranks = 8;
-             f.several_on_one_gpu = true;
-           },
-           [](auto& f) { f.ranks = 1; },
-           [](auto& f) { f.nccl = 0, f.torch = "", f.ranks = 0, f.memory = 0; },  // not asked yet
+           [](auto& f) { f.nccl = 0, f.torch = "", f.memory = 0; },  // not asked yet
        }) {
     CudaFacts facts = good();
     change(facts);

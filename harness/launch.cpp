@@ -52,6 +52,12 @@ bool under_launcher() {
   return false;
 }
 
+int launcher_size() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* said = std::getenv(name)) return std::atoi(said);
+  return 0;
+}
+
 int local_rank() {
   for (const char* name :
        {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})

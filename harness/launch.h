@@ -10,6 +10,8 @@ namespace tidemark {
 
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
 bool under_launcher();
+/// How many ranks it has started, as far as it says; 0: it does not.
+int launcher_size();
 /// Which of its machine's ranks this is, hence its GPU: of mpirun (OMPI_COMM_WORLD_LOCAL_RANK),
 /// else of MPICH's launchers (MPI_LOCALRANKID), of srun (SLURM_LOCALID), of torchrun (LOCAL_RANK);
 /// 0 where none says. In this order because mpirun inside an allocation or under torchrun leaves

@@ -1,8 +1,12 @@
 // tidemark, the command: parses, chooses the device, hands over; the one place where an exception
 // becomes a line and a code.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -11,42 +15,67 @@
 #include "harness/device_choice.h"
 #include "harness/launch.h"
 #include "harness/leave.h"
+#include "harness/torchrun.h"
 
 namespace tidemark {
 namespace {
 
-int run_main(int argc, char** argv) {
-  auto fail = [](const std::string& what, int code) {  // PyTorch's errors go on with a stack trace
-    std::fprintf(stderr, "error: %s\n", what.substr(0, what.find('\n')).c_str());
+// Calls what answers; an exception becomes a line and a code. What all processes of a machine meet
+// alike is said by one of them.
+int guarded(const std::function<int()>& answer) {
+  const auto fail = [](const std::string& what, int code, bool alike) {
+    if (alike && local_rank() != 0)
+      sleep(2);  // a launcher ends all as soon as one has left: who speaks goes first
+    else         // PyTorch's errors go on with a stack trace
+      std::fprintf(stderr, "error: %s\n", what.substr(0, what.find('\n')).c_str());
     return code;
   };
   try {
-    if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
-    int exit_code = -1;
-    if (argc == 2 && std::string_view(argv[1]) == "--version") {  // says on what a run would run
-      const char* device = std::getenv("TIDEMARK_DEVICE");
-      std::fputs(choose_device(device != nullptr ? device : "auto", argv).c_str(), stderr);
-    }
-    Options options = parse_options(argc, argv, exit_code);
-    if (exit_code >= 0) return exit_code;
-    if (options.act) return run_act(options.act);
-    if (options.command == "report") return report_command(options);
-    if (options.command == "list") return list_command(options);
-    options.note = choose_device(options.device, argv);
-    return under_launcher() ? rank_command(options, argc, argv) : run_command(options, argc, argv);
+    return answer();
   } catch (const UsageError& error) {
-    return fail(error.what(), 2);
+    return fail(error.what(), 2, true);
   } catch (const NothingSelected& error) {
-    return fail(error.what(), 4);
+    return fail(error.what(), 4, true);
   } catch (const Unavailable& error) {
-    // The same on all ranks of a machine.
-    return under_launcher() && local_rank() != 0 ? error.code : fail(error.what(), error.code);
+    return fail(error.what(), error.code, true);
   } catch (const std::exception& error) {
-    return fail(error.what(), 3);
+    return fail(error.what(), 3, false);
   }
+}
+
+int run(Options& options, int argc, char** argv) {
+  options.note = choose_device(options.device, argv);
+  if (under_launcher()) return rank_command(options, argc, argv);
+  const int processes = torchrun_size();
+  if (processes == 0) return run_command(options, argc, argv);
+  int& ranks = options.request.ranks;
+  if (ranks > processes)
+    throw UsageError("--ranks " + std::to_string(ranks) + ": torchrun started only " +
+                     std::to_string(processes));
+  if (ranks == 0) ranks = processes;
+  return with_torchrun([&] { return guarded([&] { return run_command(options, argc, argv); }); },
+                       std::min(options.timeout, 60));
+}
+
+int run_main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
+  int exit_code = -1;
+  std::string note;
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {  // says on what a run would run
+    const char* device = std::getenv("TIDEMARK_DEVICE");
+    note = choose_device(device != nullptr ? device : "auto", argv);
+  }
+  Options options = parse_options(argc, argv, exit_code);
+  std::fputs(note.c_str(), stdout);
+  if (exit_code >= 0) return exit_code;
+  if (options.act) return run_act(options.act);
+  if (options.command == "report") return report_command(options);
+  return options.command == "list" ? list_command(options) : run(options, argc, argv);
 }
 
 }  // namespace
 }  // namespace tidemark
 
-int main(int argc, char** argv) { return tidemark::leave(tidemark::run_main(argc, argv)); }
+int main(int argc, char** argv) {
+  return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
+}

@@ -245,6 +245,11 @@ int rank_command(const Options& options, int argc, char** argv) {
       throw std::runtime_error(
           "this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
     World all(MPI_COMM_WORLD);
+    if (const int said = launcher_size(); said > all.size())
+      throw UsageError(fmt::format(
+          "the launcher started {} ranks that this MPI cannot connect: use mpirun -n {}, "
+          "or srun --mpi=pmix",
+          said, said));
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
     if (ranks > all.size())
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
