@@ -68,6 +68,7 @@ def main() -> None:
     check(run.code == 0 and "virtual platform" not in run.err, f"what was asked for is not commented on: {run.err}")
     said("run", CUDA_VISIBLE_DEVICES="", **nothing).refuses(2, "not even a virtual one", "a hidden virtual GPU")
     check(said("list", **nothing).err == "", "list needs no device")
+    check("note: on the virtual platform: no NVIDIA driver" in said("--version", **nothing).out, "--version says why it is the virtual platform")
 
     # With everything there it starts again on the other libraries, in every rank, and on all of them.
     (work / "stand-ins").mkdir()
@@ -79,7 +80,12 @@ def main() -> None:
     version = said("--version", **libraries)
     rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
     check(names <= rows.keys() and all(rows[name] == "NVIDIA" for name in names), f"on the other libraries: {version.out}{version.err}")
-    check("note" not in version.err, f"auto takes the GPU without a word: {version.err}")
+    check("note" not in version.out + version.err, f"auto takes the GPU without a word: {version.out}{version.err}")
+    run = said("exec", "printenv", "LD_LIBRARY_PATH", TIDEMARK_DEVICE="cuda", **libraries)
+    check(run.code == 0 and run.out.startswith(str(work / "stand-ins")), f"exec gives them to another program: {run.code} {run.out}{run.err}")
+    said("exec", "printenv", TIDEMARK_DEVICE="cuda", **nothing).refuses(77, "no NVIDIA driver", "exec without a driver")
+    said("exec").refuses(2, "which program", "exec of nothing")
+    said("exec", "/nosuch", **nothing).refuses(2, "/nosuch cannot be started", "exec of what is not there")
     run = said(*RUN, "--schedule", "instant", "--out", "out", "--device", "cuda", LD_LIBRARY_PATH="/nosuch", **libraries)
     check(run.code == 0, f"two ranks on them: {run.code} {run.err}")
     env = json.loads((work / "out" / "report.json").read_text())["run"]["env"] if run.code == 0 else {}

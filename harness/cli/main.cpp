@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
@@ -43,6 +45,11 @@ int guarded(const std::function<int()>& answer) {
   }
 }
 
+std::string wanted_device() {
+  const char* device = std::getenv("TIDEMARK_DEVICE");
+  return device != nullptr ? device : "auto";
+}
+
 int run(Options& options, int argc, char** argv) {
   options.note = choose_device(options.device, argv);
   if (under_launcher()) return rank_command(options, argc, argv);
@@ -57,14 +64,21 @@ int run(Options& options, int argc, char** argv) {
                        std::min(options.timeout, 60));
 }
 
+// A program that is linked as this one, on the libraries of TIDEMARK_DEVICE.
+int exec_command(int argc, char** argv) {
+  if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
+  choose_device(wanted_device(), argv);
+  execvp(argv[2], argv + 2);
+  throw UsageError(std::string("exec: ") + argv[2] + " cannot be started: " + std::strerror(errno));
+}
+
 int run_main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "exec") return exec_command(argc, argv);
   int exit_code = -1;
   std::string note;
-  if (argc == 2 && std::string_view(argv[1]) == "--version") {  // says on what a run would run
-    const char* device = std::getenv("TIDEMARK_DEVICE");
-    note = choose_device(device != nullptr ? device : "auto", argv);
-  }
+  if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
+    note = choose_device(wanted_device(), argv);
   Options options = parse_options(argc, argv, exit_code);
   std::fputs(note.c_str(), stdout);
   if (exit_code >= 0) return exit_code;

@@ -99,6 +99,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   app.add_subcommand("bench",
                      "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
 
+  app.add_subcommand("exec",
+                     "PROGRAM ARGUMENTS...: a program that is linked as this one (its tests), on "
+                     "the libraries that TIDEMARK_DEVICE chooses");
+
   auto* report = app.add_subcommand("report", "render DIR/report.json again");
   report->add_option("dir", options.folder, "the output folder of a run")->required();
   add_file_commands(app, options.act);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "harness/libraries.h"
 #include "harness/parallel/fault_plan.h"
 #include "harness/platform.h"
 
@@ -54,6 +55,16 @@ std::string widen_capacity(const Options& options, const std::vector<PlannedTria
       needed >> 30);
 }
 
+// A real GPU cannot be widened.
+void require_memory(const std::vector<PlannedTrial>& planned) {
+  if (platform().kind() == "virtual") return;
+  CudaFacts facts = library_facts();
+  facts.memory = platform().capacity();
+  for (const auto& each : planned)
+    if (each.unfit.empty()) facts.needed = std::max(facts.needed, each.capacity);
+  if (auto refused = refusal(facts)) throw UsageError(refused->why);
+}
+
 }  // namespace
 
 Prepared prepare(const Options& options, int ranks) {
@@ -71,6 +82,7 @@ Prepared prepare(const Options& options, int ranks) {
   Request request = options.request;
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
+  require_memory(planned);
   auto note = options.note + widen_capacity(options, planned);
   return {std::move(planned), std::move(note)};
 }

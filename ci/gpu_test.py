@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""gpu_test.py TIDEMARK: ci/gpu on a stand-in for tidemark: what it runs on which device, the table, exit codes, limits of time, and
+what it says where something is lacking. Then a rehearsal of the real one, packed and unpacked elsewhere, as small as can be."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CI = Path(__file__).resolve().parent
+STAND_IN = """#!/usr/bin/env bash
+echo "${TIDEMARK_DEVICE:-}${TIDEMARK_PLATFORM:-}| $*" >>"$CALLS"
+if [ "${!#}" = --help ]; then echo "${FLAGS:-}"; exit 0; fi
+case $1 in
+--version) if [ "${TIDEMARK_DEVICE:-}" = cuda ] && [ -n "${NO_GPU:-}" ]; then echo "error: --device cuda: no NVIDIA driver answers"; exit 77; fi
+           [ -z "${BROKEN:-}" ] || { echo "tidemark: error while loading shared libraries: libx.so"; exit 127; }
+           echo "platform cuda: a GPU" ;;
+run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
+     out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
+     case $out in */gpu) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual) exit "${VIRTUAL_CODE:-0}" ;; esac ;;
+compare) echo "no difference"; exit "${COMPARE_CODE:-0}" ;;
+exec) exit "${TEST_CODE:-0}" ;;
+esac
+"""
+failures = []
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+class Gpu:
+    """A folder as a checkout, or as what was unpacked, and what ci/gpu says in it."""
+
+    def __init__(self, root: Path):
+        self.root, self.out = root, root / "out"
+
+    def __call__(self, *words: str, **extra: str):
+        shutil.rmtree(self.out, ignore_errors=True)
+        calls = self.root / "calls"
+        calls.write_text("")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
+        begin = time.monotonic()
+        run = subprocess.run([self.root / "ci" / "gpu", *words], cwd=self.root, capture_output=True, text=True, timeout=280, check=False,
+                             env={**clean, "CALLS": str(calls), "TIDEMARK_BUILT": "1", **extra})
+        self.seconds = time.monotonic() - begin
+        return run.returncode, run.stdout, run.stderr, [line for line in calls.read_text().splitlines() if "--help" not in line and "--dry-run" not in line]
+
+
+def on_a_stand_in(work: Path) -> None:
+    gpu, torch = Gpu(work), work / "torch"
+    (work / "ci").mkdir()
+    for name in ("gpu", "environment.sh"):
+        shutil.copy(CI / name, work / "ci" / name)
+    binary = work / "build" / "dev" / "tidemark"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(STAND_IN)
+    binary.chmod(0o755)
+    torch.mkdir()
+    (torch / "version.py").write_text("__version__ = '2.11.0+cu130'\n")
+    here = {"TIDEMARK_TORCH": str(torch), "TIDEMARK_GPU_RANKS": "2"}
+
+    code, out, err, calls = gpu("--out", "out", "fsdp*", **here)
+    runs = [call for call in calls if call.split("| ")[1].startswith("run")]
+    check(code == 0 and "exit code 0" in out.splitlines()[-1], f"a good run: {code} {out} {err}")
+    check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda"], f"virtual, then the GPU, then its times: {runs}")
+    check(all("run fsdp* --ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-1], f"the patterns, on that many ranks: {runs}")
+    check(any(f"compare {gpu.out}/virtual {gpu.out}/gpu " in call for call in calls), f"the two are held against each other: {calls}")
+    check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
+    check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
+    check("REHEARSAL" not in out and len(out.splitlines()) < 20, f"a short table: {out}")
+    _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
+    check(any("compare --events " in call for call in calls) and any(" measured " in call for call in calls), f"event by event where it can: {calls}")
+    check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
+
+    for extra, expected, says in (({"GPU_CODE": "1"}, 1, "cuda-smoke"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu"), ({"TEST_CODE": "139"}, 3, "ended with 139"),
+                                  ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual"), ({"GPU_CODE": "2"}, 2, "cuda-smoke")):
+        code, out, _, calls = gpu("--out", "out", **here, **extra)
+        check(code == expected and says in out, f"{extra}: exit code {code}, not {expected}: {out}")
+        check("--repetitions" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
+    code, out, _, calls = gpu("--out", "out", TIDEMARK_GPU_SECONDS="3", SLEEP="60", **here)
+    check(code == 3 and "out of time after" in out and gpu.seconds < 20, f"out of time: {code} in {gpu.seconds:.0f} s: {out}")
+    check("timings" in out and (gpu.out / "virtual").is_dir(), f"what was there before stays: {out}")
+
+    code, out, err, calls = gpu("--out", "out", "--rehearse", NO_GPU="1", **here)
+    check(code == 0 and out.startswith("REHEARSAL"), f"a rehearsal needs no GPU and says what it is: {code} {out} {err}")
+    check(not any("--device cuda" in call for call in calls) and any(call.startswith("cuda| run") for call in calls), f"and asks for none: {calls}")
+
+    check(gpu("--needs", **here)[:2] == (0, "nothing is lacking\n"), "a machine that has everything")
+    for extra, says in (({"NO_GPU": "1"}, "lacks: no NVIDIA driver answers\n"), ({"BROKEN": "1"}, "libx.so"), ({"TIDEMARK_TORCH": "/nosuch"}, "/nosuch is another"),
+                        ({"PATH": "/nosuch:/usr/bin:/bin", "TIDEMARK_TORCH": str(work)}, "lacks: torch 2.11.0+cu130")):
+        code, out, _, _ = gpu("--needs", **{**here, **extra})
+        check(code == 1 and says in out and all(line.startswith("lacks: ") for line in out.splitlines()), f"--needs, {extra}: {code} {out}")
+    code, _, err, _ = gpu(NO_GPU="1", **here)
+    check(code == 77 and "no NVIDIA driver" in err and err.count("\n") == 1, f"without a GPU: {code} {err}")
+    (work / "full").mkdir()
+    (work / "full" / "x").write_text("x")
+    for words, extra, says in ((["--out", "full"], {}, "has something in it"), (["--out", "/proc/x"], {}, "cannot be made"), (["--nosuch"], {}, "there are --out"),
+                               ([], {"TIDEMARK_GPU_SECONDS": "many"}, "not a number of seconds"), ([], {"TIDEMARK_GPU_RANKS": "0"}, "not a number of ranks"),
+                               (["--pack", "/nosuch/x"], {}, "no such folder")):
+        code, _, err, _ = gpu(*words, **{**here, **extra})
+        check(code == 2 and says in err and "\nerror" not in err, f"{words} {extra}: {code} {err}")
+
+
+def packed(work: Path, binary: Path) -> None:
+    """The real one: packed, and rehearsed where nothing of the build's folders is named."""
+    pack = work / "pack.tar.gz"
+    env = {**os.environ, "TIDEMARK_BUILT": "1", "TIDEMARK_PRESET": binary.parent.name}
+    made = subprocess.run([CI / "gpu", "--pack", pack], env=env, capture_output=True, text=True, timeout=200, check=False)
+    check(made.returncode == 0 and re.search(r"pack.tar.gz, \d+ MiB", made.stderr) is not None, f"--pack: {made.returncode} {made.stderr}")
+    check(pack.exists() and pack.stat().st_size < 64 << 20, "it may travel")
+    root = work / "unpacked"
+    root.mkdir()
+    subprocess.run(["tar", "-xf", pack, "-C", root], check=True)
+    tidemark = root / "build" / binary.parent.name / "tidemark"
+    check("runpath" not in subprocess.run(["readelf", "-d", tidemark], capture_output=True, text=True, check=True).stdout.lower(), "it looks in no folder of the build machine")
+    deps = re.search(r"^TIDEMARK_DEPS:\w+=(.*)$", (binary.parent / "CMakeCache.txt").read_text(), re.M).group(1)
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(work), "TIDEMARK_PRESET": binary.parent.name,
+            "TIDEMARK_TORCH": f"{deps}/torch", "LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(work / "loader")}
+    run = subprocess.run([root / "ci" / "gpu", "--rehearse", "--out", root / "out", "fsdp_prefetch/stash"], env=bare, cwd=root, capture_output=True, text=True,
+                         timeout=250, check=False)
+    check(run.returncode == 0 and "passed, 0 failed" in run.stdout, f"unpacked, rehearsed: {run.returncode} {run.stdout} {run.stderr}")
+    taken = {path for log in work.glob("loader*") for path in re.findall(r"calling init: (\S+)", log.read_text(errors="replace"))}
+    for name in ("libmpi.so", "libopen-rte.so", "libcudart.so", "libtidemark_numbers.so", "libmimalloc.so", "mca_pml_ob1.so"):
+        places = {str(Path(path).parent) for path in taken if name in path}
+        check(bool(places) and all(place.startswith(str(root)) for place in places), f"{name} is the carried one: {places}")
+    again = subprocess.run([root / "ci" / "gpu", "--pack"], env=bare, cwd=root, capture_output=True, text=True, timeout=100, check=False)
+    check(again.returncode == 2 and "pack where it was built" in again.stderr, f"what is carried is not packed again: {again.stderr}")
+
+
+def main() -> None:
+    work = Path(tempfile.mkdtemp(prefix="tidemark-gpu-"))
+    (work / "stand-in").mkdir()
+    on_a_stand_in(work / "stand-in")
+    if len(sys.argv) > 1:
+        packed(work, Path(sys.argv[1]).resolve())
+    shutil.rmtree(work)
+    print(f"{len(failures)} failed" if failures else "ci/gpu holds")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
