@@ -20,7 +20,7 @@ case $1 in
            echo "platform cuda: a GPU" ;;
 run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
      out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
-     case $out in */gpu) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual) exit "${VIRTUAL_CODE:-0}" ;; esac ;;
+     case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;; esac ;;
 compare) echo "no difference"; exit "${COMPARE_CODE:-0}" ;;
 exec) exit "${TEST_CODE:-0}" ;;
 esac
@@ -69,23 +69,26 @@ def on_a_stand_in(work: Path) -> None:
     runs = [call for call in calls if call.split("| ")[1].startswith("run")]
     check(code == 0 and "exit code 0" in out.splitlines()[-1], f"a good run: {code} {out} {err}")
     check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda"], f"virtual, then the GPU, then its times: {runs}")
-    check(all("run fsdp* --ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-1], f"the patterns, on that many ranks: {runs}")
-    check(any(f"compare {gpu.out}/virtual {gpu.out}/gpu " in call for call in calls), f"the two are held against each other: {calls}")
+    check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-1], f"the patterns, on that many ranks: {runs}")
+    check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are held against each other: {calls}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
     check("REHEARSAL" not in out and len(out.splitlines()) < 20, f"a short table: {out}")
+    _, _, _, calls = gpu("--out", "out", **{**here, "TIDEMARK_GPU_RANKS": "3 1"})
+    worlds = [re.search(r"--ranks (\d+)", call).group(1) for call in calls if "| run" in call]
+    check(worlds == ["3", "3", "1", "1", "3"], f"one world after the other, the first is timed: {worlds}")
     _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
     check(any("compare --events " in call for call in calls) and any(" measured " in call for call in calls), f"event by event where it can: {calls}")
     check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
 
-    for extra, expected, says in (({"GPU_CODE": "1"}, 1, "cuda-smoke"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu"), ({"TEST_CODE": "139"}, 3, "ended with 139"),
-                                  ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual"), ({"GPU_CODE": "2"}, 2, "cuda-smoke")):
+    for extra, expected, says in (({"GPU_CODE": "1"}, 1, "gpu-r2"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu-r2"), ({"TEST_CODE": "139"}, 3, "ended with 139"),
+                                  ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2")):
         code, out, _, calls = gpu("--out", "out", **here, **extra)
         check(code == expected and says in out, f"{extra}: exit code {code}, not {expected}: {out}")
         check("--repetitions" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
     code, out, _, calls = gpu("--out", "out", TIDEMARK_GPU_SECONDS="3", SLEEP="60", **here)
     check(code == 3 and "out of time after" in out and gpu.seconds < 20, f"out of time: {code} in {gpu.seconds:.0f} s: {out}")
-    check("timings" in out and (gpu.out / "virtual").is_dir(), f"what was there before stays: {out}")
+    check("timings" in out and (gpu.out / "virtual-r2").is_dir(), f"what was there before stays: {out}")
 
     code, out, err, calls = gpu("--out", "out", "--rehearse", NO_GPU="1", **here)
     check(code == 0 and out.startswith("REHEARSAL"), f"a rehearsal needs no GPU and says what it is: {code} {out} {err}")
@@ -101,7 +104,7 @@ def on_a_stand_in(work: Path) -> None:
     (work / "full").mkdir()
     (work / "full" / "x").write_text("x")
     for words, extra, says in ((["--out", "full"], {}, "has something in it"), (["--out", "/proc/x"], {}, "cannot be made"), (["--nosuch"], {}, "there are --out"),
-                               ([], {"TIDEMARK_GPU_SECONDS": "many"}, "not a number of seconds"), ([], {"TIDEMARK_GPU_RANKS": "0"}, "not a number of ranks"),
+                               ([], {"TIDEMARK_GPU_SECONDS": "many"}, "not a number of seconds"), ([], {"TIDEMARK_GPU_RANKS": "1 0"}, "not a number of ranks"),
                                (["--pack", "/nosuch/x"], {}, "no such folder")):
         code, _, err, _ = gpu(*words, **{**here, **extra})
         check(code == 2 and says in err and "\nerror" not in err, f"{words} {extra}: {code} {err}")
