@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 TIDEMARK = Path(sys.argv[1]).resolve()
-RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--mode", "shapes", "--schedule", "instant", "--steps", "2", "--races", "off", "--details", "none")
+RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--mode", "shapes", "--schedule", "instant", "--races", "off", "--details", "none")
 LAUNCHERS = ("OMPI_COMM", "PMI", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC", "TIDEMARK_")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
 failures = []
@@ -58,12 +58,13 @@ def main() -> None:
     check(codes == [3] and "has not come" in said and said.count("\n") == 1, f"without the first: {codes} {said}")
     check(time.monotonic() - begin < 40, "nobody waits for ever")
     processes = gang(work, 2, *RUN, "--steps", "100000", "--out", "killed")
-    while not (work / "killed").exists() and time.monotonic() - begin < 60:
+    while not (work / "killed").exists() and processes[0].poll() is None and time.monotonic() - begin < 60:
         time.sleep(0.1)
     time.sleep(1)
+    check([p.poll() for p in processes] == [None, None], "it runs until it is ended")
     processes[0].send_signal(signal.SIGTERM)
     codes, said = ended(processes, 60)
-    check(0 not in codes, f"ended by its launcher: {codes} {said}")
+    check(codes[0] != 0 and codes == [codes[0]] * 2, f"ended by its launcher: {codes} {said}")
 
     for extra, says in (({"RANK": "1", "LOCAL_RANK": "0"}, "over several machines"), ({"LOCAL_WORLD_SIZE": "1"}, "over several machines"),
                         ({"RANK": "5"}, "no rank of a world"), ({"SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix"), ({"PMI_SIZE": "2"}, "cannot connect")):
