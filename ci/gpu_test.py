@@ -20,7 +20,8 @@ case $1 in
            echo "platform cuda: a GPU" ;;
 run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
      out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
-     case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;; esac ;;
+     case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;;
+     */timings) printf '# run\\n## case\\ntext\\n\\n| variant | median |\\n|---|---:|\\n| a\\\\_b | 3 us |\\n\\n| other | table |\\n' >"$out/summary.md" ;; esac ;;
 compare) echo "no difference"; exit "${COMPARE_CODE:-0}" ;;
 exec) exit "${TEST_CODE:-0}" ;;
 esac
@@ -73,6 +74,7 @@ def on_a_stand_in(work: Path) -> None:
     check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are held against each other: {calls}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
+    check("\ncase\n  variant   median\n  a_b   3 us\nmachine" in out, f"what the steps take stands in the table: {out}")
     check("REHEARSAL" not in out and len(out.splitlines()) < 20, f"a short table: {out}")
     _, _, _, calls = gpu("--out", "out", **{**here, "TIDEMARK_GPU_RANKS": "3 1"})
     worlds = [re.search(r"--ranks (\d+)", call).group(1) for call in calls if "| run" in call]
