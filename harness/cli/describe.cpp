@@ -70,10 +70,10 @@ std::string version_of(const std::string& library) {
 
 std::string version_text() {
   std::string text = fmt::format(
-      "tidemark {} ({})\nplatform {}: {}\n{:<22}{}\n{:<22}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
+      "tidemark {} ({})\nplatform {}: {}\n{:<25}{}\n{:<25}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
       platform().kind(), platform().profile(), "torch", TORCH_VERSION, "MPI", mpi_version());
   for (const auto& library : loaded_libraries())
-    text += fmt::format("\n{:<22}{:<10}{}", library.name, version_of(library.name),
+    text += fmt::format("\n{:<25}{:<10}{}", library.name, version_of(library.name),
                         library.virtual_platforms ? "virtual" : "NVIDIA");
   return text;
 }
