@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 
+#include "harness/plan.h"
 #include "harness/platforms.h"
 #include "harness/spans.h"
 #include "harness/virtual/device/control.h"
@@ -188,9 +188,12 @@ std::unique_ptr<Platform> choose() {
   if (find<decltype(::tidemark_device_now)>("tidemark_device_now") == nullptr)
     return cuda_platform();
   auto found = std::make_unique<VirtualPlatform>();
-  const char* asked = std::getenv("TIDEMARK_PLATFORM");
-  if (asked != nullptr && std::string_view(asked) == "cuda")
-    return rehearsal_platform(std::move(found));
+  const char* said = std::getenv("TIDEMARK_PLATFORM");
+  const std::string asked = said != nullptr ? said : "";
+  if (asked == "cuda") return rehearsal_platform(std::move(found));
+  if (!asked.empty())
+    throw UsageError("TIDEMARK_PLATFORM=" + asked +
+                     ": there is cuda, a rehearsal on the virtual device; else unset it");
   return found;
 }
 

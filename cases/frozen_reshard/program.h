@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "cases/frozen_reshard/model.h"
+#include "cases/frozen_reshard/setup.h"
 #include "harness/parallel/sharded_adam.h"
 #include "harness/recorder.h"
 
@@ -37,7 +37,7 @@ class Training : public Program {
   const bool numbers_;
   std::unique_ptr<Communicator> communicator_;
   ShardedStep step_;
-  Chain model_;
+  LinearChain model_;
   Adam adam_;
   std::vector<ShardedParameter*> parameters_;
   std::vector<at::Tensor> inputs_, losses_;  // by microbatch

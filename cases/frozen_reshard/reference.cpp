@@ -19,7 +19,7 @@ Oracle oracle(const Trial& trial) {
                                 .steps = trial.steps,
                                 .seed = trial.seed,
                                 .frozen = {}};
-  const auto shapes = parameter_shapes(setup);
+  const auto shapes = shape_of(setup).units();
   for (const auto& step : setup.steps) {
     auto& by_parameter = run.frozen.emplace_back();
     for (std::size_t i = 0; i < shapes.size(); ++i)

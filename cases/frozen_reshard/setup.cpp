@@ -48,17 +48,8 @@ Setup setup_of(const Trial& trial, const Policy& policy, int rank) {
   return setup;
 }
 
-std::vector<std::vector<ParameterShape>> parameter_shapes(const Setup& setup) {
-  const auto hidden = setup.hidden, rank = setup.adapter_rank;
-  std::vector<std::vector<ParameterShape>> all;
-  for (std::int64_t i = 0; i < setup.layers; ++i) {
-    const auto layer = "layers." + std::to_string(i);
-    all.push_back({{layer + ".fc.weight", {hidden, hidden}}});
-    if (rank == 0) continue;
-    all.push_back({{layer + ".adapter_fc_a.weight", {rank, hidden}},
-                   {layer + ".adapter_fc_b.weight", {hidden, rank}}});
-  }
-  return all;
+LinearChainShape shape_of(const Setup& setup) {
+  return {setup.layers, setup.hidden, setup.adapter_rank, setup.shared_input};
 }
 
 }  // namespace tidemark::frozen_reshard

@@ -2,10 +2,8 @@
 // step's batch is divided. The program and the plan read it.
 #pragma once
 
-#include <vector>
-
 #include "cases/frozen_reshard/variants.h"
-#include "harness/parallel/sharded_parameter.h"
+#include "harness/parallel/linear_chain.h"
 #include "reference/linear_chain_plan.h"
 
 namespace tidemark::frozen_reshard {
@@ -14,7 +12,7 @@ using Setup = reference::ShardedLinearChain;
 
 /// Of the trial's parameters, those that the policy sets itself aside.
 Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
-/// By unit.
-std::vector<std::vector<ParameterShape>> parameter_shapes(const Setup& setup);
+/// Of its model.
+LinearChainShape shape_of(const Setup& setup);
 
 }  // namespace tidemark::frozen_reshard

@@ -1,25 +1,37 @@
-#include "cases/frozen_reshard/model.h"
+#include "harness/parallel/linear_chain.h"
 
 #include <ATen/ATen.h>
 
 #include "harness/recorder.h"
 
-namespace tidemark::frozen_reshard {
+namespace tidemark {
 
-Chain::Chain(ShardedStep& step, const Setup& setup)
-    : step_(step), adapters_(setup.adapter_rank > 0) {
-  for (const auto& unit : parameter_shapes(setup))
+std::vector<std::vector<ParameterShape>> LinearChainShape::units() const {
+  std::vector<std::vector<ParameterShape>> all;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const auto layer = "layers." + std::to_string(i);
+    all.push_back({{layer + ".fc.weight", {hidden, hidden}}});
+    if (adapter_rank == 0) continue;
+    all.push_back({{layer + ".adapter_fc_a.weight", {adapter_rank, hidden}},
+                   {layer + ".adapter_fc_b.weight", {hidden, adapter_rank}}});
+  }
+  return all;
+}
+
+LinearChain::LinearChain(ShardedStep& step, const LinearChainShape& shape)
+    : step_(step), adapters_(shape.adapter_rank > 0) {
+  for (const auto& unit : shape.units())
     units_.push_back(std::make_unique<ShardedUnit>(step, unit));
-  if (!setup.shared_input) return;
+  if (!shape.shared_input) return;
   const CategoryScope category("parameters");
-  for (std::int64_t i = 0; i < setup.layers; ++i) {
-    shared_.push_back(at::empty({setup.hidden},
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    shared_.push_back(at::empty({shape.hidden},
                                 at::TensorOptions().dtype(step.options.stored).device(at::kCUDA)));
     shared_.back().requires_grad_(true);
   }
 }
 
-at::Tensor Chain::forward(const at::Tensor& input) {
+at::Tensor LinearChain::forward(const at::Tensor& input) {
   step_.begin_forward();
   auto x = input;
   std::size_t next = 0;
@@ -42,7 +54,7 @@ at::Tensor Chain::forward(const at::Tensor& input) {
   return x;
 }
 
-std::vector<ShardedParameter*> Chain::parameters() {
+std::vector<ShardedParameter*> LinearChain::parameters() {
   std::vector<ShardedParameter*> all;
   for (auto& unit : units_) {
     for (auto& p : unit->parameters()) all.push_back(&p);
@@ -50,4 +62,4 @@ std::vector<ShardedParameter*> Chain::parameters() {
   return all;
 }
 
-}  // namespace tidemark::frozen_reshard
+}  // namespace tidemark
