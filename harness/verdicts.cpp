@@ -9,28 +9,31 @@ std::string text_of(const std::vector<Call>& calls, std::size_t i) {
   return i < calls.size() ? calls[i].op + " of " + calls[i].unit : "nothing";
 }
 
+Verdict of_equality(const std::string& name, double expected, double measured,
+                    const std::string& unit, const std::string& formula) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.low = verdict.high = expected;
+  verdict.formula = formula;
+  verdict.measured = measured;
+  verdict.status = measured == expected ? Status::pass : Status::fail;
+  verdict.unit = unit;
+  return verdict;
+}
+
 }  // namespace
 
 Verdict equal(const std::string& name, const Formula& expected, double measured,
               const std::string& unit) {
-  Verdict verdict;
-  verdict.name = name;
-  verdict.low = verdict.high = expected.evaluate();
-  verdict.formula = expected.text;
+  auto verdict = of_equality(name, expected.evaluate(), measured, unit, expected.text);
   verdict.values = expected.values;
-  verdict.measured = measured;
-  verdict.status = measured == verdict.low ? Status::pass : Status::fail;
-  verdict.unit = unit;
   return verdict;
 }
 
 Verdict counted(const std::string& name, std::int64_t expected, std::int64_t measured,
                 const std::string& unit, const std::string& what) {
-  Verdict verdict = equal(name, {"expected", {{"expected", static_cast<double>(expected)}}},
-                          static_cast<double>(measured), unit);
-  verdict.formula = what;
-  verdict.values.clear();
-  return verdict;
+  return of_equality(name, static_cast<double>(expected), static_cast<double>(measured), unit,
+                     what);
 }
 
 std::int64_t times(const std::vector<Call>& calls, const std::string& op) {

@@ -17,7 +17,7 @@ Training::Training(const Trial& trial, const Policy& policy, const World& world)
       setup_(setup_of(trial, policy, world.rank())),
       numbers_(trial.mode == Mode::math),
       communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
-      step_(communicator_.get(), options_of(policy, trial)),
+      step_(communicator_.get(), options_of(policy, setup_)),
       model_(step_, shape_of(setup_)),
       parameters_(model_.parameters()),
       inputs_(static_cast<std::size_t>(setup_.microbatches)),

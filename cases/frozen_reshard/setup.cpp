@@ -52,4 +52,18 @@ LinearChainShape shape_of(const Setup& setup) {
   return {setup.layers, setup.hidden, setup.adapter_rank, setup.shared_input};
 }
 
+ShardingOptions options_of(const Policy& policy, const Setup& setup) {
+  const auto type = setup.sharding.stored == 4 ? at::kFloat : at::kBFloat16;
+  return {.layout = GatherLayout::separate_streams,
+          .reshard_after_forward = setup.sharding.reshard_after_forward,
+          .stored = type,
+          .gathered = type,
+          .reduced = type,
+          .frozen = policy.frozen,
+          .remove_hooks = policy.remove_hooks,
+          .catch_all_misses = policy.catch_all_misses,
+          .root_decides_sync = policy.root_decides_sync,
+          .free_regathered = !policy.stays_regathered};
+}
+
 }  // namespace tidemark::frozen_reshard

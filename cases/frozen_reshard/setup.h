@@ -14,5 +14,6 @@ using Setup = reference::ShardedLinearChain;
 Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
 /// Of its model.
 LinearChainShape shape_of(const Setup& setup);
+ShardingOptions options_of(const Policy& policy, const Setup& setup);
 
 }  // namespace tidemark::frozen_reshard

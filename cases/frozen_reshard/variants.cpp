@@ -86,18 +86,4 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
   return "";
 }
 
-ShardingOptions options_of(const Policy& policy, const Trial& trial) {
-  const auto type = trial["precision"] == 0 ? at::kFloat : at::kBFloat16;
-  return {.layout = GatherLayout::separate_streams,
-          .reshard_after_forward = setup_of(trial, policy).sharding.reshard_after_forward,
-          .stored = type,
-          .gathered = type,
-          .reduced = type,
-          .frozen = policy.frozen,
-          .remove_hooks = policy.remove_hooks,
-          .catch_all_misses = policy.catch_all_misses,
-          .root_decides_sync = policy.root_decides_sync,
-          .free_regathered = !policy.stays_regathered};
-}
-
 }  // namespace tidemark::frozen_reshard

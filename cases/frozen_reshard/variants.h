@@ -22,6 +22,5 @@ struct Policy {
 const VariantTable<Policy>& variants();
 /// Why a variant has no place in a trial, or empty.
 std::string leave_out(const Trial& trial, const Variant& variant);
-ShardingOptions options_of(const Policy& policy, const Trial& trial);
 
 }  // namespace tidemark::frozen_reshard
