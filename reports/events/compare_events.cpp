@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <optional>
 #include <set>
+
+#include "reports/snapshot/of_rank.h"
 
 namespace tidemark {
 namespace {
 
 constexpr std::size_t kMostPeaks = 4;  // of a trace, in the text
-
-const char* name_of(AllocatorAction action) {
-  static constexpr const char* kNames[] = {
-      "alloc",        "free_requested", "free_completed", "segment_alloc",
-      "segment_free", "segment_map",    "segment_unmap",  "oom"};
-  return kNames[static_cast<std::size_t>(action)];
-}
 
 bool on_a_clock(const std::string& schedule) {
   return schedule == "calibrated" || schedule == "device";
@@ -34,7 +28,7 @@ std::string describe(const BlockEvent* event) {
                           event->action == AllocatorAction::segment_free ||
                           event->action == AllocatorAction::segment_map ||
                           event->action == AllocatorAction::segment_unmap;
-  return fmt::format("{} of {} {}, {} bytes, stream {}{}", name_of(event->action),
+  return fmt::format("{} of {} {}, {} bytes, stream {}{}", name_of(action_of(event->action)),
                      of_segment ? "segment" : "block", event->block, event->bytes, event->stream,
                      event->op.empty() ? "" : " (" + event->op + ")");
 }
@@ -93,7 +87,7 @@ struct Pair {
         const auto one = [&](const char* what, Bytes mine, Bytes theirs) {
           if (mine != theirs)
             lines.push_back(fmt::format("{}, {}, {} of {}: {} | {} bytes", step_name(index),
-                                        a[i].name, what, tidemark::name_of(s), mine, theirs));
+                                        a[i].name, what, name_of(s), mine, theirs));
         };
         one("peak", a[i][s].peak, b[i][s].peak);
         one("end", a[i][s].end, b[i][s].end);

@@ -54,7 +54,7 @@ class Composer {
 
   void add(const AllocatorEvent& event) {
     TraceEvent out;
-    out.action = kActionOf[static_cast<std::size_t>(event.action)];
+    out.action = action_of(event.action);
     out.address = event.action == AllocatorAction::oom ? 0 : event.address;
     out.size = event.bytes;
     if (event.action == AllocatorAction::oom) out.device_free = event.address;
@@ -97,5 +97,7 @@ class Composer {
 }  // namespace
 
 Snapshot snapshot_of(const RankRecord& rank) { return Composer(rank).run(); }
+
+Action action_of(AllocatorAction action) { return kActionOf[static_cast<std::size_t>(action)]; }
 
 }  // namespace tidemark

@@ -11,4 +11,7 @@ namespace tidemark {
 /// default one. Without segments and events where none were recorded.
 Snapshot snapshot_of(const RankRecord& rank);
 
+/// What a snapshot calls it.
+Action action_of(AllocatorAction action);
+
 }  // namespace tidemark
