@@ -130,8 +130,3 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream
                         Waiting::async);
   });
 }
-CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned) {
-  return answer([&] {
-    return device::fill(pointer(to), value, 4, Rectangle{.width = 4}, stream, Waiting::async);
-  });
-}

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/group.h"
 
 namespace {
@@ -79,13 +80,13 @@ ncclResult_t call(const Arguments& of) {
       Operation operation;
       operation.comm = &comm;
       operation.call = {of.function,     static_cast<std::uint8_t>(of.type),
-                        Reduction::none, tidemark::device::data_moves(),
+                        Reduction::none, moves_data(),
                         of.root,         of.count};
       operation.send = of.send;
       operation.recv = of.recv;
       operation.stream = of.stream;
       set_reduction(of, comm, operation);
-      if (comm.alone && operation.call.moves_data) {
+      if (comm.alone && operation.call.moves_data && !stands_for_partners()) {
         fail(ncclInvalidUsage,
              "{} stands for one of {} ranks without partners and cannot move data: run all ranks "
              "under mpirun, or switch data "

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/family.h"
 #include "harness/virtual/nccl/group.h"
@@ -75,6 +76,7 @@ NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, 
 NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return at_border("ncclCommFinalize", [&] {
     ncclComm& comm = known(handle);
+    settle(comm);
     State live = State::live;
     if (!comm.state.compare_exchange_strong(live, State::finalized)) {
       fail(ncclInvalidArgument, "{} was finalized, destroyed or aborted before", text_of(comm));
@@ -84,7 +86,10 @@ NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
 
 NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
-  return at_border("ncclCommDestroy", [&] { leave(comm, State::destroyed); });
+  return at_border("ncclCommDestroy", [&] {
+    settle(known(comm));
+    leave(comm, State::destroyed);
+  });
 }
 
 NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {

@@ -2,8 +2,8 @@
 // is not modelled.
 #include <cstdio>
 
-#include "harness/virtual/device/device.h"
 #include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/cuda.h"
 
@@ -11,9 +11,8 @@ using namespace tidemark::nccl;
 
 namespace {
 
-ncclResult_t not_supported(const char* function) {
-  tidemark::device::not_supported("NCCL", function);
-  return report_failure(function, ncclInvalidUsage, "not supported by the virtual device");
+ncclResult_t refuse(const char* function) {
+  return report_failure(function, ncclInvalidUsage, not_supported(function));
 }
 
 }  // namespace
@@ -105,22 +104,22 @@ NCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registra
   });
 }
 
-NCCL_API ncclResult_t ncclCommRevoke(ncclComm_t, int) { return not_supported("ncclCommRevoke"); }
+NCCL_API ncclResult_t ncclCommRevoke(ncclComm_t, int) { return refuse("ncclCommRevoke"); }
 
 NCCL_API ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, size_t, ncclWindow_t*, int) {
-  return not_supported("ncclCommWindowRegister");
+  return refuse("ncclCommWindowRegister");
 }
 
 NCCL_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
-  return not_supported("ncclCommWindowDeregister");
+  return refuse("ncclCommWindowDeregister");
 }
 
 // Of nccl_device.h, which does not come with nccl.h.
 NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
-  return not_supported("ncclDevCommCreate");
+  return refuse("ncclDevCommCreate");
 }
 NCCL_API ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*) {
-  return not_supported("ncclDevCommDestroy");
+  return refuse("ncclDevCommDestroy");
 }
 
 #pragma GCC diagnostic push

@@ -19,7 +19,4 @@ void fail_group(ncclResult_t code, const char* text);
 void submit(const Operation& operation);
 void submit(const Request& request);
 
-/// Runs operations together, now, whatever group is open.
-void run(const std::vector<Operation>& operations);
-
 }  // namespace tidemark::nccl

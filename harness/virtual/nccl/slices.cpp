@@ -5,6 +5,35 @@
 
 namespace tidemark::nccl {
 
+Parts parts_of(const Operation& op) {
+  const auto all = static_cast<std::size_t>(op.comm->size);
+  const bool root = op.comm->rank == op.call.root;
+  switch (op.call.function) {
+    case Function::all_reduce:
+      return {1, 1};
+    case Function::all_gather:
+      return {1, all};
+    case Function::reduce_scatter:
+      return {all, 1};
+    case Function::all_to_all:
+      return {all, all};
+    case Function::broadcast:
+      return {root ? std::size_t{1} : 0, 1};
+    case Function::reduce:
+      return {1, root ? std::size_t{1} : 0};
+    case Function::gather:
+      return {1, root ? all : 0};
+    case Function::scatter:
+      return {root ? all : 0, 1};
+    case Function::send:
+      return {1, 0};
+    case Function::recv:
+      return {0, 1};
+    default:
+      return {0, 0};
+  }
+}
+
 Slice slice_to(int target, const Operation& operation, bool chunked) {
   std::size_t bytes = operation.bytes(), place = static_cast<std::size_t>(target);
   bool from_root = operation.comm->rank == operation.call.root,

@@ -1,4 +1,4 @@
-// Which bytes of a send buffer go to which rank.
+// Which bytes of a send buffer go to which rank, and how much of the buffers an operation uses.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,12 @@
 #include "harness/virtual/nccl/exchange.h"
 
 namespace tidemark::nccl {
+
+/// Parts of `count` elements that this rank's send and receive buffers hold.
+struct Parts {
+  std::size_t sent, received;
+};
+Parts parts_of(const Operation& operation);
 
 struct Slice {
   std::size_t at = 0, size = 0;  // bytes

@@ -1,0 +1,60 @@
+#include "harness/virtual/device/stream_value.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "harness/virtual/device/copy.h"
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+
+namespace tidemark::device {
+namespace {
+
+double patience() {
+  const char* text = std::getenv("TIDEMARK_TIMEOUT");
+  const double seconds = text == nullptr ? 0 : std::atof(text);
+  return seconds > 0 ? seconds : 300;
+}
+
+}  // namespace
+
+cudaError_t write_value(StreamHandle stream, void* to, std::uint32_t value) {
+  return fill(to, value, sizeof value, Rectangle{.width = sizeof value}, stream, Waiting::async);
+}
+
+cudaError_t await_value(StreamHandle stream, const void* at,
+                        const std::function<bool(std::uint32_t)>& is_right) {
+  if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  const bool on_device = device_of(at) >= 0;
+  if (!at || reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint32_t) != 0 ||
+      (!on_device && !is_pinned(at)))
+    return cudaErrorInvalidValue;
+  if (on_device && !data_moves()) return cudaErrorNotSupported;
+  // The word is somebody else's to change: another thread's, or what a stream does to it.
+  const std::atomic_ref word(*static_cast<std::uint32_t*>(const_cast<void*>(at)));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int round = 0; !is_right(word.load(std::memory_order_acquire)); ++round) {
+    if (std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(patience())) {
+      std::fprintf(stderr, "tidemark: a stream has waited %g s for a value in memory\n",
+                   patience());
+      return cudaErrorLaunchTimeout;
+    }
+    if (round < 20)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  Engine& e = engine();
+  const std::lock_guard lock(e.mutex);
+  Stream* s = e.find(stream);
+  if (!s) return cudaErrorInvalidResourceHandle;
+  e.now += e.launch_cost();
+  count_activity(e, true);
+  e.append(*s, 0, "wait for a value");
+  return cudaSuccess;
+}
+
+}  // namespace tidemark::device

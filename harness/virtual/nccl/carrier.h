@@ -1,0 +1,31 @@
+// What lies below the exchange of data, in two libraries of one API: the virtual device, on whose
+// clock operations are put as they are called (carrier.cpp), or a real CUDA runtime, whose streams
+// say when they run (staged/carrier.cpp).
+#pragma once
+
+#include <vector>
+
+#include "harness/virtual/nccl/exchange.h"
+
+namespace tidemark::nccl {
+
+/// All operations of a group, at its end. Throws Failure; afterwards their communicators have the
+/// error and the other ranks know of it.
+void carry_out(const std::vector<Operation>& operations);
+
+/// Returns once nothing that was called on the communicator is still to be done.
+void settle(ncclComm& comm);
+
+/// How long the operations of a group would take, us.
+double estimate(const std::vector<Operation>& operations);
+
+/// Whether what is called now moves bytes, or only takes its time.
+bool moves_data();
+
+/// On a communicator without partners: whether this rank's bytes may stand for theirs.
+bool stands_for_partners();
+
+/// Says so on stderr, once a function; the text is for the caller's error.
+const char* not_supported(const char* function);
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,45 @@
+#include "harness/virtual/nccl/drive.h"
+
+#include <set>
+
+namespace tidemark::nccl {
+
+bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting) {
+  bool done = true;
+  for (Exchange& exchange : exchanges) {
+    if (exchange.advance()) continue;
+    done = false;
+    if (round % 16 == 15) {
+      ncclComm& comm = *exchange.operation().comm;
+      if (poll_error(comm) != ncclSuccess) throw Failure(comm.error, comm.error_text);
+      exchange.check_partners();
+    }
+    if (waiting.too_long())
+      throw Failure(ncclRemoteError, exchange.absent(waiting.limit_seconds()));
+  }
+  return done;
+}
+
+void drive(std::vector<Exchange>& exchanges) {
+  Waiting waiting;
+  for (int round = 0;; ++round) {
+    Mailbox::of_process().progress();
+    if (advance(exchanges, round, waiting)) return;
+    waiting.rest();
+  }
+}
+
+void mark_failed(const std::vector<Exchange>& exchanges, const Failure& failure) {
+  std::set<ncclComm*> comms;
+  for (const Exchange& exchange : exchanges) comms.insert(exchange.operation().comm);
+  for (ncclComm* comm : comms) {
+    set_error(*comm, failure.code(), failure.what());
+    if (comm->alone || comm->state != State::live) continue;
+    std::string text = fmt::format("rank {} has failed ({})", comm->rank, failure.what());
+    for (int target = 0; target < comm->size; ++target) {
+      if (target != comm->rank) notify(*comm, target, false, text);
+    }
+  }
+}
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,22 @@
+// Several exchanges under way together, to their end or their failure.
+#pragma once
+
+#include <vector>
+
+#include "harness/virtual/nccl/exchange.h"
+#include "harness/virtual/nccl/waiting.h"
+
+namespace tidemark::nccl {
+
+/// Takes the posted exchanges as far as they come now; true: all are done. Throws Failure when one
+/// never will be, or after `waiting`'s limit; every sixteenth round asks whether partners have
+/// left.
+bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting);
+
+/// The same until all are done.
+void drive(std::vector<Exchange>& exchanges);
+
+/// Whoever waits for this rank on one of these communicators need not wait for the time-out.
+void mark_failed(const std::vector<Exchange>& exchanges, const Failure& failure);
+
+}  // namespace tidemark::nccl

@@ -1,0 +1,96 @@
+#include "harness/virtual/nccl/staged/courier.h"
+
+#include <thread>
+
+#include "harness/virtual/nccl/mailbox.h"
+
+namespace tidemark::nccl {
+namespace {
+
+void post(std::vector<Exchange>& exchanges) {
+  for (Exchange& exchange : exchanges) {
+    const ncclComm& comm = *exchange.operation().comm;
+    if (comm.state == State::aborted)
+      fail(ncclInternalError, "{} was aborted before its {} could run", text_of(comm),
+           text_of(exchange.operation().call));
+    exchange.post(-1);
+  }
+}
+
+}  // namespace
+
+Courier& Courier::of_process() {
+  static auto* courier = new Courier;  // outlives every thread
+  return *courier;
+}
+
+Courier::Courier() { std::thread(&Courier::run, this).detach(); }
+
+void Courier::take(Transfer transfer) {
+  const std::lock_guard lock(mutex_);
+  count(transfer, 1);
+  taken_.push_back(std::move(transfer));
+  changed_.notify_all();
+}
+
+void Courier::settle(const ncclComm& comm) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience(), [&] { return !pending_.contains(&comm); }))
+    fail(ncclRemoteError, "{} still has calls under way after {} s", text_of(comm),
+         patience().count());
+}
+
+void Courier::count(const Transfer& transfer, int by) {
+  for (const Exchange& exchange : transfer.exchanges) {
+    const ncclComm* comm = exchange.operation().comm;
+    if ((pending_[comm] += by) == 0) pending_.erase(comm);
+  }
+}
+
+// Whatever happens, the stream is let go in the end.
+bool Courier::advance(Transfer& transfer) {
+  if (!transfer.waiting) {
+    if (!transfer.lane->arrived(transfer.number)) return false;
+    transfer.waiting.emplace();
+  }
+  try {
+    if (transfer.round == 0) post(transfer.exchanges);
+    if (!nccl::advance(transfer.exchanges, transfer.round++, *transfer.waiting)) return false;
+  } catch (const Failure& failure) {
+    mark_failed(transfer.exchanges, failure);
+    remember_error(failure.what());
+  }
+  transfer.lane->answer(transfer.number);
+  return true;
+}
+
+void Courier::run() {
+  std::list<Transfer> under_way;
+  Waiting pace;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (under_way.empty()) changed_.wait(lock, [this] { return !taken_.empty(); });
+      under_way.splice(under_way.end(), taken_);
+    }
+    Mailbox::of_process().progress();
+    bool moved = false;
+    for (auto each = under_way.begin(); each != under_way.end();) {
+      if (!advance(*each)) {
+        ++each;
+        continue;
+      }
+      moved = true;
+      const std::lock_guard lock(mutex_);
+      count(*each, -1);
+      each = under_way.erase(each);
+      changed_.notify_all();
+    }
+    if (moved)
+      pace = Waiting();
+    else
+      pace.rest();
+  }
+}
+
+}  // namespace tidemark::nccl

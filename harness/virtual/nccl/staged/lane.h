@@ -1,0 +1,46 @@
+// A stream's end of the staging: pinned memory through which its transfers pass, and the two words
+// by which it and the courier tell each other how far they are.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tidemark::nccl {
+
+class Lane {
+ public:
+  /// Of a stream of the current device. Never freed: streams outlive the library's calls.
+  explicit Lane(CUstream stream);
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // --- from the calling thread, in the order of the stream
+
+  /// Pinned memory for the next transfer of so many bytes; what the stream did before is done with
+  /// it by the time the stream gets there. Throws Failure.
+  std::byte* room(std::size_t bytes);
+  void copy(void* to, const void* from, std::size_t bytes);
+  /// The stream says that it is here, and gets a number for it.
+  std::uint32_t arrive();
+  /// The stream waits for the answer to that number.
+  void await(std::uint32_t number);
+
+  // --- from the courier
+
+  bool arrived(std::uint32_t number) const;
+  void answer(std::uint32_t number);
+
+ private:
+  struct Words;
+
+  CUstream stream_;
+  Words* words_ = nullptr;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::uint32_t number_ = 0;
+};
+
+}  // namespace tidemark::nccl
