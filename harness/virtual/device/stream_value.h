@@ -14,7 +14,8 @@ namespace tidemark::device {
 
 cudaError_t write_value(StreamHandle stream, void* to, std::uint32_t value);
 /// cudaErrorNotSupported in device memory that no data moves in, where the word would never change;
-/// cudaErrorLaunchTimeout, and a line on stderr, after TIDEMARK_TIMEOUT seconds (300 without it).
+/// cudaErrorLaunchTimeout, and a line on stderr, after one and a half times TIDEMARK_TIMEOUT
+/// seconds (300 without it).
 cudaError_t await_value(StreamHandle stream, const void* at,
                         const std::function<bool(std::uint32_t)>& is_right);
 
