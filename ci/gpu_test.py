@@ -126,7 +126,7 @@ def packed(work: Path, binary: Path) -> None:
     check("runpath" not in subprocess.run(["readelf", "-d", tidemark], capture_output=True, text=True, check=True).stdout.lower(), "it looks in no folder of the build machine")
     deps = re.search(r"^TIDEMARK_DEPS:\w+=(.*)$", (binary.parent / "CMakeCache.txt").read_text(), re.M).group(1)
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(work), "TIDEMARK_PRESET": binary.parent.name,
-            "TIDEMARK_TORCH": f"{deps}/torch", "LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(work / "loader")}
+            "TIDEMARK_TORCH": f"{deps}/torch", "TIDEMARK_COLLECTIVES": "staged", "LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(work / "loader")}
     run = subprocess.run([root / "ci" / "gpu", "--rehearse", "--out", root / "out", "fsdp_prefetch/stash"], env=bare, cwd=root, capture_output=True, text=True,
                          timeout=250, check=False)
     check(run.returncode == 0 and "passed, 0 failed" in run.stdout, f"unpacked, rehearsed: {run.returncode} {run.stdout} {run.stderr}")
@@ -134,6 +134,7 @@ def packed(work: Path, binary: Path) -> None:
     for name in ("libmpi.so", "libopen-rte.so", "libcudart.so", "libtidemark_numbers.so", "libmimalloc.so", "mca_pml_ob1.so"):
         places = {str(Path(path).parent) for path in taken if name in path}
         check(bool(places) and all(place.startswith(str(root)) for place in places), f"{name} is the carried one: {places}")
+    check(str(root / "build" / binary.parent.name / "staged" / "libnccl.so.2") in taken, f"the staged NCCL is carried: {sorted(p for p in taken if 'nccl' in p)}")
     again = subprocess.run([root / "ci" / "gpu", "--pack"], env=bare, cwd=root, capture_output=True, text=True, timeout=100, check=False)
     check(again.returncode == 2 and "pack where it was built" in again.stderr, f"what is carried is not packed again: {again.stderr}")
 

@@ -18,6 +18,7 @@ namespace {
 
 // Set where the program has been started again: on what, so that it happens once.
 constexpr const char* kOn = "TIDEMARK_ON";
+constexpr const char* kStaged = "TIDEMARK_STAGED";
 
 void prepend(const char* name, const std::string& value) {
   const char* before = std::getenv(name);
@@ -43,18 +44,37 @@ bool started_again_on(const std::string& device) {
                      3});
 }
 
-// Libraries that stand for the other platform.
-std::vector<std::string> strangers(bool virtual_wanted) {
+struct Ground {
+  bool is_virtual, staged;
+
+  std::string name() const {
+    return std::string(is_virtual ? "virtual" : "cuda") + (staged ? "+staged" : "");
+  }
+  Maker maker_of(const Library& library) const {
+    if (staged && library.name.starts_with("libnccl.")) return Maker::staged;
+    return is_virtual ? Maker::virtual_platform : Maker::nvidia;
+  }
+  std::string folders() const {
+    std::vector<std::string> all =
+        is_virtual ? std::vector{virtual_folder().string()} : cuda_folders();
+    if (staged) all.insert(all.begin(), staged_folder().string());
+    return fmt::format("{}", fmt::join(all, ":"));
+  }
+};
+
+// Libraries that are none of this ground's.
+std::vector<std::string> strangers(const Ground& ground) {
   std::vector<std::string> found;
   for (const auto& library : loaded_libraries())
-    if (library.virtual_platforms != virtual_wanted) found.push_back(library.path.string());
+    if (library.maker != ground.maker_of(library)) found.push_back(library.path.string());
   return found;
 }
 
-void stay_virtual(char** argv) {
-  const auto found = strangers(true);
-  if (!found.empty() && !started_again_on("virtual"))
-    start_again("virtual", virtual_folder().string(), "", argv);
+void stay_virtual(bool staged, char** argv) {
+  const Ground ground{true, staged};
+  const auto found = strangers(ground);
+  if (!found.empty() && !started_again_on(ground.name()))
+    start_again(ground.name(), ground.folders(), "", argv);
   if (!found.empty())
     throw Unavailable({fmt::format("--device virtual: these stand in its way: {} (LD_PRELOAD, "
                                    "LD_LIBRARY_PATH): take them out",
@@ -69,8 +89,8 @@ void stay_virtual(char** argv) {
                        2});
 }
 
-void require_cuda() {
-  if (const auto found = strangers(false); !found.empty())
+void require_cuda(const Ground& ground) {
+  if (const auto found = strangers(ground); !found.empty())
     throw Unavailable({fmt::format("--device cuda: these stand in the way of NVIDIA's: {} "
                                    "(LD_PRELOAD): take them out",
                                    fmt::join(found, " ")),
@@ -79,25 +99,50 @@ void require_cuda() {
     throw Unavailable({"--device cuda: " + refused->why, refused->code});
 }
 
+bool wants_staged(const Wanted& wanted) {
+  const auto& word = wanted.collectives;
+  if (word != "auto" && word != "nccl" && word != "staged")
+    throw UsageError("--collectives " + word + ": unknown (there are: auto, nccl, staged)");
+  return word == "staged" || (word == "auto" && staged_collectives_chosen());
+}
+
+// A rehearsal of what runs on a GPU may have them on the virtual device too.
+void require_sense(bool staged) {
+  if (staged && std::getenv("TIDEMARK_PLATFORM") == nullptr)
+    throw UsageError(
+        "--collectives staged is for ranks that share a GPU: each has a virtual one of its own");
+}
+
 }  // namespace
 
-std::string choose_device(const std::string& device, char** argv) {
+void choose_staged_collectives() { setenv(kStaged, "1", 1); }
+
+bool staged_collectives_chosen() { return std::getenv(kStaged) != nullptr; }
+
+std::string choose_device(const Wanted& wanted, char** argv) {
+  const std::string& device = wanted.device;
   if (device != "auto" && device != "virtual" && device != "cuda")
     throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
-  if (device != "virtual" && started_again_on("cuda")) {
-    require_cuda();
+  const bool staged = wants_staged(wanted);
+  const Ground cuda{false, staged};
+  if (device != "virtual" && started_again_on(cuda.name())) {
+    require_cuda(cuda);
     return "";
   }
   if (device == "virtual") {
-    stay_virtual(argv);
+    require_sense(staged);
+    stay_virtual(staged, argv);
     return "";
   }
   const CudaFacts facts = machine_facts();
   const auto refused = refusal(facts);
-  if (!refused)
-    start_again("cuda", fmt::format("{}", fmt::join(cuda_folders(), ":")), facts.driver, argv);
+  if (!refused) {
+    if (staged) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // streams that wait hold up others
+    start_again(cuda.name(), cuda.folders(), facts.driver, argv);
+  }
   if (device == "cuda") throw Unavailable({"--device cuda: " + refused->why, refused->code});
-  stay_virtual(argv);
+  require_sense(staged);
+  stay_virtual(staged, argv);
   return fmt::format("note: on the virtual platform: {}\n", refused->why);
 }
 

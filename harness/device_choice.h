@@ -15,10 +15,21 @@ struct Unavailable : std::runtime_error {
   int code;
 };
 
-/// `auto`, `virtual` or `cuda`: makes sure that the libraries below PyTorch are those, by starting
-/// this program again (argv) with another search path where they are not. Returns only where they
-/// are, with a line for the user, or an empty one: why `auto` has taken the virtual platform.
-/// Throws UsageError for another word, Unavailable for a device that cannot be had.
-std::string choose_device(const std::string& device, char** argv);
+/// What was asked for: `device` auto, virtual or cuda; `collectives` auto or nccl (the platform's
+/// own NCCL) or staged (through the host's memory, for ranks that share a GPU).
+struct Wanted {
+  std::string device, collectives;
+};
+
+/// Makes sure that the libraries below PyTorch are those, by starting this program again (argv)
+/// with another search path where they are not. Returns only where they are, with a line for the
+/// user, or an empty one: why `auto` has taken the virtual platform. Throws UsageError for another
+/// word, Unavailable for what cannot be had.
+std::string choose_device(const Wanted& wanted, char** argv);
+
+/// What `auto` means for collectives in the processes that are started from here.
+void choose_staged_collectives();
+/// Whether that has been called, here or in the process that started this one.
+bool staged_collectives_chosen();
 
 }  // namespace tidemark

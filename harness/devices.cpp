@@ -11,6 +11,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "harness/libraries.h"
 #include "harness/platform.h"
 
 namespace tidemark {
@@ -72,15 +73,18 @@ Seat take_seat(const World& world) {
     if (std::ranges::find(ranks, world.rank()) != ranks.end()) seat.with = ranks;
   }
   if (parts.empty()) return seat;
-  seat.sharing = fmt::format(
-      "{} on one GPU: each with its part of {:.0f} % of the memory, and a NCCL_HOSTID of its own",
-      fmt::join(parts, "; "), 100 * kForRanks);
+  const bool staged = collectives_are_staged();
+  seat.sharing =
+      fmt::format("{} on one GPU: each with its part of {:.0f} % of the memory, {}",
+                  fmt::join(parts, "; "), 100 * kForRanks,
+                  staged ? "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
+                         : "and a NCCL_HOSTID of its own");
   if (seat.with.size() == 1) return seat;
   require_shareable(seat.device, seat.with.size());
   c10::cuda::CUDACachingAllocator::setMemoryFraction(
       kForRanks / static_cast<double>(seat.with.size()),
       static_cast<c10::DeviceIndex>(seat.device));
-  setenv("NCCL_HOSTID", fmt::format("tidemark-rank-{}", world.rank()).c_str(), 0);
+  if (!staged) setenv("NCCL_HOSTID", fmt::format("tidemark-rank-{}", world.rank()).c_str(), 0);
   return seat;
 }
 

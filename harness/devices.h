@@ -17,8 +17,9 @@ struct Seat {
 };
 
 /// Of all ranks at once: the local rank modulo the GPUs that are seen. Makes it the current device.
-/// Ranks that share one get an equal part of nine tenths of its memory each, and a NCCL_HOSTID of
-/// their own (unless one is set), without which NCCL refuses two ranks on one GPU. To be called
+/// Ranks that share one get an equal part of nine tenths of its memory each, and (but for staged
+/// collectives) a NCCL_HOSTID of their own unless one is set: NCCL refuses two ranks of one host on
+/// one GPU. To be called
 /// before NCCL is. Throws std::runtime_error where no GPU is seen, or where it takes one process
 /// alone.
 Seat take_seat(const World& world);

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 // A folder of the launching process that its ranks share: the agreed exit code, and who failed
 // first.
 constexpr const char* kSession = "TIDEMARK_SESSION";
+constexpr const char* kAgain = "again";
 
 constexpr std::array<std::pair<const char*, const char*>, 6> kOpenMpi{{
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
@@ -72,12 +73,12 @@ std::filesystem::path session_folder() {
   return session != nullptr ? session : "";
 }
 
-int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage) {
+Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage) {
   std::string session = (fs::temp_directory_path() / "tidemark-XXXXXX").string();
   if (mkdtemp(session.data()) == nullptr) {
     std::fprintf(stderr, "error: no folder for this run can be made in %s: %s\n",
                  fs::temp_directory_path().c_str(), std::strerror(errno));
-    return 3;
+    return {};
   }
   std::vector<std::string> command{"mpirun", "-q", "-n", std::to_string(ranks)};
   command.insert(command.end(), argv.begin(), argv.end());
@@ -109,9 +110,11 @@ int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salva
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  int code = 3;
-  if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
-    agreed >> code;
+  Ended ended;
+  if (std::ifstream again(fs::path(session) / kAgain); again && interrupted == 0) {
+    std::getline(again, ended.again);
+  } else if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
+    agreed >> ended.code;
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
     std::string how = interrupted != 0      ? "interrupted"
                       : WIFSIGNALED(status) ? "mpirun was killed"
@@ -126,7 +129,11 @@ int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salva
   }
   std::error_code ignored;
   fs::remove_all(session, ignored);
-  return code;
+  return ended;
+}
+
+void ask_again(const std::string& why) {
+  std::ofstream(session_folder() / kAgain) << why.substr(0, why.find('\n')) << '\n';
 }
 
 int leave(int rank, int code) {

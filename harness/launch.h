@@ -22,13 +22,21 @@ int local_rank();
 /// they ended.
 using Salvage = std::function<void(const std::filesystem::path& session, const std::string& how)>;
 
-/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine and returns the
-/// exit code that the ranks agreed on (conventions: 3 where the launcher itself or a rank died).
-/// The first SIGINT or SIGTERM ends the ranks, a second one kills them.
-int launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage);
+/// How the ranks ended.
+struct Ended {
+  int code = 3;       // that they agreed on; 3 where the launcher itself or a rank died
+  std::string again;  // why they want to be started again (ask_again); the code is then none
+};
+
+/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine. The first
+/// SIGINT or SIGTERM ends the ranks, a second one kills them.
+Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage);
 
 /// From a rank: the run's exit code, for the process that launched us; what to give to exit().
 int leave(int rank, int code);
+/// From one rank, before they end: launch() says that they are to be started again, and why. Only
+/// where launched_by_tidemark().
+void ask_again(const std::string& why);
 /// In a rank: its launcher was launch() above, and not somebody else's mpirun or srun.
 bool launched_by_tidemark();
 /// In a rank: the session's folder, which the launching process removes at the end; empty without.

@@ -167,11 +167,18 @@ fs::path virtual_folder() {
   return found;
 }
 
+fs::path staged_folder() { return virtual_folder().parent_path() / "staged"; }
+
+bool collectives_are_staged() {
+  return std::ranges::any_of(loaded_libraries(),
+                             [](const Library& each) { return each.maker == Maker::staged; });
+}
+
 std::vector<Library> loaded_libraries() {
   std::vector<Library> found;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
-        static_cast<std::vector<Library>*>(to)->push_back({{}, info->dlpi_name, false});
+        static_cast<std::vector<Library>*>(to)->push_back({{}, info->dlpi_name, Maker::nvidia});
         return 0;
       },
       &found);
@@ -179,7 +186,10 @@ std::vector<Library> loaded_libraries() {
   std::error_code ignored;
   std::erase_if(found, [&](Library& each) {
     each.name = each.path.filename().string();
-    each.virtual_platforms = fs::equivalent(each.path, ours / each.name, ignored);
+    if (fs::equivalent(each.path, ours / each.name, ignored))
+      each.maker = Maker::virtual_platform;
+    else if (fs::equivalent(each.path, staged_folder() / each.name, ignored))
+      each.maker = Maker::staged;
     return ours.empty() || each.name.empty() || !fs::exists(ours / each.name, ignored);
   });
   return found;

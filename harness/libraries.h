@@ -1,5 +1,7 @@
 // The libraries below PyTorch: which of them this process runs on, where NVIDIA's lie, and what the
-// driver says. Two sets have the same names: the virtual platform's, in one folder, and NVIDIA's.
+// driver says. Two sets
+// have the same names: the virtual platform's, in one folder, and NVIDIA's; and there is a third
+// NCCL.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +15,21 @@ namespace tidemark {
 /// Where the loader finds the virtual platform for this program; empty where it does not.
 std::filesystem::path virtual_folder();
 
+/// Beside it: the NCCL that goes through the host's memory on a real GPU.
+std::filesystem::path staged_folder();
+
+enum class Maker { virtual_platform, staged, nvidia };
+
 struct Library {
   std::string name;  // "libcudart.so.13"
   std::filesystem::path path;
-  bool virtual_platforms;  // or NVIDIA's
+  Maker maker;
 };
 /// Of the names of the virtual platform those that this process has loaded, in the loader's order.
 std::vector<Library> loaded_libraries();
+
+/// Whether this process's NCCL is the staged one.
+bool collectives_are_staged();
 
 /// The folders of NVIDIA's libraries: those of TIDEMARK_CUDA_LIBRARIES (separated by ':'), else
 /// nvidia/*/lib beside the torch that is loaded, where pip and ci/setup --cuda put them.

@@ -66,6 +66,18 @@ std::string version_of(const std::string& library) {
   return all == 0 ? "" : fmt::format("{}.{}.{}", all / 10000, all / 100 % 100, all % 100);
 }
 
+const char* name_of(Maker maker) {
+  switch (maker) {
+    case Maker::virtual_platform:
+      return "virtual";
+    case Maker::staged:
+      return "staged";
+    case Maker::nvidia:
+      return "NVIDIA";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string version_text() {
@@ -74,7 +86,7 @@ std::string version_text() {
       platform().kind(), platform().profile(), "torch", TORCH_VERSION, "MPI", mpi_version());
   for (const auto& library : loaded_libraries())
     text += fmt::format("\n{:<25}{:<10}{}", library.name, version_of(library.name),
-                        library.virtual_platforms ? "virtual" : "NVIDIA");
+                        name_of(library.maker));
   return text;
 }
 
@@ -92,7 +104,7 @@ RunRecord describe_run(int argc, char** argv) {
   gethostname(host, sizeof host - 1);
   run.host = host;
   run.torch = TORCH_VERSION;
-  run.nccl = nccl_version();
+  run.nccl = nccl_version() + (collectives_are_staged() ? " (staged)" : "");
   run.mpi = mpi_version();
   run.argv.assign(argv, argv + argc);
   run.argv[0] = "tidemark";

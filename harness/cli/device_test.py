@@ -93,6 +93,13 @@ def main() -> None:
     check(run.code == 0, f"two ranks on them: {run.code} {run.err}")
     env = json.loads((work / "out" / "report.json").read_text())["run"]["env"] if run.code == 0 else {}
     check(env.get("TIDEMARK_ON") == "cuda", f"the ranks run on them too: {env}")
+    version = said("--version", TIDEMARK_COLLECTIVES="staged", **libraries)
+    rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
+    check({name: maker for name, maker in rows.items() if maker != "NVIDIA"} == {"libnccl.so.2": "staged"}, f"one NCCL of ours on them: {version.out}{version.err}")
+    run = said(*RUN, "--schedule", "instant", "--out", "out", "--device", "cuda", "--collectives", "staged", **libraries)
+    report = json.loads((work / "out" / "report.json").read_text())["run"] if run.code == 0 else {"env": {}}
+    check(report["env"].get("TIDEMARK_ON") == "cuda+staged", f"two ranks on it: {run.code} {run.err}")
+    check(report["env"].get("CUDA_DEVICE_MAX_CONNECTIONS") == "32", f"streams that wait must not hold up others: {report['env']}")
     check("missing: libnccl.so.2 (" in without(work, "libnccl.so.2", said, *cuda, **libraries).err, "one that is missing is named")
     said(*cuda, LD_PRELOAD=str(VIRTUAL / "libcublas.so.13"), **libraries).refuses(2, "stand in the way", "LD_PRELOAD of the virtual ones")
 

@@ -45,13 +45,17 @@ int guarded(const std::function<int()>& answer) {
   }
 }
 
-std::string wanted_device() {
-  const char* device = std::getenv("TIDEMARK_DEVICE");
-  return device != nullptr ? device : "auto";
+// Of the environment, for commands without these flags.
+Wanted wanted() {
+  const auto said = [](const char* name) {
+    const char* word = std::getenv(name);
+    return std::string(word != nullptr ? word : "auto");
+  };
+  return {said("TIDEMARK_DEVICE"), said("TIDEMARK_COLLECTIVES")};
 }
 
 int run(Options& options, int argc, char** argv) {
-  options.note = choose_device(options.device, argv);
+  options.note = choose_device({options.device, options.collectives}, argv);
   if (under_launcher()) return rank_command(options, argc, argv);
   const int processes = torchrun_size();
   if (processes == 0) return run_command(options, argc, argv);
@@ -67,7 +71,7 @@ int run(Options& options, int argc, char** argv) {
 // A program that is linked as this one, on the libraries of TIDEMARK_DEVICE.
 int exec_command(int argc, char** argv) {
   if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
-  choose_device(wanted_device(), argv);
+  choose_device(wanted(), argv);
   execvp(argv[2], argv + 2);
   throw UsageError(std::string("exec: ") + argv[2] + " cannot be started: " + std::strerror(errno));
 }
@@ -78,7 +82,7 @@ int run_main(int argc, char** argv) {
   int exit_code = -1;
   std::string note;
   if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
-    note = choose_device(wanted_device(), argv);
+    note = choose_device(wanted(), argv);
   Options options = parse_options(argc, argv, exit_code);
   std::fputs(note.c_str(), stdout);
   if (exit_code >= 0) return exit_code;

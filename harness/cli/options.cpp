@@ -23,6 +23,9 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
 
 void add_platform_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
+  flag(app, "collectives", options.collectives,
+       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
+       "or auto: staged where NVIDIA's refuses them");
   flag(app, "gpu", options.gpu,
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON "
        "file)");

@@ -13,7 +13,7 @@ struct Options {
   std::string command;  // "list", "run", "report"
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
-  std::string races = "on", details = "worst";
+  std::string collectives = "auto", races = "on", details = "worst";
   int timeout = 300, repetitions = 1;
   bool history = true;  // whether the run goes into history.sqlite
   bool events = false;  // whether allocator/ is written

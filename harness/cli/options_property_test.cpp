@@ -42,6 +42,7 @@ TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
                                        "--out",
                                        "--races",
                                        "--details",
+                                       "--collectives",
                                        "--repetitions",
                                        "--color",
                                        "--history",

@@ -22,8 +22,10 @@
 #include "harness/devices.h"
 #include "harness/flight.h"
 #include "harness/launch.h"
+#include "harness/libraries.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
+#include "harness/shared_gpu.h"
 #include "harness/timing.h"
 #include "harness/watchdog.h"
 #include "reports/events/events.h"
@@ -36,6 +38,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+constexpr int kLongestTrial = 60;  // s, of NCCL on a shared GPU; it takes seconds to connect
 
 // A record travels as a report of one trial.
 std::string pack(const TrialRecord& trial) { return json_text(Report{{}, {trial}}); }
@@ -267,7 +271,11 @@ int rank_command(const Options& options, int argc, char** argv) {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     run.sharing = take_seat(all).sharing;
-    if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
+    if (!run.sharing.empty()) {
+      if (!collectives_are_staged())
+        require_collectives(all, std::min(options.timeout, kLongestTrial));
+      if (rank == 0) fmt::print(stderr, "note: {}\n", run.sharing);
+    }
     watch_out_of_memory();
     code = 0;
     if (auto world = all.first(ranks)) {
@@ -278,12 +286,18 @@ int rank_command(const Options& options, int argc, char** argv) {
       if (world->rank() == 0) code = write_and_print(report, folder, options);
     }
     code = all.worst(code);
-  } catch (const UsageError& error) {  // these two are the same on all ranks: nobody waits
+  } catch (const UsageError& error) {  // these three are the same on all ranks: nobody waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;
   } catch (const NothingSelected& error) {
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 4;
+  } catch (const CollectivesRefused& error) {
+    if (rank == 0 && options.collectives == "auto" && launched_by_tidemark())
+      ask_again(error.what());
+    else if (rank == 0)
+      fmt::print(stderr, "error: {}: --collectives staged goes through the host's memory\n",
+                 error.what());
   } catch (const std::exception& error) {
     give_up(rank, first_line(error));
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
 the allocator at both ends of the bracket, the same calls of the host in between. And whatever is changed in a recording is
-found. rehearsal_test.py TIDEMARK"""
+found. rehearsal_test.py TIDEMARK NCCL, the latter to stand before the former's and refuse ranks that share a GPU"""
 import json
 import os
 import pathlib
@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
+REFUSES = {"LD_PRELOAD": str(pathlib.Path(sys.argv.pop(1)).resolve())}
 MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
 CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
@@ -22,8 +23,8 @@ def environment(rehearsed, **more):
     return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
 
 
-def run(*words, cwd, rehearsed=False):
-    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed))
+def run(*words, cwd, rehearsed=False, launcher=(), **more):
+    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
 
 
 class Rehearsal(unittest.TestCase):
@@ -147,6 +148,51 @@ class Rehearsal(unittest.TestCase):
             self.assertEqual(held.returncode, code, words)
             self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
             self.assertTrue(held.stderr.startswith("error: "), held.stderr)
+
+
+class Staged(unittest.TestCase):
+    """Collectives through the host's memory, where NCCL refuses ranks that share a GPU."""
+
+    ONE = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--details", "none", "--history", "off", "--schedule", "instant", "--device", "virtual", "--out", "out"]
+    SAYS = "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def test_nothing_else_is_changed(self):
+        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off"]
+        staged = run(*common, "--schedule", "lagging", "--collectives", "staged", "--out", "staged", cwd=self.folder, rehearsed=True)
+        virtual = run(*common, "--schedule", "lagging", "--out", "virtual", cwd=self.folder)
+        self.assertEqual((staged.returncode, virtual.returncode), (0, 0), staged.stdout[-3000:] + staged.stderr)
+        device = json.loads((self.folder / "staged/report.json").read_text())["run"]
+        self.assertIn(self.SAYS, device["device"]["sharing"])
+        self.assertTrue(device["nccl"].endswith(" (staged)"), device["nccl"])
+        held = run("compare", "staged", "virtual", "--events", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout)
+        self.assertRegex(held.stdout, r"equal, 0 different, 0 skipped, 0 in one alone\n$")
+
+    def test_auto_takes_them_where_nccl_refuses(self):
+        for more in ({}, {"STAND_IN_NCCL": "hangs", "TIDEMARK_TIMEOUT": "2"}):
+            done = run(*self.ONE[:-1], "out" + str(len(more)), cwd=self.folder, rehearsed=True, **REFUSES, **more)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            why = "no answer within 2 s" if more else "rank 0: ncclCommInitRank: invalid usage"
+            self.assertRegex(done.stderr, f"note: NCCL refuses ranks that share a GPU .*{why}.*once more")
+            self.assertIn(self.SAYS, done.stderr)
+
+    def test_where_tidemark_cannot_start_again_it_says_what_to_do(self):
+        launcher = ("mpirun", "-q", "--oversubscribe", "-n", "2")
+        for more in ({}, {"STAND_IN_NCCL": "hangs", "TIDEMARK_TIMEOUT": "2"}):
+            for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
+                done = run(*words, cwd=self.folder, rehearsed=True, launcher=by, **REFUSES, **more)
+                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn("): --collectives staged goes through the host's memory", done.stderr)
+
+    def test_it_is_for_a_gpu(self):
+        done = run(*self.ONE, "--collectives", "staged", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
 
 
 class Measured(unittest.TestCase):

@@ -10,6 +10,7 @@
 #include "harness/cli/github.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
+#include "harness/device_choice.h"
 #include "harness/launch.h"
 #include "reports/text.h"
 #include "reports/write.h"
@@ -31,7 +32,7 @@ int run_command(Options& options, int argc, char** argv) {
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
   setenv(kTerminal, in_color(options) ? "1" : "0", 1);
   if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
-  const int code = launch(ranks, {argv, argv + argc}, [&](const fs::path& session, auto& how) {
+  const auto salvage_all = [&](const fs::path& session, auto& how) {
     const auto report = salvage(session, how);
     if (!report) return;
     write_all(folder, *report);
@@ -39,10 +40,17 @@ int run_command(Options& options, int argc, char** argv) {
     fmt::print("report of what was done: {}\n\n{}", fs::relative(folder / "report.html").string(),
                text_of(*report, in_color(options)));
     tell_github(*report);
-  });
+  };
+  Ended ended = launch(ranks, {argv, argv + argc}, salvage_all);
+  if (!ended.again.empty()) {
+    fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
+               ended.again);
+    choose_staged_collectives();
+    ended = launch(ranks, {argv, argv + argc}, salvage_all);
+  }
   std::error_code ignored;
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
-  return code;
+  return ended.code;
 }
 
 }  // namespace tidemark
