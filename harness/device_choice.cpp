@@ -124,7 +124,9 @@ std::string choose_device(const Wanted& wanted, char** argv) {
   if (device != "auto" && device != "virtual" && device != "cuda")
     throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
   const bool staged = wants_staged(wanted);
-  const Ground cuda{false, staged};
+  if (wanted.alone && wanted.collectives == "nccl")
+    throw UsageError("--collectives nccl: NVIDIA's has no --stand-for; leave one of the two out");
+  const Ground cuda{false, staged || wanted.alone};
   if (device != "virtual" && started_again_on(cuda.name())) {
     require_cuda(cuda);
     return "";
@@ -137,7 +139,8 @@ std::string choose_device(const Wanted& wanted, char** argv) {
   const CudaFacts facts = machine_facts();
   const auto refused = refusal(facts);
   if (!refused) {
-    if (staged) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // streams that wait hold up others
+    if (cuda.staged)
+      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // streams that wait hold up others
     start_again(cuda.name(), cuda.folders(), facts.driver, argv);
   }
   if (device == "cuda") throw Unavailable({"--device cuda: " + refused->why, refused->code});

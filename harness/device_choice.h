@@ -19,6 +19,7 @@ struct Unavailable : std::runtime_error {
 /// own NCCL) or staged (through the host's memory, for ranks that share a GPU).
 struct Wanted {
   std::string device, collectives;
+  bool alone;  // a process without partners: of NVIDIA's NCCL there is none, so staged on a GPU
 };
 
 /// Makes sure that the libraries below PyTorch are those, by starting this program again (argv)

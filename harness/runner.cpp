@@ -135,6 +135,7 @@ std::vector<SweepPoint> sweep(const Scenario& scenario, Trial trial, const Varia
 
 // The rank with the highest peak of allocated, the first of them.
 int worst_rank(const RankRecord& record, const World& world) {
+  if (world.alone()) return record.rank;
   int worst = 0;
   Bytes highest = -1;
   const auto all = world.exchange(std::to_string(record.peak(Statistic::allocated)));
@@ -153,7 +154,8 @@ Origin worst_origin(const Scenario& scenario, const Trial& trial, const Variant&
   std::string mine;
   for (auto* peak : {&peaks.allocated, &peaks.active, &peaks.reserved, &peaks.resident})
     mine += fmt::format("{} ", peak->value_or(-1));
-  std::istringstream text(world.exchange(mine).at(static_cast<std::size_t>(origin.rank)));
+  std::istringstream text(
+      world.alone() ? mine : world.exchange(mine).at(static_cast<std::size_t>(origin.rank)));
   auto& theirs = origin.peaks;
   for (auto* peak : {&theirs.allocated, &theirs.active, &theirs.reserved, &theirs.resident})
     if (Bytes bytes = 0; text >> bytes && bytes >= 0) *peak = bytes;
@@ -169,7 +171,7 @@ void grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
   for (int turn = 0; const Parameter& parameter : scenario.parameters) {
     if (!parameter.axis) continue;
     mine.growth.push_back({parameter.name, origin.rank, {}});
-    if (turn++ % world.size() != world.rank()) continue;
+    if (!world.alone() && turn++ % world.size() != world.rank()) continue;
     auto grown = grow(scenario, trial, variant, parameter, origin, platform().capacity(),
                       [&](const Trial& other) {
                         World alone(origin.rank, trial.ranks);
@@ -210,7 +212,9 @@ std::string attempt(World& world, const std::function<void()>& body,
     if (all[rank].empty()) continue;
     const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
     std::string& text = noticed ? then : first;
-    text += (text.empty() ? "" : "; ") + fmt::format("rank {}: {}", rank, all[rank]);
+    text += (text.empty() ? "" : "; ") +
+            fmt::format("rank {}: {}", world.alone() ? world.rank() : static_cast<int>(rank),
+                        all[rank]);
   }
   return first + (first.empty() || then.empty() ? "" : "; ") + then;
 }
@@ -289,7 +293,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
                       });
   for (const auto& variant : scenario.variants) {
     if (options.selected && !options.selected(variant)) continue;
-    if (options.progress && world.rank() == 0) options.progress(record.name() + " " + variant.name);
+    if (options.progress && world.leads()) options.progress(record.name() + " " + variant.name);
     VariantRecord mine;
     mine.name = variant.name;
     mine.role = variant.role;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kPiece = 1u << 30;  // bytes of one message: MPI counts in int
 
 // Asleep: inside MPI a rank that waits would keep a core from the one that it waits for.
+constexpr const char* kAlone = "TIDEMARK_NCCL_ALONE";
+
 void finish(MPI_Request request) {
   using std::chrono::microseconds;
   int done = 0;
@@ -33,13 +35,14 @@ World::World(MPI_Comm comm) {
   leads_ = rank_ == 0;
 }
 
-World::World(int rank, int size) : rank_(rank), size_(size), alone_(true) {
+World::World(int rank, int size)
+    : rank_(rank), size_(size), alone_(true), declares_alone_(std::getenv(kAlone) == nullptr) {
   MPI_Comm_dup(MPI_COMM_SELF, &comm_);
-  setenv("TIDEMARK_NCCL_ALONE", "1", 1);
+  setenv(kAlone, "1", 1);
 }
 
 World::~World() {
-  if (alone_) unsetenv("TIDEMARK_NCCL_ALONE");
+  if (declares_alone_) unsetenv(kAlone);
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (!finalized) MPI_Comm_free(&comm_);

@@ -23,6 +23,7 @@ class World {
 
   int rank() const { return rank_; }
   bool leads() const { return leads_; }  // rank 0, or alone: what broadcast sends is this one's
+  bool alone() const { return alone_; }
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_; }
 
@@ -45,6 +46,7 @@ class World {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   bool leads_ = true, alone_ = false;
+  bool declares_alone_ = false;  // and takes it back at the end: no other such world is around it
 };
 
 }  // namespace tidemark

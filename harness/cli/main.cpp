@@ -51,11 +51,11 @@ Wanted wanted() {
     const char* word = std::getenv(name);
     return std::string(word != nullptr ? word : "auto");
   };
-  return {said("TIDEMARK_DEVICE"), said("TIDEMARK_COLLECTIVES")};
+  return {said("TIDEMARK_DEVICE"), said("TIDEMARK_COLLECTIVES"), false};
 }
 
 int run(Options& options, int argc, char** argv) {
-  options.note = choose_device({options.device, options.collectives}, argv);
+  options.note = choose_device({options.device, options.collectives, options.stand_for >= 0}, argv);
   if (under_launcher()) return rank_command(options, argc, argv);
   const int processes = torchrun_size();
   if (processes == 0) return run_command(options, argc, argv);

@@ -61,6 +61,11 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->envname("TIDEMARK_SET")
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
+  run->add_option("--stand-for", options.stand_for,
+                  "one process, with the memory of this rank of --ranks; its collectives have no "
+                  "partners, so there are no numbers (mode shapes)")
+      ->envname("TIDEMARK_STAND_FOR")
+      ->check(CLI::Range(0, 1023));
   flag(run, "steps", request.steps,
        "training steps (0: 4; in the smoke suite 3, and 2 for the seed size; 100 for losses in the "
        "nightly)");

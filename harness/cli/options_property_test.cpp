@@ -43,6 +43,7 @@ TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
                                        "--races",
                                        "--details",
                                        "--collectives",
+                                       "--stand-for",
                                        "--repetitions",
                                        "--color",
                                        "--history",

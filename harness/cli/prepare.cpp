@@ -55,14 +55,36 @@ std::string widen_capacity(const Options& options, const std::vector<PlannedTria
       needed >> 30);
 }
 
-// A real GPU cannot be widened.
-void require_memory(const std::vector<PlannedTrial>& planned) {
+// The highest peak that the closed forms know of, of a variant on a rank.
+Bytes predicted_peak(const PlannedTrial& planned, int stand_for) {
+  Trial trial = planned.trial;
+  if (trial.schedule == "device") trial.schedule = "lagging";  // which its own time cannot exceed
+  const auto& variants = planned.scenario->variants;
+  double highest = 0;
+  for (int rank = 0; rank < trial.ranks; ++rank) {
+    if (stand_for >= 0 && rank != stand_for) continue;
+    for (const auto& name : planned.variants)
+      for (const auto& form : planned.scenario->expect(
+               trial, *std::ranges::find(variants, name, &Variant::name), rank))
+        highest = std::max(highest, form.formula.evaluate());
+  }
+  return static_cast<Bytes>(highest);
+}
+
+// A real GPU cannot be widened. A size's capacity is that of its worst case: what these ranks need
+// may be less.
+void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned, int stand_for) {
   if (platform().kind() == "virtual") return;
   CudaFacts facts = library_facts();
   facts.memory = platform().capacity();
-  for (const auto& each : planned)
-    if (each.unfit.empty()) facts.needed = std::max(facts.needed, each.capacity);
-  if (auto refused = refusal(facts)) throw UsageError(refused->why);
+  std::optional<Refusal> refused;
+  for (auto& each : planned) {
+    if (!each.unfit.empty() || each.capacity <= facts.memory) continue;
+    facts.needed = predicted_peak(each, stand_for);
+    if (const auto why = refusal(facts)) each.unfit = why->why, refused = why;
+  }
+  const auto fits = [](const PlannedTrial& each) { return each.unfit.empty(); };
+  if (refused && std::ranges::none_of(planned, fits)) throw UsageError(refused->why);
 }
 
 }  // namespace
@@ -80,9 +102,17 @@ Prepared prepare(const Options& options, int ranks) {
   }
   platform().set_race_detection(options.races == "on");
   Request request = options.request;
+  if (options.stand_for >= 0) {
+    if (options.stand_for >= request.ranks)
+      throw UsageError(fmt::format("--stand-for {}: of how many ranks? Give --ranks, at least {}",
+                                   options.stand_for, options.stand_for + 1));
+    if (request.mode == "math")
+      throw UsageError("--mode math: numbers need all ranks, and --stand-for runs one");
+    request.mode = "shapes";
+  }
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
-  require_memory(planned);
+  leave_out_what_does_not_fit(planned, options.stand_for);
   auto note = options.note + widen_capacity(options, planned);
   return {std::move(planned), std::move(note)};
 }

@@ -79,7 +79,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
   std::vector<StepTimes> times{step_times(record)};
   for (int again = 1; repeats && again < options.repetitions; ++again) {
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
-    if (world.rank() != 0) continue;
+    if (!world.leads()) continue;
     times.push_back(step_times(other));
     if (platform().kind() != "virtual") continue;
     Verdict verdict{
@@ -135,7 +135,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   Progress progress(planned.size());
   const auto start = Clock::now();
   std::optional<Checkpoint> checkpoint;
-  if (world.rank() == 0) checkpoint.emplace(session_folder(), report.run);
+  if (world.leads()) checkpoint.emplace(session_folder(), report.run);
   for (const auto& each : planned) {
     progress.next();
     const Trial& t = each.trial;
@@ -170,7 +170,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     if (checkpoint) checkpoint->end(report.trials.back());
   }
   judge_brackets(report.trials);
-  if (world.rank() == 0) progress.done();
+  if (world.leads()) progress.done();
   report.run.duration_ns = (Clock::now() - start) / std::chrono::nanoseconds(1);
   return report;
 }
@@ -255,7 +255,8 @@ int rank_command(const Options& options, int argc, char** argv) {
           "or srun --mpi=pmix",
           said, said));
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
-    if (ranks > all.size())
+    const bool alone = options.stand_for >= 0;
+    if (ranks > all.size() && !alone)
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
                                    all.size(), ranks));
     const auto [planned, note] = prepare(options, ranks);
@@ -271,19 +272,26 @@ int rank_command(const Options& options, int argc, char** argv) {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     run.sharing = take_seat(all).sharing;
-    if (!run.sharing.empty()) {
+    if (alone) {
+      run.sharing = fmt::format(
+          "one process stands for rank {} of {}: memory alone, its collectives have no partners",
+          options.stand_for, ranks);
+    } else if (!run.sharing.empty()) {
       if (!collectives_are_staged())
         require_collectives(all, std::min(options.timeout, kLongestTrial));
-      if (rank == 0) fmt::print(stderr, "note: {}\n", run.sharing);
     }
+    if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
     watch_out_of_memory();
     code = 0;
-    if (auto world = all.first(ranks)) {
+    auto world = !alone      ? all.first(ranks)
+                 : rank == 0 ? std::make_unique<World>(options.stand_for, ranks)
+                             : nullptr;
+    if (world) {
       world->patience = options.timeout;
       auto watchdog = watch(rank, options.timeout);
       const Report report = run_all(planned, *world, options, run, folder);
       watchdog.reset();
-      if (world->rank() == 0) code = write_and_print(report, folder, options);
+      if (world->leads()) code = write_and_print(report, folder, options);
     }
     code = all.worst(code);
   } catch (const UsageError& error) {  // these three are the same on all ranks: nobody waits

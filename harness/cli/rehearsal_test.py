@@ -195,6 +195,51 @@ class Staged(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
 
 
+class Alone(unittest.TestCase):
+    """One process with the memory of one rank of many."""
+
+    COMMON = ["run", *CASES, "--ranks", 3, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off", "--schedule", "lagging"]
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def test_it_has_that_ranks_memory_event_by_event(self):
+        together = run(*self.COMMON, "--mode", "shapes", "--out", "together", cwd=self.folder)
+        self.assertEqual(together.returncode, 0, together.stdout[-3000:] + together.stderr)
+        for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
+            alone = run(*self.COMMON, "--stand-for", 1, *more, "--out", name, cwd=self.folder, rehearsed=rehearsed)
+            self.assertEqual(alone.returncode, 0, alone.stdout[-3000:] + alone.stderr)
+            report = json.loads((self.folder / name / "report.json").read_text())
+            said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
+            self.assertEqual(report["run"]["device"]["sharing"], said)
+            self.assertIn(said, (self.folder / name / "summary.md").read_text())
+            for trial in report["trials"]:
+                self.assertEqual((trial["ranks"], trial["mode"]), (3, "shapes"))
+                self.assertTrue(all([r["rank"] for r in v["ranks"]] == [1] for v in trial["variants"]))
+            held = run("compare", name, "together", "--events", cwd=self.folder)
+            traces = sum(len(t["variants"]) for t in report["trials"])
+            self.assertEqual(held.returncode, 0, held.stdout)
+            self.assertRegex(held.stdout, rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$")
+
+    def test_bad_input_is_one_line(self):
+        for more in (["--stand-for", 3], ["--stand-for", 1, "--mode", "math"], ["--stand-for", 1, "--collectives", "nccl"], ["--stand-for", "x"]):
+            done = run(*self.COMMON, *more, "--device", "virtual", cwd=self.folder)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+
+    def test_what_does_not_fit_is_left_out_and_named(self):
+        common = ["--size", "seed", "--ranks", 1, "--schedule", "instant", "--steps", 2, "--dry-run", "--device", "virtual", "--gpu", "h100-80g"]
+        refused = run("run", "zero_bubble_detach/retained", *common, cwd=self.folder, rehearsed=True)
+        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertRegex(refused.stderr, r"a rank needs 8\d\.\d GiB, this GPU has 79\.6 GiB: choose a smaller --size")
+        planned = run("run", "zero_bubble_detach/retained", "fsdp_prefetch/stash", *common, cwd=self.folder, rehearsed=True)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertEqual([("SKIPPED: a rank needs" in line) for line in planned.stdout.splitlines()], [False, True])
+        fits = run("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--stand-for", 7, cwd=self.folder, rehearsed=True)
+        self.assertNotIn("SKIPPED", fits.stdout + fits.stderr)
+
+
 class Measured(unittest.TestCase):
     """What `tidemark measured` keeps, and the test that holds the virtual platform against it."""
 

@@ -41,12 +41,13 @@ int run_command(Options& options, int argc, char** argv) {
                text_of(*report, in_color(options)));
     tell_github(*report);
   };
-  Ended ended = launch(ranks, {argv, argv + argc}, salvage_all);
+  const int processes = options.stand_for >= 0 ? 1 : ranks;
+  Ended ended = launch(processes, {argv, argv + argc}, salvage_all);
   if (!ended.again.empty()) {
     fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
                ended.again);
     choose_staged_collectives();
-    ended = launch(ranks, {argv, argv + argc}, salvage_all);
+    ended = launch(processes, {argv, argv + argc}, salvage_all);
   }
   std::error_code ignored;
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
