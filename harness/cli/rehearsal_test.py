@@ -111,6 +111,11 @@ class Rehearsal(unittest.TestCase):
         for trial in self.report["trials"]:
             for variant in trial["variants"]:
                 self.assertTrue(all(r["outside_allocator"] >= 0 for r in variant["ranks"]))
+                # Each process has a virtual device of its own: all that is taken of it is this process's.
+                for rank in variant["ranks"]:
+                    self.assertEqual(rank["outside_owners"], {"own": rank["outside_allocator"], "others": 0, "driver": 0})
+        self.assertRegex((self.folder / "cuda/summary.md").read_text(), r"By NVML under device \(this process [^)]*\), bytes: rank 0: [\d,]+ / 0 / 0; rank 1: ")
+        self.assertNotIn("outside_owners", (self.folder / "virtual/report.json").read_text())
 
     def test_the_virtual_device_does_what_was_done_here(self):
         held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
