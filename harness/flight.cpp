@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kCalls = 4, kOperators = 5;
 
 struct Record {
-  std::array<char, 256> place{};
+  std::array<char, 256> place{}, thrown{};
   std::uint64_t calls = 0;
   std::uint32_t inside = 0;
   std::array<std::array<char, 128>, kCalls> last{};
@@ -81,6 +81,7 @@ std::string sentence(const Record& one) {
     if (one.calls > 1) text += " (before that " + list(one.last, one.calls, 1) + ")";
   }
   if (one.operators > 0) text += ", last operators " + list(one.last_operators, one.operators);
+  if (one.thrown[0] != 0) text += ", where it threw: " + text_of(one.thrown);
   return text;
 }
 
@@ -103,8 +104,11 @@ void open(const std::filesystem::path& session, int rank) {
 
 void place(const std::string& text) {
   put(record->place, text);
+  put(record->thrown, "");
   record->inside = 0;  // an exception may have ended the call
 }
+
+void threw(const std::string& what) { put(record->thrown, what); }
 
 void enter(const std::string& call) {
   put(record->last[record->calls % kCalls], call);

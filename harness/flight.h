@@ -13,6 +13,9 @@ namespace tidemark::flight {
 void open(const std::filesystem::path& session, int rank);
 /// What this rank works on ("fsdp_prefetch/smoke/r4/math/instant stash, step 2").
 void place(const std::string& text);
+/// What it works on has ended in an exception; until the next place, for those who have to end
+/// before this rank can say so itself.
+void threw(const std::string& what);
 /// It enters a collective ("all_gather 7 of 4096 x Float on communicator 1 of 4 ranks, its call
 /// 9"), and is through.
 void enter(const std::string& call);

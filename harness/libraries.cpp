@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDriver = "libcuda.so.1";
+// What comes with the driver, not with NVIDIA's other libraries.
+constexpr const char *kDriver = "libcuda.so.1", *kManagement = "libnvidia-ml.so.1";
 constexpr int kPatience = 30000;  // ms; a machine with many GPUs takes seconds to start
 
 std::vector<std::string> split(const char* text) {
@@ -58,11 +59,11 @@ std::vector<fs::path> search_path() {
   return folders;
 }
 
-// Paths that end in the driver's name, from the loader's cache: a table of strings that end in 0.
-std::vector<fs::path> cached_drivers() {
+// Paths that end in this name, from the loader's cache: a table of strings that end in 0.
+std::vector<fs::path> cached(const std::string& name) {
   std::ifstream file("/etc/ld.so.cache", std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(file), {}};
-  const std::string tail = std::string("/") + kDriver + '\0';
+  const std::string tail = "/" + name + '\0';
   std::vector<fs::path> found;
   for (auto at = all.find(tail); at != std::string::npos; at = all.find(tail, at + 1)) {
     const auto begin = all.rfind('\0', at) + 1;
@@ -71,14 +72,19 @@ std::vector<fs::path> cached_drivers() {
   return found;
 }
 
+// Where a library of the driver's may lie.
+std::vector<fs::path> candidates(const std::string& name) {
+  std::vector<fs::path> found;
+  for (const auto& folder : search_path()) found.push_back(folder / name);
+  std::ranges::copy(cached(name), std::back_inserter(found));
+  for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})  // as containers mount
+    found.push_back(fs::path(folder) / name);
+  return found;
+}
+
 std::vector<fs::path> driver_candidates() {
   if (const char* said = std::getenv("TIDEMARK_CUDA_DRIVER"); said != nullptr) return {said};
-  std::vector<fs::path> found;
-  for (const auto& folder : search_path()) found.push_back(folder / kDriver);
-  std::ranges::copy(cached_drivers(), std::back_inserter(found));
-  for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})  // as containers mount
-    found.push_back(fs::path(folder) / kDriver);
-  return found;
+  return candidates(kDriver);
 }
 
 template <typename Function>
@@ -195,6 +201,21 @@ std::vector<Library> loaded_libraries() {
   return found;
 }
 
+fs::path management_library() {
+  const fs::path ours = virtual_folder() / kManagement;
+  std::error_code ignored;
+  std::vector<fs::path> all;
+  for (const auto& library : loaded_libraries()) {
+    if (library.name != kDriver) continue;
+    if (library.maker == Maker::virtual_platform) return ours;
+    all.push_back(library.path.parent_path() / kManagement);
+  }
+  std::ranges::copy(candidates(kManagement), std::back_inserter(all));
+  for (const auto& path : all)
+    if (fs::exists(path, ignored) && !fs::equivalent(path, ours, ignored)) return path;
+  return {};
+}
+
 std::vector<std::string> cuda_folders() {
   std::vector<std::string> folders;
   if (const char* said = std::getenv("TIDEMARK_CUDA_LIBRARIES")) {
@@ -222,7 +243,9 @@ CudaFacts machine_facts() {
   const auto folders = cuda_folders();
   std::error_code ignored;
   for (const auto& library : loaded_libraries()) {
-    if (library.name == kDriver || library.name.starts_with("libtidemark_")) continue;
+    if (library.name == kDriver || library.name == kManagement ||
+        library.name.starts_with("libtidemark_"))
+      continue;
     if (std::ranges::none_of(folders, [&](const std::string& folder) {
           return fs::exists(fs::path(folder) / library.name, ignored);
         }))

@@ -31,6 +31,11 @@ std::vector<Library> loaded_libraries();
 /// Whether this process's NCCL is the staged one.
 bool collectives_are_staged();
 
+/// NVML's library (libnvidia-ml.so.1) that belongs to the driver in this process: beside it, else
+/// where the loader looks; of the virtual platform its own, and of NVIDIA's driver never that one.
+/// Empty where there is none.
+std::filesystem::path management_library();
+
 /// The folders of NVIDIA's libraries: those of TIDEMARK_CUDA_LIBRARIES (separated by ':'), else
 /// nvidia/*/lib beside the torch that is loaded, where pip and ci/setup --cuda put them.
 std::vector<std::string> cuda_folders();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ class Platform {
   virtual void begin(const std::string& schedule, Mode mode, std::uint64_t seed = 0) = 0;
   /// The same text for two ranks on one GPU; empty where each process has a device of its own.
   virtual std::string gpu_identity() const { return ""; }
+  /// Whose the memory is that the allocator has not taken, which has `reserved` bytes; none where
+  /// each process has a device of its own.
+  virtual std::optional<OutsideOwners> owners(Bytes reserved) const {
+    static_cast<void>(reserved);
+    return std::nullopt;
+  }
   /// What begin() takes, the one to take where nobody asks first.
   virtual std::vector<std::string> schedules() const = 0;
   /// Whether events tell how long this program's steps take, and not what the schedule does to

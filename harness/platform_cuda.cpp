@@ -1,9 +1,12 @@
 #include "harness/platform_cuda.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <stdexcept>
+
+#include "harness/nvml.h"
 
 namespace tidemark {
 namespace {
@@ -20,6 +23,10 @@ std::string CudaPlatform::gpu_identity() const {
   for (const char byte : device_properties().uuid.bytes)
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
+}
+
+std::optional<OutsideOwners> CudaPlatform::owners(Bytes reserved) const {
+  return told_apart(gpu_use(device_properties().uuid.bytes), getpid(), reserved);
 }
 
 void CudaPlatform::begin(const std::string& schedule, Mode, std::uint64_t) {

@@ -17,6 +17,7 @@ class CudaPlatform : public Platform {
   std::string profile() const override { return device_properties().name; }
   Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
   std::string gpu_identity() const override;
+  std::optional<OutsideOwners> owners(Bytes reserved) const override;
   std::vector<std::string> schedules() const override { return {"device", "instant", "lagging"}; }
   void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override;
   bool keeps_time() const override { return schedule_ == "device"; }

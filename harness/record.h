@@ -181,6 +181,15 @@ struct GradientError {
   std::int64_t first = -1;  // element that is the first to differ from the baseline's; -1: none
 };
 
+/// Whose the memory is that a GPU holds beyond the allocator's, as NVML tells it apart.
+struct OutsideOwners {
+  Bytes own = 0;        // of this process: context, NCCL, cuBLAS
+  Bytes others = 0;     // in use, and not of this process
+  Bytes driver = 0;     // kept by driver and firmware
+  std::string unknown;  // why the three are not known; empty where they are
+  bool operator==(const OutsideOwners&) const = default;
+};
+
 struct RankRecord {
   int rank = 0;
   std::vector<Step> steps;
@@ -196,6 +205,7 @@ struct RankRecord {
   /// What the device holds beyond `reserved` when the steps are over: context, NCCL, cuBLAS, and
   /// whatever other processes have on it.
   std::optional<Bytes> outside;
+  std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
   std::vector<MemoryMap> maps;

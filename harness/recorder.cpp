@@ -166,6 +166,7 @@ void Recorder::finish() {
   std::size_t left = 0, whole = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&left, &whole));
   record.outside = static_cast<Bytes>(whole - left) - stats.reserved_bytes[0].current;
+  record.owners = platform().owners(stats.reserved_bytes[0].current);
   if (!platform().keeps_time()) state_->timers.clear();
   for (auto& timer : state_->timers)
     step_time_ns.push_back(

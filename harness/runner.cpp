@@ -204,7 +204,9 @@ std::string attempt(World& world, const std::function<void()>& body,
   } catch (const std::exception& error) {
     mine = first_line(error);
     if (mine.empty()) mine = "an exception without a text";
-    if (const auto more = about(); !more.empty()) mine += " [" + more + "]";
+    const auto more = about();
+    flight::threw(mine);
+    if (!more.empty()) mine += " [" + more + "]";
   }
   std::string first, then;
   const auto all = world.exchange(mine);

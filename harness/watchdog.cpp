@@ -10,10 +10,10 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Watchdog::Watchdog(std::function<std::uint64_t()> beats, std::chrono::milliseconds patience,
-                   std::function<void()> bite)
-    : thread_([this, beats = std::move(beats), patience, bite = std::move(bite)] {
-        watch(beats, patience, bite);
+Watchdog::Watchdog(Eyes eyes, std::chrono::milliseconds patience,
+                   std::function<void(const std::string&)> bite)
+    : thread_([this, eyes = std::move(eyes), patience, bite = std::move(bite)] {
+        watch(eyes, patience, bite);
       }) {}
 
 Watchdog::~Watchdog() {
@@ -25,22 +25,24 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::watch(const std::function<std::uint64_t()>& beats,
-                     std::chrono::milliseconds patience, const std::function<void()>& bite) {
+void Watchdog::watch(const Eyes& eyes, std::chrono::milliseconds patience,
+                     const std::function<void(const std::string&)>& bite) {
   const auto look =
       std::clamp(patience / 10, std::chrono::milliseconds(1), std::chrono::milliseconds(1000));
   std::unique_lock lock(mutex_);
-  auto last = beats();
+  auto last = eyes.beats();
   auto since = Clock::now();
   while (!changed_.wait_for(lock, look, [&] { return over_; })) {
-    if (const auto now = beats(); now != last) {
+    std::string trouble = eyes.trouble();
+    const auto now = eyes.beats();
+    if (now != last) {
       last = now;
       since = Clock::now();
-    } else if (Clock::now() - since >= patience) {
-      lock.unlock();
-      bite();
-      return;
     }
+    if (trouble.empty() && Clock::now() - since < patience) continue;
+    lock.unlock();
+    bite(trouble);
+    return;
   }
 }
 

@@ -1,5 +1,5 @@
 // Ends a rank that gets no further: on a real GPU a collective that somebody does not come to holds
-// the host for ever, in a call that nothing returns from.
+// the host for ever, in a call that nothing returns from. And one whose communication has broken.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,21 @@ namespace tidemark {
 
 class Watchdog {
  public:
-  /// Calls `bite`, on a thread of its own and once, when `beats` has returned the same for so long.
-  Watchdog(std::function<std::uint64_t()> beats, std::chrono::milliseconds patience,
-           std::function<void()> bite);
+  struct Eyes {
+    std::function<std::uint64_t()> beats;  // moves as long as the rank gets further
+    std::function<std::string()> trouble;  // empty while all is well
+  };
+  /// Calls `bite`, on a thread of its own and once: as soon as there is trouble, with it, or with
+  /// an empty text when the beats have been the same for so long.
+  Watchdog(Eyes eyes, std::chrono::milliseconds patience,
+           std::function<void(const std::string& trouble)> bite);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  void watch(const std::function<std::uint64_t()>& beats, std::chrono::milliseconds patience,
-             const std::function<void()>& bite);
+  void watch(const Eyes& eyes, std::chrono::milliseconds patience,
+             const std::function<void(const std::string&)>& bite);
 
   std::mutex mutex_;
   std::condition_variable changed_;

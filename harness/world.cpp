@@ -189,7 +189,8 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not come to the end of the variant in time");
+    throw std::runtime_error("rank 0 has not come to the end of the variant in time" +
+                             (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, text)));
   }
   std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
   std::string trouble;

@@ -93,6 +93,11 @@ std::vector<Sample> timeline(const Node& node) {
   return out;
 }
 
+OutsideOwners owners(const Node& node) {
+  if (node.has("unknown")) return {.unknown = node["unknown"].text()};
+  return {node["own"].integer(), node["others"].integer(), node["driver"].integer(), ""};
+}
+
 RankRecord rank(const Node& node) {
   RankRecord out;
   out.rank = node["rank"].small_integer();
@@ -116,6 +121,7 @@ RankRecord rank(const Node& node) {
   out.rest_before = node["rest"]["before"].integer();
   out.rest_after = node["rest"]["after"].integer();
   if (node.has("outside_allocator")) out.outside = node["outside_allocator"].integer();
+  if (node.has("outside_owners")) out.owners = owners(node["outside_owners"]);
   if (node.has("unheld")) out.unheld = node["unheld"].text();
   if (!node.has("largest")) return out;  // version 1.0
   out.largest = list<AliveBlock>(node["largest"], read_alive);

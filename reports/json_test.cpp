@@ -45,6 +45,9 @@ TEST(Json, WhatOnlyAGpuHasSurvives) {
   EXPECT_FALSE(after.trials[1].variants[0].timing);
   const RankRecord& rank = after.trials[1].variants[0].ranks[1];
   EXPECT_EQ(rank.outside, 500 * kMiB + 1);
+  EXPECT_EQ(rank.owners.value().unknown, "there is no <NVML>");
+  EXPECT_EQ(after.trials[0].variants[1].ranks[1].owners,
+            (OutsideOwners{480 * kMiB, 20 * kMiB + 1, 550 * kMiB, ""}));
   EXPECT_EQ(rank.unheld, before.trials[1].variants[0].ranks[1].unheld);
 }
 

@@ -189,6 +189,11 @@ Json timeline_json(const std::vector<Sample>& samples) {
           {"reserved", array(samples, [](const Sample& s) { return s.reserved; })}};
 }
 
+Json owners_json(const OutsideOwners& owners) {
+  if (!owners.unknown.empty()) return {{"unknown", owners.unknown}};
+  return {{"own", owners.own}, {"others", owners.others}, {"driver", owners.driver}};
+}
+
 Json rank_json(const RankRecord& rank) {
   Json out{
       {"rank", rank.rank},
@@ -205,6 +210,7 @@ Json rank_json(const RankRecord& rank) {
       {"spans", spans_json(rank.spans)},
       {"trace", trace_json(rank.trace)}};
   if (rank.outside) out["outside_allocator"] = *rank.outside;
+  if (rank.owners) out["outside_owners"] = owners_json(*rank.owners);
   if (!rank.unheld.empty()) out["unheld"] = rank.unheld;
   return out;
 }

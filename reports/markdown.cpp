@@ -66,6 +66,41 @@ std::string outside(const TrialRecord& trial) {
       plain(trial.schedule), out);
 }
 
+// Of each rank the variant with the most, as above; what one of them knows, the rank knows.
+std::string owners(const TrialRecord& trial) {
+  std::map<int, OutsideOwners> most;
+  for (const VariantRecord& variant : trial.variants)
+    for (const RankRecord& rank : variant.ranks) {
+      if (!rank.owners) continue;
+      OutsideOwners& kept = most.try_emplace(rank.rank, *rank.owners).first->second;
+      if (rank.owners->unknown.empty() && (!kept.unknown.empty() || rank.owners->own > kept.own))
+        kept = *rank.owners;
+    }
+  std::string known, why;
+  std::vector<int> without;
+  for (const auto& [rank, each] : most) {
+    if (!each.unknown.empty()) {
+      if (without.empty()) why = each.unknown;
+      without.push_back(rank);
+      continue;
+    }
+    known +=
+        fmt::format("{} rank {}: {} / {} / {}", known.empty() ? "" : ";", rank,
+                    exact(static_cast<double>(each.own)), exact(static_cast<double>(each.others)),
+                    exact(static_cast<double>(each.driver)));
+  }
+  std::string out;
+  if (!known.empty())
+    out = fmt::format(
+        "\nBy NVML under {} (this process outside the allocator / other processes / kept by the "
+        "driver), bytes:{}\n",
+        plain(trial.schedule), known);
+  if (!without.empty())
+    out += fmt::format("\nWhose it is under {} is not known of {}: {}\n", plain(trial.schedule),
+                       ranks_text(without), plain(why));
+  return out;
+}
+
 std::string times(const TrialRecord& trial) {
   std::string out;
   for (const VariantRecord& variant : trial.variants) {
@@ -131,7 +166,7 @@ std::string table(const Overview& overview) {
     out += "\n";
   }
   for (const TrialRecord* trial : overview.trials)
-    out += outside(*trial) + times(*trial) + unheld(*trial);
+    out += outside(*trial) + owners(*trial) + times(*trial) + unheld(*trial);
   return out;
 }
 

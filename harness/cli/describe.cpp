@@ -13,6 +13,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/libraries.h"
+#include "harness/nvml.h"
 #include "harness/platform.h"
 
 extern char** environ;
@@ -53,6 +54,7 @@ std::string version_of(const std::string& library) {
     return reinterpret_cast<decltype(function)>(dlsym(RTLD_DEFAULT, name));
   };
   int number = 0;
+  if (library.starts_with("libnvidia-ml.")) return driver_version();
   if (library.starts_with("libnccl.")) return nccl_version();
   if (library.starts_with("libcudart.")) cudaRuntimeGetVersion(&number);
   if (library.starts_with("libcuda.")) cudaDriverGetVersion(&number);
@@ -81,6 +83,7 @@ const char* name_of(Maker maker) {
 }  // namespace
 
 std::string version_text() {
+  driver_version();  // NVIDIA's NVML is loaded when it is first asked
   std::string text = fmt::format(
       "tidemark {} ({})\nplatform {}: {}\n{:<25}{}\n{:<25}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
       platform().kind(), platform().profile(), "torch", TORCH_VERSION, "MPI", mpi_version());

@@ -106,7 +106,8 @@ def main() -> None:
     # The virtual platform stays whole where others stand before it.
     mixed = work / "mixed"
     mixed.mkdir()
-    shutil.copy(DRIVER, mixed / "libcuda.so.1")
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):  # what a driver brings along
+        shutil.copy(DRIVER, mixed / name)
     version = said("--version", LD_LIBRARY_PATH=str(mixed), TIDEMARK_DEVICE="virtual")
     rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
     check(names <= rows.keys() and set(rows.values()) == {"virtual"}, f"on the virtual platform: {version.out}{version.err}")
@@ -120,7 +121,7 @@ def main() -> None:
         real = said(*cuda, LD_DEBUG="libs")  # NVIDIA's own, which find the stand-in no driver
         check(real.code == 3 and "the CUDA runtime does not start on" in real.err, f"NVIDIA's libraries: {real.code} {real.err[-300:]}")
         loaded = dict((Path(path).name, path) for path in re.findall(r"calling init: (\S+)", real.err))
-        check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1"}), f"all are NVIDIA's: {loaded}")
+        check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1", "libnvidia-ml.so.1"}), f"all are NVIDIA's: {loaded}")
         check(loaded.get("libcuda.so.1") == str(DRIVER), f"the driver's is not the virtual one: {loaded}")
         said(*cuda).refuses(3, "the CUDA runtime does not start on", "NVIDIA's libraries on no driver")
     shutil.rmtree(work)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include "harness/flight.h"
 #include "harness/launch.h"
 #include "harness/libraries.h"
+#include "harness/parallel/live_communicators.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
 #include "harness/shared_gpu.h"
@@ -215,13 +217,18 @@ int write_and_print(const Report& report, const fs::path& folder, const Options&
   return report.exit_code();
 }
 
-// The others may be waiting for this rank in a collective; nothing but the end of the process tells
-// them.
+constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
+
+// The others may be waiting for this rank in a collective; nothing but the end of the process, or
+// of its communicators, tells them. Kernels that wait for others would keep a real GPU besides.
 [[noreturn]] void give_up(int rank, const std::string& what) {
+  static std::atomic<bool> gives_up = false;
+  while (gives_up.exchange(true)) pause();  // another thread is ending this process
   if (first_to_fail(fmt::format("rank {}: {}", rank, what))) {
     fmt::print(stderr, "error: rank {}: {}\n", rank, what);
     std::fflush(stderr);
   }
+  live_communicators::abort_all(kFarewell);
   MPI_Abort(MPI_COMM_WORLD, 3);
   std::_Exit(3);
 }
@@ -230,10 +237,16 @@ int write_and_print(const Report& report, const fs::path& folder, const Options&
 // before it does, and say more.
 std::unique_ptr<Watchdog> watch(int rank, int timeout) {
   if (platform().kind() == "virtual") return nullptr;
-  return std::make_unique<Watchdog>(flight::beats, std::chrono::seconds(timeout + 30), [=] {
-    give_up(rank, fmt::format("has not got any further for {} s (--timeout): {}", timeout + 30,
-                              flight::here()));
-  });
+  return std::make_unique<Watchdog>(
+      Watchdog::Eyes{flight::beats, live_communicators::trouble},
+      std::chrono::seconds(timeout + 30), [=](const std::string& trouble) {
+        const std::string what =
+            trouble.empty()
+                ? fmt::format("has not got any further for {} s (--timeout)", timeout + 30)
+                : trouble;
+        const std::string here = flight::here();
+        give_up(rank, what + (here.empty() ? "" : ": ") + here);
+      });
 }
 
 }  // namespace
@@ -277,8 +290,11 @@ int rank_command(const Options& options, int argc, char** argv) {
           "one process stands for rank {} of {}: memory alone, its collectives have no partners",
           options.stand_for, ranks);
     } else if (!run.sharing.empty()) {
-      if (!collectives_are_staged())
+      if (!collectives_are_staged()) {
+        platform().begin(platform().schedules().front(),
+                         Mode::math);  // numbers, in a rehearsal too
         require_collectives(all, std::min(options.timeout, kLongestTrial));
+      }
     }
     if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
     watch_out_of_memory();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
 the allocator at both ends of the bracket, the same calls of the host in between. And whatever is changed in a recording is
-found. rehearsal_test.py TIDEMARK NCCL, the latter to stand before the former's and refuse ranks that share a GPU"""
+found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the second is loaded before NCCL and is it on a broken network, or refuses ranks"""
 import json
 import os
 import pathlib
@@ -9,10 +9,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
-REFUSES = {"LD_PRELOAD": str(pathlib.Path(sys.argv.pop(1)).resolve())}
+BROKEN_NCCL = str(pathlib.Path(sys.argv.pop(1)).resolve())
 MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
 CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
@@ -36,7 +37,8 @@ class Rehearsal(unittest.TestCase):
         cls.stuck = subprocess.Popen(
             [BINARY, "run", CASES[0], "--ranks", "2", "--timeout", "1", "--schedule", "device", "--history", "off", "--out", "stuck"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cls.folder,
-            env=environment(True, TIDEMARK_FAULT="rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"))
+            env=environment(True, LD_PRELOAD=BROKEN_NCCL,
+                            TIDEMARK_FAULT="rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"))
         common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--schedule", "all"]
         cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
         cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
@@ -88,6 +90,24 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(self.stuck.returncode, 3, said)
         self.assertRegex(said, r"error: rank \d: has not got any further for 31 s \(--timeout\): in the warm-up of fsdp_prefetch")
 
+        self.assertIn("broken_nccl: ncclCommAbort in process", said)
+
+    def test_a_broken_network_ends_the_run_at_once(self):
+        # Rank 0 stands still, and rank 1 waits for it in a collective, or to say what it threw: for eleven minutes otherwise.
+        for name, rank_1, more in (("aborts", "throw", {}), ("abort-hangs", "slow", {"HANGING_ABORT": "1"})):
+            begin = time.monotonic()
+            broken = run("run", CASES[0], "--ranks", 2, "--schedule", "device", "--history", "off", "--out", name, cwd=self.folder,
+                         rehearsed=True, LD_PRELOAD=BROKEN_NCCL, BROKEN_NCCL="2",
+                         TIDEMARK_FAULT=f"rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do={rank_1}", **more)
+            self.assertLess(time.monotonic() - begin, 60)
+            self.assertEqual(broken.returncode, 3, broken.stderr)
+            errors = [line for line in broken.stderr.splitlines() if line.startswith("error: rank")]
+            self.assertEqual(len(errors), 1, broken.stderr)
+            self.assertRegex(errors[0], r"error: rank \d: communicator \d of 2 ranks: remote process exited or there was a network error.*: in the warm-up of fsdp_prefetch")
+            self.assertIn("broken_nccl: ncclCommAbort in process", broken.stderr)
+            ended = json.loads((self.folder / name / "report.json").read_text())["trials"][0]["variants"][0]["error"]
+            self.assertEqual(", where it threw: injected fault in all_gather 3" in ended, rank_1 == "throw", ended)
+
     def test_step_times_are_those_of_the_devices_own_time(self):
         for trial in self.trials("device"):
             variants = {v["name"]: v for v in trial["variants"]}
@@ -112,6 +132,11 @@ class Rehearsal(unittest.TestCase):
         for trial in self.report["trials"]:
             for variant in trial["variants"]:
                 self.assertTrue(all(r["outside_allocator"] >= 0 for r in variant["ranks"]))
+                # Each process has a virtual device of its own: all that is taken of it is this process's.
+                for rank in variant["ranks"]:
+                    self.assertEqual(rank["outside_owners"], {"own": rank["outside_allocator"], "others": 0, "driver": 0})
+        self.assertRegex((self.folder / "cuda/summary.md").read_text(), r"By NVML under device \(this process [^)]*\), bytes: rank 0: [\d,]+ / 0 / 0; rank 1: ")
+        self.assertNotIn("outside_owners", (self.folder / "virtual/report.json").read_text())
 
     def test_the_virtual_device_does_what_was_done_here(self):
         held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
@@ -174,18 +199,18 @@ class Staged(unittest.TestCase):
         self.assertRegex(held.stdout, r"equal, 0 different, 0 skipped, 0 in one alone\n$")
 
     def test_auto_takes_them_where_nccl_refuses(self):
-        for more in ({}, {"STAND_IN_NCCL": "hangs", "TIDEMARK_TIMEOUT": "2"}):
-            done = run(*self.ONE[:-1], "out" + str(len(more)), cwd=self.folder, rehearsed=True, **REFUSES, **more)
+        for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
+            done = run(*self.ONE[:-1], "out" + str(len(more)), cwd=self.folder, rehearsed=True, LD_PRELOAD=BROKEN_NCCL, **more)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            why = "no answer within 2 s" if more else "rank 0: ncclCommInitRank: invalid usage"
+            why = "no answer within 2 s" if len(more) > 1 else "rank 0: ncclCommInitRank: invalid usage"
             self.assertRegex(done.stderr, f"note: NCCL refuses ranks that share a GPU .*{why}.*once more")
             self.assertIn(self.SAYS, done.stderr)
 
     def test_where_tidemark_cannot_start_again_it_says_what_to_do(self):
         launcher = ("mpirun", "-q", "--oversubscribe", "-n", "2")
-        for more in ({}, {"STAND_IN_NCCL": "hangs", "TIDEMARK_TIMEOUT": "2"}):
+        for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
             for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
-                done = run(*words, cwd=self.folder, rehearsed=True, launcher=by, **REFUSES, **more)
+                done = run(*words, cwd=self.folder, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
                 self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertIn("): --collectives staged goes through the host's memory", done.stderr)

@@ -10,6 +10,7 @@
 
 #include "harness/flight.h"
 #include "harness/parallel/fault.h"
+#include "harness/parallel/live_communicators.h"
 #include "harness/world.h"
 
 namespace tidemark {
@@ -58,6 +59,12 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw CommunicationError(what);
 }
 
+// A watchdog that is ending this process may have let go of the thread that comes here.
+void require_alive(const char* call) {
+  require(!live_communicators::aborted(),
+          fmt::format("{}: this process has aborted its communicators", call));
+}
+
 }  // namespace
 
 void Work::wait() {
@@ -72,6 +79,7 @@ Communicator::Communicator(const World& world, Reference reference)
       number_(++communicators),
       reference_(reference),
       stream_(c10::cuda::getStreamFromPool(false)) {
+  require_alive("a communicator");
   maybe_fault(rank_, "communicator");
   ncclUniqueId id{};
   if (world.leads()) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -80,10 +88,11 @@ Communicator::Communicator(const World& world, Reference reference)
   require(bytes.size() == sizeof id.internal, "the communicator's unique id arrived damaged");
   std::memcpy(id.internal, bytes.data(), sizeof id.internal);
   check(ncclCommInitRank(&comm_, size_, id, rank_), "ncclCommInitRank");
+  live_communicators::add(comm_, fmt::format("communicator {} of {} ranks", number_, size_));
 }
 
 Communicator::~Communicator() {
-  if (!comm_) return;
+  if (!comm_ || !live_communicators::take(comm_)) return;
   // While an error unwinds, the other ranks may never come: do not wait for them.
   if (std::uncaught_exceptions() > 0) {
     ncclCommAbort(comm_);
@@ -109,6 +118,7 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
         fmt::format("{} on rank {}: tensors must be contiguous and on the GPU", operation, rank_));
   }
   maybe_fault(rank_, operation);
+  require_alive(operation);
   flight::enter(fmt::format("{} {} of {} x {} on communicator {} of {} ranks, its call {}",
                             operation, calls_[operation] + 1, tensors.back().numel(),
                             c10::toString(tensors.back().scalar_type()), number_, size_, ++made_));

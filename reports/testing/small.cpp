@@ -121,7 +121,14 @@ Report gpu_report() {
       Timing{3, 6, 3'000'000, 2'900'000, 3'100'000, Timing::Ratio{0.75, 0.5, 1.25}};
   for (TrialRecord& one : report.trials)
     for (VariantRecord& variant : one.variants)
-      for (RankRecord& rank : variant.ranks) rank.outside = 500 * kMiB + rank.rank;
+      for (RankRecord& rank : variant.ranks) {
+        rank.outside = 500 * kMiB + rank.rank;
+        rank.owners = OutsideOwners{480 * kMiB, 20 * kMiB + rank.rank, 550 * kMiB, ""};
+      }
+  report.trials[0].variants[1].ranks[0].owners->own += kMiB;
+  report.trials[0].variants[0].ranks[1].owners = {.unknown = "process 7 is not among them"};
+  for (VariantRecord& variant : report.trials[1].variants)
+    for (RankRecord& rank : variant.ranks) rank.owners = {.unknown = "there is no <NVML>"};
   report.trials[1].variants[0].step_time_ns.clear();
   report.trials[1].variants[0].ranks[1].unheld = "the host took 90 ms, the device 60 ms";
   return report;

@@ -198,7 +198,8 @@ TEST_F(Allocator, OutOfMemorySaysWhatItSaysOnAGpu) {
     const std::string text = e.what_without_backtrace();
     EXPECT_EQ(0u, text.find("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
                             "capacity of 1024.00 MiB of "
-                            "which 424.00 MiB is free."))
+                            "which 424.00 MiB is free. Including non-PyTorch memory, this process "
+                            "has 600.00 MiB memory in use. "))
         << text;
     EXPECT_NE(std::string::npos, text.find("600.00 MiB is allocated by PyTorch")) << text;
   }

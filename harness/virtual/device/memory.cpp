@@ -130,6 +130,12 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   return cudaSuccess;
 }
 
+std::size_t memory_used(int device) {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  return e.memory[static_cast<std::size_t>(device)]->used_;
+}
+
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   Engine& e = engine();

@@ -17,6 +17,8 @@ cudaError_t allocate(void** address, std::size_t bytes);
 /// Synchronises the device first, as CUDA does. Null is fine; pool memory too.
 cudaError_t release(void* address);
 cudaError_t memory_left(std::size_t* left, std::size_t* total);
+/// Bytes of a device's capacity that are taken.
+std::size_t memory_used(int device);
 /// The allocation around `address`.
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes);
 

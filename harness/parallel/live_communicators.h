@@ -1,0 +1,27 @@
+// The NCCL communicators that this process has: for somebody who is not in their calls and has to
+// know how they are, and to end them. A collective that nobody comes to returns to nobody.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+struct ncclComm;
+
+namespace tidemark::live_communicators {
+
+/// Of the calling thread's device; `name` is how a line calls it ("communicator 1 of 4 ranks").
+void add(ncclComm* comm, const std::string& name);
+/// Gives it back to its owner, to be ended. False: it was aborted here, and nobody may touch it.
+bool take(ncclComm* comm);
+
+/// What NCCL met in one of them when nobody was calling it, one line; empty where all are well.
+std::string trouble();
+
+/// Ends all of them with ncclCommAbort, and waits for that at most so long: it may itself wait for
+/// what never comes. Says how many have not ended by then. From any thread; the process is not to
+/// make or use communicators any more.
+int abort_all(std::chrono::milliseconds patience);
+/// Whether it has begun to.
+bool aborted();
+
+}  // namespace tidemark::live_communicators

@@ -1,0 +1,199 @@
+// NVML's devices: the machine's GPUs, whatever CUDA_VISIBLE_DEVICES leaves this process of them.
+// Each process has virtual devices of its own, so nobody else has memory on them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/stream.h"
+#include "harness/virtual/nvml/state.h"
+
+namespace device = tidemark::device;
+
+namespace {
+
+/// The machine's number of each device that this process sees; none where CUDA_VISIBLE_DEVICES has
+/// names and no numbers.
+std::optional<std::vector<unsigned>> numbers() {
+  std::vector<unsigned> all;
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  for (unsigned d = 0; d < static_cast<unsigned>(device::device_count()); ++d) {
+    if (list == nullptr) {
+      all.push_back(d);
+      continue;
+    }
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(list, &end, 10);
+    if (end == list || number > 1000) return std::nullopt;
+    all.push_back(static_cast<unsigned>(number));
+    list = *end == ',' ? end + 1 : end;
+  }
+  return all;
+}
+
+// Handles: 1 + a device's number in CUDA; beyond kHidden the machine's number of one that is not
+// seen, of which NVML tells no more than the name.
+constexpr std::uintptr_t kHidden = 0x10000;
+nvmlDevice_t handle(std::uintptr_t number) { return reinterpret_cast<nvmlDevice_t>(number + 1); }
+std::uintptr_t number_of(nvmlDevice_t d) { return reinterpret_cast<std::uintptr_t>(d) - 1; }
+
+std::string uuid_of(std::uintptr_t number) {
+  char bytes[16];
+  device::device_uuid(static_cast<int>(number < kHidden ? number : 64 + (number - kHidden) % 64),
+                      bytes);
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(bytes[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += two;
+  }
+  return text;
+}
+
+nvmlReturn_t give_device(std::uintptr_t number, nvmlDevice_t* to) {
+  if (number >= static_cast<std::uintptr_t>(device::device_count())) return NVML_ERROR_NOT_FOUND;
+  *to = handle(number);
+  return NVML_SUCCESS;
+}
+
+/// Of a device that this process sees. `body` gets its number in CUDA.
+template <class Body>
+nvmlReturn_t ask(nvmlDevice_t d, const void* result, Body body) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (d == nullptr || result == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (number_of(d) >= kHidden) return NVML_ERROR_NO_PERMISSION;
+  if (number_of(d) >= static_cast<std::uintptr_t>(device::device_count()))
+    return NVML_ERROR_INVALID_ARGUMENT;
+  return body(static_cast<int>(number_of(d)));
+}
+
+/// This process alone; every process that sees a device has a context on it.
+template <class Process>
+nvmlReturn_t processes(nvmlDevice_t d, unsigned* count, Process* to) {
+  return ask(d, count, [&](int number) {
+    const unsigned room = *count;
+    *count = 1;
+    if (room == 0) return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *to = {};
+    to->pid = static_cast<unsigned>(getpid());
+    to->usedGpuMemory = device::memory_used(number);
+    if constexpr (requires { to->gpuInstanceId; }) to->gpuInstanceId = to->computeInstanceId = ~0U;
+    return NVML_SUCCESS;
+  });
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const auto all = numbers();
+  if (!all) return nvml_refuse("nvmlDeviceGetCount_v2 with names in CUDA_VISIBLE_DEVICES");
+  *count = all->empty() ? 0 : 1 + *std::ranges::max_element(*all);
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* d) {
+  unsigned count = 0;
+  if (const auto error = nvmlDeviceGetCount_v2(&count); error != NVML_SUCCESS) return error;
+  if (d == nullptr || index >= count) return NVML_ERROR_INVALID_ARGUMENT;
+  const auto all = *numbers();
+  const auto seen = std::ranges::find(all, index);
+  *d =
+      handle(seen == all.end() ? kHidden + index : static_cast<std::uintptr_t>(seen - all.begin()));
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t* d) {
+  return nvmlDeviceGetHandleByIndex_v2(index, d);
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* d) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  unsigned domain = 0, bus = 0, slot = 0;
+  if (id == nullptr || d == nullptr || std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  return domain != 0 || bus == 0 || slot != 0 ? NVML_ERROR_NOT_FOUND : give_device(bus - 1, d);
+}
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* d) {
+  return nvmlDeviceGetHandleByPciBusId_v2(id, d);
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* d) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (uuid == nullptr || d == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  std::uintptr_t number = 0;
+  while (number < 64 && uuid_of(number) != uuid) ++number;
+  return give_device(number, d);
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char* text, unsigned size) {
+  return ask(d, text, [&](int) { return nvml_give(device::device_name(), text, size); });
+}
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char* text, unsigned size) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (d == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return nvml_give(uuid_of(number_of(d)), text, size);
+}
+
+// Driver and firmware take nothing of a virtual device.
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t* memory) {
+  return ask(d, memory, [&](int number) {
+    if (memory->version != nvmlMemory_v2) return NVML_ERROR_INVALID_ARGUMENT;
+    memory->total = device::device_capacity(number);
+    memory->used = device::memory_used(number);
+    memory->free = memory->total - memory->used;
+    memory->reserved = 0;
+    return NVML_SUCCESS;
+  });
+}
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t* memory) {
+  nvmlMemory_v2_t all{nvmlMemory_v2, 0, 0, 0, 0};
+  const auto error = nvmlDeviceGetMemoryInfo_v2(memory == nullptr ? nullptr : d, &all);
+  if (error == NVML_SUCCESS) *memory = {all.total, all.free, all.used};
+  return error;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t d, unsigned* count,
+                                                  nvmlProcessInfo_v1_t* to) {
+  return processes(d, count, to);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t d, unsigned* count,
+                                                     nvmlProcessInfo_t* to) {
+  return processes(d, count, to);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned* count,
+                                                     nvmlProcessInfo_t* to) {
+  return processes(d, count, to);
+}
+
+// As of a GPU that cannot be parted.
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
+  return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
+}
+// Between processes: that is IPC, which is not modelled.
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t, nvmlDevice_t, int, int* status) {
+  if (status == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  constexpr int kNotSupported = 5;  // NVML_P2P_STATUS_NOT_SUPPORTED
+  *status = kNotSupported;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfo_v2_t* fabric) {
+  return ask(d, fabric, [&](int) {
+    fabric->state = 0;  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
+    return NVML_SUCCESS;
+  });
+}
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t, unsigned, int*) {
+  return nvml_refuse("nvmlDeviceGetNvLinkRemoteDeviceType");
+}
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t, unsigned, void*) {
+  return nvml_refuse("nvmlDeviceGetNvLinkRemotePciInfo_v2");
+}

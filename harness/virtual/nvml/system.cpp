@@ -1,0 +1,69 @@
+// NVML's functions that ask for no device.
+#include <cuda.h>
+
+#include <cstring>
+
+#include "harness/virtual/device/device.h"
+#include "harness/virtual/nvml/state.h"
+
+std::atomic<int> nvml_users{0};
+
+nvmlReturn_t nvml_refuse(const char* function) {
+  tidemark::device::not_supported("libnvidia-ml", function);
+  return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvml_give(const std::string& text, char* to, unsigned size) {
+  if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (size <= text.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
+  std::memcpy(to, text.c_str(), text.size() + 1);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlInit_v2() {
+  ++nvml_users;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlInit() { return nvmlInit_v2(); }
+nvmlReturn_t nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
+
+nvmlReturn_t nvmlShutdown() {
+  int users = nvml_users;
+  while (users > 0 && !nvml_users.compare_exchange_weak(users, users - 1)) {
+  }
+  return users > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+}
+
+const char* nvmlErrorString(nvmlReturn_t error) {
+  switch (error) {
+    case NVML_SUCCESS:
+      return "The operation was successful";
+    case NVML_ERROR_UNINITIALIZED:
+      return "NVML was not first initialized with nvmlInit()";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "A supplied argument is invalid";
+    case NVML_ERROR_NOT_SUPPORTED:
+      return "The requested operation is not available on target device";
+    case NVML_ERROR_NO_PERMISSION:
+      return "The current user does not have permission for operation";
+    case NVML_ERROR_NOT_FOUND:
+      return "A query to find an object was unsuccessful";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+      return "An input argument is not large enough";
+    default:
+      return "An internal driver error occurred";
+  }
+}
+
+// No NVIDIA driver has this version: nobody is to take it for one's.
+nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  return nvml_users > 0 ? nvml_give("virtual", text, size) : NVML_ERROR_UNINITIALIZED;
+}
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  if (version == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *version = CUDA_VERSION;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlSystemGetCudaDriverVersion(int* version) {
+  return nvmlSystemGetCudaDriverVersion_v2(version);
+}
