@@ -138,17 +138,24 @@ std::vector<Rate> link_rates(const Deadline& deadline) {
   if (gpus < 2) return pair_of("nvlink", "this process sees one GPU");
   const Bytes most = std::min(kGathered, share_of_free(gpus * kGathered) / gpus / 4 * 4);
   if (deadline.over()) return pair_of("nvlink", why_none(deadline));
-  Ring ring(gpus, most);
-  Held held([&](std::int64_t cycles) { ring.hold(cycles); });
-  // On a ring of n the all-gather sends n-1 shards over each link, in n-1 steps; the all-reduce of
-  // as many bytes 2(n-1)/n of them, in 2(n-1) steps.
-  const double n = gpus;
-  return link("nvlink",
-              fmt::format("NCCL all-gather and all-reduce of {} MiB on {} GPUs", most >> 20, gpus),
-              deadline, most, (n - 1) + 2 * (n - 1) / n, 3 * (n - 1), [&](Bytes bytes) {
-                return held.each([&] { ring.gather_and_reduce(bytes); },
-                                 /*less=*/bytes > kTiny ? 1 : 20, /*more=*/bytes > kTiny ? 2 : 20);
-              });
+  try {
+    Ring ring(gpus, most);
+    Held held([&](std::int64_t cycles) { ring.hold(cycles); });
+    // On a ring of n the all-gather sends n-1 shards over each link, in n-1 steps; the all-reduce
+    // of as many bytes 2(n-1)/n of them, in 2(n-1) steps.
+    const double n = gpus;
+    return link(
+        "nvlink",
+        fmt::format("NCCL all-gather and all-reduce of {} MiB on {} GPUs", most >> 20, gpus),
+        deadline, most, (n - 1) + 2 * (n - 1) / n, 3 * (n - 1), [&](Bytes bytes) {
+          return held.each([&] { ring.gather_and_reduce(bytes); },
+                           /*less=*/bytes > kTiny ? 1 : 20,
+                           /*more=*/bytes > kTiny ? 2 : 20);
+        });
+  } catch (const std::exception& error) {  // what one GPU has said stands
+    const std::string what = error.what();
+    return pair_of("nvlink", what.substr(0, what.find('\n')));
+  }
 }
 
 }  // namespace tidemark::rates

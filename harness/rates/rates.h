@@ -19,7 +19,8 @@
 namespace tidemark::rates {
 
 /// dense_tflops: matrix products of two sizes by ATen, random numbers in them; a side as long as
-/// takes 20 ms at most, up to 8192, and half of it. f32 with TF32 off, tf32 with it on.
+/// takes 20 ms at most, up to 8192, and half of it. f32 with TF32 off, tf32 with it on. In bursts:
+/// a GPU that lowers its clock in an hour of training is slower then.
 std::vector<Rate> dense_rates(const Deadline& deadline);
 /// memory.gbps: c = a + b in f32 by ATen, read + written; two sizes far beyond the L2.
 /// host.kernel_latency_ns: of operators of one element, end to end.

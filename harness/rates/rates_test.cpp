@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nccl.h>
 
 #include <cmath>
 #include <fstream>
@@ -10,6 +11,9 @@
 
 #include "harness/device_choice.h"
 #include "harness/rates/calibrated.h"
+
+// NCCL as it fails where the GPUs of a machine cannot reach each other.
+extern "C" ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) { return ncclSystemError; }
 
 namespace tidemark::rates {
 namespace {
@@ -68,6 +72,18 @@ constexpr const char* kExpected = R"text({
   }
 }
 )text";
+
+// The test's process has two devices.
+TEST(Links, WhatNcclCannotDoStaysAsItIs) {
+  const auto rates = link_rates(Deadline(60));
+  ASSERT_EQ(rates.size(), 2u);
+  for (const Rate& rate : rates) {
+    EXPECT_EQ(rate.group, "links");
+    EXPECT_FALSE(rate.measured);
+    EXPECT_THAT(rate.how, HasSubstr("ncclCommInitAll: "));
+  }
+  EXPECT_EQ(link_rates(Deadline(0))[0].how, "no time was left");
+}
 
 TEST(Calibrated, SaysWhereEachFigureIsFrom) {
   const std::string text = calibrated(kShipped, {kLaunch, kPoll, kMemory}, {"measured", "M", "D"});
