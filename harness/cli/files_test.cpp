@@ -157,7 +157,7 @@ TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_THAT(kept.out, HasSubstr("2 step times: off by "));
   EXPECT_THAT(read(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
-  refused({"predicted", ahead, gpu, "--out", out}, "is there already");
+  refused({"predicted", ahead, folder_ / "nosuch", "--out", out}, "is there already");
   refused({"predicted", gpu, ahead}, "in this order; these are of 'cuda an example, no GPU'");
   refused({"predicted", ahead, folder_ / "nosuch"}, "cannot be read");
   refused({"predicted", ahead}, "gpu is required");
