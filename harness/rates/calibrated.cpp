@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <stdexcept>
+#include <utility>
 
 #include "harness/device_choice.h"
 #include "harness/libraries.h"

@@ -4,8 +4,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "harness/platform.h"
 #include "harness/rates/rates.h"

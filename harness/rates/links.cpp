@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <stdexcept>

@@ -87,9 +87,7 @@ TEST(Predicted, SaysHowFarStepTimesAndRatiosAreOff) {
   EXPECT_DOUBLE_EQ(p.ratios.largest, 8);
   EXPECT_EQ(p.exit_code(), 0);
   EXPECT_EQ(prediction_summary(p),
-            "3 step times: off by 2 times in the median, 4 at most (case/smoke/r1/math other); "
-            "2 ratios to the baseline: off by 5 times in the median, 8 at most (case/smoke/r1/math "
-            "other)");
+            "3 step times off by 2 times (median), 4 at most; 2 ratios to baseline by 5, 8");
 }
 
 TEST(Predicted, WhatWasAskedForMustBeTheSame) {
@@ -122,8 +120,9 @@ TEST(Predicted, WhatHasNoTimesIsNamed) {
   EXPECT_EQ(p.ratios.count, 0);
   EXPECT_THAT(p.unpaired, ElementsAre("case/smoke/r1/math fix"));
   EXPECT_THAT(prediction_text(p, predicted, measured),
-              HasSubstr("measured, but not predicted:\n  case/smoke/r1/math fix\n\nno ratios to "
-                        "the baseline\n1 step times: off by 2 times in the median, 2 at most"));
+              HasSubstr("measured, but not predicted:\n  case/smoke/r1/math fix\n\nfarthest off: "
+                        "the step of case/smoke/r1/math waste\n1 step time off by 2 times "
+                        "(median), 2 at most\n"));
 }
 
 TEST(Predicted, WithoutTheBaselineThereAreNoRatios) {
@@ -167,8 +166,9 @@ case/smoke/r1/math
   fix                  1.2 ms     1.2 ms  (1.2 ms - 1.2 ms)         1.000                        1.200     0.600
   other                500 us     125 us  (125 us - 125 us)         4.000                        0.500     0.062
 
-2 ratios to the baseline: off by 5 times in the median, 8 at most (case/smoke/r1/math other)
-3 step times: off by 2 times in the median, 4 at most (case/smoke/r1/math other)
+farthest off: the step of case/smoke/r1/math other
+              the ratio of case/smoke/r1/math other
+3 step times off by 2 times (median), 4 at most; 2 ratios to baseline by 5, 8
 )");
   const auto json = nlohmann::json::parse(prediction_json(p, virtual_run(), measured));
   EXPECT_EQ(json["step_times"]["median_times_off"], 2);

@@ -12,12 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string counted(const TimesOff& off, const char* what) {
-  if (off.count == 0) return fmt::format("no {}", what);
-  return fmt::format("{} {}: off by {:.3g} times in the median, {:.3g} at most ({})", off.count,
-                     what, off.median, off.largest, off.worst);
-}
-
 Json off_json(const TimesOff& off) {
   if (off.count == 0) return {{"count", 0}};
   return {{"count", off.count},
@@ -53,8 +47,15 @@ Json run_json(const RunRecord& run) {
 }  // namespace
 
 std::string prediction_summary(const Prediction& prediction) {
-  return counted(prediction.steps, "step times") + "; " +
-         counted(prediction.ratios, "ratios to the baseline");
+  const TimesOff &steps = prediction.steps, &ratios = prediction.ratios;
+  if (steps.count == 0) return "no step times";
+  std::string text =
+      fmt::format("{} step time{} off by {:.3g} times (median), {:.3g} at most", steps.count,
+                  steps.count == 1 ? "" : "s", steps.median, steps.largest);
+  if (ratios.count > 0)
+    text += fmt::format("; {} ratio{} to baseline by {:.3g}, {:.3g}", ratios.count,
+                        ratios.count == 1 ? "" : "s", ratios.median, ratios.largest);
+  return text;
 }
 
 std::string prediction_text(const Prediction& prediction, const Report& predicted,
@@ -87,8 +88,12 @@ std::string prediction_text(const Prediction& prediction, const Report& predicte
     text += "\nmeasured, but not predicted:\n";
     for (const std::string& each : prediction.unpaired) text += fmt::format("  {}\n", each);
   }
-  return text + fmt::format("\n{}\n{}\n", counted(prediction.ratios, "ratios to the baseline"),
-                            counted(prediction.steps, "step times"));
+  text += "\n";
+  if (prediction.steps.count > 0)
+    text += fmt::format("farthest off: the step of {}\n", prediction.steps.worst);
+  if (prediction.ratios.count > 0)
+    text += fmt::format("              the ratio of {}\n", prediction.ratios.worst);
+  return text + prediction_summary(prediction) + "\n";
 }
 
 std::string prediction_json(const Prediction& prediction, const Report& predicted,
