@@ -42,6 +42,16 @@ class Rates(unittest.TestCase):
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         return json.loads((self.folder / out).read_text()), said.stdout
 
+    def odd(self, shipped, seed):
+        """A GPU that nobody has: every constant drawn, from two fifths to twice the shipped one."""
+        draw = random.Random(seed)
+        given = json.loads(json.dumps(shipped))
+        for group, name in ALONE + LINKS:
+            value = given[group][name]["value"] * draw.uniform(0.4, 2)
+            given[group][name]["value"] = round(value) if name.endswith("_ns") else float(f"{value:.5g}")
+        (self.folder / f"odd{seed}.json").write_text(json.dumps(given))
+        return given
+
     def held(self, given, shipped, got, measured, kind="virtual"):
         """`measured` comes back as it was given to the device; all else is as shipped."""
         for group, figures in shipped.items():
@@ -72,14 +82,29 @@ class Rates(unittest.TestCase):
     def test_so_do_gpus_that_nobody_has(self):
         shipped = json.loads(next(p for p in PROFILES if p.stem == "h100-80g").read_text())
         for seed in range(3):
-            draw = random.Random(seed)
-            given = json.loads(json.dumps(shipped))
-            for group, name in ALONE + LINKS:
-                value = given[group][name]["value"] * draw.uniform(0.4, 2)
-                given[group][name]["value"] = round(value) if name.endswith("_ns") else float(f"{value:.5g}")
-            (self.folder / f"odd{seed}.json").write_text(json.dumps(given))
+            given = self.odd(shipped, seed)
             got, _ = self.measure(f"odd{seed}.json", f"got{seed}.json", TIDEMARK_DEVICES=str(seed + 2))
             self.held(given, shipped, got, ALONE + LINKS)
+
+    def test_calibrated_it_predicts_such_a_gpu(self):
+        """The whole way, on a stand-in for hardware whose constants are not the shipped ones: what was measured there predicts its
+        step times, and what was shipped does not."""
+        self.odd(json.loads(next(p for p in PROFILES if p.stem == "h100-80g").read_text()), 0)
+        common = ["run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--races", "off", "--details", "none", "--history", "off"]
+        self.measure("odd0.json", "rates.json", TIDEMARK_PLATFORM="cuda", TIDEMARK_DEVICES="2")
+        for words, more in (([*common, "--gpu", "odd0.json", "--schedule", "device", "--out", "hardware"], {"TIDEMARK_PLATFORM": "cuda"}),
+                            ([*common, "--gpu", "rates.json", "--schedule", "calibrated", "--out", "calibrated"], {}),
+                            ([*common, "--gpu", "h100-80g", "--schedule", "calibrated", "--out", "shipped"], {})):
+            made = run(*words, cwd=self.folder, **more)
+            self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
+        off = {}
+        for profile in ("calibrated", "shipped"):
+            held = run("predicted", profile, "hardware", "--format", "json", cwd=self.folder)
+            self.assertEqual(held.returncode, 0, held.stderr)
+            off[profile] = json.loads(held.stdout)["step_times"]
+        self.assertEqual(off["calibrated"]["count"], 2)
+        self.assertLess(off["calibrated"]["largest_times_off"], 1.0001)
+        self.assertGreater(off["shipped"]["median_times_off"], 1.05)
 
     def test_a_rehearsal_says_so_and_its_file_is_a_profile(self):
         got, said = self.measure("a100-40g", "here.json", TIDEMARK_PLATFORM="cuda")
