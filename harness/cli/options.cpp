@@ -23,9 +23,6 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
 
 void add_device_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
-  flag(app, "collectives", options.collectives,
-       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
-       "or auto: staged where NVIDIA's refuses them");
   flag(app, "gpu", options.gpu,
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON "
        "file)");
@@ -34,6 +31,9 @@ void add_device_flags(CLI::App* app, Options& options) {
 
 void add_platform_flags(CLI::App* app, Options& options) {
   add_device_flags(app, options);
+  flag(app, "collectives", options.collectives,
+       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
+       "or auto: staged where NVIDIA's refuses them");
   flag(app, "alloc-conf", options.alloc_conf, "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
 }
 

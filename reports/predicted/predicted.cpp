@@ -90,6 +90,8 @@ std::vector<std::string> notes_on(const RunRecord& measured) {
   if (!measured.sharing.empty())
     notes.push_back(
         fmt::format("measured with {}; predicted for a GPU a rank", one_line(measured.sharing)));
+  if (measured.nccl.ends_with("(staged)"))
+    notes.push_back("measured with collectives through the host's memory; predicted over links");
   return notes;
 }
 

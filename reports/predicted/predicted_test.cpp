@@ -149,9 +149,12 @@ TEST(Predicted, NotesSayWhatTheFiguresAreWorth) {
   EXPECT_TRUE(predict(virtual_run(), measured).notes.empty());
   measured.run.profile = "rehearsal on the virtual device h100-80g";
   measured.run.sharing = "ranks 0, 1 on one GPU";
-  EXPECT_THAT(predict(virtual_run(), measured).notes,
-              ElementsAre("a rehearsal: no figure here is from hardware",
-                          "measured with ranks 0, 1 on one GPU; predicted for a GPU a rank"));
+  measured.run.nccl = "2.28.9 (staged)";
+  EXPECT_THAT(
+      predict(virtual_run(), measured).notes,
+      ElementsAre("a rehearsal: no figure here is from hardware",
+                  "measured with ranks 0, 1 on one GPU; predicted for a GPU a rank",
+                  "measured with collectives through the host's memory; predicted over links"));
 }
 
 TEST(Predicted, RendersATableAndJson) {
