@@ -277,8 +277,10 @@ int rank_command(const Options& options, int argc, char** argv) {
           "one process stands for rank {} of {}: memory alone, its collectives have no partners",
           options.stand_for, ranks);
     } else if (!run.sharing.empty()) {
-      if (!collectives_are_staged())
+      if (!collectives_are_staged()) {
+        platform().begin(platform_schedules().front(), Mode::math);  // a rehearsal's bytes move
         require_collectives(all, std::min(options.timeout, kLongestTrial));
+      }
     }
     if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
     watch_out_of_memory();
