@@ -22,6 +22,9 @@ run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
      out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
      case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;;
      */timings) printf '# run\\n## case\\ntext\\n\\n| variant | median |\\n|---|---:|\\n| a\\\\_b | 3 us |\\n\\n| other | table |\\n' >"$out/summary.md" ;; esac ;;
+rates) [ -n "${NO_RATES:-}" ] && { echo "error: no profile is of this GPU"; exit 77; }
+       echo "{}" >"${@: -1}"; echo "14 of 16 constants in 1.0 s" ;;
+predicted) echo "3 step times off by 1.2 times"; exit "${PREDICTED_CODE:-0}" ;;
 compare) echo "no difference"; exit "${COMPARE_CODE:-0}" ;;
 exec) exit "${TEST_CODE:-0}" ;;
 esac
@@ -69,25 +72,30 @@ def on_a_stand_in(work: Path) -> None:
     code, out, err, calls = gpu("--out", "out", "fsdp*", **here)
     runs = [call for call in calls if call.split("| ")[1].startswith("run")]
     check(code == 0 and "exit code 0" in out.splitlines()[-1], f"a good run: {code} {out} {err}")
-    check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda"], f"virtual, then the GPU, then its times: {runs}")
-    check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-1], f"the patterns, on that many ranks: {runs}")
+    check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda", "virtual"], f"virtual, then the GPU, its times, their prediction: {runs}")
+    check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-2], f"the patterns, on that many ranks: {runs}")
     check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are held against each other: {calls}")
+    check(f"| rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[-1],
+          f"what is measured predicts: {calls}")
+    check(calls[-1] == f"| predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is held against the times: {calls[-1]} {out}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
     check("\ncase\n  variant   median\n  a_b   3 us\nmachine" in out, f"what the steps take stands in the table: {out}")
-    check("REHEARSAL" not in out and len(out.splitlines()) < 20, f"a short table: {out}")
+    check("REHEARSAL" not in out and len(out.splitlines()) < 23, f"a short table: {out}")
     _, _, _, calls = gpu("--out", "out", **{**here, "TIDEMARK_GPU_RANKS": "3 1"})
     worlds = [re.search(r"--ranks (\d+)", call).group(1) for call in calls if "| run" in call]
-    check(worlds == ["3", "3", "1", "1", "3"], f"one world after the other, the first is timed: {worlds}")
+    check(worlds == ["3", "3", "1", "1", "3", "3"], f"one world after the other, the first is timed: {worlds}")
     _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
     check(any("compare --events " in call for call in calls) and any(" measured " in call for call in calls), f"event by event where it can: {calls}")
     check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
 
     for extra, expected, says in (({"GPU_CODE": "1"}, 1, "gpu-r2"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu-r2"), ({"TEST_CODE": "139"}, 3, "ended with 139"),
-                                  ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2")):
+                                  ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2"), ({"PREDICTED_CODE": "4"}, 4, "predicted-against-timings")):
         code, out, _, calls = gpu("--out", "out", **here, **extra)
         check(code == expected and says in out, f"{extra}: exit code {code}, not {expected}: {out}")
-        check("--repetitions" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
+        check("| predicted" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
+    code, out, _, calls = gpu("--out", "out", NO_RATES="1", **here)
+    check(code == 77 and "no profile is of this GPU" in out and "--repetitions" in calls[-2], f"a GPU that no profile is of: {code} {out} {calls}")
     code, out, _, calls = gpu("--out", "out", TIDEMARK_GPU_SECONDS="3", SLEEP="60", **here)
     check(code == 3 and "out of time after" in out and gpu.seconds < 20, f"out of time: {code} in {gpu.seconds:.0f} s: {out}")
     check("timings" in out and (gpu.out / "virtual-r2").is_dir(), f"what was there before stays: {out}")
@@ -95,6 +103,7 @@ def on_a_stand_in(work: Path) -> None:
     code, out, err, calls = gpu("--out", "out", "--rehearse", NO_GPU="1", **here)
     check(code == 0 and out.startswith("REHEARSAL"), f"a rehearsal needs no GPU and says what it is: {code} {out} {err}")
     check(not any("--device cuda" in call for call in calls) and any(call.startswith("cuda| run") for call in calls), f"and asks for none: {calls}")
+    check(any(call.startswith("| run") and "/predicted" in call for call in calls), f"it predicts as elsewhere, on the virtual device: {calls}")
 
     check(gpu("--needs", **here)[:2] == (0, "nothing is lacking\n"), "a machine that has everything")
     for extra, says in (({"NO_GPU": "1"}, "lacks: no NVIDIA driver answers\n"), ({"BROKEN": "1"}, "libx.so"), ({"TIDEMARK_TORCH": "/nosuch"}, "/nosuch is another"),
@@ -130,6 +139,7 @@ def packed(work: Path, binary: Path) -> None:
     run = subprocess.run([root / "ci" / "gpu", "--rehearse", "--out", root / "out", "fsdp_prefetch/stash"], env=bare, cwd=root, capture_output=True, text=True,
                          timeout=250, check=False)
     check(run.returncode == 0 and "passed, 0 failed" in run.stdout, f"unpacked, rehearsed: {run.returncode} {run.stdout} {run.stderr}")
+    check("14 of 16 constants in " in run.stdout and "2 step times off by 1 times (median), 1 at most; 1 ratio to baseline by 1, 1" in run.stdout, f"there the loop closes: {run.stdout}")
     taken = {path for log in work.glob("loader*") for path in re.findall(r"calling init: (\S+)", log.read_text(errors="replace"))}
     for name in ("libmpi.so", "libopen-rte.so", "libcudart.so", "libtidemark_numbers.so", "libmimalloc.so", "mca_pml_ob1.so"):
         places = {str(Path(path).parent) for path in taken if name in path}

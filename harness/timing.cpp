@@ -6,15 +6,6 @@
 namespace tidemark {
 namespace {
 
-/// Of what is not empty: between two values in proportion.
-double quantile(std::vector<double> values, double part) {
-  std::ranges::sort(values);
-  const double place = part * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (place - static_cast<double>(low)) * (values[high] - values[low]);
-}
-
 Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 std::vector<double> without_warm_up(const std::vector<Ns>& times) {
@@ -23,6 +14,14 @@ std::vector<double> without_warm_up(const std::vector<Ns>& times) {
 }
 
 }  // namespace
+
+double quantile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  const double place = part * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (place - static_cast<double>(low)) * (values[high] - values[low]);
+}
 
 StepTimes step_times(const TrialRecord& trial) {
   StepTimes all;

@@ -143,6 +143,31 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
 }
 
+TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
+  Report predicted = small_report();
+  predicted.trials[0].schedule = "calibrated";
+  write_all(folder_ / "virtual", predicted);
+  write_all(folder_ / "gpu", gpu_report());
+  const std::string ahead = folder_ / "virtual", gpu = folder_ / "gpu", out = folder_ / "p.json";
+  const Result table = run({"predicted", ahead, gpu});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("\n2 step times off by "));
+  EXPECT_EQ(table.err, "");
+  const Result kept = run({"predicted", ahead, gpu, "--format", "json", "--out", out});
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("2 step times off by "));
+  EXPECT_THAT(read(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
+  refused({"predicted", ahead, folder_ / "nosuch", "--out", out}, "is there already");
+  refused({"predicted", gpu, ahead}, "in this order; these are of 'cuda an example, no GPU'");
+  refused({"predicted", ahead, folder_ / "nosuch"}, "cannot be read");
+  refused({"predicted", ahead}, "gpu is required");
+  refused({"predicted", ahead, gpu, "--format", "html"}, "html");
+  const Result nothing = run({"predicted", folder_ / "base", gpu});
+  EXPECT_EQ(nothing.code, 4);
+  EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare"));
+  EXPECT_EQ(std::ranges::count(nothing.err, '\n'), 1);
+}
+
 TEST_F(Files, ParityOfCurvesInDifferentFormats) {
   const auto file = [&](const std::string& name, const std::string& text) {
     write(folder_ / name, text);

@@ -55,7 +55,10 @@ Wanted wanted() {
 }
 
 int run(Options& options, int argc, char** argv) {
-  options.note = choose_device({options.device, options.collectives, options.stand_for >= 0}, argv);
+  const bool measures = options.command == "rates";  // of links, not of the host's memory
+  options.note = choose_device(
+      {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
+  if (measures) return rates_command(options);
   if (under_launcher()) return rank_command(options, argc, argv);
   const int processes = torchrun_size();
   if (processes == 0) return run_command(options, argc, argv);

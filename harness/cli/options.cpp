@@ -21,15 +21,19 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
   return app->add_option("--" + name, value, what)->envname(twin)->capture_default_str();
 }
 
-void add_platform_flags(CLI::App* app, Options& options) {
+void add_device_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
-  flag(app, "collectives", options.collectives,
-       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
-       "or auto: staged where NVIDIA's refuses them");
   flag(app, "gpu", options.gpu,
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON "
        "file)");
   flag(app, "capacity", options.capacity, "bytes of the virtual GPU, instead of its profile's");
+}
+
+void add_platform_flags(CLI::App* app, Options& options) {
+  add_device_flags(app, options);
+  flag(app, "collectives", options.collectives,
+       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
+       "or auto: staged where NVIDIA's refuses them");
   flag(app, "alloc-conf", options.alloc_conf, "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
 }
 
@@ -103,6 +107,12 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->envname("TIDEMARK_EVENTS");
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
+
+  auto* rates = app.add_subcommand(
+      "rates", "measure the constants of a GPU profile on this device, for run --gpu FILE.json");
+  rates->add_option("--out", options.out, "write the profile to this file");
+  rates->add_flag("--force", options.force, "--out may replace a file");
+  add_device_flags(rates, options);
 
   app.add_subcommand("bench",
                      "timings: Google Benchmark's own front end and flags (tidemark bench --help)");

@@ -18,6 +18,7 @@ struct Options {
   int stand_for = -1;   // a rank of the request's, whose memory one process has; -1: all ranks run
   bool history = true;  // whether the run goes into history.sqlite
   bool events = false;  // whether allocator/ is written
+  bool force = false;   // whether --out of rates may replace a file
   bool dry_run = false, json = false, markdown = false;
   std::string folder;        // of report
   std::string note;          // what choose_device() has to say

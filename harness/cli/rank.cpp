@@ -291,8 +291,7 @@ int rank_command(const Options& options, int argc, char** argv) {
           options.stand_for, ranks);
     } else if (!run.sharing.empty()) {
       if (!collectives_are_staged()) {
-        platform().begin(platform().schedules().front(),
-                         Mode::math);  // numbers, in a rehearsal too
+        platform().begin(platform_schedules().front(), Mode::math);  // a rehearsal's bytes move
         require_collectives(all, std::min(options.timeout, kLongestTrial));
       }
     }

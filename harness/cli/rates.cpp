@@ -1,0 +1,69 @@
+// tidemark rates: the constants of a GPU profile, measured on the present device.
+#include "harness/rates/rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/files.h"
+#include "harness/launch.h"
+#include "harness/platforms.h"
+#include "harness/rates/calibrated.h"
+#include "harness/torchrun.h"
+#include "harness/watchdog.h"
+
+namespace tidemark {
+namespace {
+
+constexpr double kSeconds = 40;           // in which a measurement may begin
+constexpr std::chrono::seconds kEnd{55};  // until which all has to be over
+
+}  // namespace
+
+int rates_command(const Options& options) {
+  if (under_launcher() || torchrun_size() > 0)
+    throw UsageError("rates measures in one process: start it without mpirun, srun or torchrun");
+  const Output output{.out = options.out, .force = options.force};
+  try {
+    output.check();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+  if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
+    throw UsageError(wrong);
+  std::fputs(options.note.c_str(), stderr);
+  const auto shipped = rates::shipped_profile(rates::profiles_folder(), device_properties().name);
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<const char*> part = "the start of the device";
+  Watchdog watchdog(
+      [] { return std::uint64_t{0}; }, kEnd,
+      [&part] {
+        fmt::print(
+            stderr,
+            "error: no answer within {} s: {} (nvidia-smi may say why; CUDA_VISIBLE_DEVICES=0 "
+            "leaves NCCL out)\n",
+            kEnd.count(), part.load());
+        std::fflush(stderr);
+        std::_Exit(3);
+      });
+  const auto measured = rates::measure_rates(kSeconds, [&part](const char* next) { part = next; });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const auto origin = rates::present_origin();
+  fmt::print("{}: {}, {}\n{}", origin.kind, origin.machine, origin.date,
+             rates::table(shipped, measured));
+  const auto count =
+      std::ranges::count_if(measured, [](const auto& rate) { return !!rate.measured; });
+  const auto summary = fmt::format("{} of {} constants in {:.1f} s, the rest is {}'s", count,
+                                   measured.size(), took.count(), shipped.name);
+  if (options.out.empty())
+    fmt::print("{} (--out FILE.json keeps them, for run --gpu FILE.json)\n", summary);
+  else
+    output.deliver(rates::calibrated(shipped, measured, origin), summary);
+  return count > 0 ? 0 : 3;
+}
+
+}  // namespace tidemark

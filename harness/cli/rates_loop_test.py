@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""The closed loop of `tidemark rates`: on the virtual device it must give back the constants that the device was given, for every
+shipped profile and for GPUs that nobody has, and never say that they are of hardware. rates_loop_test.py TIDEMARK PROFILES
+
+How near: durations there are whole ns, so each of the two times whose difference makes a rate is off by half a ns for every
+operation in it. With one operation that is 1 ns of at least 290,000 (the sums on the fastest memory, 8 TB/s), with two (a copy each
+way; a gather and a reduction) 2 ns of at least 590,000 (two GPUs at 900 GB/s): 3.5 in a million. CUDA's events tell a float of
+milliseconds, 2**-24 of the train of four operations at most: 0.2 in a million more. Half a unit of the fifth digit is 5 in a million
+at the least, and rates are written with five digits: a constant of five digits comes back as itself, and one whose rounding went
+the other way would be an error of the method. Times of the host are whole ns, and so are latencies."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROFILES = sorted(pathlib.Path(sys.argv.pop()).resolve().glob("*.json"))
+BINARY = str(pathlib.Path(sys.argv.pop()).resolve())
+DENSE = ["f64", "f32", "tf32", "f16", "bf16"]
+ALONE = [("dense_tflops", n) for n in DENSE] + [("memory", "gbps"), ("links", "pcie_gbps"), ("links", "pcie_latency_ns")] + [
+    ("host", n + "_ns") for n in ("launch", "kernel_latency", "poll", "synchronise", "allocate", "release")]
+LINKS = [("links", "nvlink_gbps"), ("links", "nvlink_latency_ns")]
+
+
+def run(*words, cwd, before=(), **more):
+    mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
+    return subprocess.run([*before, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env={**mine, **more}, timeout=120)
+
+
+class Rates(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def measure(self, gpu, out, **more):
+        said = run("rates", *([] if "TIDEMARK_PLATFORM" in more else ["--device", "virtual"]), "--gpu", gpu, "--out", out, cwd=self.folder, **more)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        return json.loads((self.folder / out).read_text()), said.stdout
+
+    def odd(self, shipped, seed):
+        """A GPU that nobody has: every constant drawn, from two fifths to twice the shipped one."""
+        draw = random.Random(seed)
+        given = json.loads(json.dumps(shipped))
+        for group, name in ALONE + LINKS:
+            value = given[group][name]["value"] * draw.uniform(0.4, 2)
+            given[group][name]["value"] = round(value) if name.endswith("_ns") else float(f"{value:.5g}")
+        (self.folder / f"odd{seed}.json").write_text(json.dumps(given))
+        return given
+
+    def held(self, given, shipped, got, measured, kind="virtual"):
+        """`measured` comes back as it was given to the device; all else is as shipped."""
+        for group, figures in shipped.items():
+            if group == "name":
+                self.assertEqual(got["name"], f"{shipped['name']}-{kind}")
+            elif group == "device":
+                self.assertEqual(got[group], figures)
+            else:
+                self.assertEqual(list(got[group]), list(figures))
+                for name, figure in figures.items():
+                    if (group, name) not in measured:
+                        self.assertEqual(got[group][name], figure)
+                        continue
+                    self.assertEqual(got[group][name]["value"], given[group][name]["value"], f"{given['name']}: {group}.{name}")
+                    source = got[group][name]["source"]
+                    self.assertTrue(source.startswith(f"{kind}: median of 9, quartiles "), source)
+                    self.assertIn("no figure of hardware", source)
+                    self.assertNotIn("measured", source)
+
+    def test_every_shipped_profile_gives_itself_back(self):
+        self.assertGreaterEqual(len(PROFILES), 5)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for path, (got, _) in zip(PROFILES, pool.map(lambda p: self.measure(p.stem, p.stem + ".json", TIDEMARK_DEVICES="2"), PROFILES)):
+                given = json.loads(path.read_text())
+                base = given["name"].removesuffix("-measured")
+                self.held(given, json.loads(path.with_name(base + ".json").read_text()), got, ALONE + LINKS)
+
+    def test_so_do_gpus_that_nobody_has(self):
+        shipped = json.loads(next(p for p in PROFILES if p.stem == "h100-80g").read_text())
+        for seed in range(3):
+            given = self.odd(shipped, seed)
+            got, _ = self.measure(f"odd{seed}.json", f"got{seed}.json", TIDEMARK_DEVICES=str(seed + 2))
+            self.held(given, shipped, got, ALONE + LINKS)
+
+    def test_calibrated_it_predicts_such_a_gpu(self):
+        """The whole way, on a stand-in for hardware whose constants are not the shipped ones: what was measured there predicts its
+        step times, and what was shipped does not."""
+        self.odd(json.loads(next(p for p in PROFILES if p.stem == "h100-80g").read_text()), 0)
+        common = ["run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--races", "off", "--details", "none", "--history", "off"]
+        self.measure("odd0.json", "rates.json", TIDEMARK_PLATFORM="cuda", TIDEMARK_DEVICES="2")
+        for words, more in (([*common, "--gpu", "odd0.json", "--schedule", "device", "--out", "hardware"], {"TIDEMARK_PLATFORM": "cuda"}),
+                            ([*common, "--gpu", "rates.json", "--schedule", "calibrated", "--out", "calibrated"], {}),
+                            ([*common, "--gpu", "h100-80g", "--schedule", "calibrated", "--out", "shipped"], {})):
+            made = run(*words, cwd=self.folder, **more)
+            self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
+        off = {}
+        for profile in ("calibrated", "shipped"):
+            held = run("predicted", profile, "hardware", "--format", "json", cwd=self.folder)
+            self.assertEqual(held.returncode, 0, held.stderr)
+            off[profile] = json.loads(held.stdout)["step_times"]
+        self.assertEqual(off["calibrated"]["count"], 2)
+        self.assertLess(off["calibrated"]["largest_times_off"], 1.0001)
+        self.assertGreater(off["shipped"]["median_times_off"], 1.05)
+
+    def test_a_rehearsal_says_so_and_its_file_is_a_profile(self):
+        got, said = self.measure("a100-40g", "here.json", TIDEMARK_PLATFORM="cuda")
+        shipped = json.loads(next(p for p in PROFILES if p.stem == "a100-40g").read_text())
+        self.held(shipped, shipped, got, ALONE, "rehearsal")
+        self.assertTrue(said.startswith("rehearsal: rehearsal on the virtual device a100-40g: no figure of hardware"), said)
+        self.assertIn("links.nvlink_gbps                    300       stays  this process sees one GPU\n", said)
+        self.assertIn("14 of 16 constants in ", said)
+        taken = run("run", "fsdp_prefetch", "--device", "virtual", "--gpu", "here.json", "--dry-run", cwd=self.folder)
+        self.assertEqual(taken.returncode, 0, taken.stderr)
+        again = run("rates", "--device", "virtual", "--gpu", "here.json", "--out", "again.json", cwd=self.folder)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.held(shipped, shipped, json.loads((self.folder / "again.json").read_text()), ALONE)
+
+    def test_no_shipped_figure_is_of_the_virtual_device(self):
+        for path in PROFILES:
+            profile = json.loads(path.read_text())
+            self.assertEqual(profile["name"], path.stem)
+            sources = [figure["source"] for group in profile.values() if isinstance(group, dict) for figure in group.values()]
+            for source in sources:
+                self.assertNotIn("no figure of hardware", source)
+                self.assertFalse(source.startswith(("virtual:", "rehearsal:")), source)
+            self.assertEqual(any(s.startswith("measured:") for s in sources), path.stem.endswith("-measured"), path.name)
+
+    def test_what_cannot_be_measured_stays(self):
+        said = run("rates", "--device", "virtual", "--capacity", 2 << 30, cwd=self.folder)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertRegex(said.stdout, r"memory\.gbps +3350 +stays  too little memory is free\n")
+        self.assertRegex(said.stdout, r"dense_tflops\.bf16 +989\.4 +989\.4 ")
+        self.assertIn("--out FILE.json keeps them", said.stdout)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_mistake_is_one_line_and_its_code(self):
+        (self.folder / "there.json").write_text("mine")
+        unknown = json.loads(PROFILES[0].read_text())
+        unknown["device"] = "NVIDIA Nothing"
+        (self.folder / "unknown.json").write_text(json.dumps(unknown))
+        (self.folder / "broken").mkdir()
+        (self.folder / "broken" / "x.json").write_text("[")
+        mpirun = ("mpirun", "-n", "1", "--allow-run-as-root")
+        for words, code, says, before, more in (
+                (["--out", "there.json"], 2, "is there already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
+                (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", (), {}), (["extra"], 2, "extra", (), {}),
+                (["--capacity", "many"], 2, "--capacity many", (), {}), ([], 2, "start it without mpirun", mpirun, {}), (["--capacity", str(1 << 22)], 3, "out of memory", (), {}),
+                (["--device", "quantum"], 2, "auto, virtual, cuda", (), {})):
+            said = run("rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, cwd=self.folder, before=before, **more)
+            errors = [line for line in said.stderr.splitlines() if line.startswith("error: ")]
+            self.assertEqual((said.returncode, len(errors)), (code, 1), f"{words}: {said.stdout} {said.stderr}")
+            self.assertIn(says, said.stderr)
+        self.assertEqual((self.folder / "there.json").read_text(), "mine")
+        self.measure("h100-80g", "new.json")
+        said = run("rates", "--device", "virtual", "--out", "there.json", "--force", cwd=self.folder)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(json.loads((self.folder / "there.json").read_text())["name"], "h100-80g-virtual")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
