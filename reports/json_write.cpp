@@ -165,6 +165,17 @@ Json timing_json(const Timing& t) {
 
 }  // namespace
 
+void add_gpu_facts(Json& out, const RankRecord& rank) {
+  if (rank.outside) out["outside_allocator"] = *rank.outside;
+  if (rank.owners && !rank.owners->unknown.empty())
+    out["outside_owners"] = {{"unknown", rank.owners->unknown}};
+  else if (rank.owners)
+    out["outside_owners"] = {{"own", rank.owners->own},
+                             {"others", rank.owners->others},
+                             {"driver", rank.owners->driver}};
+  if (!rank.unheld.empty()) out["unheld"] = rank.unheld;
+}
+
 Json variant_json(const VariantRecord& variant, Json ranks) {
   Json out{{"name", variant.name},
            {"role", name_of(variant.role)},
@@ -189,11 +200,6 @@ Json timeline_json(const std::vector<Sample>& samples) {
           {"reserved", array(samples, [](const Sample& s) { return s.reserved; })}};
 }
 
-Json owners_json(const OutsideOwners& owners) {
-  if (!owners.unknown.empty()) return {{"unknown", owners.unknown}};
-  return {{"own", owners.own}, {"others", owners.others}, {"driver", owners.driver}};
-}
-
 Json rank_json(const RankRecord& rank) {
   Json out{
       {"rank", rank.rank},
@@ -209,9 +215,7 @@ Json rank_json(const RankRecord& rank) {
       {"maps", array(rank.maps, map_json)},
       {"spans", spans_json(rank.spans)},
       {"trace", trace_json(rank.trace)}};
-  if (rank.outside) out["outside_allocator"] = *rank.outside;
-  if (rank.owners) out["outside_owners"] = owners_json(*rank.owners);
-  if (!rank.unheld.empty()) out["unheld"] = rank.unheld;
+  add_gpu_facts(out, rank);
   return out;
 }
 

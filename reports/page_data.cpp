@@ -118,7 +118,7 @@ Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
       rank.races.begin() + static_cast<std::ptrdiff_t>(std::min(rank.races.size(), shares.races)));
   const Json spans = page_spans(rank.spans, shares.spans, races, strings);
   const bool stepped = !rank.steps.empty();
-  return {
+  Json out{
       {"rank", rank.rank},
       {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
       {"categories", categories_json(rank.categories)},
@@ -137,6 +137,8 @@ Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
       {"maps", list(rank.maps,
                     [&](const MemoryMap& map) { return page_map(map, shares.blocks, strings); })},
       {"spans", spans}};
+  add_gpu_facts(out, rank);
+  return out;
 }
 
 /// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.

@@ -38,6 +38,8 @@ function top(report) {
     { class: 'top' },
     h('h1', { class: kind, tabindex: -1 }, text),
     h('p', { class: 'facts' }, facts.join(' · ')),
+    run.device.sharing &&
+      h('p', { class: 'virtual sharing' }, `${run.device.sharing[0].toUpperCase()}${run.device.sharing.slice(1)}.`),
     run.device.kind === 'virtual' &&
       h(
         'p',

@@ -16,6 +16,7 @@ import { growth } from './growth.js';
 import { formulas } from './formula.js';
 import { losses } from './loss.js';
 import { cost } from './cost.js';
+import { hardware } from './hardware.js';
 import { races } from './races.js';
 import { verdicts } from './verdicts.js';
 
@@ -104,6 +105,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           all,
           losses(group, shared),
           cost(group, shared, virtual),
+          hardware(group, shared),
           races(group, shared),
         ],
         only.length > 0 &&

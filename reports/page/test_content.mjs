@@ -72,6 +72,37 @@ export const tests = ({ browser, file }) => ({
     );
   },
 
+  async 'what only a GPU tells'() {
+    const page = await open(browser, file('gpu'));
+    assert.equal(
+      await text(page, '.sharing'),
+      'Ranks 0, 1 on one GPU: each with its part of 90 % of the memory.',
+    );
+    const scenario = (schedule) =>
+      open(browser, file('gpu'), { hash: `#/fsdp_prefetch?trial=0&schedule=${schedule}` });
+    const timed = await scenario('device');
+    const rows = await texts(timed, '#hardware tbody tr');
+    assert.match(rows[0], /record_stream\s+4 ms\s+3.9 ms to 4.3 ms\s+1.000×/);
+    assert.match(rows[1], /stash\s+3 ms\s+2.9 ms to 3.1 ms\s+0.750×\s+0.500× to 1.250×/);
+    const memory = await texts(timed, '#hardware li');
+    assert.equal(
+      memory[0],
+      'rank 0 500.0 MiB: this process 480.0 MiB, other processes 20.00 MiB, kept by the driver besides 550.0 MiB',
+    );
+    assert.match(memory[1], /^rank 1 500.0 MiB: whose it is NVML does not tell \(process 7 is not/);
+    assert.equal(
+      await timed.locator('#hardware li data').first().getAttribute('title'),
+      '524,288,000 bytes',
+    );
+    const lagging = await scenario('lagging');
+    assert.match(
+      (await texts(lagging, '#hardware li')).at(-1),
+      /^record_stream, rank 1: the host took 90 ms, the device 60 ms$/,
+    );
+    const none = await open(browser, file('sample'), { hash: SCENARIO });
+    assert.equal(await none.locator('#hardware, .sharing').count(), 0);
+  },
+
   async 'every chart has its data'() {
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',

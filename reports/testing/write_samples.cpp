@@ -20,6 +20,7 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "small", tidemark::small_report());
   tidemark::write_all(folder / "passing", passing);
   tidemark::write_all(folder / "sample", tidemark::sample_report());
+  tidemark::write_all(folder / "gpu", tidemark::gpu_report());
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
   tidemark::write_all(folder / "empty", {});
   if (argc == 3) {

@@ -1,0 +1,112 @@
+// What only a real GPU tells: step times over repetitions, memory that PyTorch's allocator does not see, and whether
+// the device was held back.
+import { h } from './dom.js';
+import { scroller, section } from './controls.js';
+import { bytes, duration, exact, exactBytes, plural } from './format.js';
+import { variantIn } from './model.js';
+
+const time = (ns) => h('data', { value: ns, title: `${exact(ns)} ns` }, duration(ns));
+const size = (count) => h('data', { value: count, title: exactBytes(count) }, bytes(count));
+
+function times(variants) {
+  const figure = (...content) => h('td', { class: 'figure' }, content);
+  const heads = ['median', 'quartiles', 'to the baseline', 'lowest to highest'];
+  return [
+    h(
+      'p',
+      {},
+      `Step time by CUDA events, ${plural(variants[0].timing.repetitions, 'repetition')} in turns, the first step of each left out.`,
+    ),
+    scroller(
+      'Step times',
+      h(
+        'table',
+        {},
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            h('th', { scope: 'col' }, 'variant'),
+            heads.map((text) => h('th', { scope: 'col', class: 'figure' }, text)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          variants.map(({ name, timing: { median_ns, low_ns, high_ns, ratio } }) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row' }, name),
+              figure(time(median_ns)),
+              figure(time(low_ns), ' to ', time(high_ns)),
+              figure(ratio ? `${ratio.median.toFixed(3)}×` : '–'),
+              figure(ratio ? `${ratio.lowest.toFixed(3)}× to ${ratio.highest.toFixed(3)}×` : '–'),
+            ),
+          ),
+        ),
+      ),
+    ),
+  ];
+}
+
+function whose(owners) {
+  if (!owners) return null;
+  if (owners.unknown) return [': whose it is NVML does not tell (', owners.unknown, ')'];
+  return [
+    ': this process ',
+    size(owners.own),
+    ', other processes ',
+    size(owners.others),
+    ', kept by the driver besides ',
+    size(owners.driver),
+  ];
+}
+
+// Of each rank the most of any variant: it holds its context and libraries all along.
+function outside(variants) {
+  const most = new Map();
+  for (const record of variants.flatMap((variant) => variant.ranks)) {
+    const known = most.get(record.rank);
+    if (record.outside_allocator > 0 && !(known?.outside_allocator >= record.outside_allocator))
+      most.set(record.rank, record);
+  }
+  if (most.size === 0) return null;
+  return [
+    h('p', {}, 'Outside the allocator (context, NCCL, cuBLAS, other processes):'),
+    h(
+      'ul',
+      {},
+      [...most.values()].map((record) =>
+        h(
+          'li',
+          {},
+          `rank ${record.rank} `,
+          size(record.outside_allocator),
+          whose(record.outside_owners),
+        ),
+      ),
+    ),
+  ];
+}
+
+function unheld(variants) {
+  const lines = variants.flatMap(({ name, ranks }) =>
+    ranks
+      .filter((record) => record.unheld)
+      .map((record) => h('li', {}, `${name}, rank ${record.rank}: ${record.unheld}`)),
+  );
+  return lines.length > 0 && [h('p', {}, 'Not held back, so no end of the bracket:'), h('ul', {}, lines)];
+}
+
+export function hardware(group, { schedule }) {
+  const variants = group.variants
+    .map(({ name }) => variantIn(group, schedule, name))
+    .filter((variant) => variant?.ranks.length > 0);
+  const timed = variants.filter((variant) => variant.timing);
+  const parts = [timed.length > 0 && times(timed), outside(variants), unheld(variants)].filter(Boolean);
+  if (parts.length === 0) return null;
+  return section('hardware', 'On this GPU', `Under ${schedule}.`, ...parts.flat());
+}
