@@ -88,7 +88,9 @@ std::string command(const Report& report, const TrialRecord& trial) {
   if (!run.device_kind.empty()) out += " --device " + in_quotes(run.device_kind);
   for (const auto& [flag, variable] : {std::pair{"--gpu", "TIDEMARK_GPU"},
                                        {"--capacity", "TIDEMARK_CAPACITY"},
-                                       {"--alloc-conf", "TIDEMARK_ALLOC_CONF"}}) {
+                                       {"--alloc-conf", "TIDEMARK_ALLOC_CONF"},
+                                       {"--collectives", "TIDEMARK_COLLECTIVES"},
+                                       {"--stand-for", "TIDEMARK_STAND_FOR"}}) {
     const std::string by_flag = given(run.argv, flag);
     const auto twin = run.env.find(variable);
     if (!by_flag.empty()) {

@@ -40,8 +40,8 @@ int rates_command(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<const char*> part = "the start of the device";
   Watchdog watchdog(
-      [] { return std::uint64_t{0}; }, kEnd,
-      [&part] {
+      {[] { return std::uint64_t{0}; }, [] { return std::string(); }}, kEnd,
+      [&part](const std::string&) {
         fmt::print(
             stderr,
             "error: no answer within {} s: {} (nvidia-smi may say why; CUDA_VISIBLE_DEVICES=0 "

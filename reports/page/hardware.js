@@ -83,7 +83,7 @@ function outside(variants) {
         h(
           'li',
           {},
-          `rank ${record.rank} `,
+          `rank ${record.rank}, `,
           size(record.outside_allocator),
           whose(record.outside_owners),
         ),
@@ -108,5 +108,5 @@ export function hardware(group, { schedule }) {
   const timed = variants.filter((variant) => variant.timing);
   const parts = [timed.length > 0 && times(timed), outside(variants), unheld(variants)].filter(Boolean);
   if (parts.length === 0) return null;
-  return section('hardware', 'On this GPU', `Under ${schedule}.`, ...parts.flat());
+  return section('hardware', 'On this GPU', `Schedule ${schedule}.`, ...parts.flat());
 }
