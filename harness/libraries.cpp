@@ -158,6 +158,11 @@ CudaFacts built_with() {
   return facts;
 }
 
+/// Where the virtual platform in this folder has its library of this name.
+fs::path virtual_place(const fs::path& folder, const std::string& name) {
+  return (name == kManagement ? folder / "nvml" : folder) / name;
+}
+
 fs::path path_of(const void* function) {
   Dl_info info{};
   return dladdr(function, &info) != 0 ? fs::path(info.dli_fname) : fs::path();
@@ -188,21 +193,22 @@ std::vector<Library> loaded_libraries() {
         return 0;
       },
       &found);
-  const fs::path ours = virtual_folder();
+  const fs::path folder = virtual_folder(), staged = staged_folder();
   std::error_code ignored;
   std::erase_if(found, [&](Library& each) {
     each.name = each.path.filename().string();
-    if (fs::equivalent(each.path, ours / each.name, ignored))
+    const fs::path ours = virtual_place(folder, each.name);
+    if (fs::equivalent(each.path, ours, ignored))
       each.maker = Maker::virtual_platform;
-    else if (fs::equivalent(each.path, staged_folder() / each.name, ignored))
+    else if (fs::equivalent(each.path, staged / each.name, ignored))
       each.maker = Maker::staged;
-    return ours.empty() || each.name.empty() || !fs::exists(ours / each.name, ignored);
+    return folder.empty() || each.name.empty() || !fs::exists(ours, ignored);
   });
   return found;
 }
 
 fs::path management_library() {
-  const fs::path ours = virtual_folder() / kManagement;
+  const fs::path ours = virtual_place(virtual_folder(), kManagement);
   std::error_code ignored;
   std::vector<fs::path> all;
   for (const auto& library : loaded_libraries()) {

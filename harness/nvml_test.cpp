@@ -64,7 +64,7 @@ TEST(Nvml, WhatIsNotKnownIsNotGuessed) {
 }
 
 TEST(Nvml, OfTheVirtualDeviceItIsTheVirtualPlatforms) {
-  EXPECT_EQ(management_library(), virtual_folder() / "libnvidia-ml.so.1");
+  EXPECT_EQ(management_library(), virtual_folder() / "nvml" / "libnvidia-ml.so.1");
   EXPECT_EQ(driver_version(), "virtual");
 }
 

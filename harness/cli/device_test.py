@@ -77,12 +77,14 @@ def main() -> None:
     (work / "stand-ins").mkdir()
     for library in VIRTUAL.glob("*.so*"):
         shutil.copy(library, work / "stand-ins" / library.name)
-    shutil.copytree(VIRTUAL / "profiles", work / "stand-ins" / "profiles")
+    for folder in ("profiles", "nvml"):
+        shutil.copytree(VIRTUAL / folder, work / "stand-ins" / folder)
     names = {p.name for p in VIRTUAL.glob("*.so.*") if not p.name.startswith("libtidemark")}
+    both = names | {"libnvidia-ml.so.1"}  # which comes with the driver
     libraries = {**libraries, "TIDEMARK_CUDA_DRIVER": str(work / "stand-ins" / "libcuda.so.1")}
     version = said("--version", **libraries)
     rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
-    check(names <= rows.keys() and all(rows[name] == "NVIDIA" for name in names), f"on the other libraries: {version.out}{version.err}")
+    check(both <= rows.keys() and all(rows[name] == "NVIDIA" for name in both), f"on the other libraries: {version.out}{version.err}")
     check("note" not in version.out + version.err, f"auto takes the GPU without a word: {version.out}{version.err}")
     run = said("exec", "printenv", "LD_LIBRARY_PATH", TIDEMARK_DEVICE="cuda", **libraries)
     check(run.code == 0 and run.out.startswith(str(work / "stand-ins")), f"exec gives them to another program: {run.code} {run.out}{run.err}")
@@ -103,6 +105,11 @@ def main() -> None:
     check("missing: libnccl.so.2 (" in without(work, "libnccl.so.2", said, *cuda, **libraries).err, "one that is missing is named")
     said(*cuda, LD_PRELOAD=str(VIRTUAL / "libcublas.so.13"), **libraries).refuses(2, "stand in the way", "LD_PRELOAD of the virtual ones")
 
+    # NCCL and PyTorch load NVML by name: on NVIDIA's driver they must not find the virtual one, though its folder may be searched.
+    loads = "import ctypes\ntry: ctypes.CDLL('libnvidia-ml.so.1')\nexcept OSError: pass\nprint(open('/proc/self/maps').read())"
+    run = subprocess.run([sys.executable, "-c", loads], env={**os.environ, "LD_LIBRARY_PATH": str(VIRTUAL)}, capture_output=True, text=True, check=False)
+    check(run.returncode == 0 and str(VIRTUAL) not in run.stdout, f"the virtual NVML is found by name: {run.stdout[-2000:]}{run.stderr}")
+
     # The virtual platform stays whole where others stand before it.
     mixed = work / "mixed"
     mixed.mkdir()
@@ -110,7 +117,7 @@ def main() -> None:
         shutil.copy(DRIVER, mixed / name)
     version = said("--version", LD_LIBRARY_PATH=str(mixed), TIDEMARK_DEVICE="virtual")
     rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
-    check(names <= rows.keys() and set(rows.values()) == {"virtual"}, f"on the virtual platform: {version.out}{version.err}")
+    check(both <= rows.keys() and set(rows.values()) == {"virtual"}, f"on the virtual platform: {version.out}{version.err}")
     for name in ("torch", "MPI"):
         check(re.search(rf"^{name} +\S", version.out, re.M) is not None, f"--version names {name}: {version.out}")
     check(re.search(r"^libcudart\.so\.13 +13\.0 ", version.out, re.M) is not None, f"--version gives versions: {version.out}")
@@ -121,7 +128,7 @@ def main() -> None:
         real = said(*cuda, LD_DEBUG="libs")  # NVIDIA's own, which find the stand-in no driver
         check(real.code == 3 and "the CUDA runtime does not start on" in real.err, f"NVIDIA's libraries: {real.code} {real.err[-300:]}")
         loaded = dict((Path(path).name, path) for path in re.findall(r"calling init: (\S+)", real.err))
-        check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1", "libnvidia-ml.so.1"}), f"all are NVIDIA's: {loaded}")
+        check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1"}), f"all are NVIDIA's: {loaded}")
         check(loaded.get("libcuda.so.1") == str(DRIVER), f"the driver's is not the virtual one: {loaded}")
         said(*cuda).refuses(3, "the CUDA runtime does not start on", "NVIDIA's libraries on no driver")
     shutil.rmtree(work)
