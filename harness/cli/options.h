@@ -15,8 +15,9 @@ struct Options {
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string races = "on", details = "worst";
   int timeout = 300, repetitions = 1;
-  bool history = true;  // whether the run goes into history.sqlite
-  bool events = false;  // whether allocator/ is written
+  bool history = true;   // whether the run goes into history.sqlite
+  bool events = false;   // whether allocator/ is written
+  bool numbers = false;  // whether numbers/ is
   bool dry_run = false, json = false, markdown = false;
   std::string folder;        // of report
   std::string note;          // what choose_device() has to say

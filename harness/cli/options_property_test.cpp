@@ -42,6 +42,8 @@ TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
                                        "--out",
                                        "--races",
                                        "--details",
+                                       "--events",
+                                       "--numbers",
                                        "--repetitions",
                                        "--color",
                                        "--history",

@@ -83,6 +83,12 @@ Prepared prepare(const Options& options, int ranks) {
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
   require_memory(planned);
+  if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
+        return each.trial.mode == Mode::math;
+      }))
+    throw UsageError(
+        "--numbers: none of these trials computes numbers: choose --mode math, in a size that has "
+        "it");
   auto note = options.note + widen_capacity(options, planned);
   return {std::move(planned), std::move(note)};
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
-the allocator at both ends of the bracket, the same calls of the host in between. And whatever is changed in a recording is
-found. rehearsal_test.py TIDEMARK"""
+the allocator at both ends of the bracket, the same calls of the host in between, the same numbers to the bit. And whatever is
+changed in a recording is found. rehearsal_test.py TIDEMARK"""
 import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,8 @@ def environment(rehearsed, **more):
     return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
 
 
-def run(*words, cwd, rehearsed=False):
-    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed))
+def run(*words, cwd, rehearsed=False, **more):
+    return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
 
 
 class Rehearsal(unittest.TestCase):
@@ -36,7 +37,7 @@ class Rehearsal(unittest.TestCase):
             [BINARY, "run", CASES[0], "--ranks", "2", "--timeout", "1", "--schedule", "device", "--history", "off", "--out", "stuck"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cls.folder,
             env=environment(True, TIDEMARK_FAULT="rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"))
-        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--schedule", "all"]
+        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--numbers", "--details", "none", "--history", "off", "--schedule", "all"]
         cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
         cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
         cls.report = json.loads((cls.folder / "cuda/report.json").read_text())
@@ -139,14 +140,78 @@ class Rehearsal(unittest.TestCase):
         self.assertIn(f"alloc of block {words[1]}, {int(words[2]) + 1} bytes", held.stdout)
         self.assertRegex(held.stdout, rf"\| alloc of block {words[1]}, {words[2]} bytes, stream \d+ \(aten::")
 
+    def test_the_numbers_are_the_same_to_the_bit(self):
+        held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        self.assertIn("\nthe same arithmetic: every bit is to be the same\n", held.stdout)
+        counts = re.search(r"^(\d+) variants with the same bits, 0 within the model, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
+        files = list((self.folder / "cuda/numbers").rglob("*_rank?.safetensors"))
+        self.assertEqual(2 * int(counts[1]), len(files))
+        self.assertGreater(len(files), 50)
+
+    def test_one_number_changed_is_named(self):
+        file = next((self.folder / "cuda/numbers").glob("fsdp_prefetch/**/lagging/stash_rank1.safetensors"))
+        raw = file.read_bytes()
+        length = int.from_bytes(raw[:8], "little")  # as any reader of the format does
+        header = json.loads(raw[8:8 + length])
+        name, tensor = next((k, v) for k, v in header.items() if k.startswith("gradients/mlps.0.fc1.weight["))
+        first = int(re.search(r"\[(\d+):", name)[1])
+        place = 8 + length + tensor["data_offsets"][0] + 4 * 5
+        value = struct.unpack("<f", raw[place:place + 4])[0]
+        self.assertEqual(tensor["dtype"], "F32")
+        self.assertGreater(abs(value), 0)
+        try:
+            file.write_bytes(raw[:place] + struct.pack("<f", 2 * value) + raw[place + 4:])
+            held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+            file.write_bytes(raw[:place])
+            cut = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+        finally:
+            file.write_bytes(raw)
+        self.assertEqual(held.returncode, 1, held.stdout)
+        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math/lagging/stash: DIFFERS on 2 ranks: .*; the same losses\n  rank 1, gradients of "
+                         rf"mlps\.0\.fc1\.weight: 1 of its numbers differ; furthest at element {first + 5}: \S+ \| \S+, 8388608 ULP\n")
+        self.assertEqual((cut.returncode, cut.stderr.count("\n")), (2, 1), cut.stderr)
+        self.assertIn("stash_rank1.safetensors: ", cut.stderr)
+
+    def test_other_kernels_add_up_in_another_order_and_are_within_the_model(self):
+        """The nearest to a GPU that there is here: CPU kernels and a BLAS for another CPU."""
+        made = run("run", *CASES, "--ranks", 2, "--steps", 2, "--schedule", "instant", "--numbers", "--details", "none", "--history", "off",
+                   "--races", "off", "--out", "other", cwd=self.folder, ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE")
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        held = run("compare", "virtual", "other", "--numbers", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        self.assertIn("|A - R| <= a |R| and |B - R| <= b |R|", held.stdout)
+        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses 0\.\d+\) from a = 6\.61e-06, b = 6\.61e-06, condition \d+: u \(4 layers")
+        self.assertRegex(held.stdout, r"stash: within the model on 2 ranks: worst \w+ of \S+ on rank \d: \S+e-0[678] of 1\.32e-05, \d+ ULP at element \d+")
+        self.assertRegex(held.stdout, r"(?m)^\d+ variants with the same bits, [1-9]\d* within the model, 0 different, 0 skipped, ")
+
+    def test_fp32_is_fp32(self):
+        self.assertIn("TF32 off, products of 16-bit numbers added up in fp32, by PyTorch's CPU kernels", self.report["run"]["device"]["arithmetic"])
+        words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--out"]
+        made = run(*words, "asked", cwd=self.folder, rehearsed=True, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        said = json.loads((self.folder / "asked/report.json").read_text())["run"]
+        self.assertIn("TF32 off", said["device"]["arithmetic"])
+        self.assertEqual(said["env"]["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"], "1")
+        forced = run(*words, "forced", cwd=self.folder, rehearsed=True, NVIDIA_TF32_OVERRIDE="1")
+        self.assertEqual(forced.returncode, 2, forced.stdout + forced.stderr)
+        self.assertIn("error: NVIDIA_TF32_OVERRIDE=1 has NVIDIA's libraries round fp32 to TF32", forced.stderr)
+
     def test_bad_input_is_one_line(self):
         (self.folder / "empty").mkdir(exist_ok=True)
         for words, code in ((["cuda", "empty"], 2), (["cuda"], 2), (["cuda", "nowhere.json"], 2),
                             (["cuda", "cuda/report.json"], 2), (["cuda", "virtual", "--threshold", "time=5%"], 2)):
-            held = run("compare", *words, "--events", cwd=self.folder)
-            self.assertEqual(held.returncode, code, words)
-            self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
-            self.assertTrue(held.stderr.startswith("error: "), held.stderr)
+            for flag in ("--events", "--numbers"):
+                held = run("compare", *words, flag, cwd=self.folder)
+                self.assertEqual(held.returncode, code, words)
+                self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
+                self.assertTrue(held.stderr.startswith("error: "), held.stderr)
+        for words in (["compare", "cuda", "virtual", "--events", "--numbers"], ["run", CASES[0], "--numbers", "--mode", "shapes"]):
+            refused = run(*words, cwd=self.folder)
+            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertIn("--numbers: none of these trials computes numbers", refused.stderr)
+        twin = run("run", CASES[0], "--mode", "shapes", "--device", "virtual", cwd=self.folder, TIDEMARK_NUMBERS="1")
+        self.assertEqual(twin.stderr, refused.stderr)
 
 
 class Measured(unittest.TestCase):
