@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "harness/libraries.h"
 #include "harness/platform.h"
@@ -19,6 +21,15 @@ constexpr std::int64_t kWidth = 256;
 
 bool on_virtual_libraries() {
   return std::ranges::any_of(loaded_libraries(), &Library::virtual_platforms);
+}
+
+// The BLAS chooses its kernels by it.
+std::string cpu_model() {
+  std::ifstream facts("/proc/cpuinfo");
+  for (std::string line; std::getline(facts, line);)
+    if (const auto colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
+      return line.substr(colon + 2);
+  return "a CPU without a name";
 }
 
 // 1 + 2^-12 lies between two numbers of TF32, whose neighbours near 1 are 2^-10 apart, and is one
@@ -55,7 +66,8 @@ Arithmetic arithmetic() {
   const bool exact = on_virtual_libraries();
   return {fmt::format("TF32 {}, products of 16-bit numbers added up {}, by {}", tf32 ? "on" : "off",
                       reduced ? "in 16 bits in part" : "in fp32",
-                      exact ? fmt::format("PyTorch's CPU kernels ({})", at::get_cpu_capability())
+                      exact ? fmt::format("PyTorch's CPU kernels ({}, {})",
+                                          at::get_cpu_capability(), cpu_model())
                             : "the GPU's kernels"),
           exact};
 }

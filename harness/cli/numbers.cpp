@@ -62,6 +62,7 @@ void NumbersFiles::save(const TrialRecord& trial, const Variant& variant, int ra
   log.exact = arithmetic_.exact;
   log.tolerance = oracle.tolerance;
   log.loss_condition = oracle.loss_condition;
+  log.parameter_condition = oracle.parameter_condition;
   log.why = oracle.why;
   for (const LossPoint& point : numbers.loss)
     log.loss.push_back(point.value.value_or(std::numeric_limits<double>::quiet_NaN()));

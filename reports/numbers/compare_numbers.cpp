@@ -17,8 +17,9 @@ constexpr std::size_t kMostFaults = 4;  // of a variant, in the text
 
 constexpr const char* kModel =
     "model: |A - B| is at most (a + b) / (1 - max(a, b)) of the smaller of |A| and |B|: Euclidean "
-    "norms, a shard of a tensor at a time; of losses a step at a time, a and b times the loss's "
-    "condition. a and b are what each side is allowed from one double-precision reference R, |A - "
+    "norms, a shard of a tensor at a time, of losses a step at a time; for losses and parameters a "
+    "and b times their condition. a and b are what each side is allowed from one double-precision "
+    "reference R, |A - "
     "R| <= a |R| and |B - R| <= b |R| (parity/reference), and the triangle inequality does the "
     "rest. Nothing is fitted. An element alone is found where it is off by more than that part of "
     "its shard's norm.";
@@ -113,10 +114,16 @@ class Held {
 
 std::string model_of(const Pair& pair) {
   const auto &a = *pair.first, &b = *pair.second;
-  return fmt::format("{}: {:.3g} (losses {:.3g}) from a = {:.3g}, b = {:.3g}, condition {:.3g}: {}",
-                     a.trial, bound_of(a.tolerance, b.tolerance),
-                     bound_of(a.tolerance * a.loss_condition, b.tolerance * b.loss_condition),
-                     a.tolerance, b.tolerance, std::max(a.loss_condition, b.loss_condition), a.why);
+  const auto bound = [&](double of_a, double of_b) {
+    return bound_of(a.tolerance * of_a, b.tolerance * of_b);
+  };
+  return fmt::format(
+      "{}: {:.3g} (losses {:.3g}, parameters {:.3g}) from a = {:.3g}, b = {:.3g} and conditions "
+      "{:.3g} of losses, {:.3g} of parameters: {}",
+      a.trial, bound(1, 1), bound(a.loss_condition, b.loss_condition),
+      bound(a.parameter_condition, b.parameter_condition), a.tolerance, b.tolerance,
+      std::max(a.loss_condition, b.loss_condition),
+      std::max(a.parameter_condition, b.parameter_condition), a.why);
 }
 
 }  // namespace

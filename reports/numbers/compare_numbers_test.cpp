@@ -224,12 +224,14 @@ TEST(CompareNumbers, TheWorstIsNamedWithItsBound) {
   EXPECT_EQ(result.exit_code(), 0);
   EXPECT_THAT(result.variants.at(0).said,
               HasSubstr("within the model on 2 ranks: worst parameters of fc1 on rank 1: "));
-  EXPECT_THAT(result.variants[0].said, HasSubstr(" of 2e-05, "));
+  EXPECT_THAT(result.variants[0].said, HasSubstr(" of 3e-05, "));
   EXPECT_THAT(result.variants[0].said, HasSubstr("ULP at element 31; losses part at step 2"));
   const std::string text = result.text("A", "B");
   EXPECT_THAT(text, HasSubstr("triangle inequality"));
-  EXPECT_THAT(text, HasSubstr("toy/smoke/r2/math: 2e-05 (losses 4e-05) from a = 1e-05, b = 1e-05, "
-                              "condition 2: a bound on paper\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("toy/smoke/r2/math: 2e-05 (losses 4e-05, parameters 3e-05) from a = 1e-05, b = "
+                "1e-05 and conditions 2 of losses, 1.5 of parameters: a bound on paper\n"));
   EXPECT_THAT(
       text,
       HasSubstr("A: virtual h100-80g: by CPU kernels\nB: cuda a GPU: by the GPU's kernels\n"));

@@ -131,11 +131,11 @@ std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog&
                                           bool bits_decide) {
   std::vector<TensorDifference> all{losses(a, b, bits_decide)};
   const auto part = [&](const char* what, const std::vector<ShardNumbers>& mine,
-                        const std::vector<ShardNumbers>& theirs) {
+                        const std::vector<ShardNumbers>& theirs, double bound) {
     const Places ours = places(mine), others = places(theirs);
     const auto add = [&](const auto& place, const ShardNumbers* one, const ShardNumbers* two) {
       all.push_back(tensor(fmt::format("{} of {}", what, place.first), one, two, bits_decide));
-      all.back().bound = bound_of(a.tolerance, b.tolerance);
+      all.back().bound = bound;
     };
     for (const auto& [place, shard] : ours) {
       const auto found = others.find(place);
@@ -144,8 +144,9 @@ std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog&
     for (const auto& [place, shard] : others)
       if (!ours.contains(place)) add(place, nullptr, shard);
   };
-  part("gradients", a.gradients, b.gradients);
-  part("parameters", a.parameters, b.parameters);
+  part("gradients", a.gradients, b.gradients, bound_of(a.tolerance, b.tolerance));
+  part("parameters", a.parameters, b.parameters,
+       bound_of(a.tolerance * a.parameter_condition, b.tolerance * b.parameter_condition));
   for (TensorDifference& each : all) each.rank = a.rank;
   return all;
 }

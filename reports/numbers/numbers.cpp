@@ -112,6 +112,7 @@ NumbersLog of(Safetensors&& file) {
   log.exact = metadata.text("exact") == "true";
   log.tolerance = metadata.number("tolerance", 0);
   log.loss_condition = metadata.number("loss_condition", 0);
+  log.parameter_condition = metadata.number("parameter_condition", 0);
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;
     if (name == kLoss) {
@@ -166,6 +167,7 @@ std::string numbers_file(const NumbersLog& log) {
                    {"exact", log.exact ? "true" : "false"},
                    {"tolerance", fmt::format("{}", log.tolerance)},
                    {"loss_condition", fmt::format("{}", log.loss_condition)},
+                   {"parameter_condition", fmt::format("{}", log.parameter_condition)},
                    {"why", log.why}};
   std::string loss(log.loss.size() * sizeof(double), '\0');
   std::memcpy(loss.data(), log.loss.data(), loss.size());

@@ -33,6 +33,7 @@ TEST(Numbers, AreReadAsTheyWereWritten) {
   EXPECT_EQ(after.role, Role::fixed);
   EXPECT_EQ(after.tolerance, before.tolerance);
   EXPECT_EQ(after.loss_condition, 2);
+  EXPECT_EQ(after.parameter_condition, 1.5);
   EXPECT_EQ(after.why, "a bound on paper");
   EXPECT_TRUE(after.exact);
   ASSERT_EQ(after.gradients.size(), 2u);

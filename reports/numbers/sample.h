@@ -50,6 +50,7 @@ inline NumbersLog numbers_sample(int rank = 0) {
   log.exact = true;
   log.tolerance = 1e-5;
   log.loss_condition = 2;
+  log.parameter_condition = 1.5;
   log.why = "a bound on paper";
   log.loss = {0.5, 0.25, 0.125};
   log.gradients = {shard_of("fc1", wave(24, rank), 24 * rank), shard_of("fc2", wave(24, 2), 48)};
