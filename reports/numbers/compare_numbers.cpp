@@ -61,13 +61,14 @@ class Held {
   }
   bool equal() const { return bits_ && faults_.empty(); }
   bool different() const { return !faults_.empty(); }
-  /// Nothing that differs could be held.
-  bool open() const { return faults_.empty() && !bits_ && !worst_; }
+  /// Nothing at all could be held.
+  bool open() const { return faults_.empty() && judged_ == 0; }
 
   VariantComparison result(const std::string& name) const {
     const std::string on = fmt::format("on {} rank{}", ranks_, ranks_ == 1 ? "" : "s");
     std::string said = equal()       ? "the same bits " + on
                        : different() ? "DIFFERS " + on
+                       : open()      ? "nothing can be held " + on
                                      : "within the model " + on;
     if (worst_ && !equal())
       said +=
@@ -99,12 +100,13 @@ class Held {
       largest_bound_ = std::max(largest_bound_, each.bound);
       return;
     }
+    ++judged_;
     if (!holds) faults_.push_back(fault(each, bits_decide_));
     if (!each.bits && (!worst_ || each.share() > worst_->share())) worst_ = each;
   }
 
   bool bits_decide_, bits_ = true;
-  int ranks_ = 0;
+  int ranks_ = 0, judged_ = 0;  // judged: tensors that a bound held, or the bits
   std::optional<TensorDifference> worst_;
   std::int64_t parts_at_ = -1;
   std::vector<std::string> faults_;

@@ -215,6 +215,28 @@ TEST(CompareNumbers, WhatIsNoNumberOnBothSidesIsWrongToo) {
   EXPECT_EQ(held(a, b).exit_code(), 1);
 }
 
+TEST(CompareNumbers, TheFirstStepOfAnyRankIsWhereLossesPart) {
+  NumbersLog early = of_a_gpu(0), late = of_a_gpu(1);
+  for (const int step : {1, 2}) early.loss[static_cast<std::size_t>(step)] *= 1 + 1e-7;
+  late.loss[2] *= 1 + 1e-7;
+  const auto said = [](NumbersLog one, NumbersLog two) {
+    one.rank = 0;
+    two.rank = 1;
+    NumbersLog a = numbers_sample(0), b = numbers_sample(1);
+    one.gradients = a.gradients, two.gradients = b.gradients;
+    one.parameters = a.parameters, two.parameters = b.parameters;
+    return compare_numbers({a, b}, {one, two}).variants.at(0).said;
+  };
+  EXPECT_THAT(said(early, late), HasSubstr("losses part at step 1"));
+  EXPECT_THAT(said(late, early), HasSubstr("losses part at step 1"));
+}
+
+TEST(CompareNumbers, TwoOfOneGpuNeedNotHaveTheSameBits) {
+  NumbersLog other = of_a_gpu();
+  set(other.gradients[1], 5, std::nextafter(wave(24, 2)[5], 2.F));
+  EXPECT_EQ(held(of_a_gpu(), other).within, 1);
+}
+
 TEST(CompareNumbers, TheWorstIsNamedWithItsBound) {
   NumbersLog a = of_a_gpu(0), b = of_a_gpu(1);
   set(a.gradients[1], 5, wave(24, 2)[5] + 1e-6F);
@@ -241,13 +263,20 @@ TEST(CompareNumbers, ABoundThatAllowsAnythingHoldsNothing) {
   NumbersLog a = numbers_sample(), b = of_a_gpu();
   a.loss_condition = b.loss_condition = 1e5;
   b.loss[0] *= 1.5;
-  const auto loss = held(a, b);
-  EXPECT_EQ(loss.exit_code(), 4);
-  EXPECT_THAT(loss.skipped.at(0), HasSubstr("not held, by a bound of inf: loss"));
-  set(b.gradients[1], 5, wave(24, 2)[5] + 1e-6F);
+  EXPECT_EQ(held(a, b).within, 1);
   EXPECT_THAT(held(a, b).variants.at(0).said, HasSubstr("; not held, by a bound of inf: loss"));
   b.loss[1] = kNone;  // this is wrong under any bound
   EXPECT_EQ(held(a, b).exit_code(), 1);
+  b.loss[1] = a.loss[1];
+  a.tolerance = b.tolerance = 0.4;
+  for (auto* part : {&b.gradients, &b.parameters})
+    for (ShardNumbers& each : *part) each.bytes[1] ^= 1;
+  const auto nothing = held(a, b);
+  EXPECT_EQ(nothing.exit_code(), 4);
+  EXPECT_THAT(nothing.skipped.at(0),
+              HasSubstr("keep: nothing can be held on 1 rank; losses part at "
+                        "step 0; not held, by a bound of inf: gradients of "
+                        "fc1 and 4 more"));
 }
 
 TEST(CompareNumbers, AControlIsHeldWhereEveryBitIs) {

@@ -122,6 +122,10 @@ TEST(Numbers, WhatIsDamagedIsOneLine) {
   EXPECT_THAT(said([&](Json& h) { h[name]["data_offsets"] = {0, 96}; }), HasSubstr("leave a hole"));
   EXPECT_THAT(said([](Json& h) { h["loss"]["dtype"] = "F32", h["loss"]["shape"] = {6}; }),
               HasSubstr("losses are no F64"));
+  EXPECT_EQ(said([](Json& h) {
+              h["a\nb"] = {{"dtype", "I8"}, {"shape", {0}}};
+            }).find('\n'),
+            std::string::npos);
   for (const char* other : {"gradients/fc2[48:71]", "gradients/fc2", "gradients/fc2[48:7x]",
                             "gradients/fc2[-1:23]", "momenta/fc2[48:72]", "x\n"}) {
     const std::string what = said([&](Json& h) {
