@@ -37,8 +37,8 @@ std::vector<ShardNumbers> raw(const std::vector<Shard>& shards) {
 
 }  // namespace
 
-NumbersFiles::NumbersFiles(std::filesystem::path folder, std::string device, int ranks)
-    : folder_(std::move(folder)), device_(std::move(device)), left_(kMost / ranks) {}
+NumbersFiles::NumbersFiles(std::filesystem::path folder, std::string device, int ranks, Bytes most)
+    : folder_(std::move(folder)), device_(std::move(device)), most_(most), left_(most / ranks) {}
 
 void NumbersFiles::save(const TrialRecord& trial, const Variant& variant, int rank,
                         const Numbers& numbers, const Oracle& oracle) {
@@ -52,7 +52,7 @@ void NumbersFiles::save(const TrialRecord& trial, const Variant& variant, int ra
     fmt::print(stderr,
                "note: --numbers: those of {} and of all that follows are left out: the ranks "
                "together write at most {} MiB (fewer trials, or a smaller size)\n",
-               log.name(), kMost >> 20);
+               log.name(), most_ >> 20);
     return;
   }
   left_ -= bytes;

@@ -12,10 +12,10 @@ namespace tidemark {
 
 class NumbersFiles {
  public:
-  /// Of a run's folder; all of a run's ranks together write at most this.
   static constexpr Bytes kMost = Bytes{1} << 30;
 
-  NumbersFiles(std::filesystem::path folder, std::string device, int ranks);
+  /// Of a run's folder. All of a run's ranks together write at most `most` bytes.
+  NumbersFiles(std::filesystem::path folder, std::string device, int ranks, Bytes most = kMost);
   /// Nothing more from the first on that would be too much, which a note on stderr names. Throws
   /// std::runtime_error in one line where it cannot be written.
   void save(const TrialRecord& trial, const Variant& variant, int rank, const Numbers& numbers,
@@ -25,7 +25,7 @@ class NumbersFiles {
   std::filesystem::path folder_;
   std::string device_;
   Arithmetic arithmetic_ = arithmetic();
-  Bytes left_;  // for this rank
+  Bytes most_, left_;  // left: for this rank
   bool full_ = false;
 };
 

@@ -75,8 +75,10 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
   const bool repeats = platform().kind() == "virtual" || platform().keeps_time();
   const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
   std::vector<StepTimes> times{step_times(record)};
+  RunOptions repeated = run_options;
+  repeated.numbers = nullptr;  // the first run's are written
   for (int again = 1; repeats && again < options.repetitions; ++again) {
-    auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+    auto other = run_trial(*planned.scenario, planned.trial, world, codec, repeated);
     if (world.rank() != 0) continue;
     times.push_back(step_times(other));
     if (platform().kind() != "virtual") continue;
