@@ -24,6 +24,16 @@ std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors) 
   return all;
 }
 
-double unit_roundoff(bool single) { return std::ldexp(1, single ? -24 : -9); }
+Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,
+                  std::int64_t terms, const std::string& terms_text) {
+  const double sums = std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
+  const double stored = single ? 0 : 2 * std::ldexp(1, -8);
+  const std::string path = " on a path forth and back, u = 2^-24";
+  return {static_cast<double>(depth) * (stored + sums),
+          single ? "u (" + depth_text + ") sqrt(" + terms_text + "): rounding of the sums" + path
+                 : "(" + depth_text + ") (2 v + u sqrt(" + terms_text +
+                       ")): rounding of operands and results to bf16 and of the sums in fp32" +
+                       path + ", v = 2^-8"};
+}
 
 }  // namespace tidemark

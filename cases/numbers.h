@@ -27,7 +27,16 @@ Oracle oracle_of(const Result& result) {
           .why = {}};
 }
 
-/// Of single precision or bfloat16.
-double unit_roundoff(bool single);
+/// Of `depth` products and norms in a row, each a sum of at most `terms` terms, to first order, in
+/// parts of the result's norm. fp32: every sum is off by about sqrt(terms) half-units in the last
+/// place, since rounding errors add up like a random walk (u = 2^-24). bf16: so are its sums, which
+/// are added up in fp32, and besides each operand and each result is rounded once, when stored
+/// (v = 2^-8).
+struct Rounding {
+  double tolerance;
+  std::string why;  // with these texts for the two
+};
+Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,
+                  std::int64_t terms, const std::string& terms_text);
 
 }  // namespace tidemark

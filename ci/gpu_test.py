@@ -87,7 +87,13 @@ def on_a_stand_in(work: Path) -> None:
     check(worlds == ["3", "3", "1", "1", "3", "3"], f"one world after the other, the first is timed: {worlds}")
     _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
     check(any("compare --events " in call for call in calls) and any(" measured " in call for call in calls), f"event by event where it can: {calls}")
+    check(not any("--numbers" in call for call in calls), f"and by numbers only where it can: {calls}")
     check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
+    _, out, _, calls = gpu("--out", "out", FLAGS="--numbers", **{**here, "TIDEMARK_GPU_RANKS": "1 2"})
+    check(sum(" --numbers --device" in call for call in calls) == 4, f"numbers are written where they can be: {calls}")
+    for n in (1, 2):
+        check(any(call.endswith(f"compare --numbers {gpu.out}/virtual-r{n} {gpu.out}/gpu-r{n}") for call in calls), f"and held against each other: {calls}")
+        check(re.search(rf"^numbers-r{n} .* 0 ", out, re.M) is not None, f"a row of their own: {out}")
 
     for extra, expected, says in (({"GPU_CODE": "1"}, 1, "gpu-r2"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu-r2"), ({"TEST_CODE": "139"}, 3, "ended with 139"),
                                   ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2"), ({"PREDICTED_CODE": "4"}, 4, "predicted-against-timings")):
@@ -140,6 +146,7 @@ def packed(work: Path, binary: Path) -> None:
                          timeout=250, check=False)
     check(run.returncode == 0 and "passed, 0 failed" in run.stdout, f"unpacked, rehearsed: {run.returncode} {run.stdout} {run.stderr}")
     check("14 of 16 constants in " in run.stdout and "2 step times off by 1 times (median), 1 at most; 1 ratio to baseline by 1, 1" in run.stdout, f"there the loop closes: {run.stdout}")
+    check(re.search(r"^numbers-r2 .* 0 +\d+ variants with the same bits, 0 within the model, 0 different", run.stdout, re.M) is not None, f"the same numbers: {run.stdout}")
     taken = {path for log in work.glob("loader*") for path in re.findall(r"calling init: (\S+)", log.read_text(errors="replace"))}
     for name in ("libmpi.so", "libopen-rte.so", "libcudart.so", "libtidemark_numbers.so", "libmimalloc.so", "mca_pml_ob1.so"):
         places = {str(Path(path).parent) for path in taken if name in path}

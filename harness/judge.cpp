@@ -209,7 +209,8 @@ struct Judge {
       verdicts.push_back(close("parity/reference/gradients", seen,
                                compare_shards("gradient", mine.gradients, oracle->gradients)));
       verdicts.push_back(close("parity/reference/parameters", seen,
-                               compare_shards("parameter", mine.parameters, oracle->parameters)));
+                               compare_shards("parameter", mine.parameters, oracle->parameters),
+                               oracle->parameter_condition));
     }
     return verdicts;
   }

@@ -20,6 +20,7 @@ Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world)
   oracle.loss = send_values(oracle.loss);
   oracle.tolerance = send_values({oracle.tolerance})[0];
   oracle.loss_condition = send_values({oracle.loss_condition})[0];
+  oracle.parameter_condition = send_values({oracle.parameter_condition})[0];
   oracle.why = send(oracle.why);
   for (auto* shards : {&oracle.gradients, &oracle.parameters}) {
     const auto count =

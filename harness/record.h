@@ -311,7 +311,8 @@ struct RunRecord {
   Ns duration_ns = 0;
   std::string device_kind, profile;
   Bytes capacity_bytes = 0;
-  std::string sharing;  // which ranks have one GPU together, and how; empty: none
+  std::string sharing;     // which ranks have one GPU together, and how; empty: none
+  std::string arithmetic;  // by which its numbers come about; empty: not said
   std::map<std::string, std::string> env;
 };
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/arithmetic.h"
 #include "harness/devices.h"
 #include "harness/pace.h"
 #include "harness/platform.h"
@@ -126,6 +127,32 @@ TEST(Rehearsal, TheToyPassesUnderEverySchedule) {
       EXPECT_NE(verdict.status, Status::fail)
           << schedule << " " << verdict.variant << " " << verdict.name << ": " << verdict.why;
   }
+}
+
+TEST(Arithmetic, Fp32IsFp32OrItIsSaid) {
+  auto& torch = at::globalContext();
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+  torch.setAllowTF32CuBLAS(true);
+  EXPECT_THAT(arithmetic().text, HasSubstr("TF32 on"));
+  EXPECT_THAT(arithmetic_fault(), HasSubstr("come out rounded to TF32"));
+  set_arithmetic();
+  EXPECT_EQ(arithmetic_fault(), "");
+  EXPECT_THAT(arithmetic().text,
+              HasSubstr("TF32 off, products of 16-bit numbers added up in fp32"));
+  EXPECT_TRUE(arithmetic().exact);
+  for (const char* fine : {"0", ""}) {
+    setenv("NVIDIA_TF32_OVERRIDE", fine, 1);
+    EXPECT_EQ(arithmetic_fault(), "");
+  }
+  setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
+  EXPECT_THAT(arithmetic_fault(), HasSubstr("NVIDIA_TF32_OVERRIDE=1"));
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+  torch.setAllowTF32CuDNN(true);
+  EXPECT_THAT(arithmetic().text, HasSubstr("TF32 on"));
+  set_arithmetic();
+  torch.setAllowBF16ReductionCuBLAS(true);
+  EXPECT_THAT(arithmetic().text, HasSubstr("in 16 bits in part"));
+  set_arithmetic();
 }
 
 TEST(Devices, RanksShareWhereTheirGpuIsTheSame) {

@@ -351,6 +351,8 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   if (trial.mode == Mode::math) {
     oracle = shared_oracle(scenario, trial, world);
     compare_gradients(all, oracle, record);
+    for (const Seen& seen : all)
+      if (options.numbers && seen.ran()) options.numbers(*seen.variant, seen.numbers, oracle);
   }
   record.verdicts =
       judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/gather.h"
+#include "harness/parity.h"
 #include "harness/record.h"
 #include "harness/scenario.h"
 #include "harness/world.h"
@@ -29,6 +30,9 @@ struct RunOptions {
   Details details = Details::worst;
   /// Gets every variant's record on every rank, with all its events; null: they are not kept.
   std::function<void(const Variant&, const RankRecord&)> events;
+  /// Gets every variant's numbers on every rank, and what the reference allows them (its tolerance,
+  /// condition and reason); in mode math alone. Null: nobody does.
+  std::function<void(const Variant&, const Numbers&, const Oracle&)> numbers;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
 };

@@ -94,6 +94,8 @@ struct Oracle {
   /// tensor), and why.
   double tolerance = 0;
   double loss_condition = 1;  // the loss's tolerance is so many times that: its terms cancel
+  double parameter_condition =
+      1;  // and the parameters' so many: the optimizer divides by gradients
   std::string why;
 };
 

@@ -10,28 +10,47 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// y += x w^T, with x [rows, in] and w [out, in].
-void add_product(const Values& x, const Values& w, std::size_t rows, std::size_t in, Values& y) {
-  const std::size_t out = w.size() / in;
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t o = 0; o < out; ++o) {
-      double sum = 0;
-      for (std::size_t i = 0; i < in; ++i) sum += x[r * in + i] * w[o * in + i];
-      y[r * out + o] += sum;
-    }
+double norm(const Values& all) {
+  double squares = 0;
+  for (const double v : all) squares += v * v;
+  return std::sqrt(squares);
+}
+
+/// Sums, and the same of their terms' sizes.
+struct Summed {
+  Values value, size;
+  explicit Summed(std::size_t n) : value(n), size(n) {}
+  void add(std::size_t i, double term) {
+    value[i] += term;
+    size[i] += std::abs(term);
   }
+  /// By how many times more than those of a random walk (whose sum of n terms is sqrt(n) of them)
+  /// the terms cancel; at least 1. So many times larger are, relative to the sums, the errors of
+  /// adding up and those that the terms brought along.
+  double cancels(double terms) const {
+    const double all = norm(size);
+    return all == 0 ? 1 : std::max(1.0, all / (std::sqrt(terms) * norm(value)));
+  }
+};
+
+/// y += x w^T, with x [rows, in] and w [out, in].
+void add_product(const Values& x, const Values& w, std::size_t rows, std::size_t in, Summed& y) {
+  const std::size_t out = w.size() / in;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t o = 0; o < out; ++o)
+      for (std::size_t i = 0; i < in; ++i) y.add(r * out + o, x[r * in + i] * w[o * in + i]);
 }
 
 /// dx += dy w, dw += dy^T x.
 void add_backward(const Values& dy, const Values& x, const Values& w, std::size_t rows,
-                  std::size_t in, Values& dx, Values& dw) {
+                  std::size_t in, Summed& dx, Summed& dw) {
   const std::size_t out = w.size() / in;
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t o = 0; o < out; ++o) {
       const double d = dy[r * out + o];
       for (std::size_t i = 0; i < in; ++i) {
-        dx[r * in + i] += d * w[o * in + i];
-        dw[o * in + i] += d * x[r * in + i];
+        dx.add(r * in + i, d * w[o * in + i]);
+        dw.add(o * in + i, d * x[r * in + i]);
       }
     }
   }
@@ -39,6 +58,7 @@ void add_backward(const Values& dy, const Values& x, const Values& w, std::size_
 
 struct Sums {
   double value = 0, size = 0;  // of the output's elements, with and without their signs
+  double cancels = 1;          // of all products on the way forth and back, one after the other
 };
 
 class Chain {
@@ -61,22 +81,26 @@ class Chain {
   }
 
   /// One microbatch: adds to `d` the gradients of scale x the sum of the output.
-  Sums pass(const Values& input, double scale, std::vector<Values>& d) const {
+  Sums pass(const Values& input, double scale, std::vector<Summed>& d) const {
     const std::size_t each = rank_ > 0 ? 3 : 1, layers = parameters.size() / each;
+    const auto wide = static_cast<double>(hidden_);
+    Sums sums;
     std::vector<Values> x{input}, middle;
     for (std::size_t l = 0; l < layers; ++l) {
       const auto* p = &parameters[l * each];
-      Values y(rows_ * hidden_);
-      for (std::size_t i = 0; i < y.size(); ++i) y[i] = shared_[l][i % hidden_];
+      Summed y(rows_ * hidden_);
+      for (std::size_t i = 0; i < rows_ * hidden_; ++i) y.add(i, shared_[l][i % hidden_]);
       add_product(x.back(), p[0].values, rows_, hidden_, y);
       if (rank_ > 0) {
-        middle.emplace_back(rows_ * rank_);
-        add_product(x.back(), p[1].values, rows_, hidden_, middle.back());
+        Summed inner(rows_ * rank_);
+        add_product(x.back(), p[1].values, rows_, hidden_, inner);
+        sums.cancels *= inner.cancels(wide);
+        middle.push_back(std::move(inner.value));
         add_product(middle.back(), p[2].values, rows_, rank_, y);
       }
-      x.push_back(std::move(y));
+      sums.cancels *= y.cancels(wide);
+      x.push_back(std::move(y.value));
     }
-    Sums sums;
     for (const double v : x.back()) {
       sums.value += v;
       sums.size += std::abs(v);
@@ -84,14 +108,16 @@ class Chain {
     Values dy(rows_ * hidden_, scale);
     for (std::size_t l = layers; l-- > 0;) {
       const auto* p = &parameters[l * each];
-      Values dx(rows_ * hidden_);
+      Summed dx(rows_ * hidden_);
       add_backward(dy, x[l], p[0].values, rows_, hidden_, dx, d[l * each]);
       if (rank_ > 0) {
-        Values dmiddle(rows_ * rank_);
+        Summed dmiddle(rows_ * rank_);
         add_backward(dy, middle[l], p[2].values, rows_, rank_, dmiddle, d[l * each + 2]);
-        add_backward(dmiddle, x[l], p[1].values, rows_, hidden_, dx, d[l * each + 1]);
+        sums.cancels *= dmiddle.cancels(wide);
+        add_backward(dmiddle.value, x[l], p[1].values, rows_, hidden_, dx, d[l * each + 1]);
       }
-      dy = std::move(dx);
+      if (l > 0) sums.cancels *= dx.cancels(wide);  // nobody reads the input's
+      dy = std::move(dx.value);
     }
     return sums;
   }
@@ -105,16 +131,21 @@ class Chain {
 
 /// One parameter's Adam; a step in which it is frozen does not count.
 struct Moments {
-  Values first, second;
+  Values first, second, swing;  // swing: what an error of 1 in parts of d's norm makes of p
   int steps = 0;
 
   void update(const LinearChainRun& run, const Values& d, Values& p) {
     ++steps;
     const double c1 = 1 - std::pow(run.beta1, steps), c2 = 1 - std::pow(run.beta2, steps);
+    const double even = norm(d) / std::sqrt(static_cast<double>(d.size()));
     for (std::size_t i = 0; i < d.size(); ++i) {
       first[i] = run.beta1 * first[i] + (1 - run.beta1) * d[i];
       second[i] = run.beta2 * second[i] + (1 - run.beta2) * d[i] * d[i];
-      p[i] -= run.rate * (first[i] / c1) / (std::sqrt(second[i] / c2) + run.epsilon);
+      const double size = std::sqrt(second[i] / c2) + run.epsilon;
+      p[i] -= run.rate * (first[i] / c1) / size;
+      // Numerator and denominator; below 2^-24 of the others nobody knows it, and it moves p by the
+      // rate at most.
+      swing[i] += 2 * run.rate * std::min(even / size, 0x1p24);
     }
   }
 };
@@ -126,11 +157,11 @@ LinearChainResult train(const LinearChainRun& run) {
   LinearChainResult result;
   std::vector<Moments> moments;
   for (const auto& p : chain.parameters)
-    moments.push_back({Values(p.values.size()), Values(p.values.size())});
+    moments.push_back({Values(p.values.size()), Values(p.values.size()), Values(p.values.size())});
   Values input(static_cast<std::size_t>(run.rows * run.hidden));
   const double elements = static_cast<double>(input.size()) * static_cast<double>(run.microbatches);
   for (int step = 0; step < run.steps; ++step) {
-    std::vector<Values> d;
+    std::vector<Summed> d;
     for (const auto& p : chain.parameters) d.emplace_back(p.values.size());
     Sums sums;
     for (std::int64_t m = 0; m < run.microbatches; ++m) {
@@ -138,16 +169,23 @@ LinearChainResult train(const LinearChainRun& run) {
       const auto part = chain.pass(input, 1 / elements, d);
       sums.value += part.value;
       sums.size += part.size;
+      sums.cancels = std::max(sums.cancels, part.cancels);
     }
     result.loss.push_back(sums.value / elements);
     result.condition = std::max(result.condition, sums.size / std::abs(sums.value));
     const auto& frozen = run.frozen[static_cast<std::size_t>(step)];
     for (std::size_t k = 0; k < d.size(); ++k) {
       if (frozen[k]) continue;
-      if (step == 0) result.gradients.push_back({chain.parameters[k].name, d[k]});
-      moments[k].update(run, d[k], chain.parameters[k].values);
+      result.gradient_condition =
+          std::max(result.gradient_condition,
+                   sums.cancels * d[k].cancels(static_cast<double>(run.rows * run.microbatches)));
+      if (step == 0) result.gradients.push_back({chain.parameters[k].name, d[k].value});
+      moments[k].update(run, d[k].value, chain.parameters[k].values);
     }
   }
+  for (std::size_t k = 0; k < moments.size(); ++k)
+    result.parameter_condition = std::max(
+        result.parameter_condition, 1 + norm(moments[k].swing) / norm(chain.parameters[k].values));
   result.parameters = std::move(chain.parameters);
   return result;
 }

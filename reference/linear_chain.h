@@ -27,8 +27,16 @@ struct LinearChainRun {
 };
 
 struct LinearChainResult {
-  std::vector<double> loss;        // of every step, before its update
-  double condition = 1;            // largest of all steps: mean |output| / |mean output|
+  std::vector<double> loss;  // of every step, before its update
+  double condition = 1;      // largest of all steps: mean |output| / |mean output|
+  /// By how many times more than a random walk's the terms of the products cancel on the way to a
+  /// gradient, largest of all steps: 1 in wide layers, much more than that where few terms happen
+  /// to.
+  double gradient_condition = 1;
+  /// By how many times more than a gradient a parameter may be off, relative to itself and to first
+  /// order: Adam divides a gradient by its own size, element by element, and what is off in
+  /// proportion to the tensor's norm is more than that in a small element.
+  double parameter_condition = 1;
   std::vector<Tensor> gradients;   // of step 0, of what is trained then
   std::vector<Tensor> parameters;  // after the last step, all
 };

@@ -234,6 +234,7 @@ RunRecord run(const Node& node) {
   out.profile = node["device"]["profile"].text();
   out.capacity_bytes = node["device"]["capacity_bytes"].integer();
   if (node["device"].has("sharing")) out.sharing = node["device"]["sharing"].text();
+  if (node["device"].has("arithmetic")) out.arithmetic = node["device"]["arithmetic"].text();
   out.torch = node["torch"].text();
   out.nccl = node["nccl"].text();
   out.mpi = node["mpi"].text();

@@ -39,6 +39,7 @@ TEST(Json, ReadsBackWhatItWrote) {
 TEST(Json, WhatOnlyAGpuHasSurvives) {
   const Report before = gpu_report(), after = parse_report(json_text(before), "x");
   EXPECT_EQ(after.run.sharing, before.run.sharing);
+  EXPECT_EQ(after.run.arithmetic, before.run.arithmetic);
   const Timing read = after.trials[0].variants[1].timing.value();
   EXPECT_EQ(read.median, 3'000'000);
   EXPECT_EQ(read.ratio.value().highest, 1.25);

@@ -274,6 +274,7 @@ Json run_json(const RunRecord& run) {
            {"mpi", run.mpi},
            {"env", object(run.env)}};
   if (!run.sharing.empty()) out["device"]["sharing"] = run.sharing;
+  if (!run.arithmetic.empty()) out["device"]["arithmetic"] = run.arithmetic;
   return out;
 }
 

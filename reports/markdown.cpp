@@ -217,6 +217,7 @@ std::string markdown(const Report& report) {
                          : plain(run.device_kind) + " device",
                      plain(run.profile), plain(run.torch), plain(run.started));
   if (!run.sharing.empty()) out += fmt::format("\n{}\n", plain(run.sharing));
+  if (!run.arithmetic.empty()) out += fmt::format("\nNumbers: {}\n", plain(run.arithmetic));
   return out;
 }
 

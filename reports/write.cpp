@@ -28,15 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kElsewhere = "choose another output folder (--out)";
 
-std::string folder_of(const TrialRecord& trial) {
-  std::string out;
-  for (const std::string& part : {trial.scenario, trial.size, fmt::format("r{}", trial.ranks),
-                                  std::string(name_of(trial.mode)), trial.schedule}) {
-    out += path_component(part) + "/";
-  }
-  return out;
-}
-
 /// Two trials (of different parameters, say) may have one name: the second is told apart by its
 /// place.
 std::vector<File> per_variant(const Report& report) {
@@ -44,7 +35,7 @@ std::vector<File> per_variant(const Report& report) {
   std::map<std::string, int> taken;
   for (const TrialRecord& trial : report.trials) {
     for (const VariantRecord& variant : trial.variants) {
-      std::string name = folder_of(trial) + path_component(variant.name);
+      std::string name = trial_folder(trial) + path_component(variant.name);
       if (const int before = taken[name]++; before > 0) name += fmt::format("_{}", before + 1);
       if (std::string lines = loss_lines(variant); !lines.empty())
         out.push_back({"loss/" + name + ".txt", std::move(lines)});
@@ -124,6 +115,15 @@ std::string path_component(const std::string& name) {
     if (!plain) c = '_';
   }
   if (out.empty() || out.front() == '.') out.insert(0, "_");
+  return out;
+}
+
+std::string trial_folder(const TrialRecord& trial) {
+  std::string out;
+  for (const std::string& part : {trial.scenario, trial.size, fmt::format("r{}", trial.ranks),
+                                  std::string(name_of(trial.mode)), trial.schedule}) {
+    out += path_component(part) + "/";
+  }
   return out;
 }
 

@@ -25,6 +25,9 @@ struct File {
 /// written.
 void write_files(const std::filesystem::path& folder, const std::vector<File>& files);
 
+/// "scenario/size/rN/mode/schedule/" of a run's folder.
+std::string trial_folder(const TrialRecord& trial);
+
 /// A name as one component of a path: what is not a letter, digit or one of "._-" becomes '_'.
 std::string path_component(const std::string& name);
 

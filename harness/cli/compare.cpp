@@ -11,13 +11,14 @@
 #include "reports/compare/render.h"
 #include "reports/events/compare_events.h"
 #include "reports/json.h"
+#include "reports/numbers/compare_numbers.h"
 
 namespace tidemark {
 namespace {
 
 struct CompareArguments {
   std::vector<std::string> reports, thresholds;
-  bool require_all = false, events = false;
+  bool require_all = false, events = false, numbers = false;
   Output output;
 };
 
@@ -38,27 +39,42 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-int run_compare_events(const CompareArguments& arguments) {
+/// What --events and --numbers have in common: two folders, and which traces are the same.
+template <class Read, class Compare>
+int run_exact(const CompareArguments& arguments, const char* flag, const char* held, Read read,
+              Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(
-        "compare --events is exact and plain text: no --threshold, no --format");
+        fmt::format("compare {} is exact and plain text: no --threshold, no --format", flag));
   const std::string &first = arguments.reports[0], &second = arguments.reports[1];
-  const EventComparison comparison = compare_events(read_events(first), read_events(second));
+  const auto comparison = compare(read(first), read(second));
   const std::string text = comparison.text(first, second);
   arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
   if (comparison.exit_code() == 4)
-    fmt::print(
-        stderr,
-        "error: nothing to compare: no trace is in both {} and {} and was held back (same "
-        "scenario, size, ranks, mode, schedule, variant, rank, parameters, steps and seed)\n",
-        first, second);
+    fmt::print(stderr,
+               "error: nothing to compare: no {} (same scenario, size, ranks, mode, schedule, "
+               "variant, rank, parameters, steps and seed)\n",
+               fmt::format(fmt::runtime(held), first, second));
   return comparison.exit_code();
+}
+
+int run_compare_events(const CompareArguments& arguments) {
+  return run_exact(arguments, "--events", "trace is in both {} and {} and was held back",
+                   read_events, compare_events);
+}
+
+int run_compare_numbers(const CompareArguments& arguments) {
+  return run_exact(arguments, "--numbers", "numbers are in both {} and {} and are bounded",
+                   read_numbers, compare_numbers);
 }
 
 int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
+  if (arguments.events && arguments.numbers)
+    throw std::runtime_error("--events and --numbers are two comparisons: give one at a time");
   if (arguments.events) return run_compare_events(arguments);
+  if (arguments.numbers) return run_compare_numbers(arguments);
   CompareOptions options;
   options.require_all = arguments.require_all;
   for (const std::string& text : arguments.thresholds)
@@ -98,6 +114,10 @@ void add_compare(CLI::App& app, Act& act) {
   command->add_flag("--events", arguments->events,
                     "hold the allocators' events against each other instead (run --events, or a "
                     "recording of reports/measured): every one of them must be the same");
+  command->add_flag("--numbers", arguments->numbers,
+                    "hold losses, gradients and parameters against each other instead (run "
+                    "--numbers): the same bits by the same arithmetic, else within the sum of what "
+                    "each side is allowed against the reference");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
       "exit codes: 0 no regression, 1 a regression, 2 bad input, 4 nothing was compared");

@@ -24,9 +24,9 @@ namespace {
 // An allow-list: an environment holds secrets, a report is passed around.
 bool recorded(const std::string& name) {
   static const char* kExact[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
-                                 "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS",
-                                 "CUBLAS_WORKSPACE_CONFIG"};
-  static const char* kPrefix[] = {"NCCL_", "TORCH_NCCL_", "TIDEMARK_"};
+                                 "CUDA_VISIBLE_DEVICES",    "CUDA_DEVICE_MAX_CONNECTIONS",
+                                 "NVIDIA_TF32_OVERRIDE",    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"};
+  static const char* kPrefix[] = {"CUBLAS_", "NCCL_", "TORCH_NCCL_", "TIDEMARK_"};
   for (const char* exact : kExact)
     if (name == exact) return true;
   for (const char* prefix : kPrefix)

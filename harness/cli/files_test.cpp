@@ -8,6 +8,7 @@
 
 #include "harness/cli/github.h"
 #include "reports/json.h"
+#include "reports/numbers/sample.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
 
@@ -166,6 +167,43 @@ TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
   EXPECT_EQ(nothing.code, 4);
   EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare"));
   EXPECT_EQ(std::ranges::count(nothing.err, '\n'), 1);
+}
+
+TEST_F(Files, NumbersOfTwoRuns) {
+  const auto folder = [&](const std::string& name, const NumbersLog& log) {
+    write_files(folder_ / name, {{"numbers/x/keep_rank0.safetensors", numbers_file(log)}});
+    return folder_ / name;
+  };
+  NumbersLog log = numbers_sample();
+  const std::string first = folder("first", log);
+  log.loss[1] *= 1 + 1e-7;
+  const std::string other = folder("other", log);
+  log.arithmetic = "by a GPU's kernels";
+  const std::string gpu = folder("gpu", log);
+  log.params = "n=8 steps=3 seed=0";
+  const std::string alone = folder("alone", log);
+  EXPECT_EQ(run({"compare", "--numbers", first, first}).code, 0);
+  const Result within = run({"compare", first, gpu, "--numbers"});
+  EXPECT_EQ(within.code, 0);
+  EXPECT_THAT(within.out, HasSubstr("keep: within the model on 1 rank: worst loss on rank 0: "));
+  const Result differs = run({"compare", "--numbers", first, other});
+  EXPECT_EQ(differs.code, 1);
+  EXPECT_THAT(differs.out,
+              HasSubstr("rank 0, loss: 1 of its numbers differ; furthest at step 1: "));
+  const Result nothing = run({"compare", "--numbers", first, alone});
+  EXPECT_EQ(nothing.code, 4);
+  EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare: no numbers are in both " + first));
+  const std::string out = folder_ / "numbers.txt";
+  EXPECT_EQ(run({"compare", "--numbers", first, gpu, "--out", out}).out,
+            "0 variants with the same bits, 1 within the model, 0 different, 0 skipped, 0 in one "
+            "alone\n\n" +
+                out + "\n");
+  EXPECT_EQ(read(out), within.out);
+  refused({"compare", "--numbers", first, folder_ / "base"}, "has no numbers");
+  refused({"compare", "--numbers", first, first, "--format", "json"}, "no --format");
+  refused({"compare", "--numbers", "--events", first, first}, "one at a time");
+  write(gpu + "/numbers/x/keep_rank0.safetensors", "half");
+  refused({"compare", "--numbers", first, gpu}, "keep_rank0.safetensors: is cut off");
 }
 
 TEST_F(Files, ParityOfCurvesInDifferentFormats) {

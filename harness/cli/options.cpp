@@ -105,6 +105,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   run->add_flag("--events", options.events,
                 "write every event of the allocator to allocator/, for compare --events")
       ->envname("TIDEMARK_EVENTS");
+  run->add_flag("--numbers", options.numbers,
+                "write losses, gradients of step 0 and parameters at the end, to the bit, to "
+                "numbers/ (safetensors), for compare --numbers")
+      ->envname("TIDEMARK_NUMBERS");
   run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 

@@ -15,10 +15,11 @@ struct Options {
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string collectives = "auto", races = "on", details = "worst";
   int timeout = 300, repetitions = 1;
-  int stand_for = -1;   // a rank of the request's, whose memory one process has; -1: all ranks run
-  bool history = true;  // whether the run goes into history.sqlite
-  bool events = false;  // whether allocator/ is written
-  bool force = false;   // whether --out of rates may replace a file
+  int stand_for = -1;    // a rank of the request's, whose memory one process has; -1: all ranks run
+  bool history = true;   // whether the run goes into history.sqlite
+  bool events = false;   // whether allocator/ is written
+  bool numbers = false;  // whether numbers/ is
+  bool force = false;    // whether --out of rates may replace a file
   bool dry_run = false, json = false, markdown = false;
   std::string folder;        // of report
   std::string note;          // what choose_device() has to say

@@ -47,6 +47,8 @@ TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
                                        "--details",
                                        "--collectives",
                                        "--stand-for",
+                                       "--events",
+                                       "--numbers",
                                        "--repetitions",
                                        "--color",
                                        "--history",

@@ -113,6 +113,12 @@ Prepared prepare(const Options& options, int ranks) {
   if (request.ranks == 0) request.ranks = ranks;
   auto planned = plan(request, scenarios(), platform_schedules());
   leave_out_what_does_not_fit(planned, options.stand_for);
+  if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
+        return each.trial.mode == Mode::math;
+      }))
+    throw UsageError(
+        "--numbers: none of these trials computes numbers: choose --mode math, in a size that has "
+        "it");
   auto note = options.note + widen_capacity(options, planned);
   return {std::move(planned), std::move(note)};
 }

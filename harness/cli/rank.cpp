@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "harness/arithmetic.h"
 #include "harness/bracket.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
+#include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
@@ -79,8 +81,10 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
   const bool repeats = platform().kind() == "virtual" || platform().keeps_time();
   const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
   std::vector<StepTimes> times{step_times(record)};
+  RunOptions repeated = run_options;
+  repeated.numbers = nullptr;  // the first run's are written
   for (int again = 1; repeats && again < options.repetitions; ++again) {
-    auto other = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+    auto other = run_trial(*planned.scenario, planned.trial, world, codec, repeated);
     if (!world.leads()) continue;
     times.push_back(step_times(other));
     if (platform().kind() != "virtual") continue;
@@ -123,10 +127,7 @@ bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& plan
 // Every rank writes its own: together they may be larger than a report.
 void save_events(const fs::path& folder, const TrialRecord& trial, const Variant& variant,
                  const RankRecord& record, const std::string& device) {
-  fs::path path = folder / "allocator";
-  for (const std::string& part : {trial.scenario, trial.size, fmt::format("r{}", trial.ranks),
-                                  std::string(name_of(trial.mode)), trial.schedule})
-    path /= path_component(part);
+  const fs::path path = folder / "allocator" / trial_folder(trial);
   write_files(path, {{path_component(fmt::format("{}_rank{}", variant.name, record.rank)) + ".txt",
                       event_text(event_log(trial, variant.name, record, device))}});
 }
@@ -138,6 +139,8 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   const auto start = Clock::now();
   std::optional<Checkpoint> checkpoint;
   if (world.leads()) checkpoint.emplace(session_folder(), report.run);
+  const std::string device = report.run.device_kind + " " + report.run.profile;
+  NumbersFiles numbers(folder, device, world.size());
   for (const auto& each : planned) {
     progress.next();
     const Trial& t = each.trial;
@@ -155,8 +158,11 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     };
     if (options.events)
       run_options.events = [&](const Variant& variant, const RankRecord& record) {
-        save_events(folder, record_of(*each.scenario, t), variant, record,
-                    report.run.device_kind + " " + report.run.profile);
+        save_events(folder, record_of(*each.scenario, t), variant, record, device);
+      };
+    if (options.numbers)
+      run_options.numbers = [&](const Variant& variant, const Numbers& mine, const Oracle& oracle) {
+        numbers.save(record_of(*each.scenario, t), variant, world.rank(), mine, oracle);
       };
     const bool left_out = options.details == "none" || lagging_stands_for(each, planned);
     run_options.details = options.details == "all" ? Details::all
@@ -249,6 +255,15 @@ std::unique_ptr<Watchdog> watch(int rank, int timeout) {
       });
 }
 
+// Found on one rank, it is an error on all of them.
+void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& all) {
+  const bool computes = std::ranges::any_of(planned, [](const PlannedTrial& each) {
+    return each.trial.mode == Mode::math && each.unfit.empty();
+  });
+  for (const std::string& fault : all.exchange(computes ? arithmetic_fault() : ""))
+    if (!fault.empty()) throw UsageError(fault);
+}
+
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
@@ -283,6 +298,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
     flight::open(session_folder(), rank);
     at::set_num_threads(1);
+    set_arithmetic();
     at::globalContext().lazyInitDevice(at::kCUDA);
     run.sharing = take_seat(all).sharing;
     if (alone) {
@@ -296,6 +312,8 @@ int rank_command(const Options& options, int argc, char** argv) {
       }
     }
     if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
+    run.arithmetic = arithmetic().text;
+    require_arithmetic(planned, all);
     watch_out_of_memory();
     code = 0;
     auto world = !alone      ? all.first(ranks)

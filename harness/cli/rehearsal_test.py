@@ -1,31 +1,21 @@
 #!/usr/bin/env python3
 """The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
-the allocator at both ends of the bracket, the same calls of the host in between. And whatever is changed in a recording is
-found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the second is loaded before NCCL and is it on a broken network, or refuses ranks"""
+the allocator at both ends of the bracket, the same calls of the host in between, the same numbers to the bit. And whatever is
+changed in a recording is found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the second is loaded before NCCL and is it on a broken network"""
 import json
-import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
-BROKEN_NCCL = str(pathlib.Path(sys.argv.pop(1)).resolve())
+from rehearsing import BINARY, CASES, environment, run
+
+BROKEN_NCCL = str(pathlib.Path(sys.argv[2]).resolve())
 MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
-CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
-         "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
-
-
-def environment(rehearsed, **more):
-    mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
-    return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
-
-
-def run(*words, cwd, rehearsed=False, launcher=(), **more):
-    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
 
 
 class Rehearsal(unittest.TestCase):
@@ -39,7 +29,7 @@ class Rehearsal(unittest.TestCase):
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cls.folder,
             env=environment(True, LD_PRELOAD=BROKEN_NCCL,
                             TIDEMARK_FAULT="rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"))
-        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--schedule", "all"]
+        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--numbers", "--details", "none", "--history", "off", "--schedule", "all"]
         cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
         cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
         cls.report = json.loads((cls.folder / "cuda/report.json").read_text())
@@ -174,104 +164,78 @@ class Rehearsal(unittest.TestCase):
         self.assertIn(f"alloc of block {words[1]}, {int(words[2]) + 1} bytes", held.stdout)
         self.assertRegex(held.stdout, rf"\| alloc of block {words[1]}, {words[2]} bytes, stream \d+ \(aten::")
 
+    def test_the_numbers_are_the_same_to_the_bit(self):
+        held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        self.assertIn("\nthe same arithmetic: every bit is to be the same\n", held.stdout)
+        counts = re.search(r"^(\d+) variants with the same bits, 0 within the model, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
+        files = list((self.folder / "cuda/numbers").rglob("*_rank?.safetensors"))
+        self.assertEqual(2 * int(counts[1]), len(files))
+        self.assertGreater(len(files), 50)
+
+    def test_one_number_changed_is_named(self):
+        file = next((self.folder / "cuda/numbers").glob("fsdp_prefetch/**/lagging/stash_rank1.safetensors"))
+        raw = file.read_bytes()
+        length = int.from_bytes(raw[:8], "little")  # as any reader of the format does
+        header = json.loads(raw[8:8 + length])
+        name, tensor = next((k, v) for k, v in header.items() if k.startswith("gradients/mlps.0.fc1.weight["))
+        first = int(re.search(r"\[(\d+):", name)[1])
+        place = 8 + length + tensor["data_offsets"][0] + 4 * 5
+        value = struct.unpack("<f", raw[place:place + 4])[0]
+        self.assertEqual(tensor["dtype"], "F32")
+        self.assertGreater(abs(value), 0)
+        try:
+            file.write_bytes(raw[:place] + struct.pack("<f", 2 * value) + raw[place + 4:])
+            held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+            file.write_bytes(raw[:place])
+            cut = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
+        finally:
+            file.write_bytes(raw)
+        self.assertEqual(held.returncode, 1, held.stdout)
+        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math/lagging/stash: DIFFERS on 2 ranks: .*; the same losses\n  rank 1, gradients of "
+                         rf"mlps\.0\.fc1\.weight: 1 of its numbers differ; furthest at element {first + 5}: \S+ \| \S+, 8388608 ULP\n")
+        self.assertEqual((cut.returncode, cut.stderr.count("\n")), (2, 1), cut.stderr)
+        self.assertIn("stash_rank1.safetensors: ", cut.stderr)
+
+    def test_other_kernels_add_up_in_another_order_and_are_within_the_model(self):
+        """The nearest to a GPU that there is here: CPU kernels and a BLAS for another CPU."""
+        made = run("run", *CASES, "--ranks", 2, "--steps", 2, "--schedule", "instant", "--numbers", "--details", "none", "--history", "off",
+                   "--races", "off", "--out", "other", cwd=self.folder, ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE")
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        held = run("compare", "virtual", "other", "--numbers", cwd=self.folder)
+        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        self.assertIn("|A - R| <= a |R| and |B - R| <= b |R|", held.stdout)
+        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses 0\.\d+, parameters 1\.32e-05\) from a = 6\.61e-06, b = 6\.61e-06 and conditions \d+ of losses, 1 of parameters: u \(4 layers")
+        self.assertRegex(held.stdout, r"stash: within the model on 2 ranks: worst \w+ of \S+ on rank \d: \S+e-0[678] of 1\.32e-05, \d+ ULP at element \d+")
+        self.assertRegex(held.stdout, r"(?m)^\d+ variants with the same bits, [1-9]\d* within the model, 0 different, 0 skipped, ")
+
+    def test_fp32_is_fp32(self):
+        self.assertIn("TF32 off, products of 16-bit numbers added up in fp32, by PyTorch's CPU kernels", self.report["run"]["device"]["arithmetic"])
+        words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--out"]
+        made = run(*words, "asked", cwd=self.folder, rehearsed=True, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        said = json.loads((self.folder / "asked/report.json").read_text())["run"]
+        self.assertIn("TF32 off", said["device"]["arithmetic"])
+        self.assertEqual(said["env"]["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"], "1")
+        forced = run(*words, "forced", cwd=self.folder, rehearsed=True, NVIDIA_TF32_OVERRIDE="1")
+        self.assertEqual(forced.returncode, 2, forced.stdout + forced.stderr)
+        self.assertIn("error: NVIDIA_TF32_OVERRIDE=1 has NVIDIA's libraries round fp32 to TF32", forced.stderr)
+
     def test_bad_input_is_one_line(self):
         (self.folder / "empty").mkdir(exist_ok=True)
         for words, code in ((["cuda", "empty"], 2), (["cuda"], 2), (["cuda", "nowhere.json"], 2),
                             (["cuda", "cuda/report.json"], 2), (["cuda", "virtual", "--threshold", "time=5%"], 2)):
-            held = run("compare", *words, "--events", cwd=self.folder)
-            self.assertEqual(held.returncode, code, words)
-            self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
-            self.assertTrue(held.stderr.startswith("error: "), held.stderr)
-
-
-class Staged(unittest.TestCase):
-    """Collectives through the host's memory, where NCCL refuses ranks that share a GPU."""
-
-    ONE = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--details", "none", "--history", "off", "--schedule", "instant", "--device", "virtual", "--out", "out"]
-    SAYS = "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
-    def test_nothing_else_is_changed(self):
-        common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off"]
-        staged = run(*common, "--schedule", "lagging", "--collectives", "staged", "--out", "staged", cwd=self.folder, rehearsed=True)
-        virtual = run(*common, "--schedule", "lagging", "--out", "virtual", cwd=self.folder)
-        self.assertEqual((staged.returncode, virtual.returncode), (0, 0), staged.stdout[-3000:] + staged.stderr)
-        device = json.loads((self.folder / "staged/report.json").read_text())["run"]
-        self.assertIn(self.SAYS, device["device"]["sharing"])
-        self.assertTrue(device["nccl"].endswith(" (staged)"), device["nccl"])
-        held = run("compare", "staged", "virtual", "--events", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stdout)
-        self.assertRegex(held.stdout, r"equal, 0 different, 0 skipped, 0 in one alone\n$")
-
-    def test_auto_takes_them_where_nccl_refuses(self):
-        for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
-            done = run(*self.ONE[:-1], "out" + str(len(more)), cwd=self.folder, rehearsed=True, LD_PRELOAD=BROKEN_NCCL, **more)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            why = "no answer within 2 s" if len(more) > 1 else "rank 0: ncclCommInitRank: invalid usage"
-            self.assertRegex(done.stderr, f"note: NCCL refuses ranks that share a GPU .*{why}.*once more")
-            self.assertIn(self.SAYS, done.stderr)
-
-    def test_where_tidemark_cannot_start_again_it_says_what_to_do(self):
-        launcher = ("mpirun", "-q", "--oversubscribe", "-n", "2")
-        for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
-            for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
-                done = run(*words, cwd=self.folder, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
-                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-                self.assertIn("): --collectives staged goes through the host's memory", done.stderr)
-
-    def test_it_is_for_a_gpu(self):
-        done = run(*self.ONE, "--collectives", "staged", cwd=self.folder)
-        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-
-
-class Alone(unittest.TestCase):
-    """One process with the memory of one rank of many."""
-
-    COMMON = ["run", *CASES, "--ranks", 3, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off", "--schedule", "lagging"]
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
-    def test_it_has_that_ranks_memory_event_by_event(self):
-        together = run(*self.COMMON, "--mode", "shapes", "--out", "together", cwd=self.folder)
-        self.assertEqual(together.returncode, 0, together.stdout[-3000:] + together.stderr)
-        for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
-            alone = run(*self.COMMON, "--stand-for", 1, *more, "--out", name, cwd=self.folder, rehearsed=rehearsed)
-            self.assertEqual(alone.returncode, 0, alone.stdout[-3000:] + alone.stderr)
-            report = json.loads((self.folder / name / "report.json").read_text())
-            said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
-            self.assertEqual(report["run"]["device"]["sharing"], said)
-            self.assertIn(said, (self.folder / name / "summary.md").read_text())
-            for trial in report["trials"]:
-                self.assertEqual((trial["ranks"], trial["mode"]), (3, "shapes"))
-                self.assertTrue(all([r["rank"] for r in v["ranks"]] == [1] for v in trial["variants"]))
-            held = run("compare", name, "together", "--events", cwd=self.folder)
-            traces = sum(len(t["variants"]) for t in report["trials"])
-            self.assertEqual(held.returncode, 0, held.stdout)
-            self.assertRegex(held.stdout, rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$")
-
-    def test_bad_input_is_one_line(self):
-        for more in (["--stand-for", 3], ["--stand-for", 1, "--mode", "math"], ["--stand-for", 1, "--collectives", "nccl"], ["--stand-for", "x"]):
-            done = run(*self.COMMON, *more, "--device", "virtual", cwd=self.folder)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-
-    def test_what_does_not_fit_is_left_out_and_named(self):
-        common = ["--size", "seed", "--ranks", 1, "--schedule", "instant", "--steps", 2, "--dry-run", "--device", "virtual", "--gpu", "h100-80g"]
-        refused = run("run", "zero_bubble_detach/retained", *common, cwd=self.folder, rehearsed=True)
-        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
-        self.assertRegex(refused.stderr, r"a rank needs 8\d\.\d GiB, this GPU has 79\.6 GiB: choose a smaller --size")
-        planned = run("run", "zero_bubble_detach/retained", "fsdp_prefetch/stash", *common, cwd=self.folder, rehearsed=True)
-        self.assertEqual(planned.returncode, 0, planned.stderr)
-        self.assertEqual([("SKIPPED: a rank needs" in line) for line in planned.stdout.splitlines()], [False, True])
-        fits = run("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--stand-for", 7, cwd=self.folder, rehearsed=True)
-        self.assertNotIn("SKIPPED", fits.stdout + fits.stderr)
+            for flag in ("--events", "--numbers"):
+                held = run("compare", *words, flag, cwd=self.folder)
+                self.assertEqual(held.returncode, code, words)
+                self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
+                self.assertTrue(held.stderr.startswith("error: "), held.stderr)
+        for words in (["compare", "cuda", "virtual", "--events", "--numbers"], ["run", CASES[0], "--numbers", "--mode", "shapes"]):
+            refused = run(*words, cwd=self.folder)
+            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertIn("--numbers: none of these trials computes numbers", refused.stderr)
+        twin = run("run", CASES[0], "--mode", "shapes", "--device", "virtual", cwd=self.folder, TIDEMARK_NUMBERS="1")
+        self.assertEqual(twin.stderr, refused.stderr)
 
 
 class Measured(unittest.TestCase):
@@ -314,4 +278,4 @@ class Measured(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

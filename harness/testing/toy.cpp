@@ -90,7 +90,7 @@ std::vector<Verdict> inspect(const Variant& variant, const RankRecord& record) {
 }
 
 Oracle reference(const Trial& trial) {
-  Oracle oracle{{}, {}, {}, 1e-6, 1, "one float32 rounding an operation, at most eight of them"};
+  Oracle oracle{{}, {}, {}, 1e-6, 1, 1, "one float32 rounding an operation, at most eight of them"};
   double w = 1;
   const auto n = static_cast<double>(trial["n"]);
   auto whole = [&](double value) { return at::full({trial["n"]}, value, at::kDouble); };

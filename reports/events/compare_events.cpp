@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::size_t kMostPeaks = 4;  // of a trace, in the text
 
-bool on_a_clock(const std::string& schedule) {
-  return schedule == "calibrated" || schedule == "device";
-}
-
-std::string key_of(const EventLog& log) {
-  return fmt::format("{}|{}|{}|{}|{}", log.trial,
-                     on_a_clock(log.schedule) ? "a clock" : log.schedule, log.params, log.variant,
-                     log.rank);
-}
-
 std::string describe(const BlockEvent* event) {
   if (event == nullptr) return "nothing more";
   const bool of_segment = event->action == AllocatorAction::segment_alloc ||
@@ -114,10 +104,10 @@ EventComparison compare_events(const std::vector<EventLog>& first,
                                const std::vector<EventLog>& second) {
   EventComparison result;
   std::map<std::string, const EventLog*> others;
-  for (const EventLog& log : second) others[key_of(log)] = &log;
+  for (const EventLog& log : second) others[log.key()] = &log;
   std::set<std::string> met;
   for (const EventLog& log : first) {
-    const auto found = others.find(key_of(log));
+    const auto found = others.find(log.key());
     if (found == others.end()) {
       result.alone.push_back(log.name());
       continue;

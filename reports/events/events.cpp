@@ -1,7 +1,5 @@
 #include "reports/events/events.h"
 
-#include <fmt/format.h>
-
 #include <unordered_map>
 
 namespace tidemark {
@@ -33,22 +31,9 @@ class Streams {
 
 }  // namespace
 
-std::string EventLog::name() const {
-  return fmt::format("{}/{}/{}/rank{}", trial, schedule, variant, rank);
-}
-
 EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
                    const std::string& device) {
-  EventLog log;
-  log.trial =
-      fmt::format("{}/{}/r{}/{}", trial.scenario, trial.size, trial.ranks, name_of(trial.mode));
-  log.schedule = trial.schedule;
-  for (const auto& [name, value] : trial.params) log.params += fmt::format("{}={} ", name, value);
-  log.params += fmt::format("steps={} seed={}", trial.steps, trial.seed);
-  log.variant = variant;
-  log.rank = rank.rank;
-  log.device = device;
-  log.unheld = rank.unheld;
+  EventLog log{rank_place(trial, variant, rank.rank), device, rank.unheld, {}};
   Turns blocks, segments;
   Streams streams;
   for (std::size_t i = 0; i < rank.events.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/record.h"
+#include "reports/rank_place.h"
 
 namespace tidemark {
 
@@ -25,17 +26,10 @@ struct StepEvents {
   std::vector<BlockEvent> events;
   std::vector<Phase> phases;  // none of the construction
 };
-struct EventLog {
-  std::string trial;  // scenario/size/rN/mode
-  std::string schedule;
-  std::string params;  // "layers=4 steps=3 seed=0": what else must be the same
-  std::string variant;
-  int rank = 0;
+struct EventLog : RankPlace {
   std::string device;             // "virtual h100-80g"
   std::string unheld;             // as RankRecord has it
   std::vector<StepEvents> steps;  // the first: while the program was built
-
-  std::string name() const;  // trial/schedule/variant/rank
 };
 
 EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,

@@ -114,6 +114,8 @@ Report gpu_report() {
   report.run.device_kind = "cuda";
   report.run.profile = "an example, no GPU";
   report.run.sharing = "ranks 0, 1 on one GPU: each with its part of 90 % of the memory";
+  report.run.arithmetic =
+      "TF32 off, products of 16-bit numbers added up in fp32, by the GPU's kernels";
   report.trials[0].schedule = "device";
   auto& variants = report.trials[0].variants;
   variants[0].timing = Timing{3, 6, 4'000'000, 3'900'000, 4'300'000, Timing::Ratio{1, 1, 1}};

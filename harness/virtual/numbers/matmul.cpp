@@ -1,5 +1,5 @@
-// Products whose result has another dtype than their operands (bf16 in, fp32 out): only CUDA has
-// them.
+// Products of matrices. Of fp32 where a program allows TF32; and those whose result has another
+// dtype than their operands (bf16 in, fp32 out), which only CUDA has.
 #include "harness/virtual/numbers/compositions.h"
 
 namespace tidemark::numbers {
@@ -37,9 +37,31 @@ void added(HostCall& call) {
   give(call, result);
 }
 
+// What tensor cores read of fp32 where PyTorch allows TF32: 10 bits of the mantissa, to nearest,
+// ties away from zero (PTX: cvt.rna.tf32.f32). The products are then added up in fp32.
+at::Tensor as_read(const at::Tensor& operand) {
+  if (operand.scalar_type() != at::kFloat || !at::globalContext().allowTF32CuBLAS()) return operand;
+  const at::Tensor rounded = operand.clone(at::MemoryFormat::Contiguous);
+  rounded.view(at::kInt).add_(0x1000).bitwise_and_(~0x1fff);
+  return rounded;
+}
+
+// The CPU's own, on operands `first` and the one after it.
+template <std::size_t first>
+void as_gemm(HostCall& call) {
+  for (const std::size_t i : {first, first + 1}) call.stack[i] = as_read(tensor_at(call, i));
+  run_cpu_kernel(call);
+}
+
 }  // namespace
 
 void add_matmul(Compositions& table) {
+  for (const char* name : {"aten::mm", "aten::mm.out", "aten::bmm", "aten::bmm.out"})
+    table[name] = as_gemm<0>;
+  for (const char* name :
+       {"aten::addmm", "aten::addmm.out", "aten::addmm_", "aten::baddbmm", "aten::baddbmm.out",
+        "aten::baddbmm_", "aten::_addmm_activation", "aten::_addmm_activation.out"})
+    table[name] = as_gemm<1>;
   for (const char* suffix : {"", "_out"}) {
     table[std::string("aten::mm.dtype") + suffix] = plain<at::mm>;
     table[std::string("aten::bmm.dtype") + suffix] = plain<at::bmm>;

@@ -1,0 +1,215 @@
+#include "reports/numbers/numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "reports/curves/number.h"
+#include "reports/curves/parity.h"
+#include "reports/numbers/safetensors.h"
+#include "reports/units.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "tidemark/numbers 1";
+constexpr const char* kLoss = "loss";
+constexpr const char* kFolder = "numbers";
+constexpr const char* kExtension = ".safetensors";
+
+template <class Value>
+Value read(const char* bytes) {
+  Value value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+void add(std::vector<StoredTensor>& tensors, const std::string& part,
+         const std::vector<ShardNumbers>& shards) {
+  for (const ShardNumbers& each : shards)
+    if (each.size() > 0)
+      tensors.push_back(
+          {fmt::format("{}/{}[{}:{}]", part, each.name, each.offset, each.offset + each.size()),
+           each.dtype, each.shape, each.bytes});
+}
+
+/// "NAME[BEGIN:END]"
+ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
+  const auto fail = [&] {
+    throw std::runtime_error(
+        fmt::format("'{}' is not named PART/NAME[BEGIN:END] by its elements", tensor.name));
+  };
+  const auto open = name.rfind('['), colon = name.rfind(':');
+  if (open == std::string_view::npos || colon == std::string_view::npos || colon < open ||
+      !name.ends_with(']'))
+    fail();
+  const auto number = [&](std::string_view digits) {
+    std::int64_t value = -1;
+    const auto end = digits.data() + digits.size();
+    const auto found = std::from_chars(digits.data(), end, value);
+    if (found.ec != std::errc() || found.ptr != end || value < 0) fail();
+    return value;
+  };
+  const auto begin = number(name.substr(open + 1, colon - open - 1)),
+             end = number(name.substr(colon + 1, name.size() - colon - 2));
+  if (end - begin != tensor.size()) fail();
+  return {std::string(name.substr(0, open)), begin, std::move(tensor.shape),
+          std::move(tensor.dtype), std::move(tensor.bytes)};
+}
+
+class Metadata {
+ public:
+  explicit Metadata(const std::map<std::string, std::string>& all) : all_(all) {}
+  const std::string& text(const std::string& key) const {
+    const auto found = all_.find(key);
+    if (found == all_.end()) throw std::runtime_error(fmt::format("its header lacks '{}'", key));
+    return found->second;
+  }
+  double number(const std::string& key, double least) const {
+    const auto value = parse_number(text(key));
+    if (!value || !(*value >= least))
+      throw std::runtime_error(fmt::format("'{}' is no {}", text(key), key));
+    return *value;
+  }
+
+ private:
+  const std::map<std::string, std::string>& all_;
+};
+
+NumbersLog of(Safetensors&& file) {
+  const Metadata metadata(file.metadata);
+  if (const auto found = file.metadata.find("format");
+      found == file.metadata.end() || found->second != kFormat)
+    throw std::runtime_error(fmt::format("is no '{}': give what `run --numbers` wrote", kFormat));
+  NumbersLog log;
+  for (auto [key, field] : {std::pair("trial", &log.trial),
+                            {"schedule", &log.schedule},
+                            {"params", &log.params},
+                            {"variant", &log.variant},
+                            {"device", &log.device},
+                            {"arithmetic", &log.arithmetic},
+                            {"why", &log.why}})
+    *field = metadata.text(key);
+  const auto rank = whole(metadata.number("rank", 0));
+  if (!rank || *rank > 1'000'000)
+    throw std::runtime_error(fmt::format("'{}' is no rank", metadata.text("rank")));
+  log.rank = static_cast<int>(*rank);
+  const std::string& role = metadata.text("role");
+  const auto roles = {Role::baseline, Role::fixed, Role::control};
+  const auto found = std::ranges::find_if(roles, [&](Role r) { return role == name_of(r); });
+  if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is no role", role));
+  log.role = *found;
+  log.exact = metadata.text("exact") == "true";
+  log.tolerance = metadata.number("tolerance", 0);
+  log.loss_condition = metadata.number("loss_condition", 0);
+  log.parameter_condition = metadata.number("parameter_condition", 0);
+  for (StoredTensor& tensor : file.tensors) {
+    const std::string name = tensor.name;
+    if (name == kLoss) {
+      if (tensor.dtype != "F64") throw std::runtime_error("its losses are no F64");
+      for (std::int64_t i = 0; i < tensor.size(); ++i)
+        log.loss.push_back(read<double>(tensor.bytes.data() + 8 * i));
+      continue;
+    }
+    const auto slash = name.find('/');
+    const std::string part = name.substr(0, slash);
+    if (slash == std::string::npos || (part != "gradients" && part != "parameters"))
+      throw std::runtime_error(
+          fmt::format("'{}' is neither of losses, gradients nor parameters", name));
+    (part == "gradients" ? log.gradients : log.parameters)
+        .push_back(shard(std::string_view(name).substr(slash + 1), std::move(tensor)));
+  }
+  return log;
+}
+
+}  // namespace
+
+std::int64_t ShardNumbers::size() const {
+  return static_cast<std::int64_t>(bytes.size()) / std::max<std::int64_t>(1, element_bytes(dtype));
+}
+
+double ShardNumbers::operator[](std::int64_t element) const {
+  const std::int64_t each = element_bytes(dtype);
+  const char* at = bytes.data() + element * each;
+  if (each == 8) return read<double>(at);
+  if (each == 4) return static_cast<double>(read<float>(at));
+  return static_cast<double>(
+      std::bit_cast<float>(static_cast<std::uint32_t>(read<std::uint16_t>(at)) << 16));
+}
+
+double ulps_apart(double a, double b, std::string_view dtype) {
+  if (a == b) return 0;
+  // A bfloat16 is a float whose lower 16 bits are 0.
+  return ulps_between(a, b, dtype != "F64") / (dtype == "BF16" ? 65536 : 1);
+}
+
+std::string numbers_file(const NumbersLog& log) {
+  Safetensors file;
+  file.metadata = {{"format", kFormat},
+                   {"trial", log.trial},
+                   {"schedule", log.schedule},
+                   {"params", log.params},
+                   {"variant", log.variant},
+                   {"role", name_of(log.role)},
+                   {"rank", std::to_string(log.rank)},
+                   {"device", log.device},
+                   {"arithmetic", log.arithmetic},
+                   {"exact", log.exact ? "true" : "false"},
+                   {"tolerance", fmt::format("{}", log.tolerance)},
+                   {"loss_condition", fmt::format("{}", log.loss_condition)},
+                   {"parameter_condition", fmt::format("{}", log.parameter_condition)},
+                   {"why", log.why}};
+  std::string loss(log.loss.size() * sizeof(double), '\0');
+  std::memcpy(loss.data(), log.loss.data(), loss.size());
+  file.tensors.push_back(
+      {kLoss, "F64", {static_cast<std::int64_t>(log.loss.size())}, std::move(loss)});
+  add(file.tensors, "gradients", log.gradients);
+  add(file.tensors, "parameters", log.parameters);
+  return safetensors_text(file);
+}
+
+NumbersLog parse_numbers(std::string_view text, const std::string& where) {
+  Safetensors file = parse_safetensors(text, where);
+  try {
+    return of(std::move(file));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(one_line(fmt::format("{}: {}", where, error.what())));
+  }
+}
+
+fs::path numbers_path(const TrialRecord& trial, const std::string& variant, int rank) {
+  return fs::path(kFolder) / trial_folder(trial) /
+         (path_component(fmt::format("{}_rank{}", variant, rank)) + kExtension);
+}
+
+std::vector<NumbersLog> read_numbers(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (fs::is_directory(folder / kFolder))
+    for (const auto& entry : fs::recursive_directory_iterator(folder / kFolder))
+      if (entry.is_regular_file() && entry.path().extension() == kExtension)
+        files.push_back(entry.path());
+  if (files.empty())
+    throw std::runtime_error(fmt::format(
+        "{}: has no numbers: give a run's folder, of mode math with --numbers", folder.string()));
+  std::ranges::sort(files);
+  std::vector<NumbersLog> logs;
+  for (const auto& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+    logs.push_back(parse_numbers(text, file.string()));
+  }
+  return logs;
+}
+
+}  // namespace tidemark
