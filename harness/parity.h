@@ -20,8 +20,10 @@ struct Difference {
   bool equal = true;
   std::string where;  // "loss at step 1", "gradient of mlps.0.fc1.weight [element 17]"
   double ulps = 0;    // there: distance in units of the last place of the coarser of the two types
-  double relative =
-      0;  // largest over all tensors: |a - b| / |b|, Euclidean norms; for losses the largest point
+  /// Largest over all tensors: |a - b| / |b|, Euclidean norms; of a shard's b, where the other side
+  /// has the whole tensor, at least the part of its norm that as many elements have in the mean.
+  /// For losses the largest point.
+  double relative = 0;
   std::string worst;  // which tensor or step that was
 };
 

@@ -54,6 +54,22 @@ TEST(Shards, AreComparedWithTheirPlaceInTheWhole) {
   EXPECT_GT(difference.relative, 0.01);
 }
 
+TEST(Shards, SmallElementsHaveTheirShareOfTheWholeTensorsNorm) {
+  const std::vector<Shard> reference{{"w", 0, at::tensor({1e-6, 1e-6, 3.0, 4.0}, at::kDouble)}};
+  // Half of the elements: sqrt(1/2) of the norm 5.
+  const at::Tensor off = at::tensor({1e-6 + 1e-3, 1e-6}, at::kDouble);
+  EXPECT_NEAR(compare_shards("gradient", {{"w", 0, off}}, reference).relative,
+              1e-3 / (5 * std::sqrt(0.5)), 1e-9);
+  // Large ones count by their own: 5 is more.
+  const at::Tensor large = at::tensor({3.0, 4.001}, at::kDouble);
+  EXPECT_NEAR(compare_shards("gradient", {{"w", 2, large}}, reference).relative, 1e-3 / 5, 1e-9);
+  // Of another shard like it only what is there is known.
+  EXPECT_GT(
+      compare_shards("gradient", {{"w", 0, off}}, {{"w", 0, reference[0].values.slice(0, 0, 2)}})
+          .relative,
+      100);
+}
+
 TEST(Shards, WhatIsMissingOrNanIsADifference) {
   at::Tensor values = at::ones({4});
   EXPECT_FALSE(compare_shards("gradient", {}, {{"w", 0, values}}).equal);

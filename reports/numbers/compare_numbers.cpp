@@ -17,7 +17,8 @@ constexpr std::size_t kMostFaults = 4;  // of a variant, in the text
 
 constexpr const char* kModel =
     "model: |A - B| is at most (a + b) / (1 - max(a, b)) of the smaller of |A| and |B|: Euclidean "
-    "norms, a shard of a tensor at a time, of losses a step at a time; for losses and parameters a "
+    "norms, a shard of a tensor at a time (its norm at least its share of the whole tensor's), of "
+    "losses a step at a time; for losses and parameters a "
     "and b times their condition. a and b are what each side is allowed from one double-precision "
     "reference R, |A - "
     "R| <= a |R| and |B - R| <= b |R| (parity/reference), and the triangle inequality does the "
@@ -53,12 +54,14 @@ std::string fault(const TensorDifference& each, bool to_the_bit) {
 /// A variant's ranks, one after the other.
 class Held {
  public:
-  explicit Held(bool bits_decide) : bits_decide_(bits_decide) {}
-
-  void add(const Pair& pair) {
-    ++ranks_;
-    for (TensorDifference& each : differences(*pair.first, *pair.second, bits_decide_)) take(each);
+  Held(bool bits_decide, const std::vector<Pair>& pairs) : bits_decide_(bits_decide) {
+    for (const auto& [a, b] : pairs) {
+      of_a_.add(*a);
+      of_b_.add(*b);
+    }
+    for (const Pair& pair : pairs) add(pair);
   }
+
   bool equal() const { return bits_ && faults_.empty(); }
   bool different() const { return !faults_.empty(); }
   /// Nothing at all could be held.
@@ -90,6 +93,12 @@ class Held {
   }
 
  private:
+  void add(const Pair& pair) {
+    ++ranks_;
+    for (TensorDifference& each :
+         differences(*pair.first, *pair.second, bits_decide_, of_a_, of_b_))
+      take(each);
+  }
   void take(const TensorDifference& each) {
     bits_ = bits_ && each.bits;
     if (each.what == "loss" && each.first >= 0 && (parts_at_ < 0 || each.first < parts_at_))
@@ -106,6 +115,7 @@ class Held {
   }
 
   bool bits_decide_, bits_ = true;
+  WholeNorms of_a_, of_b_;
   int ranks_ = 0, judged_ = 0;  // judged: tensors that a bound held, or the bits
   std::optional<TensorDifference> worst_;
   std::int64_t parts_at_ = -1;
@@ -165,8 +175,7 @@ NumbersComparison compare_numbers(const std::vector<NumbersLog>& first,
       continue;
     }
     if (!bits) once(result.models, model_of(pairs.front()));
-    Held held(bits);
-    for (const Pair& pair : pairs) held.add(pair);
+    const Held held(bits, pairs);
     auto& count = held.equal() ? result.equal : held.different() ? result.different : result.within;
     if (held.open()) {
       result.skipped.push_back(name + ": " + held.result(name).said);

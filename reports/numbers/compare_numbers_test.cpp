@@ -123,6 +123,27 @@ std::vector<float> product(std::size_t terms, Sum sum) {
   return out;
 }
 
+// On one rank a gradient is small by chance: it may be off by its share of the whole.
+TEST(CompareNumbers, AShardOfSmallElementsHasItsShareOfTheWhole) {
+  const auto logs = [](float small, bool gpu) {
+    std::vector<NumbersLog> all{numbers_sample(0), numbers_sample(1)};
+    for (NumbersLog& log : all) {
+      if (gpu) log.arithmetic = "by a GPU's kernels";
+      if (gpu) log.exact = false;
+      log.gradients = {shard_of(
+          "norm", log.rank == 0 ? std::vector<float>{small, small} : std::vector<float>{3, 4},
+          2 * log.rank)};
+    }
+    return all;
+  };
+  const auto virtual_ones = logs(1e-7F, false);
+  // The bound of 1e-5 and 1e-5 is 2e-5, sqrt(1/2) of the norm is 3.5: 7e-5.
+  EXPECT_EQ(compare_numbers(virtual_ones, logs(3e-5F, true)).exit_code(), 0);
+  const auto far = compare_numbers(virtual_ones, logs(1e-4F, true));
+  EXPECT_EQ(far.exit_code(), 1);
+  EXPECT_THAT(far.variants.at(0).faults.at(0), HasSubstr("rank 0, gradients of norm: "));
+}
+
 TEST(CompareNumbers, SumsInAnotherOrderAreWithinTheModelAndTf32IsNot) {
   for (const std::size_t terms : {48U, 160U}) {
     // What the cases allow a path of two products, the narrowest there is; and the widest that any

@@ -65,7 +65,12 @@ TensorDifference losses(const NumbersLog& a, const NumbersLog& b, bool bits_deci
   return out;
 }
 
-void elements(const ShardNumbers& a, const ShardNumbers& b, bool bits_decide,
+/// The least that |A| and |B| of a shard count as.
+struct Shares {
+  double a = 0, b = 0;
+};
+
+void elements(const ShardNumbers& a, const ShardNumbers& b, bool bits_decide, Shares least,
               TensorDifference& out) {
   const auto each = static_cast<std::int64_t>(a.bytes.size()) / a.size();
   const std::string_view x = a.bytes, y = b.bytes;
@@ -79,12 +84,13 @@ void elements(const ShardNumbers& a, const ShardNumbers& b, bool bits_decide,
     of_a += a[i] * a[i];
     of_b += b[i] * b[i];
   }
-  out.distance = relative(std::sqrt(squares), std::sqrt(std::min(of_a, of_b)));
+  out.distance = relative(std::sqrt(squares), std::min(std::max(std::sqrt(of_a), least.a),
+                                                       std::max(std::sqrt(of_b), least.b)));
   out.ulps = ulps_apart(out.a, out.b, out.dtype);
 }
 
 TensorDifference tensor(const std::string& what, const ShardNumbers* a, const ShardNumbers* b,
-                        bool bits_decide) {
+                        bool bits_decide, Shares least) {
   TensorDifference out;
   out.what = what;
   if (a == nullptr || b == nullptr) {
@@ -95,7 +101,7 @@ TensorDifference tensor(const std::string& what, const ShardNumbers* a, const Sh
     out.unlike = fmt::format("[{}] | [{}]", fmt::join(a->shape, ", "), fmt::join(b->shape, ", "));
   } else {
     out.dtype = a->dtype;
-    elements(*a, *b, bits_decide, out);
+    elements(*a, *b, bits_decide, least, out);
   }
   if (!out.unlike.empty()) out.bits = false;
   return out;
@@ -127,14 +133,39 @@ double TensorDifference::share() const {
   return bound > 0 ? distance / bound : kFar;
 }
 
+void WholeNorms::add(const NumbersLog& log) {
+  const auto take = [&](const char* what, const std::vector<ShardNumbers>& shards) {
+    for (const ShardNumbers& shard : shards) {
+      Whole& whole = all_[fmt::format("{} of {}", what, shard.name)];
+      if (shard.size() == 0 || !whole.offsets.insert(shard.offset).second) continue;
+      for (std::int64_t i = 0; i < shard.size(); ++i)
+        if (std::isfinite(shard[i])) whole.squares += shard[i] * shard[i];
+      whole.elements += shard.size();
+    }
+  };
+  take("gradients", log.gradients);
+  take("parameters", log.parameters);
+}
+
+double WholeNorms::share(const std::string& tensor, std::int64_t elements) const {
+  const auto found = all_.find(tensor);
+  if (found == all_.end() || found->second.elements == 0) return 0;
+  return std::sqrt(found->second.squares * static_cast<double>(elements) /
+                   static_cast<double>(found->second.elements));
+}
+
 std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog& b,
-                                          bool bits_decide) {
+                                          bool bits_decide, const WholeNorms& of_a,
+                                          const WholeNorms& of_b) {
   std::vector<TensorDifference> all{losses(a, b, bits_decide)};
   const auto part = [&](const char* what, const std::vector<ShardNumbers>& mine,
                         const std::vector<ShardNumbers>& theirs, double bound) {
     const Places ours = places(mine), others = places(theirs);
     const auto add = [&](const auto& place, const ShardNumbers* one, const ShardNumbers* two) {
-      all.push_back(tensor(fmt::format("{} of {}", what, place.first), one, two, bits_decide));
+      const std::string name = fmt::format("{} of {}", what, place.first);
+      const std::int64_t size = one != nullptr ? one->size() : two->size();
+      all.push_back(
+          tensor(name, one, two, bits_decide, {of_a.share(name, size), of_b.share(name, size)}));
       all.back().bound = bound;
     };
     for (const auto& [place, shard] : ours) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,9 @@ namespace tidemark {
 /// What two machines may differ by that are each within a tolerance of the same reference R:
 /// |A - R| <= a |R| and |B - R| <= b |R| give |A - B| <= (a + b) |R| (triangle inequality), and |R|
 /// is at most |A| / (1 - a) and at most |B| / (1 - b). So of the smaller of |A| and |B| this much:
-/// (a + b) / (1 - max(a, b)); infinite where a tolerance is 1 or more.
+/// (a + b) / (1 - max(a, b)); infinite where a tolerance is 1 or more. As in parity/reference, |R|
+/// of a shard, and so |A| and |B|, is at least the part of the whole tensor's norm that as many
+/// elements have in the mean: the same steps hold for this larger one.
 double bound_of(double a, double b);
 
 /// From this bound on twice the numbers, or none at all, could pass: it is held against nothing.
@@ -23,7 +27,7 @@ struct TensorDifference {
   int rank = 0;
   bool bits = true;         // whether these are the same
   std::string unlike;       // why its elements cannot be held against each other; empty: they can
-  double distance = 0;      // |A - B| / min(|A|, |B|); of losses the largest of a step
+  double distance = 0;      // |A - B| / min(|A|, |B|), see bound_of; of losses that of a step
   double bound = 0;         // of the model
   std::int64_t differ = 0;  // elements with other bits
   /// Where |A - B| is largest, counted from the parameter's first element (of losses: the step):
@@ -39,9 +43,26 @@ struct TensorDifference {
   double share() const;
 };
 
+/// Euclidean norms of whole tensors, of all their shards on all ranks.
+class WholeNorms {
+ public:
+  void add(const NumbersLog& log);
+  /// What so many elements have of the tensor's norm in the mean; 0 where it is not known.
+  double share(const std::string& tensor, std::int64_t elements) const;
+
+ private:
+  struct Whole {
+    double squares = 0;
+    std::int64_t elements = 0;
+    std::set<std::int64_t> offsets;  // taken in
+  };
+  std::map<std::string, Whole> all_;
+};
+
 /// Losses, gradients, parameters, in this order and each once. `bits_decide`: what has the same
 /// bits on both sides is right even where it is no number.
 std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog& b,
-                                          bool bits_decide);
+                                          bool bits_decide, const WholeNorms& of_a = {},
+                                          const WholeNorms& of_b = {});
 
 }  // namespace tidemark
