@@ -204,7 +204,7 @@ TEST(CompareNumbers, EachFaultIsFoundWhereItIs) {
        [](NumbersLog& l) {
          std::fill(l.gradients[0].bytes.begin(), l.gradients[0].bytes.end(), '\0');
        },
-       "gradients of fc1: inf of the smaller norm apart"},
+       "gradients of fc1: 1.45 of the smaller norm apart"},
       {"loss", [](NumbersLog& l) { l.loss[1] *= 1.0001; }, "rank 1, loss: 0.0001 of"},
       {"which loss", [](NumbersLog& l) { l.loss[1] *= 1.0001; }, "; losses part at step 1"},
       {"loss NaN", [](NumbersLog& l) { l.loss[2] = kNone; }, "furthest at step 2: 0.125 | nan"},
