@@ -46,13 +46,17 @@ struct Staged : ::testing::Test {
   }
   void TearDown() override {
     for (auto& comm : comms) {
-      if (comm != nullptr) EXPECT_NCCL(ncclCommDestroy(comm));
+      if (comm != nullptr) {
+        EXPECT_NCCL(ncclCommDestroy(comm));
+      }
     }
     for (auto& stream : streams) cudaStreamDestroy(stream);
   }
   ncclComm_t make() const {
     ncclUniqueId id{};
-    if (rank == 0) EXPECT_NCCL(ncclGetUniqueId(&id));
+    if (rank == 0) {
+      EXPECT_NCCL(ncclGetUniqueId(&id));
+    }
     MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
     ncclComm_t comm = nullptr;
     EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
@@ -199,8 +203,9 @@ TEST_F(Staged, WhoDoesNotComeIsNamed) {
 TEST_F(Staged, AbortLetsTheStreamGo) {
   if (size == 1) GTEST_SKIP() << "nobody to wait for";
   std::int64_t value = rank;
-  if (rank == 0)
+  if (rank == 0) {
     EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_NCCL(ncclCommAbort(comms[0]));
   comms[0] = nullptr;
