@@ -54,7 +54,7 @@ std::vector<std::vector<int>> sharing(const std::vector<std::string>& gpus) {
   return shared;
 }
 
-Seat take_seat(const World& world) {
+std::string take_seat(const World& world) {
   const int gpus = c10::cuda::device_count();
   if (gpus < 1)
     throw std::runtime_error(
@@ -63,29 +63,27 @@ Seat take_seat(const World& world) {
   // NCCL connects at the first collective otherwise: with memory that it takes, and calls that wait
   // for the device, in the middle of a step.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-  Seat seat;
-  seat.device = local_rank(world) % gpus;
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(seat.device));
-  seat.with = {world.rank()};
+  const int device = local_rank(world) % gpus;
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+  std::size_t here = 1;  // ranks that have this GPU
   std::vector<std::string> parts;
   for (const auto& ranks : sharing(world.exchange(platform().gpu_identity()))) {
     parts.push_back(fmt::format("ranks {}", fmt::join(ranks, ", ")));
-    if (std::ranges::find(ranks, world.rank()) != ranks.end()) seat.with = ranks;
+    if (std::ranges::find(ranks, world.rank()) != ranks.end()) here = ranks.size();
   }
-  if (parts.empty()) return seat;
+  if (parts.empty()) return "";
   const bool staged = collectives_are_staged();
-  seat.sharing =
+  std::string said =
       fmt::format("{} on one GPU: each with its part of {:.0f} % of the memory, {}",
                   fmt::join(parts, "; "), 100 * kForRanks,
                   staged ? "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
                          : "and a NCCL_HOSTID of its own");
-  if (seat.with.size() == 1) return seat;
-  require_shareable(seat.device, seat.with.size());
-  c10::cuda::CUDACachingAllocator::setMemoryFraction(
-      kForRanks / static_cast<double>(seat.with.size()),
-      static_cast<c10::DeviceIndex>(seat.device));
+  if (here == 1) return said;
+  require_shareable(device, here);
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(kForRanks / static_cast<double>(here),
+                                                     static_cast<c10::DeviceIndex>(device));
   if (!staged) setenv("NCCL_HOSTID", fmt::format("tidemark-rank-{}", world.rank()).c_str(), 0);
-  return seat;
+  return said;
 }
 
 }  // namespace tidemark

@@ -14,16 +14,20 @@
 namespace tidemark {
 namespace {
 
+// What is asked of it.
+#define TIDEMARK_NVML_ALL                   \
+  TIDEMARK_NVML(nvmlInit_v2)                \
+  TIDEMARK_NVML(nvmlErrorString)            \
+  TIDEMARK_NVML(nvmlSystemGetDriverVersion) \
+  TIDEMARK_NVML(nvmlDeviceGetHandleByUUID)  \
+  TIDEMARK_NVML(nvmlDeviceGetMigMode)       \
+  TIDEMARK_NVML(nvmlDeviceGetMemoryInfo_v2) \
+  TIDEMARK_NVML(nvmlDeviceGetComputeRunningProcesses_v3)
+
 struct Nvml {
   std::string wrong;  // why it cannot be asked
-#define TIDEMARK_NVML(function) decltype(::function)* function = nullptr
-  TIDEMARK_NVML(nvmlInit_v2);
-  TIDEMARK_NVML(nvmlErrorString);
-  TIDEMARK_NVML(nvmlSystemGetDriverVersion);
-  TIDEMARK_NVML(nvmlDeviceGetHandleByUUID);
-  TIDEMARK_NVML(nvmlDeviceGetMigMode);
-  TIDEMARK_NVML(nvmlDeviceGetMemoryInfo_v2);
-  TIDEMARK_NVML(nvmlDeviceGetComputeRunningProcesses_v3);
+#define TIDEMARK_NVML(function) decltype(::function)* function = nullptr;
+  TIDEMARK_NVML_ALL
 #undef TIDEMARK_NVML
 
   Nvml() {
@@ -39,14 +43,8 @@ struct Nvml {
       if (function == nullptr && wrong.empty())
         wrong = fmt::format("this driver's NVML has no {}: update the driver", name);
     };
-#define TIDEMARK_NVML(function) find(function, #function)
-    TIDEMARK_NVML(nvmlInit_v2);
-    TIDEMARK_NVML(nvmlErrorString);
-    TIDEMARK_NVML(nvmlSystemGetDriverVersion);
-    TIDEMARK_NVML(nvmlDeviceGetHandleByUUID);
-    TIDEMARK_NVML(nvmlDeviceGetMigMode);
-    TIDEMARK_NVML(nvmlDeviceGetMemoryInfo_v2);
-    TIDEMARK_NVML(nvmlDeviceGetComputeRunningProcesses_v3);
+#define TIDEMARK_NVML(function) find(function, #function);
+    TIDEMARK_NVML_ALL
 #undef TIDEMARK_NVML
     if (wrong.empty()) wrong = failure("nvmlInit_v2", nvmlInit_v2());
   }

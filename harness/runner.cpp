@@ -310,13 +310,13 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
           world,
           [&] {
             warm_up(scenario, trial, variant, world);
-            if (platform().learn_host_time(trial.schedule))
-              run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
-                          options.details != Details::none, "the timing of ",
-                          static_cast<bool>(options.events));
-            seen = run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
-                               options.details != Details::none, "",
-                               static_cast<bool>(options.events));
+            const auto run = [&](const char* what) {
+              return run_variant(scenario, trial, variant, world, mine.loss, mine.step_time_ns,
+                                 options.details != Details::none, what,
+                                 static_cast<bool>(options.events));
+            };
+            if (platform().learn_host_time(trial.schedule)) run("the timing of ");
+            seen = run("");
             if (options.events) options.events(variant, seen.record);
             seen.record.events.clear();
             if (sweeps && variant.role != Role::control)

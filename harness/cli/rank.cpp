@@ -112,7 +112,7 @@ std::unique_ptr<Watchdog> watch(int rank, int timeout) {
 // What is to be said of it: which ranks share a GPU (and NCCL takes them so), or whom one stands
 // for.
 std::string seat(const Options& options, int ranks, const World& all) {
-  const std::string sharing = take_seat(all).sharing;
+  const std::string sharing = take_seat(all);
   if (options.stand_for >= 0)
     return fmt::format(
         "one process stands for rank {} of {}: memory alone, its collectives have no partners",

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "harness/bracket.h"
 #include "harness/cli/numbers.h"
@@ -123,7 +124,8 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   std::optional<Checkpoint> checkpoint;
   if (world.leads()) checkpoint.emplace(session_folder(), report.run);
   const std::string device = report.run.device_kind + " " + report.run.profile;
-  NumbersFiles numbers(folder, device, world.size());
+  std::optional<NumbersFiles> numbers;
+  if (options.numbers) numbers.emplace(folder, device, world.size());
   for (const auto& each : planned) {
     progress.next();
     const Trial& t = each.trial;
@@ -143,9 +145,9 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
       run_options.events = [&](const Variant& variant, const RankRecord& record) {
         save_events(folder, record_of(*each.scenario, t), variant, record, device);
       };
-    if (options.numbers)
+    if (numbers)
       run_options.numbers = [&](const Variant& variant, const Numbers& mine, const Oracle& oracle) {
-        numbers.save(record_of(*each.scenario, t), variant, world.rank(), mine, oracle);
+        numbers->save(record_of(*each.scenario, t), variant, world.rank(), mine, oracle);
       };
     const bool left_out = options.details == "none" || lagging_stands_for(each, planned);
     run_options.details = options.details == "all" ? Details::all

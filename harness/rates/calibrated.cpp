@@ -11,12 +11,12 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <stdexcept>
 #include <utility>
 
 #include "harness/device_choice.h"
 #include "harness/libraries.h"
+#include "harness/nvml.h"
 #include "harness/platforms.h"
 
 namespace tidemark::rates {
@@ -39,17 +39,6 @@ Json parsed(const std::string& text, const std::string& where) {
 }
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
-
-/// Of NVIDIA's driver, as it tells itself: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64
-/// 580.95.05  Release Build". Empty where there is none.
-std::string driver_version() {
-  std::ifstream in("/proc/driver/nvidia/version");
-  std::string line;
-  std::getline(in, line);
-  std::smatch found;
-  return std::regex_search(line, found, std::regex(R"( (\d+\.\d+(\.\d+)?) )")) ? found[1].str()
-                                                                               : "";
-}
 
 bool is_time(const Rate& rate) { return rate.name.ends_with("_ns"); }
 

@@ -57,7 +57,11 @@ struct Lane::Words {
   alignas(128) std::uint32_t answered = 0;
 };
 
-Lane::Lane(CUstream stream) : stream_(stream), words_(new (pinned(sizeof(Words))) Words) {}
+Lane::Lane(CUstream stream)
+    : stream_(stream),
+      words_(new (pinned(sizeof(Words))) Words),
+      arrived_(on_device(words_->arrived)),
+      answered_(on_device(words_->answered)) {}
 
 std::byte* Lane::room(std::size_t bytes) {
   if (bytes > bytes_) {
@@ -76,15 +80,13 @@ void Lane::copy(void* to, const void* from, std::size_t bytes) {
 
 std::uint32_t Lane::arrive() {
   static OnWord* const write = of_driver("cuStreamWriteValue32");
-  check(write(stream_, on_device(words_->arrived), ++number_, CU_STREAM_WRITE_VALUE_DEFAULT),
-        "cuStreamWriteValue32");
+  check(write(stream_, arrived_, ++number_, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
   return number_;
 }
 
 void Lane::await(std::uint32_t number) {
   static OnWord* const wait = of_driver("cuStreamWaitValue32");
-  check(wait(stream_, on_device(words_->answered), number, CU_STREAM_WAIT_VALUE_GEQ),
-        "cuStreamWaitValue32");
+  check(wait(stream_, answered_, number, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
 }
 
 // As the device compares: numbers may wrap.

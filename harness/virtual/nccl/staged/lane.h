@@ -38,6 +38,7 @@ class Lane {
 
   CUstream stream_;
   Words* words_ = nullptr;
+  CUdeviceptr arrived_ = 0, answered_ = 0;  // the words, as the device knows them
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
   std::uint32_t number_ = 0;
