@@ -54,6 +54,13 @@ std::string exact(double value) {
   return digits;
 }
 
+std::string plural(std::int64_t n, const std::string& what, const std::string& many) {
+  return fmt::format("{} {}", exact(static_cast<double>(n)),
+                     n == 1         ? what
+                     : many.empty() ? what + "s"
+                                    : many);
+}
+
 std::string duration(Ns ns) {
   const auto value = static_cast<double>(ns);
   if (ns >= 1'000'000'000) return fmt::format("{:.3g} s", value * 1e-9);

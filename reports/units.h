@@ -21,6 +21,9 @@ ByteUnit unit_for(Bytes largest, Bytes smallest = 0);
 /// "838,860,800": exact where whole, the shortest decimal otherwise.
 std::string exact(double value);
 
+/// "1 regression", "1,234 verdicts"; `many` where the plural is another word.
+std::string plural(std::int64_t n, const std::string& what, const std::string& many = "");
+
 std::string duration(Ns ns);  // "53.2 ms"
 
 /// The only text of others that reaches a terminal or a table: control characters (line breaks too)

@@ -18,7 +18,7 @@ namespace {
 
 struct CompareArguments {
   std::vector<std::string> reports, thresholds;
-  bool require_all = false, events = false, numbers = false;
+  bool allow_missing = false, events = false, numbers = false;
   Output output;
 };
 
@@ -76,7 +76,7 @@ int run_compare(CompareArguments arguments) {
   if (arguments.events) return run_compare_events(arguments);
   if (arguments.numbers) return run_compare_numbers(arguments);
   CompareOptions options;
-  options.require_all = arguments.require_all;
+  options.allow_missing = arguments.allow_missing;
   for (const std::string& text : arguments.thresholds)
     options.thresholds.push_back(parse_threshold(text));
   const Report before = read_report(arguments.reports[0]),
@@ -90,10 +90,10 @@ int run_compare(CompareArguments arguments) {
                                                    : comparison_text)(comparison, base, fresh),
                            comparison_summary(comparison));
   tell_github(comparison, comparison_markdown(comparison, base, fresh));
-  if (comparison.comparisons == 0)
+  if (comparison.exit_code() == 4)
     fmt::print(stderr,
-               "error: nothing to compare: no trial is in both {} and {} (same scenario, size, "
-               "ranks, mode, schedule, steps, seed and parameters)\n",
+               "error: nothing to compare: no trial ran in both {} and {} with a variant in common "
+               "(same scenario, size, ranks, mode, schedule, steps, seed and parameters)\n",
                base.name, fresh.name);
   return comparison.exit_code();
 }
@@ -109,8 +109,8 @@ void add_compare(CLI::App& app, Act& act) {
   command->add_option("--threshold", arguments->thresholds,
                       "KIND=VALUE or GLOB=VALUE ...: memory=0 time=5% 'memory/active/*=1MiB' "
                       "(default: everything 0, time 5%)");
-  command->add_flag("--require-all", arguments->require_all,
-                    "a trial, variant or metric that is missing in NEW is a regression");
+  command->add_flag("--allow-missing", arguments->allow_missing,
+                    "a trial, variant or metric that is missing in NEW is no regression");
   command->add_flag("--events", arguments->events,
                     "hold the allocators' events against each other instead (run --events, or a "
                     "recording of reports/measured): every one of them must be the same");
@@ -120,7 +120,8 @@ void add_compare(CLI::App& app, Act& act) {
                     "each side is allowed against the reference");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
-      "exit codes: 0 no regression, 1 a regression, 2 bad input, 4 nothing was compared");
+      "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 nothing "
+      "is left to compare");
   command->callback([arguments, &act] { act = [arguments] { return run_compare(*arguments); }; });
 }
 

@@ -92,6 +92,8 @@ void tell_github(const Comparison& comparison, const std::string& markdown) {
   for (const Change& change : comparison.changes)
     if (change.effect == Effect::regression)
       all.push_back({change.metric + " regressed", sentence(change)});
+  if (!comparison.allow_missing)
+    for (const std::string& what : comparison.missing) all.push_back({"missing in NEW", what});
   tell_github(all, markdown);
 }
 

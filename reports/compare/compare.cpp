@@ -12,6 +12,7 @@
 #include "reports/compare/hold.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -33,6 +34,28 @@ std::string account(const Verdict& v) {
   return v.why.empty() ? out : out + "; " + v.why;
 }
 
+/// "the prediction changed: 3 -> 4 bytes".
+std::string prediction(const Verdict& a, const Verdict& b) {
+  const auto exactly = [](const Verdict& v) { return v.low && v.low == v.high; };
+  const std::string before = exactly(a) && a.unit == b.unit ? exact(*a.low) : expected_text(a);
+  const auto said = [](const std::string& text) { return text.empty() ? "nothing" : text; };
+  return fmt::format("the prediction changed: {} -> {}", said(before), said(expected_text(b)));
+}
+
+/// How far a prediction moved, relative to where it was.
+double moved(const Verdict& a, const Verdict& b) {
+  const double before = a.high.value_or(a.low.value_or(0)), now = b.high.value_or(b.low.value_or(0));
+  const double size = std::abs(now - before) / std::abs(before);
+  return std::isnan(size) ? 0 : size;
+}
+
+/// The same metric where what it counts did not happen.
+Metric none_of(const Metric& metric) {
+  Metric out = metric;
+  for (auto& value : out.values) value = 0;
+  return out;
+}
+
 class Comparer {
  public:
   Comparer(const CompareOptions& options, Comparison& out)
@@ -40,35 +63,31 @@ class Comparer {
 
   void trial(const TrialPair& pair) {
     name_ = pair.name;
-    narrowed_ = false;
-    if (pair.base->skipped.empty() != pair.fresh->skipped.empty()) {
-      const bool lost = pair.base->skipped.empty();
-      turn({name_, "", {}}, "trial", lost ? "ran" : "skipped", lost ? "skipped" : "ran",
-           lost ? pair.fresh->skipped : "", lost ? Effect::regression : Effect::improvement,
-           kInfinite);
-      ++out_.comparisons;
+    covered_.clear();
+    const std::string &before = pair.base->skipped, &after = pair.fresh->skipped;
+    if (!before.empty() && !after.empty()) return;
+    if (!after.empty()) return missing(fmt::format("{} (skipped: {})", name_, after));
+    if (!before.empty()) {
+      out_.fresh.push_back(fmt::format("{} (was skipped: {})", name_, before));
       return;
     }
-    for (const VariantRecord& before : pair.base->variants) {
-      const auto after = std::ranges::find(pair.fresh->variants, before.name, &VariantRecord::name);
-      if (after == pair.fresh->variants.end()) {
-        missing(name_ + " " + before.name);
-        narrowed_ = true;
-      } else {
-        variant(before, *after);
+    for (const VariantRecord& one : pair.base->variants) {
+      const auto other = std::ranges::find(pair.fresh->variants, one.name, &VariantRecord::name);
+      if (other != pair.fresh->variants.end()) {
+        variant(one, *other);
+        continue;
       }
+      missing(name_ + " " + one.name);
+      covered_.insert(one.name);
     }
-    for (const VariantRecord& after : pair.fresh->variants)
-      if (std::ranges::find(pair.base->variants, after.name, &VariantRecord::name) ==
+    for (const VariantRecord& one : pair.fresh->variants)
+      if (std::ranges::find(pair.base->variants, one.name, &VariantRecord::name) ==
           pair.base->variants.end())
-        out_.fresh.push_back(name_ + " " + after.name);
+        out_.fresh.push_back(name_ + " " + one.name);
     verdicts(*pair.base, *pair.fresh);
   }
 
-  void missing(const std::string& what) {
-    out_.missing.push_back(what);
-    out_.incomplete = out_.incomplete || options_.require_all;
-  }
+  void missing(const std::string& what) { out_.missing.push_back(what); }
 
   void finish() {
     for (const Threshold& threshold : options_.thresholds)
@@ -79,22 +98,29 @@ class Comparer {
  private:
   void turn(Place place, const std::string& name, const std::string& before,
             const std::string& after, const std::string& why, Effect effect, double size) {
+    // Verdicts that are lost for one reason are one line; the others are one for all their ranks.
+    const bool lost = after == "absent" || after == "skip";
     const auto [at, fresh] = turns_.emplace(
-        std::tuple(place.trial, place.variant, name, before, after), out_.turns.size());
+        std::tuple(place.trial, place.variant, lost ? why : name, before, after),
+        out_.turns.size());
     if (fresh) {
       out_.turns.push_back({std::move(place), name, before, after, why, effect, size});
+      named_.insert({at->second, name});
       return;
     }
     Turn& known = out_.turns[at->second];
-    known.place.ranks.insert(known.place.ranks.end(), place.ranks.begin(), place.ranks.end());
+    if (named_.insert({at->second, name}).second) ++known.others;
+    for (int rank : place.ranks)
+      if (std::ranges::find(known.place.ranks, rank) == known.place.ranks.end())
+        known.place.ranks.push_back(rank);
     if (size > known.size) known.size = size, known.why = why;
   }
 
   void variant(const VariantRecord& before, const VariantRecord& after) {
-    ++out_.comparisons, ++out_.verdicts;
     const Place place{name_, before.name, {}};
     if (before.error.empty() != after.error.empty()) {
       const bool broke = before.error.empty();
+      covered_.insert(before.name);
       turn(place, "error", broke ? "ran" : "error", broke ? "error" : "ran", after.error,
            broke ? Effect::regression : Effect::improvement, kInfinite);
       return;  // the figures of half a run say nothing
@@ -120,25 +146,35 @@ class Comparer {
     for (const Metric& metric : after) others.emplace(metric.name, &metric);
     const std::string where = fmt::format("{} {}{}", place.trial, place.variant,
                                           rank < 0 ? std::string() : fmt::format(" rank {}", rank));
+    const auto compare = [&](Metric one, const Metric& other) {
+      // A control is judged by its verdicts; no figure of it is better or worse.
+      if (control) one.worse = Worse::neither;
+      hold_metric(place, rank, one, other, seen);
+    };
     for (const Metric& metric : before) {
       const auto other = others.find(metric.name);
-      if (other == others.end()) {
+      if (other != others.end()) {
+        compare(metric, *other->second);
+        others.erase(other);
+      } else if (metric.counted) {
+        compare(metric, none_of(metric));
+      } else {
         missing(where + " " + metric.name);
-        continue;
       }
-      Metric held = metric;
-      // Whether a wrong fix is caught is its verdicts' business; how much memory it takes nobody's.
-      if (control) held.worse = Worse::neither;
-      hold_metric(place, rank, held, *other->second, seen);
-      others.erase(other);
     }
-    for (const Metric& metric : after)
-      if (others.contains(metric.name)) out_.fresh.push_back(where + " " + metric.name);
+    for (const Metric& metric : after) {
+      if (!others.contains(metric.name)) continue;
+      if (metric.counted) {
+        compare(none_of(metric), metric);
+      } else {
+        out_.fresh.push_back(where + " " + metric.name);
+      }
+    }
   }
 
   void hold_metric(const Place& place, int rank, const Metric& before, const Metric& after,
                    std::map<std::pair<std::string, Effect>, std::size_t>& seen) {
-    ++out_.comparisons, ++out_.metrics;
+    ++out_.metrics;
     used_.insert(thresholds_.of(before).text);
     Outcome outcome = hold(before, after, thresholds_);
     if (!outcome.differs) return;
@@ -177,7 +213,8 @@ class Comparer {
     for (const Verdict& a : before.verdicts) {
       const auto found = others.find(key(a));
       const Verdict* b = found == others.end() ? nullptr : found->second;
-      if (b != nullptr) others.erase(found);
+      if (b != nullptr) others.erase(found), ++out_.verdicts;
+      if (covered_.contains(a.variant)) continue;
       verdict(a, b);
       if (b == nullptr) continue;
       const auto x = metric_of(a), y = metric_of(*b);
@@ -187,22 +224,23 @@ class Comparer {
       const auto found = others.find(key(b));
       if (found == others.end()) continue;
       others.erase(found);
-      if (b.status == Status::skip || !ran(before, b.variant)) continue;
+      if (covered_.contains(b.variant) || b.status == Status::skip || !ran(before, b.variant))
+        continue;
       const bool failed = b.status == Status::fail;
       turn({name_, b.variant, {b.rank}}, b.name, "absent", name_of(b.status), account(b),
            failed ? Effect::regression : Effect::changed, failed ? miss(b) : 0);
     }
   }
 
+  /// Where variants are missing and that is allowed, so is what was judged against them.
+  bool narrowed() const { return options_.allow_missing && !covered_.empty(); }
+
   void verdict(const Verdict& a, const Verdict* b) {
-    ++out_.comparisons, ++out_.verdicts;
     const char* after = b == nullptr ? "absent" : name_of(b->status);
     const Place place{name_, a.variant, {a.rank}};
     if (b != nullptr && a.status == b->status) {
       if (a.low != b->low || a.high != b->high)
-        turn(place, a.name, "other bounds", name_of(b->status),
-             "what is expected changed, so that equal verdicts mean another thing", Effect::changed,
-             0);
+        turn(place, a.name, after, after, prediction(a, *b), Effect::changed, moved(a, *b));
       return;
     }
     Effect effect = Effect::changed;
@@ -210,12 +248,15 @@ class Comparer {
       effect = Effect::regression;
     } else if (b != nullptr && b->status == Status::pass) {
       effect = a.status == Status::fail ? Effect::improvement : Effect::changed;
-    } else if (!narrowed_ && a.status == Status::pass) {
+    } else if (!narrowed() && a.status == Status::pass) {
       effect = Effect::regression;  // no longer proved, though everything was there to prove it
     }
+    const bool skipped = b != nullptr && b->status == Status::skip && !b->why.empty();
     turn(place, a.name, name_of(a.status), after,
-         b == nullptr ? "not judged any more" : account(*b), effect,
-         effect == Effect::regression && b != nullptr ? miss(*b) : 0);
+         b == nullptr ? "not judged any more"
+         : skipped    ? b->why
+                      : account(*b),
+         effect, effect == Effect::regression && b != nullptr ? miss(*b) : 0);
   }
 
   static bool ran(const TrialRecord& trial, const std::string& variant) {
@@ -228,8 +269,10 @@ class Comparer {
   const CompareOptions& options_;
   Comparison& out_;
   std::string name_;
-  bool narrowed_ = false;  // variants are missing, and with them what is judged against them
+  /// Variants of the trial that are missing or broke: that is said once, not for every verdict.
+  std::set<std::string> covered_;
   std::set<std::string> used_;
+  std::set<std::pair<std::size_t, std::string>> named_;  // the verdicts of a turn
   std::map<std::tuple<std::string, std::string, std::string, std::string, std::string>, std::size_t>
       turns_;  // ranks that turned alike are one
 };
@@ -255,19 +298,24 @@ int Comparison::count(Effect effect) const {
                           std::ranges::count(changes, effect, &Change::effect));
 }
 
-int Comparison::regressions() const { return count(Effect::regression) + (incomplete ? 1 : 0); }
+int Comparison::regressions() const {
+  return count(Effect::regression) + (allow_missing ? 0 : static_cast<int>(missing.size()));
+}
 
 bool Comparison::same() const {
   return turns.empty() && changes.empty() && missing.empty() && fresh.empty() && within == 0;
 }
 
 int Comparison::exit_code() const {
-  if (regressions() > 0) return 1;
-  return comparisons == 0 ? 4 : 0;
+  if (comparisons() == 0 && count(Effect::regression) == 0) return 4;
+  return regressions() > 0 ? 1 : 0;
 }
 
 Comparison compare(const Report& base, const Report& fresh, const CompareOptions& options) {
   Comparison out;
+  out.allow_missing = options.allow_missing;
+  out.same_run = !base.run.id.empty() && base.run.id == fresh.run.id &&
+                 base.run.started == fresh.run.started;
   Comparer comparer(options, out);
   const Pairs pairs = pair_trials(base, fresh);
   for (const TrialPair& pair : pairs.trials) comparer.trial(pair);

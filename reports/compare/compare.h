@@ -29,6 +29,7 @@ struct Turn {
   std::string why;
   Effect effect = Effect::changed;
   double size = 0;  // how far off, relative to what was expected
+  int others = 0;   // further verdicts of the variant that are no longer judged for the same reason
 };
 
 /// A figure that is another one. The values are those of the rank and step where it changed most.
@@ -47,24 +48,27 @@ struct Change {
 
 struct CompareOptions {
   std::vector<Threshold> thresholds;
-  bool require_all = false;  // a trial or variant that is missing is a regression
+  bool allow_missing = false;  // what is missing in the new report is no regression
 };
 
 struct Comparison {
-  std::int64_t comparisons = 0;  // verdicts and metrics held against each other
-  std::int64_t verdicts = 0, metrics = 0;
+  std::int64_t verdicts = 0, metrics = 0;   // that are in both reports
   std::int64_t within = 0;                  // metrics that differ, but not beyond their threshold
   std::vector<Turn> turns;                  // regressions first, the largest first
   std::vector<Change> changes;              // likewise
-  std::vector<std::string> missing, fresh;  // trials, variants, ranks, metrics in one report only
+  std::vector<std::string> missing, fresh;  // trials, variants, ranks, metrics in one report only;
+                                            // what was skipped is not in a report
   std::vector<std::string> differently;     // how the runs were made differently
   std::vector<std::string> unmatched;       // thresholds that fit no metric
   std::vector<std::string> thresholds;      // as they were applied
-  bool incomplete = false;                  // something is missing that is required
+  bool allow_missing = false;
+  bool same_run = false;  // both reports are of one run
+  std::int64_t comparisons() const { return verdicts + metrics; }
+  /// Worse verdicts and figures, and what is missing where that is not allowed.
   int regressions() const;
   int count(Effect) const;
   bool same() const;      // nothing differs at all
-  int exit_code() const;  // 0, 1 with a regression, 4 where nothing was compared
+  int exit_code() const;  // 0, 1 with a regression, 4 where nothing was left to compare
 };
 
 Comparison compare(const Report& base, const Report& fresh, const CompareOptions& options);

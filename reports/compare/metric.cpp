@@ -23,6 +23,14 @@ class Series {
     if (fresh) metrics_.push_back({name, kind, Worse::up, unit, Values(steps_), scale});
     metrics_[at->second].values[step] = value;
   }
+  /// From zero where there was nothing to count in a step.
+  void count(const std::string& name, std::size_t step, double value) {
+    set(name, Kind::counters, "calls", step, value);
+    Metric& metric = metrics_[index_.at(name)];
+    metric.counted = true;
+    for (auto& each : metric.values)
+      if (!each) each = 0;
+  }
   std::vector<Metric> take() { return std::move(metrics_); }
 
  private:
@@ -67,7 +75,7 @@ void add_step(const Step& step, std::size_t at, const std::array<double, 4>& hig
   std::map<std::string, int> calls;
   for (const Call& call : step.calls) ++calls[call.op];
   for (const auto& [op, count] : calls)
-    series.set("calls/" + op, Kind::counters, "calls", at, count);
+    series.count("calls/" + op, at, count);
 }
 
 }  // namespace
@@ -128,13 +136,16 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
                        std::optional<double> scale = {}) {
     out.push_back({name, kind, Worse::up, unit, {number(value)}, scale});
   };
+  const auto count = [&] { out.back().counted = true; };
   add("races", Kind::races, "races", static_cast<std::int64_t>(rank.races.size()));
   add("rest/before", Kind::memory, "bytes", rank.rest_before, highest[0]);
   add("rest/after", Kind::memory, "bytes", rank.rest_after, highest[0]);
   for (const Category& c : rank.categories) {
     add("category/" + c.name, Kind::memory, "bytes", c.peak_share, highest[0]);
+    count();
     out.back().worse = Worse::neither;  // the shares of one peak: what one gains another loses
     add("category/" + c.name + "/end", Kind::memory, "bytes", c.end, highest[0]);
+    count();
   }
   const Counters& c = rank.counters;
   const std::pair<const char*, std::int64_t> counters[] = {
@@ -147,8 +158,10 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
       {"synchronisations", c.synchronisations}};
   for (const auto& [name, value] : counters)
     add(std::string("counters/") + name, Kind::counters, "times", value);
-  for (const auto& [op, count] : c.collectives)
-    add("collectives/" + op, Kind::counters, "calls", count);
+  for (const auto& [op, calls] : c.collectives) {
+    add("collectives/" + op, Kind::counters, "calls", calls);
+    count();
+  }
   return out;
 }
 

@@ -46,10 +46,6 @@ std::string steps(const Change& change) {
   return out;
 }
 
-std::string plural(std::int64_t n, const std::string& what) {
-  return fmt::format("{} {}{}", exact(static_cast<double>(n)), what, n == 1 ? "" : "s");
-}
-
 std::string described(const Side& side) {
   const RunRecord& run = side.report.run;
   return fmt::format("{} (run {}, {}, tidemark {} {})", one_line(side.name), one_line(run.id),
@@ -88,7 +84,7 @@ std::string body(const Comparison& c, const Words& words) {
          lines.size(), words.bullet, [&](std::size_t i) { return words.text(lines[i]); });
   };
   part("Regressions", sentences(c, Effect::regression));
-  part("Missing in the new report", c.missing);
+  part(missing_title(c), c.missing);
   part("Improvements", sentences(c, Effect::improvement));
   part("Other changes", sentences(c, Effect::changed));
   part("New", c.fresh);
@@ -99,8 +95,10 @@ std::string body(const Comparison& c, const Words& words) {
 }  // namespace
 
 std::string sentence(const Turn& turn) {
-  std::string out = fmt::format("{}: {}: {} -> {}", where(turn.place), one_line(turn.name),
-                                turn.before, turn.after);
+  std::string out = fmt::format("{}: {}", where(turn.place), one_line(turn.name));
+  if (turn.others > 0) out += " and " + plural(turn.others, "other verdict");
+  out += turn.before == turn.after ? fmt::format(": {} as before", turn.after)
+                                   : fmt::format(": {} -> {}", turn.before, turn.after);
   return turn.why.empty() ? out : out + ": " + one_line(turn.why);
 }
 
@@ -119,19 +117,30 @@ std::string sentence(const Change& change) {
   return out;
 }
 
+std::string missing_title(const Comparison& c) {
+  return c.allow_missing ? "Missing in the new report, as allowed"
+                         : "Missing in the new report: regressions unless --allow-missing";
+}
+
+std::string same_run_text(const Comparison& c) {
+  return c.same_run ? "BASE and NEW are the same run: nothing can differ" : "";
+}
+
 std::string comparison_summary(const Comparison& c) {
-  std::string out = fmt::format("{} ({}, {}): ", plural(c.comparisons, "comparison"),
+  std::string out = fmt::format("{} ({}, {}): ", plural(c.comparisons(), "comparison"),
                                 plural(c.verdicts, "verdict"), plural(c.metrics, "metric"));
-  if (c.comparisons == 0) return out + "nothing is in both reports";
-  if (c.same()) return out + "no difference";
-  out += plural(c.count(Effect::regression), "regression") + ", " +
-         plural(c.count(Effect::improvement), "improvement") + ", " +
+  const auto missing = static_cast<std::int64_t>(c.missing.size());
+  if (c.exit_code() == 4)
+    return out + "nothing is in both reports" +
+           (missing > 0 ? fmt::format(", {} missing in NEW", missing) : "");
+  if (c.same()) return out + (c.same_run ? "no difference (the same run)" : "no difference");
+  out += plural(c.regressions(), "regression");
+  if (missing > 0 && !c.allow_missing) out += fmt::format(" ({} missing in NEW)", missing);
+  out += ", " + plural(c.count(Effect::improvement), "improvement") + ", " +
          plural(c.count(Effect::changed), "other change");
   if (c.within > 0)
     out += fmt::format(", {} within the thresholds", plural(c.within, "difference"));
-  if (!c.missing.empty())
-    out += fmt::format(", {} missing{}", c.missing.size(),
-                       c.incomplete ? " (a regression: --require-all)" : "");
+  if (missing > 0 && c.allow_missing) out += fmt::format(", {} missing in NEW (allowed)", missing);
   if (!c.fresh.empty()) out += fmt::format(", {} new", c.fresh.size());
   return out;
 }
@@ -139,6 +148,7 @@ std::string comparison_summary(const Comparison& c) {
 std::string comparison_text(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("base: {}\nnew:  {}\n\n", described(base), described(fresh));
   out += body(c, {"", "\n", "  ", [](const std::string& text) { return one_line(text); }});
+  if (c.same_run) out += fmt::format("note: {}\n", same_run_text(c));
   for (const std::string& threshold : c.unmatched)
     out += fmt::format("note: --threshold {} fits no metric that was compared\n", threshold);
   return out +
@@ -152,6 +162,7 @@ std::string comparison_markdown(const Comparison& c, const Side& base, const Sid
                                                      : plural(c.regressions(), "regression"),
                                 comparison_summary(c), markdown_text(described(base)),
                                 markdown_text(described(fresh)));
+  if (c.same_run) out += fmt::format("{}.\n\n", same_run_text(c));
   out += body(c, {"## ", "\n\n", "- ", markdown_text});
   return out + fmt::format("Thresholds: `{}`\n", fmt::join(c.thresholds, " "));
 }

@@ -21,6 +21,10 @@ std::string comparison_html(const Comparison& comparison, const Side& base, cons
 
 /// "1,234 comparisons (600 verdicts, 634 metrics): 2 regressions, 1 improvement".
 std::string comparison_summary(const Comparison& comparison);
+/// The note that both reports are of one run; empty where they are not.
+std::string same_run_text(const Comparison& comparison);
+/// The heading of what is missing, which says whether that counts.
+std::string missing_title(const Comparison& comparison);
 /// One line each.
 std::string sentence(const Turn& turn);
 std::string sentence(const Change& change);

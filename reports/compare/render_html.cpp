@@ -96,7 +96,7 @@ std::string tables(const Comparison& c, Effect effect) {
   for (const Turn& t : c.turns)
     if (t.effect == effect && rows.size() <= kRows)
       rows.push_back(
-          {t.name, t.place.trial, t.place.variant, ranks(t.place), t.before, t.after, t.why});
+          {t.others > 0 ? t.name + " and " + plural(t.others, "other") : t.name, t.place.trial, t.place.variant, ranks(t.place), t.before, t.after, t.why});
   if (rows.size() > 1) out += html_table(rows);
   rows = {{"metric", "trial", "variant", "ranks", "base", "new", "step", "worse", "threshold"}};
   for (const Change& m : c.changes)
@@ -124,13 +124,14 @@ std::string names(const std::string& title, const std::vector<std::string>& line
 
 std::string comparison_html(const Comparison& c, const Side& base, const Side& fresh) {
   const int code = c.exit_code();
-  const std::string verdict = code == 1   ? fmt::format("{} regressions", c.regressions())
+  const std::string verdict = code == 1   ? plural(c.regressions(), "regression")
                               : code == 4 ? "Nothing was compared"
                               : c.same()  ? "No difference"
                                           : "No regression";
   std::string body =
       fmt::format("<h1 class=\"{}\">{}</h1>\n<p>{}</p>\n", code == 0 ? "pass" : "fail", verdict,
                   html_text(comparison_summary(c)));
+  if (c.same_run) body += fmt::format("<p>{}</p>\n", same_run_text(c));
   for (const auto& [name, side] : {std::pair{"base", &base}, {"new", &fresh}})
     body += fmt::format("<p class=\"quiet\">{}: {}, run {}, {}, tidemark {} {}</p>\n", name,
                         html_text(side->name), html_text(side->report.run.id),
@@ -144,7 +145,7 @@ std::string comparison_html(const Comparison& c, const Side& base, const Side& f
     if (effect == Effect::regression) body += pictures(c, base, fresh);
   }
   if (c.count(Effect::regression) == 0) body += pictures(c, base, fresh);
-  body += names("Missing in the new report", c.missing) + names("New", c.fresh) +
+  body += names(missing_title(c), c.missing) + names("New", c.fresh) +
           names("The runs were made differently", c.differently);
   body += fmt::format("<p class=\"quiet\">Thresholds: {}</p>\n",
                       html_text(fmt::format("{}", fmt::join(c.thresholds, " "))));

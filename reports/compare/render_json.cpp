@@ -28,7 +28,7 @@ Json turn_json(const Turn& turn) {
   Json out{{"effect", name_of(turn.effect)}};
   out.update(place_json(turn.place));
   out.update(
-      {{"verdict", turn.name}, {"before", turn.before}, {"after", turn.after}, {"why", turn.why}});
+      {{"verdict", turn.name}, {"others", turn.others}, {"before", turn.before}, {"after", turn.after}, {"why", turn.why}});
   return out;
 }
 
@@ -64,7 +64,8 @@ std::string comparison_json(const Comparison& c, const Side& base, const Side& f
            {"schema_version", "1.0"},
            {"base", side_json(base)},
            {"new", side_json(fresh)},
-           {"comparisons", c.comparisons},
+           {"same_run", c.same_run},
+           {"comparisons", c.comparisons()},
            {"compared", {{"verdicts", c.verdicts}, {"metrics", c.metrics}}},
            {"thresholds", c.thresholds},
            {"verdicts", Json::array()},
@@ -73,7 +74,7 @@ std::string comparison_json(const Comparison& c, const Side& base, const Side& f
            {"new_ones", c.fresh},
            {"made_differently", c.differently},
            {"summary",
-            {{"regressions", c.count(Effect::regression)},
+            {{"regressions", c.regressions()},
              {"improvements", c.count(Effect::improvement)},
              {"changed", c.count(Effect::changed)},
              {"within_thresholds", c.within},
