@@ -189,11 +189,19 @@ class StagePlan : Replay {
       drop(dx);
       return scattered;
     }
-    Handle dx = take(whole_);
-    const auto scattered = take(shard_);
-    if (!policy_.overlaps) drop(dx);
-    const auto dw = take(weight.bytes);
-    drop(dx);  // the reduce-scatter beside the product has kept it
+    // One Function: all that it makes is alive until it returns. Overlapping, the product of the
+    // weight's gradient runs beside the reduce-scatter, else it comes first.
+    Handle dx, scattered, dw;
+    if (policy_.overlaps) {
+      dx = take(whole_);
+      scattered = take(shard_);
+      dw = take(weight.bytes);
+    } else {
+      dw = take(weight.bytes);
+      dx = take(whole_);
+      scattered = take(shard_);
+    }
+    drop(dx);
     drop(dy);
     drop(saved);
     accumulate(weight, dw);

@@ -62,8 +62,10 @@ struct ColumnLinear : Function<ColumnLinear> {
     const auto& dy = gradients[0];
     const bool recomputes = group.policy() == GatherPolicy::recomputed;
     const auto total = recomputes ? whole(group, saved[0]) : saved[0];
-    const auto dx = reduced(group, at::mm(dy, saved[1]));
-    return {dx, at::mm(dy.t(), total), at::Tensor()};
+    // The weight's gradient first, and all three alive together, as in nanotron's Function.
+    const auto dweight = at::mm(dy.t(), total);
+    const auto dtotal = at::mm(dy, saved[1]);
+    return {reduced(group, dtotal), dweight, at::Tensor()};
   }
   static at::Tensor whole(TensorParallel& group, const at::Tensor& x) {
     if (group.policy() != GatherPolicy::recomputed) return gathered(group, x);
