@@ -6,12 +6,39 @@
 #include <limits>
 #include <stdexcept>
 
+#include "reports/units.h"
+
 namespace tidemark {
+
+namespace {
+
+/// The name by which a person knows an array's item: the trial's, the variant's, the number of a
+/// rank; empty where it has none.
+std::string known_as(const nlohmann::ordered_json& item) {
+  if (!item.is_object()) return "";
+  const auto text = [&](const char* key) {
+    const auto found = item.find(key);
+    return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  if (const std::string scenario = text("scenario"); !scenario.empty())
+    return fmt::format("{}/{}/{}/{}", scenario, text("size"), text("mode"), text("schedule"));
+  const auto rank = item.find("rank");
+  const bool ranked = rank != item.end() && rank->is_number_integer();
+  const std::string number = ranked ? std::to_string(rank->get<std::int64_t>()) : "";
+  std::string name = text("name");
+  if (const std::string variant = text("variant"); !variant.empty()) name = variant + " " + name;
+  return name.empty() || number.empty() ? name + number : name + " rank " + number;
+}
+
+}  // namespace
 
 std::string Node::place() const {
   if (!parent_) return std::string(name_);
   const std::string before = parent_->place();
-  if (parent_->value_.is_array()) return fmt::format("{}[{}]", before, index_);
+  if (parent_->value_.is_array()) {
+    const std::string name = one_line(known_as(value_));
+    return fmt::format("{}[{}]", before, name.empty() ? std::to_string(index_) : name);
+  }
   return before + (parent_->parent_ ? "." : ": ") + std::string(name_);
 }
 

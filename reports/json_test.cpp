@@ -201,7 +201,7 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {with(good, "tidemark/report", "other/report"), "not a 'tidemark/report'"},
       {with(good, "\"scenario\"", "\"scenarios\""), "trials[0]: missing key 'scenario'"},
       {with(good, "\"before\": 3145728", "\"before\": 1.5"),
-       "ranks[0].rest.before: is number, not an integer"},
+       "trials[fsdp_prefetch/smoke/math/instant].variants[record_stream].ranks[0].rest.before: is number, not an integer"},
       {with(good, "\"before\": 3145728", "\"before\": 18446744073709551615"),
        "does not fit 64 bits"},
       {with(good, "\"baseline\"", "\"basis\""),

@@ -144,6 +144,11 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
+std::string outcome_line(const Report& report) {
+  return fmt::format("{} passed, {} failed, {} skipped", report.count(Status::pass),
+                     report.count(Status::fail), report.count(Status::skip));
+}
+
 std::string text_of(const Report& report, bool colour) {
   const Paint paint{colour};
   std::string out;
@@ -154,11 +159,9 @@ std::string text_of(const Report& report, bool colour) {
   if (failed.size() > kFailuresPrinted) {
     out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kFailuresPrinted);
   }
-  const int failures_counted = report.count(Status::fail);
-  const std::string last =
-      fmt::format("{} passed, {} failed, {} skipped", report.count(Status::pass), failures_counted,
-                  report.count(Status::skip));
-  return trimmed(out) + (failures_counted > 0 ? paint.red(last) : paint.green(last)) + "\n";
+  const std::string last = outcome_line(report);
+  return trimmed(out) + (report.count(Status::fail) > 0 ? paint.red(last) : paint.green(last)) +
+         "\n";
 }
 
 }  // namespace tidemark

@@ -26,8 +26,6 @@ namespace fs = std::filesystem;
   throw std::runtime_error(fmt::format("{}: {}: {}", path.string(), what, remedy));
 }
 
-constexpr const char* kElsewhere = "choose another output folder (--out)";
-
 /// Two trials (of different parameters, say) may have one name: the second is told apart by its
 /// place.
 std::vector<File> per_variant(const Report& report) {
@@ -64,6 +62,7 @@ std::vector<File> renderings(const Report& report) {
 /// Files written under other names, gone again unless they have been renamed.
 class Drafts {
  public:
+  explicit Drafts(std::string remedy) : remedy_(std::move(remedy)) {}
   ~Drafts() {
     std::error_code ignored;
     for (const fs::path& draft : drafts_) fs::remove(draft, ignored);
@@ -76,7 +75,7 @@ class Drafts {
     folder(path.parent_path());
     std::error_code error;
     fs::create_directory(path, error);
-    if (error) refuse(path, "cannot be made: " + error.message(), kElsewhere);
+    if (error) refuse(path, "cannot be made: " + error.message(), remedy_);
     made_.push_back(path);
   }
 
@@ -88,20 +87,21 @@ class Drafts {
     std::ofstream out(draft, std::ios::binary);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
-    if (!out) refuse(path, std::string("cannot be written: ") + std::strerror(errno), kElsewhere);
+    if (!out) refuse(path, std::string("cannot be written: ") + std::strerror(errno), remedy_);
   }
 
   void publish(const std::vector<fs::path>& paths) {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       std::error_code error;
       fs::rename(drafts_[i], paths[i], error);
-      if (error) refuse(paths[i], "cannot be put in place: " + error.message(), kElsewhere);
+      if (error) refuse(paths[i], "cannot be put in place: " + error.message(), remedy_);
     }
     drafts_.clear();
     made_.clear();
   }
 
  private:
+  std::string remedy_;
   std::vector<fs::path> drafts_, made_;
 };
 
@@ -127,8 +127,9 @@ std::string trial_folder(const TrialRecord& trial) {
   return out;
 }
 
-void write_files(const fs::path& folder, const std::vector<File>& files) {
-  Drafts drafts;
+void write_files(const fs::path& folder, const std::vector<File>& files,
+                 const std::string& remedy) {
+  Drafts drafts(remedy);
   std::vector<fs::path> paths;
   for (const File& file : files) {
     paths.push_back(folder / file.path);
@@ -138,18 +139,22 @@ void write_files(const fs::path& folder, const std::vector<File>& files) {
 }
 
 void write_all(const fs::path& folder, const Report& report) {
-  if (fs::exists(folder / "report.json")) refuse(folder, "holds a report already", kElsewhere);
+  if (fs::exists(folder / "report.json")) refuse(folder, "holds a report already", "choose another output folder (--out)");
   std::vector<File> files = renderings(report);
   files.push_back({"report.json", json_text(report)});  // last: who sees it sees the others too
   write_files(folder, files);
 }
 
-Report rerender(const fs::path& folder) {
-  if (!fs::is_directory(folder))
-    refuse(folder, "is not a folder", "give the folder that a run wrote (--out)");
-  Report report = read_report(folder);
-  write_files(folder, renderings(report));
-  return report;
+Rendered rerender(const fs::path& path) {
+  const bool file = path.filename() == "report.json" && !fs::is_directory(path);
+  if (!file && !fs::is_directory(path))
+    refuse(path, "is neither a run's folder nor its report.json",
+           "give the folder that a run wrote (--out)");
+  const fs::path parent = path.parent_path(), folder = !file ? path : parent.empty() ? "." : parent;
+  Report report = read_report(path);
+  write_files(folder, renderings(report),
+              "make the folder writable, or copy report.json to another and render that");
+  return {folder, std::move(report)};
 }
 
 }  // namespace tidemark

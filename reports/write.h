@@ -14,8 +14,12 @@ namespace tidemark {
 /// line, also where there is a report already.
 void write_all(const std::filesystem::path& folder, const Report& report);
 
-/// Everything but report.json again, from report.json.
-Report rerender(const std::filesystem::path& folder);
+struct Rendered {
+  std::filesystem::path folder;
+  Report report;
+};
+/// Everything but report.json again, from report.json. `path` is it, or its folder.
+Rendered rerender(const std::filesystem::path& path);
 
 struct File {
   std::string path;  // below the folder
@@ -23,7 +27,8 @@ struct File {
 };
 /// All or nothing, as far as a file system allows: the files appear by renaming once all are
 /// written.
-void write_files(const std::filesystem::path& folder, const std::vector<File>& files);
+void write_files(const std::filesystem::path& folder, const std::vector<File>& files,
+                 const std::string& remedy = "choose another output folder (--out)");
 
 /// "scenario/size/rN/mode/schedule/" of a run's folder.
 std::string trial_folder(const TrialRecord& trial);

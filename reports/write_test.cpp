@@ -148,11 +148,26 @@ TEST(Files, WritesIntoAnEmptyFolderAndSaysWhereItCannot) {
 
 TEST(Files, RerenderSaysWhatIsMissing) {
   ScratchFolder scratch;
-  EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }), HasSubstr("is not a folder"));
+  EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }), HasSubstr("is neither a run's folder nor its report.json"));
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cannot be read"));
   std::ofstream(scratch / "report.json") << json_text(small_report()).substr(0, 999);
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cut off"));
   EXPECT_EQ(contents(scratch.path()).size(), 1u);
+}
+
+TEST(Files, RerenderTakesTheFileAndAdvisesNoOptionThatItHasNot) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", small_report());
+  fs::remove(scratch / "out/summary.md");
+  const Rendered done = rerender(scratch / "out/report.json");
+  EXPECT_EQ(done.folder, fs::path(scratch / "out"));
+  EXPECT_EQ(done.report.count(Status::fail), 1);
+  EXPECT_TRUE(fs::exists(scratch / "out/summary.md"));
+  fs::remove(scratch / "out/summary.md");
+  fs::create_directories(scratch / "out/summary.md/x");
+  const std::string why = refusal([&] { rerender(scratch / "out"); });
+  EXPECT_THAT(why, HasSubstr("make the folder writable"));
+  EXPECT_THAT(why, testing::Not(HasSubstr("--out")));
 }
 
 TEST(Files, HostileNamesStayInsideTheFolder) {

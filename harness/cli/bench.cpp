@@ -10,7 +10,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/llama.h"
@@ -148,6 +150,27 @@ void run_llama(benchmark::State& state, bool races) {
   platform().set_capacity(0);
 }
 
+void print_help() {
+  std::fputs(
+      "usage: tidemark bench [flags of Google Benchmark]\n"
+      "  --benchmark_list_tests={true|false}\n"
+      "  --benchmark_filter=REGEX\n"
+      "  --benchmark_min_time=TIME                  2s, or 10x for ten iterations\n"
+      "  --benchmark_repetitions=N\n"
+      "  --benchmark_enable_random_interleaving={true|false}\n"
+      "  --benchmark_report_aggregates_only={true|false}\n"
+      "  --benchmark_format={console|json|csv}\n"
+      "  --benchmark_out=FILE\n"
+      "  --benchmark_out_format={json|console|csv}\n"
+      "  --benchmark_color={auto|true|false}\n"
+      "  --benchmark_counters_tabular={true|false}\n"
+      "  --benchmark_context=KEY=VALUE,...\n"
+      "  --benchmark_time_unit={ns|us|ms|s}\n"
+      "Steps run on every rank of a launcher (mpirun -n 2 tidemark bench); operators alone.\n"
+      "exit codes: 0, 2 usage, 3 infrastructure, 4 no benchmark matches\n",
+      stdout);
+}
+
 // Reports nothing: only rank 0 speaks.
 class Silent final : public benchmark::BenchmarkReporter {
  public:
@@ -158,6 +181,12 @@ class Silent final : public benchmark::BenchmarkReporter {
 }  // namespace
 
 int bench_command(int argc, char** argv) {
+  if (std::any_of(argv + 1, argv + argc, [](const char* word) {
+        return std::string_view(word) == "--help" || std::string_view(word) == "-h";
+      })) {
+    print_help();
+    return 0;
+  }
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   at::set_num_threads(1);

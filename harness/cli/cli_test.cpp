@@ -114,6 +114,8 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
   std::ofstream(folder_ / "full" / "x") << "x";
   for (const auto& each : {
            Case{"frobnicate", 2, "frobnicate"},
+           Case{"runn", 2, "did you mean run?"},
+           Case{"run --rank 4", 2, "did you mean --ranks?"},
            Case{"run --frobnicate", 2, "--frobnicate"},
            Case{"run nosuch", 2, "unknown scenario 'nosuch' (there are: "},
            Case{"run 'nosuch*'", 4, "nothing matches"},
@@ -149,6 +151,19 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
     EXPECT_EQ(result.out, "") << each.arguments;
   }
   EXPECT_FALSE(fs::exists(folder_ / "tidemark-out")) << "a mistake left a folder";
+}
+
+TEST_F(Command, TheHelpOfACommandIsItsOwn) {
+  auto bench = run("bench --help");
+  EXPECT_EQ(bench.code, 0) << bench.err;
+  EXPECT_THAT(bench.out, HasSubstr("usage: tidemark bench"));
+  auto exec = run("exec --help");
+  EXPECT_EQ(exec.code, 0) << exec.err;
+  EXPECT_THAT(exec.out, HasSubstr("exit codes: those of PROGRAM"));
+  EXPECT_THAT(run("run --help").out, HasSubstr("1 a verdict failed"));
+  for (const std::string command : {"list", "rates", "exec", "bench", "history"})
+    EXPECT_THAT(run(command + " --help").out, ::testing::Not(HasSubstr("a verdict failed")))
+        << command;
 }
 
 TEST_F(Command, WhatCannotBePrintedIsNoSuccess) {

@@ -57,6 +57,7 @@ void add_file_commands(CLI::App& app, Act& act) {
   add_measured(app, act);
   add_parity(app, act);
   add_predicted(app, act);
+  add_report(app, act);
   add_snapshot(app, act);
 }
 

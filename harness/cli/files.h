@@ -27,6 +27,7 @@ void add_history(CLI::App& app, Act& act);
 void add_measured(CLI::App& app, Act& act);
 void add_parity(CLI::App& app, Act& act);
 void add_predicted(CLI::App& app, Act& act);
+void add_report(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);
 
 /// Adds a run to the history beside its folder. Never harms the run: what goes wrong is one line of

@@ -7,9 +7,11 @@
 #include <iterator>
 
 #include "harness/cli/github.h"
+#include "harness/cli/suggest.h"
 #include "reports/json.h"
 #include "reports/numbers/sample.h"
 #include "reports/testing/sample.h"
+#include "reports/text.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -115,6 +117,45 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
   refused({"compare", good, good, "--threshold", "memroy=0"}, "'memroy' is not a kind");
   refused({"compare", good, good, "--format", "xml"}, "xml");
   refused({"compare", good, good, "--frobnicate"}, "--frobnicate");
+}
+
+TEST_F(Files, ReportRendersAgainAndSaysHowTheRunCameOut) {
+  for (const std::string& path : {folder_ / "base", folder_ / "base/report.json"}) {
+    const Result result = run({"report", path});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.out, (folder_ / "base/report.html") + "\n" + outcome_line(small_report()) + "\n");
+  }
+  refused({"report", folder_ / "base/junit.xml"}, "neither a run's folder nor its report.json");
+}
+
+TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"compare"}, {"history"}, {"measured"}, {"parity"}, {"predicted"}, {"report"},
+           {"snapshot"}, {"snapshot", "show"}, {"snapshot", "diff"}, {"snapshot", "convert"}}) {
+    CLI::App app("", "tidemark");
+    Act act;
+    add_file_commands(app, act);
+    const CLI::App* command = &app;
+    for (const std::string& word : words) command = command->get_subcommand(word);
+    const std::string help = command->help();
+    EXPECT_THAT(help, HasSubstr("exit codes: 0")) << words.back();
+    EXPECT_THAT(help, testing::Not(HasSubstr("verdict"))) << words.back();
+  }
+}
+
+TEST_F(Files, AMisspeltWordIsAnsweredWithTheNearest) {
+  CLI::App app("", "tidemark");
+  Act act;
+  add_file_commands(app, act);
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(suggestion(app, Words{"comapre", "a"}), "did you mean compare?");
+  EXPECT_EQ(suggestion(app, Words{"compare", "a", "b", "--treshold", "memory=0"}),
+            "did you mean --threshold?");
+  EXPECT_EQ(suggestion(app, Words{"history", "--metrics=x"}), "did you mean --metric?");
+  EXPECT_EQ(suggestion(app, Words{"snapshot", "shwo", "x"}), "did you mean show?");
+  EXPECT_EQ(suggestion(app, Words{"compare", "--frobnicate"}), "");
+  EXPECT_EQ(suggestion(app, Words{"x"}), "");
+  EXPECT_EQ(nearest("sched", {"size", "schedule"}), "schedule");
 }
 
 TEST_F(Files, NothingInCommonIsExitFour) {

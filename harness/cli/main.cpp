@@ -71,6 +71,12 @@ int run(Options& options, int argc, char** argv) {
                        std::min(options.timeout, 60));
 }
 
+// Of `exec` itself: what follows the program's name is the program's.
+bool asks_for_help(int argc, char** argv) {
+  const std::string_view word = argc == 3 ? argv[2] : "";
+  return word == "--help" || word == "-h";
+}
+
 // A program that is linked as this one, on the libraries of TIDEMARK_DEVICE.
 int exec_command(int argc, char** argv) {
   if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
@@ -81,7 +87,8 @@ int exec_command(int argc, char** argv) {
 
 int run_main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
-  if (argc > 1 && std::string_view(argv[1]) == "exec") return exec_command(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "exec" && !asks_for_help(argc, argv))
+    return exec_command(argc, argv);
   int exit_code = -1;
   std::string note;
   if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
@@ -90,7 +97,6 @@ int run_main(int argc, char** argv) {
   std::fputs(note.c_str(), stdout);
   if (exit_code >= 0) return exit_code;
   if (options.act) return run_act(options.act);
-  if (options.command == "report") return report_command(options);
   return options.command == "list" ? list_command(options) : run(options, argc, argv);
 }
 

@@ -35,6 +35,7 @@ void add_measured(CLI::App& app, Act& act) {
       ->required();
   command->add_option("--out", arguments->output.out, "write to this file, not to the terminal");
   command->add_flag("--force", arguments->output.force, "--out may replace a file");
+  command->footer("exit codes: 0, 2 bad input");
   command->callback(
       [arguments, &act] { act = [arguments] { return write_measured(*arguments); }; });
 }

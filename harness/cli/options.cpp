@@ -1,18 +1,24 @@
 #include "harness/cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
+#include "harness/cli/suggest.h"
 
 namespace tidemark {
 namespace {
 
+constexpr const char* kRunFooter =
+    "exit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, "
+    "4 nothing selected, 77 skipped, 130 Ctrl-C\n"
+    "Every flag has an environment twin: --schedule is TIDEMARK_SCHEDULE.";
 constexpr const char* kFooter =
-    "\nexit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
-    "infrastructure, 4 nothing selected, "
-    "77 skipped\nEvery flag has an environment twin: --schedule is TIDEMARK_SCHEDULE.";
+    "exit codes: those of run: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
+    "infrastructure, 4 nothing selected, 77 skipped, 130 Ctrl-C. The help of each command has its "
+    "own.";
 
 template <typename Value>
 CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const std::string& what) {
@@ -46,7 +52,6 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       "and corrected: "
       "the numbers must be the same, the memory must differ by what a formula says.",
       "tidemark");
-  app.footer(kFooter);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
 
@@ -54,9 +59,11 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       app.add_subcommand("list", "scenarios, variants with roles, sizes with parameters, formulas");
   list->add_flag("--json", options.json, "as JSON");
   list->add_flag("--markdown", options.markdown, "as the table of README.md");
+  list->footer("exit codes: 0, 2 usage");
 
   auto* run = app.add_subcommand(
       "run", "run the trials that match scenario[/variant[/size]] globs, judge, write the report");
+  run->footer(kRunFooter);
   auto& request = options.request;
   run->add_option("pattern", request.patterns, "scenario[/variant[/size]], with * and ?");
   flag(run, "suite", request.suite, "smoke, nightly or scale");
@@ -117,17 +124,18 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   rates->add_option("--out", options.out, "write the profile to this file");
   rates->add_flag("--force", options.force, "--out may replace a file");
   add_device_flags(rates, options);
+  rates->footer("exit codes: 0 measured, 2 usage, 3 infrastructure, 77 no such device");
 
   app.add_subcommand("bench",
                      "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
 
   app.add_subcommand("exec",
                      "PROGRAM ARGUMENTS...: a program that is linked as this one (its tests), on "
-                     "the libraries that TIDEMARK_DEVICE chooses");
+                     "the libraries that TIDEMARK_DEVICE chooses")
+      ->footer("exit codes: those of PROGRAM, 2 it cannot be started, 77 no such device");
 
-  auto* report = app.add_subcommand("report", "render DIR/report.json again");
-  report->add_option("dir", options.folder, "the output folder of a run")->required();
   add_file_commands(app, options.act);
+  app.footer(kFooter);  // after the commands, which would take it over
 
   try {
     app.parse(argc, argv);
@@ -135,7 +143,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     exit_code = app.exit(success);
     return options;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (tidemark --help says what there is)");
+    const std::string meant = suggestion(app, {argv + std::min(argc, 1), argv + argc});
+    throw UsageError(std::string(error.what()) +
+                     (meant.empty() ? " (tidemark --help says what there is)" : ": " + meant));
   }
   if (app.get_subcommands().empty()) {
     std::fputs(app.help().c_str(), stdout);

@@ -10,7 +10,7 @@
 namespace tidemark {
 
 struct Options {
-  std::string command;  // "list", "run", "report"
+  std::string command;  // "list", "run", "rates"
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string collectives = "auto", races = "on", details = "worst";
@@ -21,7 +21,6 @@ struct Options {
   bool numbers = false;  // whether numbers/ is
   bool force = false;    // whether --out of rates may replace a file
   bool dry_run = false, json = false, markdown = false;
-  std::string folder;        // of report
   std::string note;          // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device
 };

@@ -1,18 +1,26 @@
+// tidemark report DIR: renders a run's report again.
 #include <fmt/format.h>
 
-#include "harness/cli/commands.h"
+#include <memory>
+
+#include "harness/cli/files.h"
+#include "reports/text.h"
 #include "reports/write.h"
 
 namespace tidemark {
 
-int report_command(const Options& options) {
-  try {
-    rerender(options.folder);
-  } catch (const std::runtime_error& error) {
-    throw UsageError(error.what());
-  }
-  fmt::print("{}/report.html\n", options.folder);
-  return 0;
+void add_report(CLI::App& app, Act& act) {
+  auto* command = app.add_subcommand("report", "render DIR/report.json again");
+  auto path = std::make_shared<std::string>();
+  command->add_option("dir", *path, "the output folder of a run, or its report.json")->required();
+  command->footer("exit codes: 0 rendered, however the run itself ended, 2 bad input");
+  command->callback([path, &act] {
+    act = [path] {
+      const Rendered done = rerender(*path);
+      fmt::print("{}\n{}\n", (done.folder / "report.html").string(), outcome_line(done.report));
+      return 0;
+    };
+  });
 }
 
 }  // namespace tidemark

@@ -25,6 +25,7 @@ CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<SnapshotArguments>&
       ->add_option("file", arguments->file,
                    "a snapshot: pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
       ->required();
+  command->footer("exit codes: 0, 2 bad input");
   return command;
 }
 
@@ -71,6 +72,7 @@ void add_snapshot(CLI::App& app, Act& act) {
       "snapshot",
       "PyTorch memory snapshots, of tidemark or of any program; nothing in them is run");
   parent->require_subcommand(1);
+  parent->footer("exit codes: 0, 2 bad input");
   auto arguments = std::make_shared<SnapshotArguments>();
   const auto top = [&](CLI::App* command) {
     command->add_option("--top", arguments->top, "how many lines of a kind")->capture_default_str();

@@ -2,15 +2,47 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "reports/units.h"
 
 namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "file:/a/b%20c?immutable=1": the name as SQLite's URIs have it.
+std::string immutable_uri(const fs::path& file) {
+  std::string out = "file:";
+  for (char c : fs::absolute(file).string()) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '/' || c == '.' || c == '_' || c == '-';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out + "?immutable=1";
+}
+
+/// Whether the file was left in write-ahead mode with nothing in the log. SQLite would make a -wal
+/// and a -shm file to read it, which fails in a read-only folder.
+bool quiet_write_ahead(const fs::path& file) {
+  char header[20] = {};
+  std::ifstream in(file, std::ios::binary);
+  if (!in.read(header, sizeof header) || header[19] != 2) return false;
+  std::error_code missing;
+  const auto log = fs::file_size(file.string() + "-wal", missing);
+  return missing || log == 0;
+}
+
+}  // namespace
 
 Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
     : file_(file.string()) {
   const int flags =
       how == Open::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr);
+  const bool immutable = how == Open::read && quiet_write_ahead(file);
+  const int code =
+      sqlite3_open_v2(immutable ? immutable_uri(file).c_str() : file_.c_str(), &handle_,
+                      immutable ? flags | SQLITE_OPEN_URI : flags, nullptr);
   if (code != SQLITE_OK) {
     const std::string why = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
     sqlite3_close(handle_);

@@ -227,6 +227,34 @@ TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
   EXPECT_THAT(why([&] { record(1); }), HasSubstr("is damaged"));
 }
 
+TEST_F(Past, ReadingLeavesNoFileBehind) {
+  const auto names = [&] {
+    std::vector<std::string> out;
+    for (const auto& each : fs::directory_iterator(folder_.path()))
+      out.push_back(each.path().filename().string());
+    std::ranges::sort(out);
+    return out;
+  };
+  record(1);
+  const auto written = names();
+  EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 1u);
+  EXPECT_EQ(names(), written);
+  // As tidemark wrote it before: the log is empty once every writer has closed the file.
+  { Database(file(), Database::Open::write, 0).run("PRAGMA journal_mode = WAL"); }
+  const std::string before = bytes_of(file());
+  EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 1u);
+  last_good(file());
+  EXPECT_EQ(names(), written);
+  EXPECT_TRUE(bytes_of(file()) == before);
+}
+
+TEST_F(Past, AWriteAheadLogThatIsInUseIsRead) {
+  record(1);
+  Database writer(file(), Database::Open::write, 0);
+  writer.run("PRAGMA journal_mode = WAL; UPDATE run SET git = 'new'");
+  EXPECT_EQ(read_history(file(), {"", {}}).runs.at(0).git, "new");
+}
+
 TEST_F(Past, AFolderThatCannotBeWritten) {
   EXPECT_THAT(why([&] { record_run("/proc/tidemark/run", numbered(1)); }),
               HasSubstr("history.sqlite: "));

@@ -44,10 +44,10 @@ void prepare_tables(Database& database) {
            database.number("PRAGMA application_id") == 0;
   };
   if (!empty()) check_tables(database);  // before anything is written, the journal's mode included
-  // Not a matter of life and death: where WAL cannot be had (network file systems, another process
-  // at this very moment) the journal that is there serves.
-  sqlite3_exec(database.handle(), "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
-  database.run("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL");
+  // Readers of a write-ahead log write files beside it; those of a rollback journal do not. Where
+  // the mode cannot be changed (another process has the file open) the one that is there serves.
+  sqlite3_exec(database.handle(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
+  database.run("PRAGMA foreign_keys = ON");
   Transaction transaction(database);
   if (empty()) {
     database.run(kTables);

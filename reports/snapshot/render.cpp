@@ -142,9 +142,10 @@ std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(b
 std::string snapshot_text(const Named& named, std::size_t top) {
   const auto devices = analyse(named.snapshot);
   std::string out = fmt::format(
-      "{}: {} segments, {} devices\nallocated and active as requested, in bytes; the peak is that "
+      "{}: {}, {}\nallocated and active as requested, in bytes; the peak is that "
       "of active\n",
-      one_line(named.path), named.snapshot.segments.size(), devices.size());
+      one_line(named.path), plural(std::ssize(named.snapshot.segments), "segment"),
+      plural(std::ssize(devices), "device"));
   for (const auto& [name, value] : named.snapshot.settings)
     if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" ||
         (name == "expandable_segments" && value == "True"))

@@ -1,0 +1,73 @@
+#include "harness/cli/suggest.h"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+/// Letters changed, added, left out or swapped with their neighbour.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
+                          d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  return out;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) out.push_back(command->get_name());
+  return out;
+}
+
+}  // namespace
+
+std::string nearest(const std::string& word, const std::vector<std::string>& names) {
+  constexpr std::size_t kNear = 2, kLeast = 3;
+  std::string best;
+  std::size_t least = kNear + 1;
+  for (const std::string& name : names) {
+    const bool begins = word.size() >= kLeast && name.starts_with(word);
+    const std::size_t far = begins ? 1 : distance(word, name);
+    if (far >= least || far * kLeast > word.size()) continue;
+    best = name;
+    least = far;
+  }
+  return best;
+}
+
+std::string suggestion(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    const bool option = word.starts_with("--");
+    const std::string name = option ? word.substr(0, word.find('=')) : word;
+    const auto known = option ? options_of(*command) : commands_of(*command);
+    if (std::ranges::find(known, name) != known.end()) {
+      if (!option) command = command->get_subcommand(name);
+      continue;
+    }
+    if (!option && known.empty()) continue;  // a value, or what the command works on
+    const std::string meant = nearest(name, known);
+    if (!meant.empty()) return "did you mean " + meant + "?";
+    if (!option) return "";
+  }
+  return "";
+}
+
+}  // namespace tidemark
