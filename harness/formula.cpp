@@ -45,21 +45,16 @@ double Formula::evaluate() const {
   }
 }
 
-Formula with_remainder(const std::string& text, const std::map<std::string, double>& values,
-                       double figure, const std::string& remainder) {
-  Formula result{text, {}};
+Formula only_used(const Formula& formula) {
+  Formula result{formula.text, {}};
   std::string name;
-  for (const char c : text + " ") {
-    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+  for (const char c : formula.text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
       name += c;
-    } else if (const auto found = values.find(std::exchange(name, {})); found != values.end()) {
+    else if (const auto found = formula.values.find(std::exchange(name, {}));
+             found != formula.values.end())
       result.values.insert(*found);
-    }
   }
-  const double left = figure - result.evaluate();
-  if (left == 0) return result;
-  result.text += " + " + remainder;
-  result.values[remainder] = left;
   return result;
 }
 

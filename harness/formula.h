@@ -17,9 +17,7 @@ struct Formula {
   double evaluate() const;
 };
 
-/// `text` and, where something is left to `figure`, that, named `remainder`, behind a plus sign; of
-/// `values` those that the text names. Throws as Formula::evaluate does.
-Formula with_remainder(const std::string& text, const std::map<std::string, double>& values,
-                       double figure, const std::string& remainder);
+/// The formula with those of its values alone that its text uses.
+Formula only_used(const Formula& formula);
 
 }  // namespace tidemark

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "harness/saving.h"
+
 namespace tidemark {
 namespace {
 
@@ -27,8 +29,9 @@ Verdict bounded(const std::string& name, const Seen& seen, double low, double hi
 }  // namespace
 
 std::string verdict_name(const Expectation& expectation) {
-  if (!expectation.moment.empty()) return "trajectory/" + expectation.moment;
-  return std::string("memory/") + name_of(expectation.statistic) + "/" + expectation.phase +
+  const std::string basis = name_of(expectation.basis);
+  if (!expectation.moment.empty()) return "trajectory/" + basis + "/" + expectation.moment;
+  return "memory/" + basis + "/" + name_of(expectation.statistic) + "/" + expectation.phase +
          (expectation.at_end ? "/end" : "");
 }
 
@@ -55,84 +58,25 @@ struct Judge {
   const Seen* baseline = nullptr;
   std::map<const Seen*, std::vector<Expectation>> forms = {};
 
-  // The baseline's closed form of the same verdict, or null.
-  const Expectation* before(const Expectation& after) const {
-    const auto& all_before = forms.at(baseline);
-    auto match = std::ranges::find(all_before, verdict_name(after), verdict_name);
-    return match == all_before.end() ? nullptr : &*match;
-  }
-
   Verdict memory(const Seen& seen, const Expectation& expectation) const {
     const double expected = expectation.formula.evaluate();
     const double found = measured(seen.record, expectation);
-    auto slack = static_cast<double>(expectation.slack);
-    auto verdict =
-        bounded(verdict_name(expectation), seen, expected - slack, expected + slack, found);
+    const auto slack = static_cast<double>(expectation.slack);
+    auto verdict = bounded(verdict_name(expectation), seen, expected, expected + slack, found);
     verdict.formula = expectation.formula.text;
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
     verdict.why = expectation.why;
+    if (!expectation.where.empty())
+      verdict.why =
+          "highest: " + expectation.where + (verdict.why.empty() ? "" : "; ") + verdict.why;
     if (std::isnan(found))
       verdict.why = expectation.moment.empty()
                         ? "the program has no phase '" + expectation.phase + "'"
                         : "the program has no moment '" + expectation.moment + "'";
-    if (slack > 0) refuse_vacuous(seen, expectation, verdict);
-    return verdict;
-  }
-
-  // A bound that no other variant of the trial would break proves nothing, however it came out.
-  void refuse_vacuous(const Seen& seen, const Expectation& expectation, Verdict& verdict) const {
-    const bool sharp = std::ranges::any_of(all, [&](const Seen& other) {
-      if (&other == &seen || !other.ran() || other.variant->role == Role::fixed) return false;
-      const double found = measured(other.record, expectation);
-      return found < *verdict.low || found > *verdict.high;
-    });
-    if (sharp) return;
-    verdict.status = Status::fail;
-    verdict.why = "the bound is so wide that neither the baseline nor a control breaks it";
-  }
-
-  std::vector<Verdict> savings(const Seen& seen) const {
-    std::vector<Verdict> verdicts;
-    if (baseline == nullptr || &seen == baseline) return verdicts;
-    for (const auto& after : forms.at(&seen)) {
-      const Expectation* match = before(after);
-      if (match == nullptr || match->slack > 0 || after.slack > 0) continue;
-      const double was = match->formula.evaluate(), is = after.formula.evaluate();
-      const double found = measured(baseline->record, *match) - measured(seen.record, after);
-      const std::string name = verdict_name(after);
-      auto verdict = bounded("saving/" + (after.moment.empty() ? name.substr(7) : name), seen,
-                             was - is, was - is, found);
-      verdict.formula = "(" + match->formula.text + ") - (" + after.formula.text + ")";
-      verdict.values = {{"baseline", was}, {seen.variant->name, is}};
-      verdicts.push_back(verdict);
-    }
-    return verdicts;
-  }
-
-  // Where the device lags behind the host every waste shows, so there a fix must save something, in
-  // some phase and statistic.
-  Verdict saves(const Seen& seen) const {
-    double most = 0, promised = 0;
-    std::string where = "nowhere";
-    for (const auto& expectation : forms.at(&seen)) {
-      if (const Expectation* match = before(expectation))
-        promised = std::max(promised, match->formula.evaluate() - expectation.formula.evaluate());
-      const double saved =
-          measured(baseline->record, expectation) - measured(seen.record, expectation);
-      if (saved > most) {
-        most = saved;
-        where = verdict_name(expectation);
-      }
-    }
-    auto verdict = bounded("saving/most", seen, 1, std::numeric_limits<double>::max(), most);
-    verdict.high.reset();
-    verdict.formula = "the largest saving of any phase and statistic > 0";
-    verdict.why = "largest in " + where;
-    if (promised <= 0 &&
-        !forms.at(baseline).empty()) {  // one rank has nobody to gather from, so nothing to waste
-      verdict.status = Status::skip;
-      verdict.why = "the closed forms promise no saving here";
+    if (expectation.slack * kSharpness > expectation.unit) {
+      verdict.status = Status::fail;
+      verdict.why = "the bound is wider than an eighth of its smallest unit: it proves nothing";
     }
     return verdict;
   }
@@ -160,7 +104,7 @@ struct Judge {
     Bytes sum = 0;
     for (const auto& category : seen.record.categories) sum += category.peak_share;
     const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
-    auto verdict = bounded("memory/shares", seen, peak, peak, static_cast<double>(sum));
+    auto verdict = bounded("account/shares", seen, peak, peak, static_cast<double>(sum));
     verdict.formula = "highest allocated of all phases";
     return verdict;
   }
@@ -230,9 +174,10 @@ struct Judge {
     };
     for (const auto& expectation : forms.at(&seen)) verdicts.push_back(memory(seen, expectation));
     verdicts.push_back(shares(seen));
-    if (seen.variant->role != Role::baseline) add(savings(seen));
+    if (seen.variant->role != Role::baseline && baseline != nullptr)
+      add(savings(*baseline, forms.at(baseline), seen, forms.at(&seen)));
     if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
-      verdicts.push_back(saves(seen));
+      verdicts.push_back(most_saved(*baseline, forms.at(baseline), seen, forms.at(&seen)));
     add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
@@ -254,8 +199,8 @@ struct Judge {
   }
   void leave_open(const Seen& seen, Verdict& verdict) const {
     const bool of_both = verdict.name.starts_with("saving/");
-    const bool lags = verdict.name.starts_with("trajectory/") ||
-                      (verdict.name.starts_with("memory/") && verdict.name != "memory/shares");
+    const bool lags =
+        verdict.name.starts_with("trajectory/") || verdict.name.starts_with("memory/");
     const std::string why = of_both ? unheld(seen) : lags ? seen.record.unheld : "";
     if (why.empty()) return;
     verdict.status = Status::skip;
@@ -287,6 +232,11 @@ struct Judge {
     verdict.measured = failed;
     verdict.status = failed > 0 ? Status::pass : Status::fail;
     if (failed == 0) verdict.why = "this wrong fix went unnoticed";
+    if (failed == 0 && scenario.unseen)
+      if (const auto why = scenario.unseen(trial, *seen.variant, seen.record.rank); !why.empty()) {
+        verdict.status = Status::skip;
+        verdict.why = why;
+      }
     if (failed == 0 && !seen.record.unheld.empty()) {
       verdict.status = Status::skip;
       verdict.why = seen.record.unheld;
@@ -321,7 +271,8 @@ std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int ran
     if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
       court.baseline = &each;
   for (const auto& each : seen)
-    if (each.ran()) court.forms[&each] = scenario.expect(trial, *each.variant, each.record.rank);
+    if (each.ran())
+      court.forms[&each] = expectations(scenario, trial, *each.variant, each.record.rank);
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
     if (!each.error.empty()) {

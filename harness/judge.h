@@ -21,7 +21,8 @@ struct Seen {
 
 /// What a rank has seen of what is expected; NaN where the program has no such phase or moment.
 double measured(const RankRecord& record, const Expectation& expectation);
-/// "memory/allocated/forward", "trajectory/after F 0".
+/// "memory/form/allocated/forward", "memory/replay/reserved/backward/end", "trajectory/form/after
+/// F".
 std::string verdict_name(const Expectation& expectation);
 
 /// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality

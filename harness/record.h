@@ -278,8 +278,9 @@ struct VariantRecord {
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
 struct Verdict {
-  std::string name;  // parity/... memory/<statistic>/<phase> saving/... trajectory/... rest/...
-                     // race/... control/...
+  std::string name;  // parity/... memory/form/<statistic>/<phase> memory/replay/... saving/...
+                     // trajectory/form/<moment> trajectory/replay/... account/... rest/... race/...
+                     // control/...
   std::string variant;
   int rank = 0;
   Status status = Status::skip;
@@ -292,6 +293,13 @@ struct Verdict {
   std::string why;  // why it failed, was skipped, or has a slack
 };
 
+/// A symbol of a scenario's forms. `value` (bytes, or a number) is the one of rank 0's forms where
+/// all of them agree.
+struct Symbol {
+  std::string name, what;
+  std::optional<double> value = {};
+};
+
 struct TrialRecord {
   std::string scenario, size, schedule;
   Mode mode = Mode::shapes;
@@ -301,8 +309,10 @@ struct TrialRecord {
   std::string skipped;  // the reason, where the trial did not run
   std::vector<VariantRecord> variants;
   std::vector<Verdict> verdicts;
-  std::string story;         // of the scenario
-  std::string name() const;  // scenario/size/rN/mode/schedule
+  std::string story;                           // of the scenario
+  Statistic statistic = Statistic::allocated;  // in which its saving is told
+  std::vector<Symbol> symbols;                 // of its forms
+  std::string name() const;                    // scenario/size/rN/mode/schedule
 };
 
 struct RunRecord {

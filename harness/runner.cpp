@@ -22,6 +22,7 @@
 #include "harness/oracle.h"
 #include "harness/platform.h"
 #include "harness/recorder.h"
+#include "harness/saving.h"
 #include "harness/tide.h"
 #include "harness/workspaces.h"
 
@@ -94,7 +95,7 @@ bool depends_on_run_ahead(const Scenario& scenario, Trial trial, const Variant& 
   const auto figures = [&](const char* schedule) {
     trial.schedule = schedule;
     std::multimap<std::string, double> all;
-    for (const auto& form : scenario.expect(trial, variant, rank))
+    for (const auto& form : expectations(scenario, trial, variant, rank))
       all.emplace(verdict_name(form), form.formula.evaluate());
     return all;
   };
@@ -150,7 +151,7 @@ int worst_rank(const RankRecord& record, const World& world) {
 Origin worst_origin(const Scenario& scenario, const Trial& trial, const Variant& variant,
                     const RankRecord& record, const World& world) {
   Origin origin{worst_rank(record, world), {}};
-  Peaks peaks = measured_peaks(record, scenario.expect(trial, variant, record.rank));
+  Peaks peaks = measured_peaks(record, expectations(scenario, trial, variant, record.rank));
   std::string mine;
   for (auto* peak : {&peaks.allocated, &peaks.active, &peaks.reserved, &peaks.resident})
     mine += fmt::format("{} ", peak->value_or(-1));
@@ -253,8 +254,10 @@ std::string first_line(const std::exception& error) {
 }
 
 TrialRecord record_of(const Scenario& scenario, const Trial& t) {
-  return {t.scenario, t.size,   t.schedule, t.mode, t.ranks, t.steps,
-          t.seed,     t.params, {},         {},     {},      scenario.story};
+  TrialRecord record{t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params};
+  record.story = scenario.story;
+  record.statistic = scenario.statistic;
+  return record;
 }
 
 void prepare_device(const Trial& trial) {
@@ -357,7 +360,12 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   record.verdicts =
       judge(scenario, trial, world.rank(), all, trial.mode == Mode::math ? &oracle : nullptr);
   std::ranges::move(of_growth, std::back_inserter(record.verdicts));
-  return gather(std::move(record), world, codec);
+  record = gather(std::move(record), world, codec);
+  if (world.leads()) {
+    record.symbols = symbols_of(scenario, trial, world.rank());
+    std::ranges::move(step_savings(scenario, trial, record), std::back_inserter(record.verdicts));
+  }
+  return record;
 }
 
 }  // namespace tidemark

@@ -71,18 +71,31 @@ class Program {
   virtual std::vector<Shard> parameters() = 0;
 };
 
-/// One closed form: this statistic's peak (or end) in this phase of the last step equals the
-/// formula, on this rank. With `moment`: the residency (allocated, or requested) at that moment
-/// does, whatever the phase.
+/// What an expectation rests on. `form`: a formula on paper (form.h). `replay`: the plan of
+/// allocations run through the allocator's model (reference/allocator.h).
+enum class Basis { form, replay };
+const char* name_of(Basis);
+
+/// A slack is at most one part in so many of the smallest unit in its formula.
+inline constexpr Bytes kSharpness = 8;
+
+/// This statistic's peak (or end) in this phase of the last step is the formula's value on this
+/// rank. With `moment`: the residency (allocated, or requested) at that moment of the program is,
+/// whatever the phase.
 struct Expectation {
   Statistic statistic;
   std::string phase;
   Formula formula;
   bool at_end = false;
-  /// Allowed deviation, with its reason; 0 is equality, the rule on the virtual device.
+  /// Bytes by which the measured figure may exceed the formula's; 0 is equality, the rule on the
+  /// virtual device. `why` is the reason, and `unit` the smallest unit in the formula in bytes: a
+  /// slack of more than an eighth of it is refused.
   Bytes slack = 0;
   std::string why = {};
   std::string moment = {};
+  Basis basis = Basis::form;
+  std::string where = {};  // which moment of the phase is the highest on paper
+  Bytes unit = 0;
 };
 
 /// What the reference computes: one process, double precision.
@@ -102,6 +115,10 @@ struct Oracle {
 struct Scenario {
   std::string name, title;
   std::string story;  // what is retained, why that is needless, where it was seen
+  /// The statistic in which the saving of a step is told and judged.
+  Statistic statistic = Statistic::allocated;
+  /// What every symbol of the forms stands for, in a sentence each.
+  std::vector<Symbol> symbols = {};
   std::vector<Parameter> parameters;
   std::vector<Size> sizes;
   std::vector<Variant> variants;
@@ -113,7 +130,13 @@ struct Scenario {
   /// skipped and counted as that. Optional.
   std::function<std::string(const Trial&, const Variant&)> leave_out = {};
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
-  std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> expect;
+  /// Of every variant on every rank: what paper says. Of a control: what it claims.
+  std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> forms;
+  /// ... and what the replay of a plan says (Basis::replay), in all four statistics. Optional.
+  std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> replay = {};
+  /// Why this control cannot show on this rank (its own form there is the one that it claims), or
+  /// empty. Optional: without it a control must show wherever it runs.
+  std::function<std::string(const Trial&, const Variant&, int rank)> unseen = {};
   /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.
   std::function<std::vector<Verdict>(const Trial&, const Variant&, const RankRecord&)> inspect = {};
   /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For
@@ -121,6 +144,13 @@ struct Scenario {
   std::function<bool(const Variant&)> bitwise;
   std::function<Oracle(const Trial&)> reference;
 };
+
+/// None where the scenario has no forms.
+std::vector<Expectation> forms_of(const Scenario& scenario, const Trial& trial,
+                                  const Variant& variant, int rank);
+/// Forms first, then the replay's.
+std::vector<Expectation> expectations(const Scenario& scenario, const Trial& trial,
+                                      const Variant& variant, int rank);
 
 /// The registry: every case adds its scenario in scenario.cpp's one exported function
 /// (cases/CMakeLists.txt makes the list).

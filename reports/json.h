@@ -12,7 +12,7 @@
 namespace tidemark {
 
 inline constexpr const char* kSchema = "tidemark/report";
-inline constexpr const char* kSchemaVersion = "1.2";
+inline constexpr const char* kSchemaVersion = "1.3";
 
 /// Keys in the schema's order. A number that is not finite has no place in JSON: it becomes null (a
 /// loss keeps it in "hex").

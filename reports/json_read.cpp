@@ -218,6 +218,12 @@ TrialRecord trial(const Node& node) {
   out.variants = list<VariantRecord>(node["variants"], variant);
   out.verdicts = list<Verdict>(node["verdicts"], verdict);
   if (node.has("story")) out.story = node["story"].text();
+  if (!node.has("statistic")) return out;  // before version 1.3
+  out.statistic = enumerator(node["statistic"], {Statistic::allocated, Statistic::active,
+                                                 Statistic::reserved, Statistic::requested});
+  out.symbols = list<Symbol>(node["symbols"], [](const Node& each) {
+    return Symbol{each["name"].text(), each["what"].text(), each["value"].number_or_null()};
+  });
   return out;
 }
 

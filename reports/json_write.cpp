@@ -237,6 +237,10 @@ Json verdict_json(const Verdict& verdict) {
           {"why", verdict.why}};
 }
 
+Json symbol_json(const Symbol& symbol) {
+  return {{"name", symbol.name}, {"what", symbol.what}, {"value", number(symbol.value)}};
+}
+
 Json trial_json(const TrialRecord& trial) {
   return {{"scenario", trial.scenario},
           {"size", trial.size},
@@ -254,7 +258,9 @@ Json trial_json(const TrialRecord& trial) {
                                return out;
                              })},
           {"verdicts", array(trial.verdicts, verdict_json)},
-          {"story", trial.story}};
+          {"story", trial.story},
+          {"statistic", name_of(trial.statistic)},
+          {"symbols", array(trial.symbols, symbol_json)}};
 }
 
 Json run_json(const RunRecord& run) {

@@ -169,7 +169,7 @@ TEST(PageData, HoldsTheFiguresOfTheReport) {
   const Json& texts = data["strings"];
   const Json& failed = trial["assertions"][1];  // stash on two ranks, of which one failed
   EXPECT_EQ(texts[failed[0].get<int>()], "stash");
-  EXPECT_EQ(texts[failed[1].get<int>()], "memory/active/forward");
+  EXPECT_EQ(texts[failed[1].get<int>()], "memory/form/active/forward");
   EXPECT_EQ(failed[3], (Json{0, 1}));
   ASSERT_EQ(failed[4].size(), 2u);
   EXPECT_EQ(failed[4][1][0], 1);

@@ -9,17 +9,14 @@
 #include "cases/frozen_reshard/closed_forms.h"
 
 #include "cases/device_facts.h"
+#include "harness/form.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
 
 class Forms {
  public:
-  explicit Forms(const Setup& setup)
-      : expected_(predict(setup, current_device_facts())),
-        shard_(reference::divided(setup.hidden, setup.ranks) * setup.hidden *
-               setup.sharding.stored),
-        unit_(shard_ * setup.ranks) {}
+  explicit Forms(const Setup& setup) : expected_(predict(setup, current_device_facts())) {}
 
   std::vector<Expectation> memory() const {
     std::vector<Expectation> all;
@@ -27,10 +24,10 @@ class Forms {
       if (phase == "zero_grad") continue;
       for (const Statistic statistic : kStatistics) {
         const auto peak = extents[static_cast<std::size_t>(statistic)].peak;
-        all.push_back({statistic, phase, form(statistic, peak, expected_.at_peak.at(phase))});
+        all.push_back(replayed(statistic, phase, false, peak));
       }
       if (!phase.starts_with("backward")) continue;
-      all.push_back({Statistic::allocated, phase, replayed(extents[0].end), /*at_end=*/true});
+      all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
     }
     return all;
   }
@@ -38,33 +35,13 @@ class Forms {
   std::vector<Expectation> trajectory() const {
     std::vector<Expectation> all;
     for (const auto& m : expected_.moments) {
-      all.push_back({.statistic = Statistic::allocated,
-                     .phase = {},
-                     .formula = form(Statistic::allocated, m.allocated, m.alive),
-                     .moment = m.name});
+      all.push_back(replayed_at(m.name, Statistic::allocated, m.allocated));
     }
     return all;
   }
 
  private:
-  static Formula replayed(Bytes bytes) {
-    return {"replay", {{"replay", static_cast<double>(bytes)}}};
-  }
-
-  Formula form(Statistic statistic, Bytes bytes, const reference::Composition& alive) const {
-    if (statistic == Statistic::reserved) return replayed(bytes);
-    const auto rest =
-        expected_.predicted.rest[static_cast<std::size_t>(statistic)] - expected_.kept * unit_;
-    return with_remainder(
-        "rest + " + std::to_string(alive.units) + "*U + " + std::to_string(alive.shards) + "*S",
-        {{"rest", static_cast<double>(rest)},
-         {"U", static_cast<double>(unit_)},
-         {"S", static_cast<double>(shard_)}},
-        static_cast<double>(bytes), "small");
-  }
-
   const reference::LinearChainPrediction expected_;
-  const Bytes shard_, unit_;
 };
 
 }  // namespace

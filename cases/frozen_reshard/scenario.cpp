@@ -106,7 +106,7 @@ Scenario frozen_reshard_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.expect = expect;
+  s.replay = expect;
   s.inspect = inspect;
   s.reference = oracle;
   return s;

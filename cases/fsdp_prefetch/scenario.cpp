@@ -7,6 +7,7 @@
 #include "harness/scenario.h"
 
 #include "cases/fsdp_prefetch/closed_forms.h"
+#include "cases/fsdp_prefetch/forms.h"
 #include "cases/fsdp_prefetch/program.h"
 #include "cases/fsdp_prefetch/reference.h"
 #include "harness/world.h"
@@ -64,7 +65,10 @@ Scenario fsdp_prefetch_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.expect = expect;
+  s.forms = forms;
+  s.replay = expect;
+  s.statistic = Statistic::active;
+  s.symbols = symbols();
   s.reference = oracle;
   return s;
 }

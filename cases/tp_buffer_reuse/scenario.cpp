@@ -88,7 +88,7 @@ Scenario tp_buffer_reuse_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.expect = expect;
+  s.replay = expect;
   s.inspect = inspect;
   s.reference = oracle;
   return s;

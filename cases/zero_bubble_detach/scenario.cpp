@@ -126,7 +126,7 @@ Scenario zero_bubble_detach_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.expect = expect;
+  s.forms = expect;
   s.inspect = inspect;
   s.reference = oracle;
   return s;

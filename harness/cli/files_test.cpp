@@ -343,7 +343,7 @@ TEST_F(Files, OnGithubRegressionsAreAnnotations) {
   unsetenv("GITHUB_STEP_SUMMARY");
   EXPECT_THAT(found.out,
               HasSubstr("\n::error title=memory/active/forward regressed::fsdp_prefetch/"));
-  EXPECT_THAT(of_run, HasSubstr("::error title=memory/active/forward failed::"));
+  EXPECT_THAT(of_run, HasSubstr("::error title=memory/form/active/forward failed::"));
   EXPECT_THAT(read(summary), testing::StartsWith("before\n# tidemark compare: 1 regression"));
   EXPECT_THAT(read(summary), HasSubstr("# tidemark: 5 passed, 1 failed"));
   EXPECT_EQ(unwritable.code, 1);

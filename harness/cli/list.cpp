@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands.h"
+#include "harness/saving.h"
 #include "harness/scenario.h"
 
 namespace tidemark {
@@ -31,12 +32,12 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
     nlohmann::ordered_json entry{
         {"name", variant.name}, {"role", name_of(variant.role)}, {"what", variant.what}};
     if (!variant.caught_by.empty()) entry["caught_by"] = variant.caught_by;
-    for (const auto& e : scenario.expect(trial, variant, 0))
-      entry["formulas"].push_back(
-          {{"name", fmt::format("memory/{}/{}", name_of(e.statistic), e.phase)},
-           {"formula", e.formula.text}});
+    for (const auto& e : forms_of(scenario, trial, variant, 0))
+      entry["formulas"].push_back({{"name", verdict_name(e)}, {"formula", e.formula.text}});
     json["variants"].push_back(entry);
   }
+  for (const auto& symbol : symbols_of(scenario, trial, 0))
+    json["symbols"].push_back({{"name", symbol.name}, {"what", symbol.what}});
   return json;
 }
 
@@ -75,13 +76,22 @@ void print(const Scenario& scenario) {
     fmt::print("    {:<20} {}\n", size.name, text);
   }
   const Trial trial = example(scenario);
-  fmt::print("\n  formulas (lagging schedule, bytes, rank 0)\n");
+  fmt::print(
+      "\n  forms (requested bytes at the highest moment of the last step: size {}, {} ranks, rank "
+      "0, "
+      "schedule lagging)\n",
+      trial.size, trial.ranks);
   for (const auto& variant : scenario.variants) {
     if (variant.role == Role::control) continue;
-    for (const auto& e : scenario.expect(trial, variant, 0))
-      fmt::print("    {:<20} {:<9} {:<10} {}\n", variant.name, name_of(e.statistic), e.phase,
-                 e.formula.text);
+    for (const auto& e : forms_of(scenario, trial, variant, 0))
+      if (e.statistic == Statistic::requested && e.moment.empty())
+        fmt::print("    {:<20} {:<14} {}\n", variant.name, e.phase + (e.at_end ? "/end" : ""),
+                   e.formula.text);
   }
+  fmt::print("\n  symbols\n");
+  for (const auto& symbol : symbols_of(scenario, trial, 0))
+    fmt::print("    {:<12} {}{}\n", symbol.name, symbol.what,
+               symbol.value ? fmt::format(" (here {:.0f})", *symbol.value) : "");
   fmt::print("\n");
 }
 

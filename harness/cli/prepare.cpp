@@ -64,9 +64,9 @@ Bytes predicted_peak(const PlannedTrial& planned, int stand_for) {
   for (int rank = 0; rank < trial.ranks; ++rank) {
     if (stand_for >= 0 && rank != stand_for) continue;
     for (const auto& name : planned.variants)
-      for (const auto& form : planned.scenario->expect(
-               trial, *std::ranges::find(variants, name, &Variant::name), rank))
-        highest = std::max(highest, form.formula.evaluate());
+      for (const auto& one : expectations(*planned.scenario, trial,
+                                          *std::ranges::find(variants, name, &Variant::name), rank))
+        highest = std::max(highest, one.formula.evaluate());
   }
   return static_cast<Bytes>(highest);
 }

@@ -45,7 +45,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(self.cuda.returncode, 0, self.cuda.stdout[-3000:] + self.cuda.stderr)
         self.assertEqual(self.virtual.returncode, 0, self.virtual.stdout[-3000:] + self.virtual.stderr)
         names = [v["name"] for t in self.report["trials"] for v in t["verdicts"] if v["status"] == "pass"]
-        for kind in ("memory/active/", "saving/", "parity/baseline/", "bracket/requested/"):
+        for kind in ("memory/replay/active/", "saving/", "parity/baseline/", "bracket/requested/"):
             self.assertTrue(any(name.startswith(kind) for name in names), kind)
 
     def test_it_cannot_pass_for_hardware(self):

@@ -50,23 +50,24 @@ class Toy final : public Program {
 // Alive at the peaks, in units of B = block(4n): w, x, scratch and the loss (forward), of which the
 // fix has dropped the scratch when the gradient (backward) appears. The sum's own temporaries stay
 // below for n up to 2^15.
-std::vector<Expectation> expect(const Trial& trial, const Variant& variant, Bytes slack) {
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, Bytes slack) {
   const std::map<std::string, double> values{{"n", static_cast<double>(trial["n"])}};
   const bool keeps = variant.name == "keep";
+  const auto unit = static_cast<Bytes>(4 * trial["n"]);
   std::vector<Expectation> all;
   for (Statistic statistic : {Statistic::allocated, Statistic::active}) {
-    all.push_back({statistic,
-                   "forward",
-                   {"3*block(4*n) + 512", values},
-                   false,
-                   slack,
-                   slack ? "a test's" : ""});
-    all.push_back({statistic,
-                   "backward",
-                   {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values},
-                   false,
-                   slack,
-                   slack ? "a test's" : ""});
+    all.push_back({.statistic = statistic,
+                   .phase = "forward",
+                   .formula = {"3*block(4*n) + 512", values},
+                   .slack = slack,
+                   .why = slack ? "a test's" : "",
+                   .unit = unit});
+    all.push_back({.statistic = statistic,
+                   .phase = "backward",
+                   .formula = {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values},
+                   .slack = slack,
+                   .why = slack ? "a test's" : "",
+                   .unit = unit});
   }
   all.push_back({.statistic = Statistic::allocated,
                  .phase = "",
@@ -110,6 +111,7 @@ Scenario toy_scenario(const ToyFaults& faults) {
   Scenario scenario;
   scenario.name = "toy";
   scenario.title = "a scratch buffer kept for nothing";
+  scenario.symbols = {{"n", "elements of the parameter"}};
   scenario.parameters = {{"n", "elements of the parameter", 1, 1 << 15, true}};
   scenario.sizes = {{"smoke", {{"n", 1000}}, {Mode::math, Mode::shapes}}};
   scenario.variants = {{"keep", Role::baseline, "keeps the scratch buffer"},
@@ -118,8 +120,8 @@ Scenario toy_scenario(const ToyFaults& faults) {
   scenario.make = [faults](const Trial& trial, const Variant& variant, World&) {
     return std::make_unique<Toy>(trial, variant, faults);
   };
-  scenario.expect = [faults](const Trial& trial, const Variant& variant, int) {
-    return expect(trial, variant, faults.slack);
+  scenario.forms = [faults](const Trial& trial, const Variant& variant, int) {
+    return forms(trial, variant, faults.slack);
   };
   scenario.inspect = [](const Trial&, const Variant& variant, const RankRecord& record) {
     return inspect(variant, record);

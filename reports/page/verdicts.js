@@ -114,7 +114,7 @@ export function verdicts(assertions, filters = {}) {
         h('input', {
           type: 'search',
           value: filter.text,
-          placeholder: 'memory/active backward …',
+          placeholder: 'form/active backward …',
           oninput: (event) => set({ text: event.target.value }),
         }),
       ),

@@ -14,7 +14,8 @@ Verdict verdict(const std::string& name, const VariantRecord& variant, int rank)
 
 Verdict memory(const VariantRecord& variant, const RankRecord& rank, const Phase& phase,
                Statistic s) {
-  Verdict out = verdict(std::string("memory/") + name_of(s) + "/" + phase.name, variant, rank.rank);
+  Verdict out =
+      verdict(std::string("memory/form/") + name_of(s) + "/" + phase.name, variant, rank.rank);
   const auto measured = static_cast<double>(phase[s].peak);
   out.low = out.high = out.measured = measured;
   out.formula = "R + n*U + block(A)";
@@ -81,7 +82,7 @@ std::vector<Verdict> sample_verdicts(const TrialRecord& trial) {
   }
   for (Verdict& v : out) {
     if (trial.schedule != "lagging" || v.variant != "separate_streams" ||
-        v.name != "memory/reserved/backward")
+        v.name != "memory/form/reserved/backward")
       continue;
     v.status = Status::fail;
     v.low = v.high = *v.low - 2097152.0 * 30;

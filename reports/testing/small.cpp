@@ -65,7 +65,7 @@ VariantRecord variant(const char* name, Role role, Bytes active) {
 
 Verdict memory(const char* name, int index, double expected, double measured) {
   Verdict out;
-  out.name = "memory/active/forward";
+  out.name = "memory/form/active/forward";
   out.variant = name;
   out.rank = index;
   out.status = expected == measured ? Status::pass : Status::fail;
@@ -88,6 +88,9 @@ TrialRecord trial(const char* schedule, Bytes active) {
   out.seed = 7;
   out.params = {{"hidden", 64}, {"layers", 4}};
   out.story = "What is kept, why nobody needs it, where it was seen.";
+  out.statistic = Statistic::active;
+  out.symbols = {{"U", "parameters of one block, gathered", 838860800.0},
+                 {"rest", "what stays between steps", std::nullopt}};
   out.variants = {variant("record_stream", Role::baseline, active),
                   variant("stash", Role::fixed, 5 * kMiB)};
   out.verdicts = {

@@ -1,0 +1,170 @@
+// The forms of every scenario: each symbol is explained, and a form with one thing wrong fails. The
+// mutants are generated from the forms' texts; trials are the sizes themselves and sizes drawn at
+// random around them.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <set>
+
+#include "harness/judge.h"
+#include "harness/platform.h"
+#include "harness/runner.h"
+#include "harness/testing/mutants.h"
+
+namespace tidemark {
+namespace {
+
+const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
+
+class Forms : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    platform().set_race_detection(false);  // the trials of the suites look for them
+    platform().set_capacity(Bytes{64} << 40);
+  }
+  const Scenario& scenario() const {
+    return *std::ranges::find(scenarios(), GetParam(), &Scenario::name);
+  }
+  Trial trial(const Size& size, int ranks) const {
+    return {GetParam(), size.name, "lagging", size.params, Mode::shapes, ranks, 2, 0};
+  }
+};
+
+/// Trials drawn around a size: amounts from half to three times, choices among all there are.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  Trial around(Trial trial, const Scenario& scenario) {
+    constexpr int kRanks[] = {1, 2, 3, 4, 8};
+    do {
+      trial.ranks = kRanks[between(0, 4)];
+      trial.steps = static_cast<int>(between(2, 4));
+      trial.schedule = between(0, 1) == 0 ? "instant" : "lagging";
+      trial.params = scenario.sizes.front().params;
+      for (const auto& p : scenario.parameters) {
+        auto& value = trial.params[p.name];
+        if (between(0, 2) == 0) continue;
+        value = p.high - p.low < 8 ? between(p.low, p.high)
+                                   : std::clamp(between(value / 2, 3 * value), p.low, p.high);
+      }
+    } while (!scenario.unfit(trial).empty());
+    return trial;
+  }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+struct Count {
+  int forms = 0, tried = 0, killed = 0, equal = 0, within = 0;
+};
+
+bool holds(const Expectation& form, double found) {
+  const double value = form.formula.evaluate();
+  return found >= value && found <= value + static_cast<double>(form.slack);
+}
+
+// Against what one rank has measured, without its partners.
+void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count) {
+  World world(rank, trial.ranks);
+  RunOptions options{.details = Details::none};
+  options.selected = [](const Variant& v) { return v.role != Role::control; };
+  const auto record = run_trial(scenario, trial, world, kAlone, options);
+  std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
+  for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
+  for (const auto& variant : scenario.variants) {
+    if (variant.role == Role::control) continue;
+    const auto& own = *std::ranges::find(record.variants, variant.name, &VariantRecord::name);
+    EXPECT_EQ(own.error, "") << variant.name << ", " << what;
+    if (own.ranks.empty()) continue;
+    for (const auto& form : forms_of(scenario, trial, variant, rank)) {
+      const double found = measured(own.ranks.front(), form);
+      EXPECT_TRUE(holds(form, found))
+          << verdict_name(form) << " of " << variant.name << " on rank " << rank << " of "
+          << trial.ranks << ", " << what << ": " << form.formula.text << " = "
+          << form.formula.evaluate() << ", measured " << found << " (" << form.where << ")";
+      ++count.forms;
+      for (auto& mutant : testing::mutants(form.formula, count.equal)) {
+        ++count.tried;
+        const double change = mutant.formula.evaluate() - form.formula.evaluate();
+        if (std::abs(change) <= static_cast<double>(form.slack)) {
+          ++count.within;
+          continue;
+        }
+        Expectation wrong = form;
+        wrong.formula = mutant.formula;
+        const bool survives = holds(wrong, found);
+        count.killed += survives ? 0 : 1;
+        EXPECT_FALSE(survives) << verdict_name(form) << " of " << variant.name << ", " << what
+                               << ": " << mutant.what;
+      }
+    }
+  }
+}
+
+TEST_P(Forms, HaveSymbolsThatAreExplained) {
+  std::set<std::string> explained, used;
+  for (const auto& symbol : scenario().symbols) {
+    EXPECT_TRUE(explained.insert(symbol.name).second) << symbol.name << " is explained twice";
+    EXPECT_GT(symbol.what.size(), 10u) << symbol.name;
+  }
+  Draw draw(41);
+  const auto look = [&](const Trial& one) {
+    if (!scenario().unfit(one).empty()) return;
+    for (const auto& variant : scenario().variants)
+      for (int rank = 0; rank < one.ranks; ++rank)
+        for (const auto& form : forms_of(scenario(), one, variant, rank))
+          for (const auto& [symbol, value] : form.formula.values) {
+            EXPECT_TRUE(explained.contains(symbol)) << symbol << " in " << form.formula.text;
+            used.insert(symbol);
+          }
+  };
+  for (const auto& size : scenario().sizes)
+    for (const int ranks : {1, 4}) look(trial(size, ranks));
+  for (int i = 0; i < 200; ++i) look(draw.around(trial(scenario().sizes.front(), 1), scenario()));
+  for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
+}
+
+TEST_P(Forms, FailWithOneThingWrong) {
+  Count count;
+  Draw draw(20261);
+  const auto seed = std::ranges::find(scenario().sizes, "seed", &Size::name);
+  ASSERT_NE(seed, scenario().sizes.end());
+  for (const char* schedule : {"instant", "lagging"})
+    for (const int rank : {0, 3}) {
+      Trial one = trial(*seed, 4);
+      one.schedule = schedule;
+      ASSERT_EQ(scenario().unfit(one), "");
+      attack(scenario(), one, rank, count);
+    }
+  for (int i = 0; i < 12; ++i) {
+    const Trial one = draw.around(trial(scenario().sizes.front(), 1), scenario());
+    attack(scenario(), one, static_cast<int>(draw.between(0, one.ranks - 1)), count);
+  }
+  std::printf(
+      "%s: %d forms; %d mutants tried, %d killed, %d within a stated bound, %d left out (equal in "
+      "value)\n",
+      GetParam().c_str(), count.forms, count.tried, count.killed, count.within, count.equal);
+  EXPECT_GT(count.forms, 0);
+  EXPECT_EQ(count.killed + count.within, count.tried);
+  EXPECT_LT(count.within, count.tried / 4) << "bounds too wide to tell mutants apart";
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const auto& scenario : scenarios()) all.push_back(scenario.name);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Scenario, Forms, ::testing::ValuesIn(names()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace tidemark
