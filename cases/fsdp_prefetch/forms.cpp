@@ -244,7 +244,7 @@ std::vector<Symbol> symbols() {
   return {{"rest",
            "what stays between steps: sharded parameters, Adam's two moments, input, output, loss, "
            "two cuBLAS workspaces, and persistent gather buffers"},
-          {"L", "blocks"},
+          {"L", "number of blocks"},
           {"k", "steps before the last one"},
           {"i", "number of the block that works at the highest moment, from 1"},
           {"x", "one activation of this rank"},
