@@ -23,14 +23,10 @@ TEST(Formula, IsExactForPetabytes) {
   EXPECT_EQ((Formula{"x + 1", {{"x", 9007199254740990.0}}}.evaluate()), 9007199254740991.0);
 }
 
-TEST(Formula, WhatIsLeftToAFigureHasANameOfItsOwn) {
-  const std::map<std::string, double> values{{"U", 10}, {"U_2", 3}, {"L", 4}, {"unused", 1}};
-  const auto some = with_remainder("L*U - U_2", values, 42, "small");
-  EXPECT_EQ(some.text, "L*U - U_2 + small");
-  EXPECT_EQ(some.values,
-            (std::map<std::string, double>{{"U", 10}, {"U_2", 3}, {"L", 4}, {"small", 5}}));
-  EXPECT_EQ(some.evaluate(), 42);
-  EXPECT_EQ(with_remainder("L*U", values, 40, "small").text, "L*U");
+TEST(Formula, KeepsTheValuesThatItsTextUses) {
+  const auto kept = only_used({"L*U - U_2", {{"U", 10}, {"U_2", 3}, {"L", 4}, {"unused", 1}}});
+  EXPECT_EQ(kept.values, (std::map<std::string, double>{{"U", 10}, {"U_2", 3}, {"L", 4}}));
+  EXPECT_EQ(kept.evaluate(), 37);
 }
 
 TEST(Formula, NamesWhatIsWrong) {

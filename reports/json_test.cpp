@@ -189,7 +189,7 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"1.2\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.2"},
+      {with(good, "\"1.3\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.3"},
       {with(good, "\"states\": \"afff", "\"states\": \"axff"), "'x' is not one of the letters apf"},
       {with(good, "\"states\": \"afff", "\"states\": \"aff"),
        "has 4 values where there are 3 letters"},

@@ -38,7 +38,7 @@ export const tests = ({ browser, file }) => ({
     const page = await open(browser, file('sample'));
     assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
     assert.match(await text(page, '.virtual'), /Virtual device/);
-    assert.match(await text(page, '#failed'), /memory\/reserved\/backward/);
+    assert.match(await text(page, '#failed'), /memory\/form\/reserved\/backward/);
     assert.match(
       await text(page, '.card'),
       /record_stream.*baseline\s+3,940.0 MiB\s+stash.*fixed\s+920.0 MiB/s,
@@ -107,7 +107,7 @@ export const tests = ({ browser, file }) => ({
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
     });
-    assert.equal(await page.locator('.chart').count(), 6);
+    assert.equal(await page.locator('.chart').count(), 5);
     for (const [section, lines] of [
       ['#time', 6],
       ['#run-ahead', 8],
