@@ -1,17 +1,22 @@
 #include "reports/markdown.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
+#include "reports/cause.h"
 #include "reports/overview.h"
+#include "reports/saving.h"
 #include "reports/units.h"
 
 namespace tidemark {
 namespace {
 
-constexpr std::size_t kFailuresShown = 50;
+constexpr std::size_t kGroupsShown = 50;  // of failures
+constexpr std::size_t kWhole = 3;         // failures of a group that are told in full
+constexpr std::size_t kNamed = 8;         // and of more those that are named
 
 std::string plain(const std::string& text) { return markdown_text(text); }
 
@@ -42,6 +47,31 @@ std::string failure(const Report& report, const Failure& f) {
   out += fmt::format("  - measured {}\n", plain(measured_text(v)));
   if (!v.why.empty()) out += fmt::format("  - {}\n", plain(v.why));
   return out + fmt::format("  - again: {}\n", code(command(report, *f.trial)));
+}
+
+std::string failures_text(const Report& report, const FailureGroup& group) {
+  const std::vector<Failure>& all = group.failures;
+  const std::size_t whole = all.size() > kWhole ? 1 : all.size();
+  std::string out;
+  for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i]);
+  if (whole == all.size()) return out;
+  out += fmt::format("- and {} more of {}{}:", all.size() - whole, plain(all[0].verdict->variant),
+                     group.why.empty() ? "" : " (" + plain(group.why) + ")");
+  for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
+    out += fmt::format("{} {} {}", i == whole ? "" : ",", plain(all[i].verdict->name),
+                       plain(all[i].trial->schedule));
+  return out + (all.size() > whole + kNamed ? ", ...\n" : "\n");
+}
+
+std::string result(const Overview& overview) {
+  const std::optional<ResultTable> table = result_of(overview);
+  if (!table) return "";
+  std::string out = fmt::format(
+      "{}:\n\n| fix | baseline → fix | saved | price |\n|---|---:|---:|---|\n", plain(table->title));
+  for (const auto& row : table->rows)
+    out += fmt::format("| {} | {} | {} | {} |\n", plain(row[0]), plain(row[1]), plain(row[2]),
+                       plain(row[3]));
+  return out + "\n";
 }
 
 bool broken(const OverviewRow& row) {
@@ -140,6 +170,7 @@ std::string table(const Overview& overview) {
       out += fmt::format("Skipped under {}: {}\n", plain(trial->schedule), plain(trial->skipped));
   }
   if (overview.rows.empty()) return out;
+  out += result(overview);
 
   const ByteUnit unit = unit_for(overview.largest, overview.smallest);
   out += fmt::format(
@@ -165,6 +196,10 @@ std::string table(const Overview& overview) {
     }
     out += "\n";
   }
+  for (const TrialRecord* trial : overview.trials)
+    for (const VariantRecord& variant : trial->variants)
+      if (const std::string shaped = shaped_by_capacity(variant); !shaped.empty())
+        out += fmt::format("\n{} under {}: {}\n", plain(variant.name), plain(trial->schedule), shaped);
   for (const TrialRecord* trial : overview.trials)
     out += outside(*trial) + owners(*trial) + times(*trial) + unheld(*trial);
   return out;
@@ -193,21 +228,18 @@ std::string markdown(const Report& report) {
   std::string out =
       fmt::format("# tidemark: {} passed, {} failed, {} skipped\n\n", report.count(Status::pass),
                   report.count(Status::fail), report.count(Status::skip));
-  const std::vector<Failure> failed = failures(report);
+  for (const Breakdown& one : breakdowns(report))
+    out += fmt::format("- **error** in {}/{}, {}, under {}: {}\n", plain(one.trial->scenario),
+                       plain(one.trial->size), plain(one.variant),
+                       plain(fmt::format("{}", fmt::join(one.schedules, ", "))), plain(one.brief));
+  const std::vector<FailureGroup> failed = failure_groups(report);
   if (!failed.empty()) {
     out += "## Failed\n\n";
-    for (std::size_t i = 0; i < std::min(failed.size(), kFailuresShown); ++i)
-      out += failure(report, failed[i]);
-    if (failed.size() > kFailuresShown)
-      out += fmt::format("- and {} more, in report.html\n", failed.size() - kFailuresShown);
+    for (std::size_t i = 0; i < std::min(failed.size(), kGroupsShown); ++i)
+      out += failures_text(report, failed[i]);
+    if (failed.size() > kGroupsShown)
+      out += fmt::format("- and {} more, in report.html\n", failed.size() - kGroupsShown);
     out += "\n";
-  }
-  for (const TrialRecord& trial : report.trials) {
-    for (const VariantRecord& variant : trial.variants) {
-      if (variant.error.empty()) continue;
-      out += fmt::format("- **error** in {}, {}: {}\n", plain(trial.name()), plain(variant.name),
-                         plain(variant.error));
-    }
   }
   for (const Overview& overview : overviews(report)) out += "\n" + table(overview);
   const RunRecord& run = report.run;

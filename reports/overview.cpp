@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "reports/units.h"
 
@@ -88,14 +90,12 @@ std::vector<Overview> overviews(const Report& report) {
 std::vector<Failure> failures(const Report& report) {
   std::vector<Failure> out;
   for (const TrialRecord& trial : report.trials) {
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
     for (const Verdict& verdict : trial.verdicts) {
       if (verdict.status != Status::fail) continue;
-      auto same = std::ranges::find_if(out, [&](const Failure& f) {
-        return f.trial == &trial && f.verdict->name == verdict.name &&
-               f.verdict->variant == verdict.variant;
-      });
-      if (same == out.end()) same = out.insert(out.end(), {&trial, &verdict, {}});
-      same->ranks.push_back(verdict.rank);
+      const auto [at, fresh] = places.try_emplace({verdict.name, verdict.variant}, out.size());
+      if (fresh) out.push_back({&trial, &verdict, {}});
+      out[at->second].ranks.push_back(verdict.rank);
     }
   }
   return out;

@@ -11,6 +11,8 @@
 #include "reports/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
+#include "reports/cause.h"
+#include "reports/saving.h"
 #include "reports/page_memory.h"
 #include "reports/thin.h"
 #include "reports/trace.h"
@@ -111,11 +113,19 @@ struct Shares {
   std::size_t samples, spans, blocks, races;
 };
 
+/// What is used after it was freed first, then by size.
+bool worse_race(const Race& a, const Race& b) {
+  const auto freed = [](const Race& race) {
+    return race.explanation.find("freed before") != std::string::npos;
+  };
+  return std::pair(!freed(a), -a.bytes) < std::pair(!freed(b), -b.bytes);
+}
+
 Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
   const std::vector<Sample> kept = thin(rank.timeline, shares.samples);
-  std::vector<Race> races(
-      rank.races.begin(),
-      rank.races.begin() + static_cast<std::ptrdiff_t>(std::min(rank.races.size(), shares.races)));
+  std::vector<Race> races = rank.races;
+  std::ranges::stable_sort(races, worse_race);
+  races.resize(std::min(races.size(), shares.races));
   const Json spans = page_spans(rank.spans, shares.spans, races, strings);
   const bool stepped = !rank.steps.empty();
   Json out{
@@ -184,6 +194,67 @@ Shares shares_of(const Report& report, const PageBudget& budget) {
 
 }  // namespace
 
+namespace {
+
+Json savings_json(const TrialRecord& trial) {
+  Json out = Json::array();
+  for (const Saving& one : savings_of(trial))
+    out.push_back({{"fix", one.fix},
+                   {"baseline", text_or_null(one.baseline)},
+                   {"statistic", name_of(one.statistic)},
+                   {"before", one.before ? Json(*one.before) : Json()},
+                   {"after", one.after},
+                   {"none_predicted", one.none_predicted},
+                   {"judged", one.judged ? Json(name_of(*one.judged)) : Json()},
+                   {"price", price_text(one)}});
+  return out;
+}
+
+/// [name, what it stands for, value or null]
+Json symbols_json(const TrialRecord& trial) {
+  Json out = Json::array();
+  for (const Symbol& symbol : trial.symbols)
+    out.push_back({symbol.name, symbol.what, number(symbol.value)});
+  return out;
+}
+
+Json broken_json(const Report& report) {
+  Json out = Json::array();
+  for (const Breakdown& one : breakdowns(report)) {
+    const auto variant =
+        std::ranges::find(one.trial->variants, one.variant, &VariantRecord::name);
+    out.push_back({{"scenario", one.trial->scenario},
+                   {"size", one.trial->size},
+                   {"variant", one.variant},
+                   {"schedules", one.schedules},
+                   {"brief", one.brief},
+                   {"full", variant->error}});
+  }
+  return out;
+}
+
+/// Of failed verdicts that share a cause: which variant, how many, why.
+Json causes_json(const Report& report) {
+  Json out = Json::array();
+  for (const FailureGroup& group : failure_groups(report)) {
+    if (group.failures.size() < 2 || group.why.empty()) continue;
+    const Failure& first = group.failures.front();
+    out.push_back({{"scenario", first.trial->scenario},
+                   {"size", first.trial->size},
+                   {"variant", first.verdict->variant},
+                   {"count", group.failures.size()},
+                   {"why", group.why}});
+  }
+  return out;
+}
+
+void add_causes(Json& out, const VariantRecord& variant) {
+  out["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
+  out["shaped"] = shaped_by_capacity(variant);
+}
+
+}  // namespace
+
 Json page_data(const Report& report, const PageBudget& budget) {
   Strings strings;
   Json trials = Json::array();
@@ -196,6 +267,7 @@ Json page_data(const Report& report, const PageBudget& budget) {
                                       })));
       variants.back()["gradients"] = list(
           variant.gradients, [&](const GradientError& g) { return page_gradient(g, strings); });
+      add_causes(variants.back(), variant);
     }
     for (const auto& [name, value] : trial.params) params[name] = value;
     trials.push_back({{"scenario", trial.scenario},
@@ -210,6 +282,8 @@ Json page_data(const Report& report, const PageBudget& budget) {
                       {"command", command(report, trial)},
                       {"story", trial.story},
                       {"variants", std::move(variants)},
+                      {"savings", savings_json(trial)},
+                      {"symbols", symbols_json(trial)},
                       {"tallies", tallies(trial, strings)},
                       {"assertions", Json::array()}});
   }
@@ -227,6 +301,8 @@ Json page_data(const Report& report, const PageBudget& budget) {
            {{"passed", report.count(Status::pass)},
             {"failed", report.count(Status::fail)},
             {"skipped", report.count(Status::skip)}}},
+          {"broken", broken_json(report)},
+          {"causes", causes_json(report)},
           {"left_out", in_all - assertions.size()},
           {"strings", strings.take()},
           {"trials", std::move(trials)}};

@@ -1,17 +1,22 @@
 #include "reports/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "reports/cause.h"
 #include "reports/overview.h"
+#include "reports/saving.h"
 #include "reports/units.h"
 
 namespace tidemark {
 namespace {
 
 constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
-constexpr std::size_t kFailuresPrinted = 20;   // the page has them all
+constexpr std::size_t kGroupsPrinted = 20;     // of failures; the page has them all
+constexpr std::size_t kWhole = 3;              // failures of a group that are told in full
+constexpr std::size_t kNamed = 8;              // and of more those that are named
 
 struct Paint {
   bool on;
@@ -110,6 +115,38 @@ std::string failure(const Report& report, const Failure& f, const Paint& paint) 
   return out + paint.dim("       again: " + one_line(command(report, *f.trial))) + "\n";
 }
 
+/// The first in full; of many with one cause the names of the others.
+std::string failures_text(const Report& report, const FailureGroup& group, const Paint& paint) {
+  const std::vector<Failure>& all = group.failures;
+  const std::size_t whole = all.size() > kWhole ? 1 : all.size();
+  std::string out;
+  for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i], paint) + "\n";
+  if (whole == all.size()) return out;
+  out.pop_back();
+  out += fmt::format("       and {} more of {}{}:\n", all.size() - whole,
+                     one_line(all[0].verdict->variant),
+                     group.why.empty() ? "" : ": " + one_line(group.why));
+  for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
+    out += fmt::format("         {} {}, {}: measured {}\n", one_line(all[i].verdict->name),
+                       one_line(all[i].trial->schedule), ranks_text(all[i].ranks),
+                       measured_text(*all[i].verdict));
+  if (all.size() > whole + kNamed) out += "         ... (report.html has each)\n";
+  return out + "\n";
+}
+
+std::string result(const Overview& overview, const Paint& paint) {
+  const std::optional<ResultTable> table = result_of(overview);
+  if (!table) return "";
+  std::array<std::size_t, 3> widths{};
+  for (const auto& row : table->rows)
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  std::string out = "\n" + paint.dim("  " + table->title) + "\n";
+  for (const auto& row : table->rows)
+    out += "  " + left(row[0], widths[0] + 2) + right(row[1], widths[1]) + "  saves " +
+           left(row[2], widths[2] + 2) + row[3] + "\n";
+  return out;
+}
+
 std::string group(const Overview& overview, const Paint& paint) {
   std::string out = paint.bold(overview.title()) + "  " + paint.dim(overview.detail()) + "\n";
   for (const TrialRecord* trial : overview.trials) {
@@ -119,17 +156,16 @@ std::string group(const Overview& overview, const Paint& paint) {
     }
   }
   if (overview.rows.empty()) return out + "\n";
+  out += result(overview, paint);
   for (std::size_t from = 0; from < overview.trials.size(); from += kSchedulesAcross) {
     out += "\n" +
            tables(overview, from, std::min(from + kSchedulesAcross, overview.trials.size()), paint);
   }
-  for (const OverviewRow& row : overview.rows) {
-    for (std::size_t i = 0; i < row.cells.size(); ++i) {
-      if (row.cells[i].error.empty()) continue;
-      out += fmt::format("  {} {} under {}: {}\n", paint.red("ERROR"), one_line(row.variant),
-                         one_line(overview.trials[i]->schedule), one_line(row.cells[i].error));
-    }
-  }
+  for (const TrialRecord* trial : overview.trials)
+    for (const VariantRecord& variant : trial->variants)
+      if (const std::string shaped = shaped_by_capacity(variant); !shaped.empty())
+        out += fmt::format("  note: {} under {}: {}\n", one_line(variant.name),
+                           one_line(trial->schedule), shaped);
   return out + "\n";
 }
 
@@ -153,12 +189,18 @@ std::string text_of(const Report& report, bool colour) {
   const Paint paint{colour};
   std::string out;
   for (const Overview& overview : overviews(report)) out += group(overview, paint);
-  const std::vector<Failure> failed = failures(report);
-  for (std::size_t i = 0; i < std::min(failed.size(), kFailuresPrinted); ++i)
-    out += failure(report, failed[i], paint) + "\n";
-  if (failed.size() > kFailuresPrinted) {
-    out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kFailuresPrinted);
-  }
+  const std::vector<Breakdown> broken = breakdowns(report);
+  for (const Breakdown& one : broken)
+    out += fmt::format("  {} {}/{} {} under {}: {}\n", paint.red("ERROR"),
+                       one_line(one.trial->scenario), one_line(one.trial->size),
+                       one_line(one.variant), one_line(fmt::format("{}", fmt::join(one.schedules, ", "))),
+                       one_line(one.brief));
+  if (!broken.empty()) out += "\n";
+  const std::vector<FailureGroup> failed = failure_groups(report);
+  for (std::size_t i = 0; i < std::min(failed.size(), kGroupsPrinted); ++i)
+    out += failures_text(report, failed[i], paint);
+  if (failed.size() > kGroupsPrinted)
+    out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kGroupsPrinted);
   const std::string last = outcome_line(report);
   return trimmed(out) + (report.count(Status::fail) > 0 ? paint.red(last) : paint.green(last)) +
          "\n";

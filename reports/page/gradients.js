@@ -32,15 +32,18 @@ const element = (index, shape) => {
 export function gradients(trial) {
   const found = trial.variants.filter((variant) => variant.gradients.length > 0);
   if (found.length === 0) return null;
+  // A control differs because it is wrong on purpose: fixes come first, and of them one that is off.
+  const judged = found.filter(({ role }) => role !== 'control');
+  const ordered = [...judged, ...found.filter(({ role }) => role === 'control')];
   const own = {
-    name: (found.find((variant) => firstOff(variant.gradients)) ?? found.find(({ role }) => role === 'fixed') ?? found[0]).name,
+    name: (judged.find((variant) => firstOff(variant.gradients)) ?? judged.find(({ role }) => role === 'fixed') ?? ordered[0]).name,
     by: null,
     down: true,
     all: false,
   };
   const body = h('div', {});
 
-  function table(rows, columns) {
+  function table(rows, columns, control) {
     const value = (row) => row[own.by[0]]?.[own.by[1]] ?? -1;
     const sorted = own.by
       ? rows.slice().sort((a, b) => (value(b) === value(a) ? 0 : value(b) - value(a)) * (own.down ? 1 : -1))
@@ -50,7 +53,7 @@ export function gradients(trial) {
     const rowOf = (row) =>
       h(
         'tr',
-        { class: row === first && 'first-off', tabindex: row === first && -1 },
+        { class: row === first && (control ? 'first-off wanted' : 'first-off'), tabindex: row === first && -1 },
         h('th', { scope: 'row' }, row.name),
         h('td', { class: 'quiet' }, `[${row.shape.join(', ')}]`),
         columns.map(({ against, key }) => {
@@ -59,7 +62,7 @@ export function gradients(trial) {
             'td',
             { class: distance ? 'figure' : 'figure quiet' },
             distance
-              ? h('data', { value: distance[key], class: against === 'baseline' && distance[key] > 0 && 'off', title: `${exact(distance[key])} ${key}` }, show(distance[key]))
+              ? h('data', { value: distance[key], class: !control && against === 'baseline' && distance[key] > 0 && 'off', title: `${exact(distance[key])} ${key}` }, show(distance[key]))
               : '–',
           );
         }),
@@ -106,7 +109,7 @@ export function gradients(trial) {
     ];
   }
 
-  function sentence(rows, compared) {
+  function sentence(rows, compared, control) {
     const first = firstOff(rows);
     if (first) {
       const go = () => {
@@ -118,20 +121,20 @@ export function gradients(trial) {
       };
       return h(
         'p',
-        { class: 'first' },
-        'First divergence from the baseline: ',
+        { class: control ? 'quiet' : 'first' },
+        control ? 'A wrong fix, which differs as it should. First divergence from the baseline: ' : 'First divergence from the baseline: ',
         h('button', { class: 'link', onclick: go }, `${first.name} ${element(first.first, first.shape)}`),
         `, at worst ${show(first.baseline.ulps)} ULP.`,
       );
     }
-    return h('p', { class: 'quiet' }, compared ? `${plural(rows.length, 'gradient')}, each bit for bit the baseline's.` : `${plural(rows.length, 'gradient')} of the baseline itself.`);
+    return h('p', { class: 'quiet' }, compared ? `${plural(rows.length, 'gradient')}, each equal to the baseline's, bit for bit.` : `${plural(rows.length, 'gradient')} of the baseline itself.`);
   }
 
   function draw() {
-    const { gradients: rows } = found.find(({ name }) => name === own.name);
+    const { gradients: rows, role } = found.find(({ name }) => name === own.name);
     const has = (against) => rows.some((row) => row[against]);
     const columns = AGAINST.filter(([against]) => has(against)).flatMap(([against]) => FIGURES.map(([key, words]) => ({ against, key, words })));
-    body.replaceChildren(...[sentence(rows, has('baseline')), table(rows, columns)].flat().filter(Boolean));
+    body.replaceChildren(...[sentence(rows, has('baseline'), role === 'control'), table(rows, columns, role === 'control')].flat().filter(Boolean));
   }
 
   draw();
@@ -140,7 +143,7 @@ export function gradients(trial) {
     { id: 'gradients' },
     h('h3', {}, 'Gradients of step 0'),
     h('p', { class: 'quiet' }, 'A parameter a row, the worst of all ranks: ULP and absolute at the worst element, relative by Euclidean norms.'),
-    found.length > 1 && h('div', { class: 'controls' }, pick('Gradients of', found.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]), own.name, (name) => {
+    found.length > 1 && h('div', { class: 'controls' }, pick('Gradients of', ordered.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]), own.name, (name) => {
       Object.assign(own, { name, all: false });
       draw();
     })),

@@ -73,7 +73,7 @@ export function growth(group) {
         series: drawn.flatMap(({ line, dots }) => [line, dots]),
         panels: [
           {
-            title: own.figure === 'resident' ? `resident, ${unit.name}` : `peak of ${own.figure}, ${unit.name}`,
+            title: `${own.figure === 'resident' ? 'resident' : `peak of ${own.figure}`}, ${unit.name}, over ${own.parameter}`,
             axis: axisOf(lowest > 0.6 * highest ? lowest : 0, highest, unit),
             exact: exactBytes,
           },

@@ -1,7 +1,7 @@
 // Loss curves over each other, and below them how far each is from the baseline's in units of the last place.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
-import { section } from './controls.js';
+import { section, several } from './controls.js';
 import { exact } from './format.js';
 import { baselineOf, toneOf, variantIn } from './model.js';
 import { gradients } from './gradients.js';
@@ -32,66 +32,88 @@ function distanceLine(line, loss, base, type) {
 }
 
 export function losses(group, { schedule }) {
-  const runs = group.variants
+  const own = { controls: new Set() };
+  const body = h('div', {});
+  const all = group.variants
     .map(({ name, role }) => ({ name, role, loss: variantIn(group, schedule, name)?.loss ?? [] }))
     .filter(({ loss }) => loss.length > 0);
-  if (!runs.some(({ loss }) => loss.some(finite))) {
+  if (!all.some(({ loss }) => loss.some(finite))) {
     const why =
       group.first.mode === 'shapes'
         ? 'This trial ran in shapes: memory is exact, but no number exists, so there is no loss. Run it with --mode math for one.'
         : 'No loss was recorded.';
     return section('loss', 'Loss', null, h('p', { class: 'empty' }, why));
   }
-  const base = runs.find(({ name }) => name === baselineOf(group).name) ?? runs[0];
-  const type = typeOf(runs.flatMap(({ loss }) => loss.filter(finite).map(({ value }) => value)));
-  const notes = runs.map(({ name, loss }) => {
-    const step = parting(base.loss, loss);
-    if (name === base.name) return 'baseline';
-    return step === null ? 'bit for bit equal' : `differs from step ${step}`;
-  });
-  const lines = runs.map(({ name, role, loss }) => ({
-    panel: 0,
-    name,
-    tone: toneOf(group, name),
-    dots: true,
-    dashed: role === 'control',
-    points: loss.filter(finite).map(({ step, value }) => [step, value]),
-  }));
-  const distances = runs
-    .map(({ name, loss }, i) => name !== base.name && distanceLine(lines[i], loss, base.loss, type))
-    .filter(Boolean);
+  const base = all.find(({ name }) => name === baselineOf(group).name) ?? all[0];
+  const controls = all.filter(({ role }) => role === 'control');
+  /** A control is wrong on purpose and would bend the scale: it is drawn where it is asked for. */
+  function draw() {
+    const runs = all.filter(({ name, role }) => role !== 'control' || own.controls.has(name));
+    const type = typeOf(runs.flatMap(({ loss }) => loss.filter(finite).map(({ value }) => value)));
+    const notes = runs.map(({ name, loss }) => {
+      const step = parting(base.loss, loss);
+      if (name === base.name) return 'baseline';
+      return step === null ? 'bit for bit equal' : `differs from step ${step}`;
+    });
+    const lines = runs.map(({ name, role, loss }) => ({
+      panel: 0,
+      name,
+      tone: toneOf(group, name),
+      dots: true,
+      dashed: role === 'control',
+      points: loss.filter(finite).map(({ step, value }) => [step, value]),
+    }));
+    const distances = runs
+      .map(({ name, loss }, i) => name !== base.name && distanceLine(lines[i], loss, base.loss, type))
+      .filter(Boolean);
+    body.replaceChildren(
+      legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
+      chart({
+        label: `Loss of every variant over the steps: ${runs.map(({ name }, i) => `${name} ${notes[i]}`).join(', ')}`,
+        panels: [
+          {
+            title: 'loss',
+            format: (value) => String(Number(value.toPrecision(4))),
+            exact: String,
+          },
+          {
+            title: `difference to ${base.name}, ULP of ${type}`,
+            short: 'difference',
+            min: 0,
+            interval: Math.max(
+              1,
+              Math.ceil(
+                Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4,
+              ),
+            ),
+            format: (value) => (value === 0 ? '0' : `2^${Math.round(value)}`),
+            exact: String,
+          },
+        ],
+        series: [...lines, ...distances],
+        x: { name: 'step', whole: true, format: (value) => String(Math.round(value)) },
+        panelHeight: 150,
+        zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
+      }),
+    );
+  }
+  draw();
   return section(
     'loss',
     'Loss',
     `Under ${schedule}, against ${base.name}. Equal lines lie on top of each other.`,
-    legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
-    chart({
-      label: `Loss of every variant over the steps: ${runs.map(({ name }, i) => `${name} ${notes[i]}`).join(', ')}`,
-      panels: [
-        {
-          title: 'loss',
-          format: (value) => String(Number(value.toPrecision(4))),
-          exact: String,
-        },
-        {
-          title: `difference to ${base.name}, ULP of ${type}`,
-          short: 'difference',
-          min: 0,
-          interval: Math.max(
-            1,
-            Math.ceil(
-              Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4,
-            ),
-          ),
-          format: (value) => (value === 0 ? '0' : `2^${Math.round(value)}`),
-          exact: String,
-        },
-      ],
-      series: [...lines, ...distances],
-      x: { name: 'step', whole: true, format: (value) => String(Math.round(value)) },
-      panelHeight: 150,
-      zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
-    }),
+    controls.length > 0 &&
+      h(
+        'div',
+        { class: 'controls' },
+        several(
+          'Controls',
+          controls.map(({ name }) => [name, `${name} (control)`]),
+          own.controls,
+          draw,
+        ),
+      ),
+    body,
     h(
       'p',
       { class: 'quiet' },

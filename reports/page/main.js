@@ -144,17 +144,22 @@ function worst(report) {
   const failed = report.trials.flatMap((trial) =>
     trial.assertions.filter(({ status }) => status === 'fail'),
   );
-  const errors = report.trials.flatMap((trial) =>
-    trial.variants
-      .filter(({ error }) => error)
-      .map(({ name, error }) =>
-        h(
-          'li',
-          { class: 'note' },
-          h('span', { class: 'status fail' }, 'error'),
-          ` ${trial.scenario} / ${trial.size}, ${name} under ${trial.schedule}: ${error}`,
-        ),
-      ),
+  const errors = report.broken.map(({ scenario, size, variant, schedules, brief, full }) =>
+    h(
+      'li',
+      { class: 'note' },
+      h('span', { class: 'status fail' }, 'error'),
+      ` ${scenario} / ${size}, ${variant} under ${schedules.join(', ')}: ${brief}`,
+      full !== brief && h('details', {}, h('summary', {}, 'The full text'), h('p', { class: 'quiet' }, full)),
+    ),
+  );
+  const causes = report.causes.map(({ scenario, size, variant, count, why }) =>
+    h(
+      'li',
+      { class: 'note' },
+      h('span', { class: 'status fail' }, `${plural(count, 'verdict')} failed`),
+      ` ${scenario} / ${size}, ${variant}: ${why}`,
+    ),
   );
   if (failed.length === 0 && errors.length === 0) return null;
   return section(
@@ -163,6 +168,7 @@ function worst(report) {
     null,
     errors.length > 0 && h('ul', { class: 'plain' }, errors.slice(0, 20)),
     errors.length > 20 && h('p', { class: 'quiet' }, `and ${exact(errors.length - 20)} more`),
+    causes.length > 0 && h('ul', { class: 'plain' }, causes.slice(0, 20)),
     failed.length > 0 && verdicts(failed, {}).element,
   );
 }
@@ -198,7 +204,11 @@ function contents(report, scenarios, here) {
       element,
     ];
   }
+  const unknown =
+    here.scenario &&
+    h('p', { class: 'note missing' }, `This report has no scenario “${here.scenario}”. It has: ${scenarios.map(({ name }) => name).join(', ')}.`);
   return [
+    unknown,
     top(report),
     worst(report),
     scenarios.length > 0 &&

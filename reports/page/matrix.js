@@ -1,13 +1,13 @@
-// A row a variant: its verdicts under every schedule, and what it saves, predicted beside measured.
+// A row a variant: its verdicts under every schedule, and what it does to the peak of a step, at which price.
 import { h } from './dom.js';
 import { scroller } from './controls.js';
-import { bytes, exact, exactBytes, plural } from './format.js';
-import { largestSaving, predicted } from './model.js';
+import { exact, exactBytes, plural } from './format.js';
+import { bestIn, cardUnit, savedText } from './model.js';
 
 function cell(trial, variant, show) {
-  const error = trial.variants.find(({ name }) => name === variant)?.error;
+  const { error, brief } = trial.variants.find(({ name }) => name === variant) ?? {};
   const { pass, fail, skip } = trial.tallies.get(variant) ?? { pass: 0, fail: 0, skip: 0 };
-  if (error) return h('td', {}, h('span', { class: 'status fail', title: error }, 'error'));
+  if (error) return h('td', {}, h('span', { class: 'status fail', title: brief }, 'error'));
   if (pass + fail + skip === 0) return h('td', { class: 'quiet' }, '–');
   const [kind, text] =
     fail > 0
@@ -33,34 +33,22 @@ function cell(trial, variant, show) {
   );
 }
 
-function savingCells(group, variant) {
-  const saving = largestSaving(group, variant);
+/** All rows under the one schedule where a fix saves most, so that they compare. */
+function savingCells(best, variant) {
+  const saving = best?.trial.savings.find(({ fix }) => fix === variant);
   if (!saving) return [h('td', {}), h('td', {}), h('td', {})];
-  const { verdict, of, schedule } = saving;
-  const figure = (value, text) =>
+  const { before, after, judged } = saving;
+  const unit = cardUnit(Math.max(before ?? 0, after));
+  const peak = (value) => h('data', { value, title: exactBytes(value) }, unit.format(value));
+  return [
+    h('td', { class: 'figure' }, before === null ? '–' : peak(before), ' → ', peak(after), ` ${unit.name}`),
     h(
       'td',
-      { class: 'figure' },
-      h('data', { value, title: exactBytes(value) }, text ?? bytes(value)),
-    );
-  const one = predicted(verdict);
-  return [
-    one === null
-      ? h(
-          'td',
-          { class: 'figure quiet' },
-          verdict.expected.low === null ? '–' : `≥ ${bytes(verdict.expected.low)}`,
-        )
-      : figure(one),
-    figure(verdict.measured, [
-      bytes(verdict.measured),
-      h(
-        'span',
-        { class: `status ${verdict.status}` },
-        h('span', { class: 'unseen' }, verdict.status),
-      ),
-    ]),
-    h('td', { class: 'quiet' }, `${of}, ${schedule}`),
+      { class: before === null || before <= after ? 'figure quiet' : 'figure' },
+      savedText(saving),
+      judged && h('span', { class: `status ${judged}` }, h('span', { class: 'unseen' }, judged)),
+    ),
+    h('td', { class: 'quiet' }, saving.price),
   ];
 }
 
@@ -69,16 +57,24 @@ function notes(group) {
   const skipped = group.trials
     .filter((trial) => trial.skipped)
     .map((trial) => ['skip', 'skipped', `under ${trial.schedule}: ${trial.skipped}`]);
-  const errors = group.trials.flatMap((trial) =>
+  const broken = new Map();
+  for (const trial of group.trials)
+    for (const { name, brief } of trial.variants.filter(({ error }) => error)) {
+      const key = `${name}\n${brief}`;
+      if (!broken.has(key)) broken.set(key, { name, brief, schedules: [] });
+      broken.get(key).schedules.push(trial.schedule);
+    }
+  const errors = [...broken.values()].map(({ name, brief, schedules }) => [
+    'fail',
+    'error',
+    `${name} under ${schedules.join(', ')}: ${brief}`,
+  ]);
+  const shaped = group.trials.flatMap((trial) =>
     trial.variants
-      .filter((variant) => variant.error)
-      .map((variant) => [
-        'fail',
-        'error',
-        `${variant.name} under ${trial.schedule}: ${variant.error}`,
-      ]),
+      .filter((variant) => variant.shaped)
+      .map((variant) => ['skip', 'note', `${variant.name} under ${trial.schedule}: ${variant.shaped}`]),
   );
-  return [...skipped, ...errors].map(([kind, word, text]) =>
+  return [...skipped, ...errors, ...shaped].map(([kind, word, text]) =>
     h('p', { class: 'note' }, h('span', { class: `status ${kind}` }, word), ` ${text}`),
   );
 }
@@ -95,6 +91,7 @@ function about({ first }) {
 
 export function matrix(group, show) {
   const rows = group.variants.slice();
+  const best = bestIn(group);
   for (const name of group.trials.flatMap((trial) => [...trial.tallies.keys()])) {
     if (!rows.some((row) => row.name === name)) rows.push({ name, role: '' });
   }
@@ -117,9 +114,9 @@ export function matrix(group, show) {
               col('variant'),
               col('role'),
               group.schedules.map((schedule) => col(schedule)),
-              col('saving predicted', 'figure'),
-              col('measured', 'figure'),
-              col('of, under'),
+              col(best ? `${best.saving.statistic} peak, ${best.trial.schedule}` : '', 'figure'),
+              col(best ? 'saved' : '', 'figure'),
+              col(best ? 'price' : ''),
             ),
           ),
           h(
@@ -132,7 +129,7 @@ export function matrix(group, show) {
                 h('th', { scope: 'row' }, name),
                 h('td', { class: 'quiet' }, role),
                 group.trials.map((trial) => cell(trial, name, show)),
-                savingCells(group, name),
+                savingCells(best, name),
               ),
             ),
           ),

@@ -1,4 +1,5 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
+import { unitFor } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
@@ -110,20 +111,19 @@ export function baselineOf(group) {
   return group.variants.find((variant) => variant.role === 'baseline') ?? group.variants[0];
 }
 
-/** Where baseline and fixed differ most: what a reader should see first. */
-export function tellingSchedule(group) {
-  const base = baselineOf(group)?.name;
-  const fixed = group.variants.filter((variant) => variant.role === 'fixed');
-  let best = group.schedules[0],
-    most = -1;
-  for (const schedule of group.schedules) {
-    const high = peak(variantIn(group, schedule, base), 'active') ?? 0;
-    for (const { name } of fixed) {
-      const low = peak(variantIn(group, schedule, name), 'active');
-      if (low !== null && high - low > most) [best, most] = [schedule, high - low];
-    }
-  }
+/** Of the trials of a group the one where a fix saves most, with the saving: {trial, saving}; null where no fix ran. */
+export function bestIn(group) {
+  let best = null;
+  const gain = ({ before, after }) => (before === null ? 0 : before - after);
+  for (const trial of group.trials)
+    for (const saving of trial.savings)
+      if (!best || gain(saving) > gain(best.saving)) best = { trial, saving };
   return best;
+}
+
+/** The schedule that a reader should see first. */
+export function tellingSchedule(group) {
+  return bestIn(group)?.trial.schedule ?? group.schedules[0];
 }
 
 /** Trials by scenario, in the order of the run. */
@@ -155,44 +155,34 @@ export function predicted({ expected: { low, high } }) {
   return low === high ? low : null;
 }
 
-/**
- * Of the verdicts saving/... on `variant` the one that saves most, of those first that predict a figure: {verdict, of,
- * schedule}; null without any.
- */
-export function largestSaving(group, variant) {
-  let best = null;
-  const beats = (verdict) =>
-    !best ||
-    (predicted(verdict) !== null) - (predicted(best.verdict) !== null) > 0 ||
-    ((predicted(verdict) !== null) === (predicted(best.verdict) !== null) &&
-      verdict.measured > best.verdict.measured);
-  for (const trial of group.trials) {
-    for (const assertion of trial.assertions) {
-      if (assertion.variant !== variant || !assertion.name.startsWith('saving/')) continue;
-      const [verdict] = assertion.verdicts;
-      if (verdict.measured === null || verdict.unit !== 'bytes' || !beats(verdict)) continue;
-      best = { verdict, of: assertion.name.slice('saving/'.length), schedule: trial.schedule };
-    }
-  }
-  return best;
+/** Where a fix saves most in a scenario: {group, trial, saving}; null where none ran beside its baseline. */
+export function bestFix(groups) {
+  const all = groups
+    .map((group) => ({ group, ...bestIn(group) }))
+    .filter(({ saving }) => saving && saving.before !== null);
+  const gain = ({ saving }) => saving.before - saving.after;
+  return all.reduce((best, one) => (!best || gain(one) > gain(best) ? one : best), null);
 }
 
-/** Where a fix shows best in a scenario: {group, schedule, statistic, base, fix, high, low}; null where nothing was measured. */
-export function bestFix(groups) {
-  let best = null;
-  for (const group of groups) {
-    const base = baselineOf(group);
-    for (const schedule of group.schedules) {
-      for (const statistic of STATISTICS) {
-        const high = peak(variantIn(group, schedule, base?.name), statistic);
-        for (const { name, role } of group.variants) {
-          const low = role === 'fixed' ? peak(variantIn(group, schedule, name), statistic) : null;
-          if (low === null || high === null || (best && high - low <= best.high - best.low))
-            continue;
-          best = { group, schedule, statistic, base: base.name, fix: name, high, low };
-        }
-      }
-    }
-  }
-  return best;
+/** "8.66 GiB": gibibytes from one on, the unit in which a card's memory is told. */
+export function cardUnit(largest) {
+  const gib = 2 ** 30;
+  return largest < gib
+    ? unitFor(largest)
+    : { name: 'GiB', bytes: gib, format: (value) => (value / gib).toFixed(2) };
+}
+
+/** "24.61 GiB (74 %) saved", or why nothing is. */
+export function savedText({ before, after, none_predicted: none, judged }) {
+  if (before === null) return 'not judged: no baseline ran';
+  const saved = before - after;
+  if (none && saved === 0) return 'no saving predicted';
+  const unit = cardUnit(before);
+  const percent = before === 0 ? 0 : (100 * saved) / before;
+  return [
+    `${unit.format(saved)} ${unit.name} (${percent.toFixed(Math.abs(percent) < 1 ? 2 : 0)} %)`,
+    judged === 'fail' && 'not as predicted',
+  ]
+    .filter(Boolean)
+    .join(', ');
 }

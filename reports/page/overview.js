@@ -1,8 +1,8 @@
 // The first page: how every scenario did, what its best fix saves, and every variant under every schedule.
 import { h } from './dom.js';
 import { section } from './controls.js';
-import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
-import { bestFix, tallyOf } from './model.js';
+import { exact, exactBytes, plural } from './format.js';
+import { bestFix, cardUnit, savedText, tallyOf } from './model.js';
 import { matrix } from './matrix.js';
 
 export function statusOf({ pass, fail, error }) {
@@ -21,7 +21,7 @@ export function tallyText({ pass, fail, skip, error }) {
 }
 
 function bar(kind, name, role, value, largest) {
-  const unit = unitFor(largest);
+  const unit = cardUnit(largest);
   return h(
     'div',
     { class: `lane ${kind}` },
@@ -58,7 +58,7 @@ function card({ name, groups }, link) {
         ? ', all caught'
         : '';
   const best = bestFix(groups);
-  const saved = best && best.high - best.low;
+  const { saving, trial } = best ?? {};
   return h(
     'li',
     { class: 'card' },
@@ -68,16 +68,16 @@ function card({ name, groups }, link) {
       h(
         'div',
         { class: 'lanes' },
-        bar('high', best.base, 'baseline', best.high, best.high),
-        bar('low', best.fix, 'fixed', best.low, best.high),
+        bar('high', saving.baseline, 'baseline', saving.before, Math.max(saving.before, saving.after)),
+        bar('low', saving.fix, 'fixed', saving.after, Math.max(saving.before, saving.after)),
       ),
     best &&
       h(
         'p',
         { class: 'quiet' },
-        saved > 0
-          ? `${bytes(saved)} or ${((100 * saved) / best.high).toFixed(saved / best.high < 0.01 ? 2 : 0)} % of the ${best.statistic} peak saved: ${best.group.first.size}, ${best.schedule}`
-          : 'No fix lowers a peak here.',
+        saving.before > saving.after
+          ? `${savedText(saving)} of the step’s ${saving.statistic} peak saved: ${trial.size}, ${trial.schedule}${saving.price && `; price: ${saving.price}`}`
+          : 'No fix lowers the peak of a step here.',
       ),
     h(
       'p',
@@ -92,7 +92,7 @@ export function overview(scenarios, link, show) {
     section(
       'scenarios',
       'Scenarios',
-      'Peak of the worst rank, where a fix saves most. A scenario’s name opens its page.',
+      'Highest peak of a step on the worst rank, in the scenario’s own statistic, where a fix saves most. A scenario’s name opens its page.',
       h(
         'ul',
         { class: 'cards' },
@@ -102,7 +102,7 @@ export function overview(scenarios, link, show) {
     section(
       'verdicts',
       'Verdicts',
-      'How many passed under each schedule, and the largest saving that a closed form predicts, beside what was measured. A control passes when the harness has caught it.',
+      'How many passed under each schedule, and what each fix does to the peak of a step, at which price. A control passes when the harness has caught it.',
       scenarios.flatMap(({ name, groups }) =>
         groups.map((group) =>
           h(

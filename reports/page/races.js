@@ -21,7 +21,7 @@ const item = ({ race, ranks }) =>
     h('p', { class: 'quiet' }, race.explanation),
   );
 
-/** Races between the same operators on the same streams, together. */
+/** Races between the same operators on the same streams, together: of freed memory first, then the largest. */
 function distinct(variant) {
   const found = new Map();
   for (const record of variant.ranks) {
@@ -32,7 +32,8 @@ function distinct(variant) {
       if (ranks.at(-1) !== record.rank) ranks.push(record.rank);
     }
   }
-  return [...found.values()];
+  const freed = ({ race }) => (race.explanation.includes('freed before') ? 0 : 1);
+  return [...found.values()].sort((a, b) => freed(a) - freed(b) || b.race.bytes - a.race.bytes);
 }
 
 export function races(group, { schedule }) {

@@ -1,12 +1,12 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
 import { h } from './dom.js';
 import { pick, section, select } from './controls.js';
-import { bestFix, tallyOf, tellingSchedule } from './model.js';
-import { unitFor } from './format.js';
+import { bestFix, cardUnit, tallyOf, tellingSchedule } from './model.js';
 import { matrix } from './matrix.js';
 import { statusOf, tallyText } from './overview.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
+import { symbols } from './symbols.js';
 import { timeline } from './timeline.js';
 import { composition } from './composition.js';
 import { segments } from './segments.js';
@@ -41,14 +41,14 @@ function telling(groups) {
   return groups.reduce((best, one) => (height(one) > height(best) ? one : best));
 }
 
-/** What the page shows, in a sentence. */
+/** The result in a sentence. */
 function inAWord(groups) {
   const best = bestFix(groups);
-  if (!best || best.high <= best.low) return null;
-  const { group, schedule, statistic, base, fix, high, low } = best;
-  const unit = unitFor(high);
-  const percent = (100 * (high - low)) / high;
-  return `${fix} peaks at ${unit.format(low)} ${unit.name} of ${statistic} memory where ${base} takes ${unit.format(high)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${schedule}).`;
+  if (!best || best.saving.before <= best.saving.after) return null;
+  const { group, trial, saving } = best;
+  const unit = cardUnit(saving.before);
+  const percent = (100 * (saving.before - saving.after)) / saving.before;
+  return `${saving.fix} peaks at ${unit.format(saving.after)} ${unit.name} of ${saving.statistic} memory where ${saving.baseline} takes ${unit.format(saving.before)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${trial.schedule})${saving.price && `; price: ${saving.price}`}.`;
 }
 
 /** Why there is this scenario, and what each variant does. */
@@ -102,6 +102,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
           gantt(group, shared),
           runAhead(group),
           growth(group),
+          symbols(group, shared),
           all,
           losses(group, shared),
           cost(group, shared, virtual),

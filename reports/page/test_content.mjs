@@ -41,14 +41,15 @@ export const tests = ({ browser, file }) => ({
     assert.match(await text(page, '#failed'), /memory\/form\/reserved\/backward/);
     assert.match(
       await text(page, '.card'),
-      /record_stream.*baseline\s+3,940.0 MiB\s+stash.*fixed\s+920.0 MiB/s,
+      /record_stream.*baseline\s+3.81 GiB\s+stash.*fixed\s+0.88 GiB\s+2.94 GiB \(77 %\) of the step’s active peak saved: scale, lagging; price: 1.000x step time/s,
     );
     const rows = await texts(page, '#verdicts tbody tr');
     assert.equal(rows.length, 16);
     assert.match(
       rows[2],
-      /stash\s+fixed\s+52\s+52\s+52\s+1,480.0 MiB\s+1,480.0 MiB.*reserved\/backward, lagging/s,
+      /stash\s+fixed\s+52\s+52\s+52\s+1.94 → 0.50 GiB\s+1.44 GiB \(74 %\)\s+1.000x step time/s,
     );
+    assert.match(await text(page, '#verdicts'), /record_stream under lagging: the capacity shaped this run/);
     await whole(page, 'overview');
     await page
       .getByRole('button', { name: 'separate_streams under lagging, 36 passed, 4 failed' })
@@ -112,7 +113,7 @@ export const tests = ({ browser, file }) => ({
       ['#time', 6],
       ['#run-ahead', 8],
       ['#growth', 2],
-      ['#loss', 15],
+      ['#loss', 11],
     ])
       assert.ok(
         (await paths(page, section)).length >= lines,
@@ -121,13 +122,15 @@ export const tests = ({ browser, file }) => ({
     const names = await page.locator('#cost .chart svg').textContent();
     for (const name of ['record_stream', 'stash, per_collective', 'rate_limiter'])
       assert.ok(names.includes(name), `#cost: ${name} in ${names}`);
-    assert.match(
-      await text(page, '#loss'),
-      /stash bit for bit equal[\s\S]*unstash_before_wait differs from step 1/,
-    );
+    assert.match(await text(page, '#loss .legend'), /stash bit for bit equal/);
+    assert.doesNotMatch(await text(page, '#loss .legend'), /unstash_before_wait/, 'a control is drawn where it is asked for');
+    for (const box of await page.locator('#loss').getByRole('checkbox').all()) await box.check();
+    await settled(page);
+    assert.match(await text(page, '#loss .legend'), /unstash_before_wait differs from step 1/);
+    assert.ok((await paths(page, '#loss')).length >= 15);
     assert.match(
       await text(page, '.top .lede'),
-      /^stash peaks at 920.0 MiB of reserved memory where record_stream takes 3,940.0 MiB: 77 % less/,
+      /^stash peaks at 0.88 GiB of active memory where record_stream takes 3.81 GiB: 77 % less \(scale, .*price: 1.000x step time/,
     );
     await whole(page, 'scenario');
   },
@@ -144,7 +147,7 @@ export const tests = ({ browser, file }) => ({
     assert.notDeepEqual(await paths(page, '#time'), all);
     await choose(page, 'Statistic', 'all three');
     assert.deepEqual(await paths(page, '#time'), all, 'the same picture again');
-    await page.getByRole('checkbox', { name: 'no_reference (control)' }).check();
+    await page.locator('#time').getByRole('checkbox', { name: 'no_reference (control)' }).check();
     await settled(page);
     assert.ok((await paths(page, '#time')).length > all.length);
     await choose(page, 'Rank', '2');
@@ -307,7 +310,10 @@ export const tests = ({ browser, file }) => ({
   async 'gradients by parameter: sorted by any error, the first divergence linked'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     const names = () => texts(page, '.gradients tbody th');
-    assert.match(await text(page, '#gradients .first'), /^First divergence from the baseline: layers.1.weight \[0, 7\], at worst 1,000 ULP/);
+    assert.match(await text(page, '#gradients'), /4 gradients, each equal to the baseline's, bit for bit/, 'fixes first');
+    await page.locator('#gradients select').selectOption({ label: 'unstash_before_wait (control)' });
+    assert.match(await text(page, '#gradients'), /differs as it should. First divergence from the baseline: layers.1.weight \[0, 7\], at worst 1,000 ULP/);
+    assert.equal(await page.locator('#gradients :is(.first, .off)').count(), 0, 'a control that behaves is not red');
     assert.deepEqual(await names(), [0, 1, 2, 3].map((i) => `layers.${i}.weight`));
     const sort = (name) => page.getByRole('button', { name: `${name}: sort gradients` }).click();
     await sort('ULP to the baseline');
@@ -320,7 +326,7 @@ export const tests = ({ browser, file }) => ({
     assert.equal(await page.evaluate(() => document.activeElement.querySelector('th').textContent), 'layers.1.weight');
     assert.match(await text(page, '.gradients tbody'), /∞/);
     await page.locator('#gradients select').selectOption({ label: 'stash' });
-    assert.match(await text(page, '#gradients'), /4 gradients, each bit for bit the baseline/);
+    assert.match(await text(page, '#gradients'), /4 gradients, each equal to the baseline's/);
     await whole(page, 'gradients');
   },
 

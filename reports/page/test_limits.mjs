@@ -31,6 +31,11 @@ export const tests = ({ browser, axe, file, out }) => ({
     await whole(page, 'empty');
   },
 
+  async 'an address without a page says so'() {
+    const page = await open(browser, file('small'), { hash: '#/nosuch' });
+    assert.match(await text(page, '.missing'), /no scenario “nosuch”. It has: fsdp_prefetch/);
+  },
+
   async 'hostile names stay text'() {
     const page = await open(browser, file('hostile'));
     for (const hash of [

@@ -224,6 +224,8 @@ Report sample_report(int layers) {
       const int factor = mode == Mode::math ? 1 : 2;
       for (const Policy& policy : kPolicies)
         trial.variants.push_back(variant(policy, trial, factor * layers));
+      trial.statistic = Statistic::active;
+      trial.symbols = {{"U", "a unit, gathered", 64.0 * kMiB}, {"A", "activations of a step", {}}};
       trial.verdicts = sample_verdicts(trial);
       trial.story =
           "A gathered buffer is kept until the device is done with it. A reference held until the "

@@ -1,0 +1,203 @@
+#include "reports/cause.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <utility>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kBrief = 200;  // characters of a text that is not known
+
+/// What one rank says: "rank 2: TEXT [in PLACE, after CALL (before that ...); ...]".
+struct Said {
+  int rank = 0;
+  std::string text, place;
+};
+
+std::vector<Said> by_rank(const std::string& error) {
+  static const std::regex start("(^|; )rank (\\d{1,6}): ");
+  std::vector<Said> out;
+  auto at = std::sregex_iterator(error.begin(), error.end(), start);
+  if (at == std::sregex_iterator() || at->position() != 0) return out;
+  while (at != std::sregex_iterator()) {
+    const auto from = static_cast<std::size_t>(at->position() + at->length());
+    Said said{std::stoi((*at)[2]), "", ""};
+    ++at;
+    const std::size_t to =
+        at == std::sregex_iterator() ? error.size() : static_cast<std::size_t>(at->position());
+    said.text = error.substr(from, to - from);
+    if (const auto bracket = said.text.find(" [in "); bracket != std::string::npos) {
+      said.place = said.text.substr(bracket + 5);
+      said.text.resize(bracket);
+    }
+    out.push_back(std::move(said));
+  }
+  return out;
+}
+
+/// "400.00 MiB" as "400 MiB".
+std::string plain_size(const std::string& size) {
+  return std::regex_replace(size, std::regex("\\.00(?= )"), "");
+}
+
+/// PyTorch's paragraph as what was asked, what was free, of how much.
+std::string brief_text(const std::string& text) {
+  static const std::regex memory(
+      "out of memory\\. Tried to allocate ([\\d.]+ \\w+)\\.(?: GPU \\d+ has a total capacity of "
+      "([\\d.]+ \\w+) of which ([\\d.]+ \\w+) is free)?");
+  std::smatch found;
+  if (std::regex_search(text, found, memory)) {
+    const std::string free = found[2].matched ? fmt::format("; {} free of {}", plain_size(found[3]),
+                                                            plain_size(found[2]))
+                                              : "";
+    return fmt::format("out of memory: asked {}{}", plain_size(found[1]), free);
+  }
+  if (text.size() <= kBrief) return text;
+  return text.substr(0, text.rfind(' ', kBrief)) + " ...";
+}
+
+/// "two_buffers, step 1, after all_gather, call 19".
+std::string brief_place(const std::string& place) {
+  static const std::regex call("^(.*?), (after|waiting in) (\\S+)[^(\\[;]*?(?:its call (\\d+))");
+  std::string out = place.substr(0, place.find(" (before that"));
+  std::smatch found;
+  if (std::regex_search(out, found, call)) {
+    out = fmt::format("{}, {} {}, call {}", found[1].str(), found[2].str(), found[3].str(),
+                      found[4].str());
+  } else {
+    out = out.substr(0, out.find_first_of(";]"));
+    out = out.substr(0, out.find(", last operators"));
+  }
+  // The trial's name before the variant's is said beside it anyway.
+  const auto space = out.find(' ');
+  if (space != std::string::npos && out.find('/') < space) out.erase(0, space + 1);
+  return out;
+}
+
+const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
+  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
+  return found == trial.variants.end() ? nullptr : &*found;
+}
+
+/// Memory verdicts of a variant whose allocator had to retry fail for that, savings also where the
+/// baseline's had to; otherwise their text describes the figure and is no cause. Else what the
+/// verdict says itself.
+std::string reason(const TrialRecord& trial, const Verdict& verdict) {
+  const bool of_memory =
+      std::ranges::any_of(std::array{"memory/", "saving/", "trajectory/", "growth/", "rest/"},
+                          [&](const char* prefix) { return verdict.name.starts_with(prefix); });
+  if (of_memory) {
+    if (const VariantRecord* own = variant_in(trial, verdict.variant))
+      if (const std::string why = shaped_by_capacity(*own); !why.empty()) return why;
+    if (verdict.name.starts_with("saving/"))
+      for (const VariantRecord& one : trial.variants)
+        if (one.role == Role::baseline && !one.ranks.empty())
+          if (const std::string why = shaped_by_capacity(one); !why.empty())
+            return one.name + ": " + why;
+    return "";
+  }
+  return verdict.why;
+}
+
+}  // namespace
+
+std::string brief_error(const std::string& error) {
+  const std::vector<Said> all = by_rank(error);
+  if (all.empty()) return brief_text(error);
+  struct Group {
+    std::string text, place;
+    std::vector<int> ranks;
+  };
+  std::vector<Group> groups;
+  std::vector<int> followed;
+  for (const Said& said : all) {
+    if (said.text.find("has aborted the communicator") != std::string::npos) {
+      followed.push_back(said.rank);
+      continue;
+    }
+    const std::string text = brief_text(said.text);
+    auto known = std::ranges::find(groups, text, &Group::text);
+    if (known == groups.end())
+      known = groups.insert(groups.end(), {text, brief_place(said.place), {}});
+    known->ranks.push_back(said.rank);
+  }
+  std::string out;
+  for (const Group& group : groups) {
+    out += (out.empty() ? "" : "; ") + ranks_text(group.ranks) +
+           (group.ranks.size() > 1 ? " alike: " : ": ") + group.text;
+    if (!group.place.empty()) out += " (" + group.place + ")";
+  }
+  if (groups.empty()) return brief_text(error);
+  if (!followed.empty()) out += "; " + ranks_text(followed) + " ended with it";
+  return out;
+}
+
+std::string shaped_by_capacity(const VariantRecord& variant) {
+  std::int64_t most = 0;
+  std::vector<int> ranks;
+  for (const RankRecord& rank : variant.ranks) {
+    if (rank.counters.num_alloc_retries == 0) continue;
+    most = std::max(most, rank.counters.num_alloc_retries);
+    ranks.push_back(rank.rank);
+  }
+  if (ranks.empty()) return "";
+  return fmt::format(
+      "the capacity shaped this run: the allocator emptied its cache and asked again {} on {}",
+      most == 1 ? "once" : fmt::format("{} times", most), ranks_text(ranks));
+}
+
+std::vector<Breakdown> breakdowns(const Report& report) {
+  std::vector<Breakdown> out;
+  for (const TrialRecord& trial : report.trials) {
+    for (const VariantRecord& variant : trial.variants) {
+      if (variant.error.empty()) continue;
+      const std::string brief = brief_error(variant.error);
+      const auto same = std::ranges::find_if(out, [&](const Breakdown& known) {
+        return known.variant == variant.name && known.brief == brief &&
+               known.trial->scenario == trial.scenario && known.trial->size == trial.size &&
+               known.trial->mode == trial.mode && known.trial->params == trial.params;
+      });
+      if (same == out.end()) {
+        out.push_back({&trial, {trial.schedule}, variant.name, brief});
+      } else {
+        same->schedules.push_back(trial.schedule);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<FailureGroup> failure_groups(const Report& report) {
+  std::vector<FailureGroup> out;
+  std::map<std::tuple<std::string, std::string, std::string, std::string, std::string>, std::size_t>
+      places;
+  for (Failure& failure : failures(report)) {
+    const TrialRecord& trial = *failure.trial;
+    const Verdict& verdict = *failure.verdict;
+    std::string why = reason(trial, verdict);
+    // Without a reason those of one kind are likely to have one cause.
+    const std::string kind =
+        why.empty() ? verdict.name.substr(0, verdict.name.find('/')) : std::string();
+    const auto [at, fresh] =
+        places.try_emplace({trial.scenario, trial.size, verdict.variant, why, kind}, out.size());
+    if (fresh) out.push_back({std::move(why), {}});
+    out[at->second].failures.push_back(std::move(failure));
+  }
+  return out;
+}
+
+std::string common_cause(const Report& report) {
+  const std::vector<FailureGroup> groups = failure_groups(report);
+  const std::vector<Breakdown> broken = breakdowns(report);
+  if (groups.size() == 1 && broken.empty()) return groups[0].why;
+  if (groups.empty() && broken.size() == 1) return broken[0].variant + ": " + broken[0].brief;
+  return "";
+}
+
+}  // namespace tidemark

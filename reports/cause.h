@@ -1,0 +1,38 @@
+// Causes of errors and failures: one line each, however many ranks and verdicts they concern.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/record.h"
+#include "reports/overview.h"
+
+namespace tidemark {
+
+/// The error of a variant in a line: what, on which ranks, where. "out of memory on ranks 0-3:
+/// asked 400 MiB; 276 MiB free of 6 GiB (two_buffers, step 1, after all_gather, call 19)". The
+/// full text stays in the record.
+std::string brief_error(const std::string& error);
+
+/// "the capacity shaped this run: ..." where the allocator had to retry; else empty.
+std::string shaped_by_capacity(const VariantRecord& variant);
+
+/// A variant that ended in one error under one or more schedules.
+struct Breakdown {
+  const TrialRecord* trial;  // the first of them
+  std::vector<std::string> schedules;
+  std::string variant, brief;
+};
+std::vector<Breakdown> breakdowns(const Report& report);
+
+/// Failed verdicts of a variant that have one cause.
+struct FailureGroup {
+  std::string why;  // the cause; empty where nothing says it
+  std::vector<Failure> failures;
+};
+std::vector<FailureGroup> failure_groups(const Report& report);
+
+/// The one cause of everything that failed, or empty.
+std::string common_cause(const Report& report);
+
+}  // namespace tidemark

@@ -1,0 +1,115 @@
+// One cause, one line: errors of all ranks, failures of one variant.
+#include "reports/cause.h"
+
+#include <gmock/gmock.h>
+
+#include "reports/markdown.h"
+#include "reports/testing/sample.h"
+#include "reports/text.h"
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string out_of_memory(int rank) {
+  return "rank " + std::to_string(rank) +
+         ": CUDA out of memory. Tried to allocate 400.00 MiB. GPU 0 has a total capacity of 6.00 "
+         "GiB of which 276.00 MiB is free. Including non-PyTorch memory, this process has 5.73 GiB "
+         "memory in use. Of the allocated memory 5.10 GiB is allocated by PyTorch; see the "
+         "documentation [in fsdp_prefetch/seed/lagging two_buffers, step 1, after all_gather of "
+         "104857600 x float on communicator 0 of 4 ranks, its call 19 (before that all_gather, "
+         "its call 18), last operators aten::mm, aten::empty; snapshot of that moment: "
+         "oom/a-rank" +
+         std::to_string(rank) + ".pickle]";
+}
+
+TEST(Cause, OutOfMemoryOnAllRanksIsOneLine) {
+  EXPECT_EQ(brief_error(out_of_memory(0) + "; " + out_of_memory(1) + "; " + out_of_memory(2)),
+            "ranks 0-2 alike: out of memory: asked 400 MiB; 276 MiB free of 6 GiB (two_buffers, "
+            "step 1, after all_gather, call 19)");
+}
+
+TEST(Cause, RanksThatOnlyFollowedAreNamedAtTheEnd) {
+  EXPECT_EQ(brief_error("rank 1: injected [in a/b/c stash, step 0]; rank 0: rank 1 has aborted the "
+                        "communicator [in a/b/c stash, step 0]; rank 2: rank 1 has aborted the "
+                        "communicator"),
+            "rank 1: injected (stash, step 0); ranks 0, 2 ended with it");
+}
+
+TEST(Cause, DifferentErrorsAreAllThere) {
+  EXPECT_EQ(brief_error("rank 0: this; rank 1: that"), "rank 0: this; rank 1: that");
+  EXPECT_EQ(brief_error("the ranks ended early: signal 9"), "the ranks ended early: signal 9");
+  EXPECT_LT(brief_error("rank 0: " + std::string(500, 'x') + " y").size(), 600u);
+  EXPECT_LT(brief_error(std::string(50, 'x') + " " + std::string(500, 'y')).size(), 60u);
+}
+
+TEST(Cause, AnErrorIsToldOnceForAllSchedules) {
+  Report report = small_report();
+  for (TrialRecord& trial : report.trials)
+    if (!trial.variants.empty())
+      trial.variants[1].error = out_of_memory(0) + "; " + out_of_memory(1);
+  ASSERT_EQ(breakdowns(report).size(), 1u);
+  const std::string text = text_of(report);
+  EXPECT_THAT(text, HasSubstr("ERROR fsdp_prefetch/smoke stash under instant, lagging: ranks 0-1 "
+                              "alike: out of memory: asked 400 MiB"));
+  EXPECT_THAT(text, Not(HasSubstr("Including non-PyTorch memory")));
+  EXPECT_THAT(markdown(report), Not(HasSubstr("Including non-PyTorch memory")));
+}
+
+/// `names` failed verdicts of stash under lagging.
+Report failing(int names) {
+  Report report = small_report();
+  TrialRecord& trial = report.trials[1];
+  Verdict verdict = trial.verdicts.back();
+  verdict.why = "";
+  trial.verdicts.pop_back();
+  for (int i = 0; i < names; ++i) {
+    verdict.name = "memory/active/phase" + std::to_string(i);
+    trial.verdicts.push_back(verdict);
+  }
+  return report;
+}
+
+int count(const std::string& text, const std::string& what) {
+  int n = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+TEST(Cause, ManyFailuresOfOneVariantAreOneGroup) {
+  const Report report = failing(40);
+  ASSERT_EQ(failure_groups(report).size(), 1u);
+  EXPECT_EQ(failure_groups(report)[0].failures.size(), 40u);
+  const std::string text = text_of(report);
+  EXPECT_EQ(count(text, "again:"), 1);
+  EXPECT_THAT(text, HasSubstr("and 39 more of stash:"));
+  EXPECT_EQ(count(markdown(report), "again:"), 1);
+  EXPECT_EQ(count(text_of(failing(3)), "again:"), 3) << "a few are told in full";
+}
+
+TEST(Cause, TheCapacityIsNamedWhereItShapedTheRun) {
+  Report report = failing(40);
+  for (RankRecord& rank : report.trials[1].variants[1].ranks) rank.counters.num_alloc_retries = 2;
+  const std::string why = shaped_by_capacity(report.trials[1].variants[1]);
+  EXPECT_EQ(why,
+            "the capacity shaped this run: the allocator emptied its cache and asked again 2 "
+            "times on ranks 0-1");
+  EXPECT_EQ(common_cause(report), why);
+  EXPECT_THAT(text_of(report), HasSubstr("and 39 more of stash: " + why));
+  EXPECT_THAT(text_of(report), HasSubstr("note: stash under lagging: the capacity shaped"));
+  EXPECT_THAT(markdown(report), HasSubstr("the capacity shaped this run"));
+  EXPECT_EQ(shaped_by_capacity(small_report().trials[1].variants[1]), "");
+}
+
+TEST(Cause, OthersReasonsStayApart) {
+  Report report = failing(2);
+  report.trials[1].verdicts.back().name = "race/none";
+  report.trials[1].verdicts.back().why = "another";
+  EXPECT_EQ(failure_groups(report).size(), 2u);
+  EXPECT_EQ(common_cause(report), "");
+}
+
+}  // namespace
+}  // namespace tidemark

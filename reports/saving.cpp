@@ -1,0 +1,146 @@
+#include "reports/saving.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+Bytes worst_peak(const VariantRecord& variant, Statistic statistic) {
+  Bytes worst = 0;
+  for (const RankRecord& rank : variant.ranks) worst = std::max(worst, rank.peak(statistic));
+  return worst;
+}
+
+/// By operation, a step, on the rank that calls it most.
+std::map<std::string, double> calls_a_step(const VariantRecord& variant, int steps) {
+  std::map<std::string, double> most;
+  for (const RankRecord& rank : variant.ranks)
+    for (const auto& [operation, calls] : rank.counters.collectives)
+      most[operation] = std::max(most[operation], static_cast<double>(calls) / std::max(1, steps));
+  return most;
+}
+
+const Verdict* verdict_of(const TrialRecord& trial, const std::string& variant, const char* name) {
+  const auto found = std::ranges::find_if(trial.verdicts, [&](const Verdict& verdict) {
+    return verdict.variant == variant && verdict.name == name;
+  });
+  return found == trial.verdicts.end() ? nullptr : &*found;
+}
+
+void set_price(Saving& saving, const TrialRecord& trial, const VariantRecord& base,
+               const VariantRecord& fix) {
+  const Ns before = typical_step_time(base), after = typical_step_time(fix);
+  if (before > 0 && after > 0)
+    saving.time_ratio = fix.timing && fix.timing->ratio
+                            ? fix.timing->ratio->median
+                            : static_cast<double>(after) / static_cast<double>(before);
+  auto more = calls_a_step(fix, trial.steps);
+  for (const auto& [operation, calls] : calls_a_step(base, trial.steps)) more[operation] -= calls;
+  for (const auto& [operation, calls] : more)
+    if (std::abs(calls) > 1e-9) saving.extra.emplace_back(operation, calls);
+  const Verdict* blocks = verdict_of(trial, fix.name, "cost/recomputed_blocks");
+  if (blocks != nullptr) saving.recomputed = blocks->measured;
+}
+
+/// 5, 5.33, -2.
+std::string short_number(double value) {
+  std::string text = fmt::format("{:.2f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+/// Gibibytes from one on: the unit in which a card's memory is told.
+ByteUnit unit_of(Bytes largest) {
+  if (largest >= Bytes{1} << 30) return {"GiB", 1 << 30, 2};
+  return unit_for(largest);
+}
+
+}  // namespace
+
+std::vector<Saving> savings_of(const TrialRecord& trial) {
+  const auto ran = [](const VariantRecord& one) {
+    return std::ranges::any_of(one.ranks,
+                               [](const RankRecord& rank) { return !rank.steps.empty(); });
+  };
+  const auto base = std::ranges::find_if(trial.variants, [&](const VariantRecord& one) {
+    return one.role == Role::baseline && ran(one);
+  });
+  std::vector<Saving> out;
+  for (const VariantRecord& fix : trial.variants) {
+    if (fix.role != Role::fixed || !ran(fix)) continue;
+    Saving saving{.fix = fix.name, .statistic = trial.statistic};
+    saving.after = worst_peak(fix, trial.statistic);
+    if (const Verdict* step = verdict_of(trial, fix.name, "saving/step")) {
+      saving.judged = step->status;
+      saving.none_predicted = step->high && *step->high <= 0;
+    }
+    if (base != trial.variants.end()) {
+      saving.baseline = base->name;
+      saving.before = worst_peak(*base, trial.statistic);
+      set_price(saving, trial, *base, fix);
+    }
+    out.push_back(std::move(saving));
+  }
+  return out;
+}
+
+std::string price_text(const Saving& saving) {
+  std::string out = saving.time_ratio ? fmt::format("{:.3f}x step time", *saving.time_ratio) : "";
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  for (const auto& [operation, calls] : saving.extra)
+    add(fmt::format("{}{} {} a step", calls > 0 ? "+" : "", short_number(calls),
+                    one_line(operation)));
+  if (saving.recomputed && *saving.recomputed != 0)
+    add(plural(static_cast<std::int64_t>(*saving.recomputed), "block") + " recomputed");
+  return out;
+}
+
+std::optional<ResultTable> result_of(const Overview& overview) {
+  const TrialRecord* telling = nullptr;
+  std::vector<Saving> savings;
+  Bytes most = 0;
+  for (const TrialRecord* trial : overview.trials) {
+    std::vector<Saving> all = savings_of(*trial);
+    Bytes best = std::numeric_limits<Bytes>::min();
+    for (const Saving& one : all) best = std::max(best, one.saved());
+    if (all.empty() || (telling != nullptr && best <= most)) continue;
+    telling = trial;
+    savings = std::move(all);
+    most = best;
+  }
+  if (telling == nullptr) return std::nullopt;
+  Bytes largest = 0;
+  for (const Saving& one : savings)
+    largest = std::max({largest, one.before.value_or(0), one.after});
+  const ByteUnit unit = unit_of(largest);
+  const std::string base = savings.front().baseline;
+  ResultTable table;
+  table.title = fmt::format("{} memory at its highest in a step, worst rank, {}, under {}{}",
+                            name_of(telling->statistic), unit.name, one_line(telling->schedule),
+                            base.empty() ? "" : fmt::format(", against {}", one_line(base)));
+  for (const Saving& one : savings) {
+    std::string saved = "not judged: no baseline ran";
+    if (one.before) {
+      const double share = *one.before == 0 ? 0
+                                            : 100.0 * static_cast<double>(one.saved()) /
+                                                  static_cast<double>(*one.before);
+      saved = fmt::format("{} ({:.{}f} %)", unit(one.saved()), share, std::abs(share) < 1 ? 2 : 0);
+      if (one.none_predicted && one.saved() == 0) saved = "no saving predicted";
+      if (one.judged == Status::fail) saved += ", not as predicted";
+    }
+    table.rows.push_back(
+        {one_line(one.fix),
+         fmt::format("{} -> {}", one.before ? unit(*one.before) : "-", unit(one.after)), saved,
+         price_text(one)});
+  }
+  return table;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,46 @@
+// Savings of the fixes of a trial and their price, by one definition for every rendering.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/record.h"
+#include "reports/overview.h"
+
+namespace tidemark {
+
+/// The highest peak over the phases of the last step, on the rank where it is highest, in the
+/// scenario's own statistic: of the first baseline that ran, and of a fix.
+struct Saving {
+  std::string fix, baseline;  // baseline: empty where none ran
+  Statistic statistic = Statistic::allocated;
+  std::optional<Bytes> before;
+  Bytes after = 0;
+  bool none_predicted = false;       // the forms predict that nothing is saved in a step
+  std::optional<Status> judged;      // of the verdict saving/step; none: there is none
+  std::optional<double> time_ratio;  // typical step time, to the baseline's
+  /// Collectives that it calls more often (or less) a step, on the rank that calls most.
+  std::vector<std::pair<std::string, double>> extra;
+  std::optional<double> recomputed;  // blocks computed again, over the whole run
+  Bytes saved() const { return before.value_or(after) - after; }
+};
+
+/// Of every fix that ran, in the order of the variants.
+std::vector<Saving> savings_of(const TrialRecord& trial);
+
+/// "1.227x step time, +5 all_gather a step, 8 blocks recomputed"; empty without a baseline.
+std::string price_text(const Saving& saving);
+
+/// The result of trials that differ in the schedule alone, in the words of a table: under the
+/// schedule where a fix saves most.
+struct ResultTable {
+  std::string title;
+  /// Fix, peak before and after, saved, price.
+  std::vector<std::array<std::string, 4>> rows;
+};
+/// None where no fix ran.
+std::optional<ResultTable> result_of(const Overview& overview);
+
+}  // namespace tidemark
