@@ -56,6 +56,7 @@ struct Judge {
   const std::vector<Seen>& all;
   const Oracle* oracle;
   const Seen* baseline = nullptr;
+  const Seen* lost = nullptr;  // the baseline that did not finish, where none did
   std::map<const Seen*, std::vector<Expectation>> forms = {};
 
   Verdict memory(const Seen& seen, const Expectation& expectation) const {
@@ -167,6 +168,35 @@ struct Judge {
     return verdict;
   }
 
+  std::string no_baseline() const {
+    return "not judged: no baseline (" + lost->variant->name + " did not finish)";
+  }
+
+  // All that would have been held against the baseline.
+  std::vector<Verdict> unjudged(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    if (lost == nullptr) return verdicts;
+    if (seen.variant->role != Role::baseline) {
+      const auto before = expectations(scenario, trial, *lost->variant, seen.record.rank);
+      verdicts = savings(*lost, before, seen, forms.at(&seen));
+      if (seen.variant->role == Role::fixed && trial.schedule == "lagging")
+        verdicts.push_back(most_saved(*lost, before, seen, forms.at(&seen)));
+    }
+    if (trial.mode == Mode::math && (!scenario.bitwise || scenario.bitwise(*seen.variant)))
+      for (const char* what : {"loss", "gradients", "parameters"})
+        verdicts.push_back({.name = std::string("parity/baseline/") + what,
+                            .variant = seen.variant->name,
+                            .rank = seen.record.rank,
+                            .formula = "the same bits as " + lost->variant->name,
+                            .unit = "ulp"});
+    for (Verdict& verdict : verdicts) {
+      verdict.status = Status::skip;
+      verdict.measured.reset();
+      verdict.why = no_baseline();
+    }
+    return verdicts;
+  }
+
   std::vector<Verdict> everything(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto add = [&](std::vector<Verdict> more) {
@@ -178,6 +208,7 @@ struct Judge {
       add(savings(*baseline, forms.at(baseline), seen, forms.at(&seen)));
     if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
       verdicts.push_back(most_saved(*baseline, forms.at(baseline), seen, forms.at(&seen)));
+    add(unjudged(seen));
     add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
@@ -237,6 +268,10 @@ struct Judge {
         verdict.status = Status::skip;
         verdict.why = why;
       }
+    if (failed == 0 && lost != nullptr) {
+      verdict.status = Status::skip;
+      verdict.why = no_baseline();
+    }
     if (failed == 0 && !seen.record.unheld.empty()) {
       verdict.status = Status::skip;
       verdict.why = seen.record.unheld;
@@ -270,6 +305,10 @@ std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int ran
   for (const auto& each : seen)
     if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
       court.baseline = &each;
+  for (const auto& each : seen)
+    if (each.variant->role == Role::baseline && !each.error.empty() && court.baseline == nullptr &&
+        court.lost == nullptr)
+      court.lost = &each;
   for (const auto& each : seen)
     if (each.ran())
       court.forms[&each] = expectations(scenario, trial, *each.variant, each.record.rank);

@@ -164,6 +164,35 @@ TEST(Mutation, ALeakOfOneTensorIsRejected) {
   EXPECT_FALSE(fails(record, "keep", "rest/"));
 }
 
+TEST(Skip, WithoutTheBaselineWhatDependsOnItIsNotJudged) {
+  const Trial trial = toy_trial(1000, Mode::math, "lagging");
+  const auto whole = run(toy_scenario(), trial);
+  auto scenario = toy_scenario();
+  const auto make = scenario.make;
+  scenario.make = [make](const Trial& of, const Variant& variant, World& world) {
+    if (variant.name == "keep") throw std::runtime_error("no room");
+    return make(of, variant, world);
+  };
+  const auto record = run(scenario, trial);
+  std::vector<std::string> before, after;
+  for (const Verdict& v : whole.verdicts)
+    if (v.variant == "drop") before.push_back(v.name);
+  for (const Verdict& v : record.verdicts) {
+    if (v.variant != "drop") continue;
+    after.push_back(v.name);
+    const bool depends = v.name.starts_with("saving/") || v.name.starts_with("parity/baseline/");
+    EXPECT_EQ(v.status, depends ? Status::skip : Status::pass) << v.name;
+    if (depends) {
+      EXPECT_EQ(v.why, "not judged: no baseline (keep did not finish)");
+      EXPECT_FALSE(v.measured);
+    }
+  }
+  std::ranges::sort(before);
+  std::ranges::sort(after);
+  EXPECT_EQ(after, before) << "in the record, not absent";
+  EXPECT_EQ(Report({}, {record}).exit_code(), 3);
+}
+
 TEST(Mutation, AControlThatIsRightGoesUnnoticedAndFails) {
   auto record = run(toy_scenario({.control_is_right = true}), toy_trial(1000, Mode::shapes));
   EXPECT_TRUE(fails(record, "keep_too", "control/memory/"));

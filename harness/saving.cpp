@@ -152,7 +152,19 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
   const auto baseline = std::ranges::find_if(record.variants, [&](const VariantRecord& one) {
     return one.role == Role::baseline && ran(one);
   });
-  if (baseline == record.variants.end() || !scenario.forms) return verdicts;
+  if (!scenario.forms) return verdicts;
+  if (baseline == record.variants.end()) {
+    const auto lost = std::ranges::find_if(record.variants, [](const VariantRecord& one) {
+      return one.role == Role::baseline && !one.error.empty();
+    });
+    if (lost == record.variants.end()) return verdicts;
+    for (const VariantRecord& one : record.variants)
+      if (one.role == Role::fixed && ran(one))
+        verdicts.push_back({.name = "saving/step",
+                            .variant = one.name,
+                            .why = "not judged: no baseline (" + lost->name + " did not finish)"});
+    return verdicts;
+  }
   const Worst before = worst_form(scenario, trial, variant_of(*baseline), *baseline);
   const auto was = worst_peak(*baseline, scenario.statistic);
   for (const VariantRecord& one : record.variants) {
