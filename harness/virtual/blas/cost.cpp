@@ -58,6 +58,7 @@ Status work(const Handle* handle, const char* name, cudaDataType type, double mu
   if (!handle) return not_initialized;
   if (multiply_adds < 0 || elements < 0) return invalid_value;
   if (elements == 0) return success;
+  if (refused(name)) return not_supported;
   const Element element = element_of(type);
   device::enqueue(handle->stream, name,
                   {.flops = multiply_adds * element.multiply_add,
@@ -74,6 +75,7 @@ Status product(const Handle* handle, const char* name, const Product& p, int com
       p.ldb < rows(p.transpose_b == as_is ? p.k : p.n))
     return invalid_value;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;
+  if (refused(name)) return not_supported;
   device::enqueue(handle->stream, name, cost_of(p, handle->math_mode, compute));
   return success;
 }

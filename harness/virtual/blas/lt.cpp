@@ -180,6 +180,7 @@ CUBLAS int cublasLtMatmul(void*, const Attributes* operation, const void*, const
   const int compute = operation->get<std::int32_t>(compute_type, 0);
   p.accumulates =
       c && output && accumulates(&scalars, beta, scale == CUDA_R_64F || scale == CUDA_C_64F);
+  if (refused("cublasLtMatmul")) return not_supported;
   tidemark::device::enqueue(stream, "LtMatmul", cost_of(p, 0, compute));
   return success;
 }

@@ -58,17 +58,15 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle[1];
-  return handle;
-}
+// The handle holds the fat binary: nvcc's code only hands it back.
+void** __cudaRegisterFatBinary(void* code) { return new void* {code}; }
 void __cudaRegisterFatBinaryEnd(void**) {}
-void __cudaUnregisterFatBinary(void**) {}
+void __cudaUnregisterFatBinary(void** handle) { delete handle; }
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*,
-                            uint3*, dim3*, dim3*, int*) {
-  device::register_kernel(host_function, name);
+void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int,
+                            uint3*, uint3*, dim3*, dim3*, int*) {
+  device::register_kernel(host_function, name, handle ? *handle : nullptr);
 }
 
 void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, size_t bytes, int, int) {
@@ -146,14 +144,14 @@ cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* function) {
   return call([&] {
-    const device::Kernel* kernel = device::find_kernel(function);
+    device::Kernel* kernel = device::find_kernel(function);
     if (!a) return cudaErrorInvalidValue;
     if (!kernel) return cudaErrorInvalidDeviceFunction;
+    device::Image image;
+    if (cudaError_t error = device::image_of(*kernel, &image)) return error;
     std::memset(a, 0, sizeof *a);
-    int major = 0, minor = 0;
-    device::attribute(&major, cudaDevAttrComputeCapabilityMajor, device::current_device_index());
-    device::attribute(&minor, cudaDevAttrComputeCapabilityMinor, device::current_device_index());
-    a->binaryVersion = a->ptxVersion = 10 * major + minor;
+    a->binaryVersion = image.binary;
+    a->ptxVersion = image.ptx;
     a->maxThreadsPerBlock = kernel->max_threads;
     a->numRegs = kernel->registers;
     a->maxDynamicSharedSizeBytes = kernel->max_dynamic_shared;

@@ -1,7 +1,8 @@
 // How a program steers and reads the virtual device: plain C, so that it can be looked up by name
 // (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no virtual device
 // is. Without any call the environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY, TIDEMARK_SCHEDULE,
-// TIDEMARK_MODE (math: bytes move), and TIDEMARK_DEVICES (how many the process sees; 1).
+// TIDEMARK_MODE (math: bytes move), TIDEMARK_UNKNOWN, and TIDEMARK_DEVICES (how many the process
+// sees; 1).
 #pragma once
 
 #include <stddef.h>
@@ -23,12 +24,25 @@ int tidemark_device_set_profile(const char* name);
 /// Bytes of each device; 0 = the profile's. 0, or -1 when more than that is allocated now.
 int tidemark_device_set_capacity(uint64_t bytes);
 /// Whether copies, memsets and collectives move bytes (mode math) or only cost time (mode shapes).
+/// While they move, a kernel launch on a thread that has not suspended data fails with
+/// cudaErrorNotSupported: its results would not exist.
 void tidemark_device_set_data(int on);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
 /// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this
 /// integer (a count that host code waits for, known from elsewhere).
 void tidemark_device_answer_reads(int on, int64_t value);
+/// Per thread, counted: while > 0, a copy to the host that moves no data is accepted and leaves
+/// 0xFF bytes ("no value"). Otherwise it fails with cudaErrorNotSupported, unless the environment
+/// says TIDEMARK_UNKNOWN=nan.
+void tidemark_device_accept_unknown(int delta);
+int tidemark_device_accepts_unknown(void);
+/// Whether a launch of this thread was refused (1) since it last asked, here or with
+/// cudaGetLastError, which then has nothing more to say about it.
+int tidemark_device_take_refusal(void);
+/// The operator layer is there and computes the numbers of mode math (1), or not (0). It decides
+/// only what the refusal of a kernel launch says.
+void tidemark_device_numbers_computed(int on);
 /// Host-side cost of one launch (ns), for the run-ahead sweep; < 0 = the profile's.
 void tidemark_device_set_launch_cost(int64_t ns);
 /// Back to time 0 with every stream idle, kernel counts zero and the trace empty. Memory and

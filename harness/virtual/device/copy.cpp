@@ -5,15 +5,17 @@
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {
 
-// In shapes a device-to-host copy leaves 0xFF behind in its first bytes, so many at most: "no
-// value" (NaN), never a stale number, and never gigabytes.
-constexpr std::size_t kNoValueBytes = 64 << 10;
+// In shapes a device-to-host copy that is accepted leaves 0xFF behind ("no value", NaN), never a
+// stale number. In pinned memory, to which programs offload gigabytes that the host does not look
+// at, only in its first bytes.
+constexpr std::size_t kNoValueBytesPinned = 64 << 10;
 
 enum class Place { pageable, pinned, device };
 struct Side {
@@ -131,6 +133,9 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const bool to_host = target.place != Place::device && !on_host;
   const bool from_host = source.place != Place::device && !on_host;
   const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
+  const std::int64_t* const known = bytes == 4 || bytes == 8 ? answer_to_reads() : nullptr;
+  if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
+  if (to_host && !data_moves() && !known && !accepts_unknown()) return refuse_read(bytes);
 
   Engine& e = engine();
   std::unique_lock lock(e.mutex);
@@ -152,11 +157,10 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
 
   if (on_host || data_moves()) {
     move(static_cast<char*>(to), static_cast<const char*>(from), shape);
-  } else if (const std::int64_t* known = answer_to_reads();
-             to_host && known && (bytes == 4 || bytes == 8)) {
+  } else if (to_host && known) {
     std::memcpy(to, known, bytes);  // the low bytes come first
   } else if (to_host) {
-    std::size_t left = kNoValueBytes;
+    std::size_t left = target.place == Place::pinned ? kNoValueBytesPinned : bytes;
     each_row(shape, [&](std::size_t z, std::size_t y) {
       const std::size_t part = std::min(left, shape.width);
       std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff, part);

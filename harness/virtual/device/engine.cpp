@@ -79,6 +79,11 @@ Engine::Engine() {
       throw std::runtime_error(std::string("TIDEMARK_MODE=") + mode + ": math or shapes");
     }
     data = mode && std::strcmp(mode, "math") == 0;
+    const char* unknown = environment("TIDEMARK_UNKNOWN");
+    if (unknown && std::strcmp(unknown, "nan") != 0 && std::strcmp(unknown, "refuse") != 0) {
+      throw std::runtime_error(std::string("TIDEMARK_UNKNOWN=") + unknown + ": refuse or nan");
+    }
+    unknown_accepted = unknown && std::strcmp(unknown, "nan") == 0;
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {
       add_stream(d, 0, 0, false).legacy = true;

@@ -81,6 +81,7 @@ struct Engine {
   std::vector<TraceEntry> trace;
 
   std::atomic<bool> data{false};  // no lock needed
+  bool unknown_accepted = false;  // TIDEMARK_UNKNOWN=nan; set once
 
   /// By name: false where there is no such schedule.
   bool set_schedule(std::string_view name);
@@ -133,6 +134,8 @@ void count_activity(Engine& e, bool enqueued);
 /// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged
 /// themselves.
 void charge_in_bracket(Stream& s, double bytes, bool real_work);
+/// The host has waited for `mark` (lock held).
+void note_wait(const Mark& mark);
 
 /// The operator that this thread is in, by its bracket or by race detection; or "".
 std::string_view current_operator();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
 namespace {
@@ -21,6 +22,7 @@ cudaError_t sticky_error() {
 
 cudaError_t take_last_error() {
   if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  take_refusal();  // it is in the last error
   return std::exchange(last_error, cudaSuccess);
 }
 

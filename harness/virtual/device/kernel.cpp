@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
 namespace {
@@ -26,23 +27,25 @@ std::int64_t spins_for(const Kernel& kernel, void** arguments) {
 // only filed, in one flat table, until somebody asks.
 class Names {
  public:
-  void add(const void* function, const char* name) {
+  struct Slot {
+    const void* function = nullptr;
+    const char* name = nullptr;
+    const void* code = nullptr;
+  };
+  void add(const Slot& added) {
     if (2 * ++count_ > slots_.size()) grow();
-    put({function, name});
+    put(added);
   }
-  const char* find(const void* function) const {
-    if (slots_.empty()) return nullptr;
+  /// Its name is null where the function is no kernel.
+  Slot find(const void* function) const {
+    if (slots_.empty()) return {};
     for (std::size_t i = place(function);; ++i) {
       const Slot& slot = slots_[i & (slots_.size() - 1)];
-      if (slot.function == function || !slot.function) return slot.name;
+      if (slot.function == function || !slot.function) return slot;
     }
   }
 
  private:
-  struct Slot {
-    const void* function = nullptr;
-    const char* name = nullptr;
-  };
   std::size_t place(const void* function) const {
     return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u >> 32) &
            (slots_.size() - 1);
@@ -87,10 +90,10 @@ Registry& registry() {
 
 }  // namespace
 
-void register_kernel(const void* host_function, const char* name) {
+void register_kernel(const void* host_function, const char* name, const void* code) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.names.add(host_function, name);
+  r.names.add({host_function, name, code});
   r.known.erase(host_function);
 }
 
@@ -98,14 +101,29 @@ Kernel* find_kernel(const void* function) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   if (auto found = r.known.find(function); found != r.known.end()) return found->second;
-  const char* name = r.names.find(function);
-  return name ? r.known[function] = r.make(name) : nullptr;
+  const Names::Slot slot = r.names.find(function);
+  if (!slot.name) return nullptr;
+  Kernel* kernel = r.known[function] = r.make(slot.name);
+  kernel->code = slot.code;
+  return kernel;
 }
 
 Kernel* make_kernel(const char* name) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   return r.make(name);
+}
+
+cudaError_t image_of(Kernel& kernel, Image* image) {
+  const Profile& p = engine().profile;  // changes only while no memory is allocated
+  const int capability = 10 * p.major + p.minor;
+  std::lock_guard lock(registry().mutex);
+  if (kernel.image_for != capability) {
+    kernel.image = choose_image(kernel.code, capability);
+    kernel.image_for = capability;
+  }
+  *image = kernel.image;
+  return image->binary ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 
 void reset_kernel_counts() {
@@ -132,6 +150,10 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
       l.block.z > 64 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535) {
     return cudaErrorInvalidConfiguration;
   }
+  Image image;
+  if (cudaError_t error = image_of(*kernel, &image)) return error;
+  const std::int64_t spins = spins_for(*kernel, l.arguments);
+  if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;
@@ -150,8 +172,7 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   Stream* s = e.find(l.stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   ++kernel->launches;
-  enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread,
-                 spins_for(*kernel, l.arguments));
+  enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread, spins);
   return cudaSuccess;
 }
 

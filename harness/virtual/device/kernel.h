@@ -10,12 +10,16 @@
 #include <string>
 
 #include "harness/virtual/device/device.h"
+#include "harness/virtual/device/image.h"
 
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
 struct Kernel {
-  std::string name;  // mangled
+  std::string name;            // mangled
+  const void* code = nullptr;  // its fat binary, read when the kernel is first asked for
+  Image image;                 // of it, for a device of this capability
+  int image_for = 0;
   std::uint64_t launches = 0;
   // Of the compiled code nothing is known but its name; these are what a small kernel has.
   int registers = 32;
@@ -25,12 +29,14 @@ struct Kernel {
 };
 
 /// Cheap: programs register tens of thousands before main(). `name` must stay readable until the
-/// kernel is first asked for.
-void register_kernel(const void* host_function, const char* name);
+/// kernel is first asked for, and so must `code` (choose_image; null: it runs anywhere).
+void register_kernel(const void* host_function, const char* name, const void* code);
 /// The kernel behind a host function, or behind its own address; null where there is none.
 Kernel* find_kernel(const void* function);
 /// One that belongs to no host function (a loaded module's).
 Kernel* make_kernel(const char* name);
+/// The image that the device of the profile takes; cudaErrorNoKernelImageForDevice where none runs.
+cudaError_t image_of(Kernel& kernel, Image* image);
 
 struct Launch {
   dim3 grid, block;

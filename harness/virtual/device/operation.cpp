@@ -15,6 +15,7 @@ struct Bracket {
   std::uint32_t stream = 0;
   bool used = false;     // has put something into `stream`
   bool charged = false;  // real work was charged inside
+  bool awaited = false;  // the host has waited for all of it
   double bytes = 0;      // charged by copies and memsets
 };
 thread_local Bracket bracket;
@@ -54,8 +55,14 @@ void charge_in_bracket(Stream& s, double bytes, bool real_work) {
   if (bracket.depth == 0) return;
   bracket.stream = s.index;
   bracket.used = true;
+  bracket.awaited = false;
   bracket.bytes += bytes;
   bracket.charged |= real_work;
+}
+
+void note_wait(const Mark& mark) {
+  if (bracket.depth == 0 || !bracket.used) return;
+  bracket.awaited |= mark.clock.covers(engine().streams[bracket.stream].clock);
 }
 
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
@@ -143,6 +150,8 @@ void tidemark_device_end_operator(uint64_t bytes) {
   std::lock_guard lock(e.mutex);
   Stream& s = e.streams[bracket.stream];
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
+  // What the host has waited for inside the operator includes the time of these bytes.
+  if (bracket.awaited) e.now = std::max(e.now, s.tail);
   if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index &&
       e.trace.back().kind != Kind::wait) {
     e.trace.back().end = s.tail;

@@ -13,11 +13,11 @@ namespace {
 constexpr std::size_t kAlignment = 512;
 constexpr std::uintptr_t kFirstPool = 0x7000;
 
-struct State {
+struct Pools {
   std::deque<StreamPool> pools;      // the first are the devices' default pools
   std::vector<std::size_t> current;  // by device
 
-  State() {
+  Pools() {
     for (int d = 0; d < engine().devices; ++d) {
       pools.emplace_back(d);
       current.push_back(static_cast<std::size_t>(d));
@@ -25,8 +25,8 @@ struct State {
   }
 };
 
-State& state() {
-  static State& instance = *new State;
+Pools& pools() {
+  static Pools& instance = *new Pools;
   return instance;
 }
 
@@ -40,13 +40,13 @@ std::size_t index_of(cudaMemPool_t handle) {
 
 StreamPool* find(cudaMemPool_t handle) {
   const std::size_t index = index_of(handle);
-  if (index >= state().pools.size() || handle_of(index) != handle) return nullptr;
-  StreamPool& pool = state().pools[index];
+  if (index >= pools().pools.size() || handle_of(index) != handle) return nullptr;
+  StreamPool& pool = pools().pools[index];
   return pool.alive ? &pool : nullptr;
 }
 
 StreamPool* owner_of(std::uintptr_t address) {
-  for (StreamPool& p : state().pools) {
+  for (StreamPool& p : pools().pools) {
     if (p.owns(address)) return &p;
   }
   return nullptr;
@@ -70,7 +70,7 @@ cudaError_t with_device(int device, Body body) {
 }  // namespace
 
 void release_pool_memory(int device) {
-  for (StreamPool& p : state().pools) {
+  for (StreamPool& p : pools().pools) {
     if ((device < 0 || p.device == device) && p.reserved > p.threshold)
       p.shrink(p.alive ? p.threshold : 0);
   }
@@ -95,7 +95,7 @@ cudaError_t default_pool(cudaMemPool_t* pool, int device) {
 cudaError_t current_pool(cudaMemPool_t* pool, int device) {
   if (!pool) return cudaErrorInvalidValue;
   return with_device(device, [&](std::size_t d) {
-    *pool = handle_of(state().current[d]);
+    *pool = handle_of(pools().current[d]);
     return cudaSuccess;
   });
 }
@@ -104,7 +104,7 @@ cudaError_t set_current_pool(int device, cudaMemPool_t pool) {
   return with_device(device, [&](std::size_t d) {
     const StreamPool* p = find(pool);
     if (!p || p->device != device) return cudaErrorInvalidValue;
-    state().current[d] = index_of(pool);
+    pools().current[d] = index_of(pool);
     return cudaSuccess;
   });
 }
@@ -112,8 +112,8 @@ cudaError_t set_current_pool(int device, cudaMemPool_t pool) {
 cudaError_t create_pool(cudaMemPool_t* pool, int device) {
   if (!pool) return cudaErrorInvalidValue;
   return with_device(device, [&](std::size_t) {
-    *pool = handle_of(state().pools.size());
-    state().pools.emplace_back(device);
+    *pool = handle_of(pools().pools.size());
+    pools().pools.emplace_back(device);
     return cudaSuccess;
   });
 }
@@ -124,7 +124,7 @@ cudaError_t destroy_pool(cudaMemPool_t pool) {
     if (index < static_cast<std::size_t>(engine().devices))
       return cudaErrorInvalidValue;  // a default pool
     p.alive = false;
-    std::size_t& current = state().current[static_cast<std::size_t>(p.device)];
+    std::size_t& current = pools().current[static_cast<std::size_t>(p.device)];
     if (current == index) current = static_cast<std::size_t>(p.device);
     if (!p.in_use()) p.shrink(0);
     return cudaSuccess;
@@ -213,7 +213,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   StreamPool* p =
-      pool ? find(pool) : &state().pools[state().current[static_cast<std::size_t>(s->device)]];
+      pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
   if (bytes > engine().memory[static_cast<std::size_t>(p->device)]->capacity)
@@ -225,7 +225,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
 
   std::uintptr_t begin = p->take(*s, rounded);
   if (!begin) {  // what other pools of the device keep for themselves
-    for (StreamPool& other : state().pools) {
+    for (StreamPool& other : pools().pools) {
       if (other.device == p->device) other.shrink(0);
     }
     begin = p->take(*s, rounded);

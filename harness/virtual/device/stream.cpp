@@ -33,6 +33,7 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   count_activity(e, false);
   const Ns from = e.now;
   e.complete(mark);
+  note_wait(mark);
   if (e.tracing && e.now > from)
     e.trace.push_back({"synchronise", kHostLane, from, e.now, from, Kind::wait});
 }

@@ -1,5 +1,5 @@
-// Modules that a program loads (NVRTC, Triton): their code is never looked at, their kernels are
-// known by name.
+// Modules that a program loads (NVRTC, Triton): of their code only the compute capability is looked
+// at, their kernels are known by name.
 #include <dlfcn.h>
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/virtual/device/kernel.h"
+#include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/driver/result.h"
 
@@ -27,6 +28,10 @@ Modules& modules() {
 
 cudaError_t load(CUmodule* module, const void* image) {
   if (!module || !image) return cudaErrorInvalidValue;
+  device::Kernel probe;
+  probe.code = image;
+  device::Image chosen;
+  if (cudaError_t error = device::image_of(probe, &chosen)) return error;
   Modules& m = modules();
   std::lock_guard lock(m.mutex);
   *module = reinterpret_cast<CUmodule>(m.next);
@@ -35,6 +40,12 @@ cudaError_t load(CUmodule* module, const void* image) {
 }
 
 device::Kernel* kernel_of(CUfunction f) { return device::find_kernel(f); }
+
+cudaError_t launch(CUfunction function, const device::Launch& what) {
+  const cudaError_t error = device::launch_kernel(kernel_of(function), what);
+  device::take_refusal();  // the driver has no last error: the caller sees it now or not at all
+  return error;
+}
 
 }  // namespace
 
@@ -112,17 +123,15 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void**, void**) {
   return answer([&] {
-    return device::launch_kernel(
-        kernel_of(function),
-        {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, false});
+    return launch(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared,
+                             stream, false});
   });
 }
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                    unsigned grid_z, unsigned block_x, unsigned block_y,
                                    unsigned block_z, unsigned shared, CUstream stream, void**) {
   return answer([&] {
-    return device::launch_kernel(
-        kernel_of(function),
-        {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared, stream, true});
+    return launch(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared,
+                             stream, true});
   });
 }

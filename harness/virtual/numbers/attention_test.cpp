@@ -24,7 +24,10 @@ class Attention : public testing::TestWithParam<Problem> {
     ASSERT_EQ(tidemark_numbers_install("math"), 0) << tidemark_numbers_error();
     tidemark_device_set_data(1);
   }
-  void TearDown() override { tidemark_numbers_install("off"); }
+  void TearDown() override {
+    tidemark_numbers_install("off");
+    tidemark_device_set_data(0);
+  }
 };
 
 at::Tensor plain(const Tensors& t, const Problem& p, const at::Tensor& mask) {
@@ -105,6 +108,7 @@ TEST_F(Attention, ShapesSavesTheSameTensorsAsMath) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
   const auto counts = [](const char* mode) {
     EXPECT_EQ(tidemark_numbers_install(mode), 0);
+    tidemark_device_set_data(std::string(mode) == "math");
     allocator::emptyCache();
     const auto before = allocator::getDeviceStats(0);
     const auto x =

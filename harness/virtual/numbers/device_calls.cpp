@@ -19,6 +19,10 @@ bool DeviceCalls::find() {
          look(allocated, "tidemark_races_allocated") && look(freed, "tidemark_races_freed") &&
          look(returned, "tidemark_races_returned") &&
          look(answer_reads, "tidemark_device_answer_reads") &&
+         look(accept_unknown, "tidemark_device_accept_unknown") &&
+         look(accepts_unknown, "tidemark_device_accepts_unknown") &&
+         look(take_refusal, "tidemark_device_take_refusal") &&
+         look(numbers_computed, "tidemark_device_numbers_computed") &&
          look(end_operator, "tidemark_device_end_operator");
 }
 

@@ -15,6 +15,10 @@ struct DeviceCalls {
   void (*end_operator)(std::uint64_t bytes) = nullptr;
 
   void (*answer_reads)(int on, std::int64_t value) = nullptr;
+  void (*accept_unknown)(int delta) = nullptr;
+  int (*accepts_unknown)() = nullptr;
+  int (*take_refusal)() = nullptr;
+  void (*numbers_computed)(int on) = nullptr;
 
   // Race detection (harness/virtual/race/control.h)
   int (*races_detected)() = nullptr;
@@ -43,6 +47,16 @@ struct AnswerReads {
   explicit AnswerReads(std::int64_t value) { device.answer_reads(1, value); }
   ~AnswerReads() { device.answer_reads(0, 0); }
   AnswerReads(const AnswerReads&) = delete;
+};
+
+/// While it lives, a copy to the host that moves no data leaves "no value" (0xFF) on this thread.
+struct AcceptUnknown {
+  explicit AcceptUnknown(bool accept = true) : delta(accept ? 1 : 0) {
+    device.accept_unknown(delta);
+  }
+  ~AcceptUnknown() { device.accept_unknown(-delta); }
+  AcceptUnknown(const AcceptUnknown&) = delete;
+  const int delta;
 };
 
 /// Brackets an operator; `bytes` is what it is charged when it ends.

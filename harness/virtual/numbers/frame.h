@@ -4,6 +4,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <vector>
 
 #include "harness/virtual/numbers/signature.h"
@@ -13,7 +14,9 @@ namespace tidemark::numbers {
 struct Frame {
   const Signature& signature;
   const std::vector<c10::IValue>& arguments;
-  bool counts = false;  // a count that it reads back is answered
+  bool counts = false;  // what it reads back is answered, or does not matter
+  // Size of its result by the CPU kernel, for operators of which nothing but the schema is known.
+  std::function<std::int64_t()> result_size = {};
 
   /// Whether the tensor is a view of an argument: real numbers, where inner results are not.
   bool knows(const at::Tensor& tensor) const;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "harness/virtual/numbers/arrivals.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/numbers.h"
@@ -36,18 +37,14 @@ class Installation {
     registrations_.clear();
     wrapped_ = composed_ = 0;
     without_numbers_.clear();
+    not_cuda_yet_.clear();
     forget_used();
     mode_ = mode;
+    if (device.numbers_computed) device.numbers_computed(mode == "math");
     if (mode == "off") return "";
-    Quiet quiet;
-    c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-      const auto op = c10::Dispatcher::singleton().findSchema(name);
-      if (!op) continue;
-      mode == "math" ? add_math(*op) : add_shapes(*op);
-      if (device.races_detected()) add_host(*op);
-    }
+    add(c10::Dispatcher::singleton().getAllOpNames());
     if (device.races_detected()) follow_allocator();
+    follow_registrations([this](const std::vector<c10::OperatorName>& names) { add_late(names); });
     return "";
   }
 
@@ -66,6 +63,31 @@ class Installation {
   }
 
  private:
+  void add(const std::vector<c10::OperatorName>& names) {
+    Quiet quiet;
+    c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+    for (const c10::OperatorName& name : names) {
+      const auto op = c10::Dispatcher::singleton().findSchema(name);
+      if (!op) continue;
+      mode_ == "math" ? add_math(*op) : add_shapes(*op);
+      if (device.races_detected()) add_host(*op);
+    }
+  }
+  // A library may define an operator first and give it its CUDA kernel when it defines others.
+  void add_late(const std::vector<c10::OperatorName>& names) {
+    const std::lock_guard lock(mutex_);
+    if (mode_ == "off") return;
+    not_cuda_yet_.insert(not_cuda_yet_.end(), names.begin(), names.end());
+    std::vector<c10::OperatorName> ready;
+    std::erase_if(not_cuda_yet_, [&](const c10::OperatorName& name) {
+      const auto op = c10::Dispatcher::singleton().findSchema(name);
+      if (op && !op->hasKernelForDispatchKey(DispatchKey::CUDA)) return false;
+      if (op) ready.push_back(name);
+      return true;
+    });
+    add(ready);
+  }
+
   // copy_ is registered once for all devices.
   static bool is_copy(const std::string& name) { return name == "aten::copy_"; }
   static bool on_cuda(const c10::OperatorHandle& op, const std::string& name) {
@@ -94,6 +116,8 @@ class Installation {
       ++composed_;
     } else if (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name)) {
       put(op, math_kernel(op, original(op)));
+    } else if (!name.starts_with("aten::")) {
+      put(op, foreign_kernel(op, original(op)));
     } else {
       put(op, no_numbers_kernel(op, original(op)));
       without_numbers_.push_back(name);
@@ -102,6 +126,8 @@ class Installation {
 
   void add_shapes(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
+    if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
+      put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, no_value_kernel(op, original(op)));
@@ -112,6 +138,7 @@ class Installation {
     } else if (device.races_detected()) {
       put(op, watched_kernel(op, original(op)));
     }
+    if (is_copy(name)) put(op, copy_kernel(op, original(op)));
   }
 
   void add_host(const c10::OperatorHandle& op) {
@@ -125,6 +152,7 @@ class Installation {
   std::vector<c10::RegistrationHandleRAII> registrations_;
   std::size_t wrapped_ = 0, composed_ = 0;
   std::vector<std::string> without_numbers_;
+  std::vector<c10::OperatorName> not_cuda_yet_;  // registered late, as far as it has come
 };
 
 // Never destroyed: the dispatcher may go first.
@@ -137,8 +165,8 @@ thread_local std::string last_error;
 }  // namespace
 }  // namespace tidemark::numbers
 
-using tidemark::numbers::last_error;
 using tidemark::numbers::installation;
+using tidemark::numbers::last_error;
 #define EXPORTED extern "C" [[gnu::visibility("default")]]
 
 EXPORTED int tidemark_numbers_install(const char* mode) {

@@ -21,10 +21,17 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original);
 /// come from elsewhere.
 Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
 
+/// math: the original of an extension's operator that has no CPU kernel; an error that names the
+/// operator where it launches a kernel of its own.
+Kernel foreign_kernel(const c10::OperatorHandle& op, Original original);
+
 /// shapes: an error that names the operator, which needs values.
 Kernel needs_values_kernel(const c10::OperatorHandle& op);
 /// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
 Kernel no_value_kernel(const c10::OperatorHandle& op, Original original);
+/// shapes: copy_, which brings floating-point tensors to the host without values (NaN) and refuses
+/// all others.
+Kernel copy_kernel(const c10::OperatorHandle& op, Original original);
 /// cost: the original, bracketed with the bytes of its tensors.
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
 

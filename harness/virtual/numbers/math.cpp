@@ -1,6 +1,7 @@
 // math: numbers beside CUDA's own host code.
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <memory>
@@ -56,6 +57,8 @@ class MathKernel final : public c10::OperatorKernel {
         compose_(composition(signature_.name)),
         counts_(counts(signature_.name)),
         inner_values_(reads_inner_values(signature_.name)),
+        is_copy_(signature_.name == "aten::copy_"),
+        of_pytorch_(signature_.name.starts_with("aten::")),
         draws_(signature_.generator >= 0 || draws_silently(signature_.name)),
         use_(new_use(signature_.name)) {}
 
@@ -76,7 +79,9 @@ class MathKernel final : public c10::OperatorKernel {
       std::optional<AnswerReads> answer;
       if (counts_) answer.emplace(count(op, arguments));
       SuspendData suspended;
-      const Frame frame{signature_, arguments, counts_};
+      AcceptUnknown accepted(is_copy_);
+      Frame frame{signature_, arguments, counts_ || signature_.host_values || is_copy_};
+      if (!of_pytorch_) frame.result_size = [&] { return result_size(op, arguments); };
       Inside inside(inner_values_ ? nullptr : &frame);
       original_.callBoxed(op, keys, stack);
     }
@@ -90,20 +95,62 @@ class MathKernel final : public c10::OperatorKernel {
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
     compute(op, host, outputs, random);
+    for (std::size_t i = 0; i < signature_.returns; ++i)
+      if (is_host_value(host[i]))
+        *(stack->end() - static_cast<std::ptrdiff_t>(signature_.returns - i)) = host[i];
   }
 
  private:
+  // What the caller gets is the CPU kernel's; the CUDA host code had nothing to read.
+  static bool is_host_value(const c10::IValue& value) {
+    return !value.isNone() && !value.isTensor() && !value.isTensorList() &&
+           !value.isOptionalTensorList();
+  }
+
   void nested(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     std::optional<AnswerReads> answer;
+    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
     if (counts_ && !outer->counts) {
-      const auto begin = stack->end() - static_cast<std::ptrdiff_t>(signature_.arguments);
-      const std::vector<c10::IValue> arguments(begin, stack->end());
-      TORCH_CHECK(outer->knows(arguments[0].toTensor()), outer->signature.name,
+      const bool known = outer->knows(arguments[0].toTensor());
+      TORCH_CHECK(known || outer->result_size, outer->signature.name,
                   " has no numbers for these arguments: its CUDA host code counts what only a "
                   "kernel computes");
-      answer.emplace(count(op, arguments));
+      const std::vector<c10::IValue> own(arguments, arguments + signature_.arguments);
+      answer.emplace(known ? count(op, own) : outer->result_size());
     }
+    if (is_copy_ && arguments[0].toTensor().is_cpu() && arguments[1].toTensor().is_cuda())
+      return nested_read(op, keys, stack);
     original_.callBoxed(op, keys, stack);
+  }
+
+  // The outer operator's host code copies a tensor to the host to look at it.
+  void nested_read(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::Tensor from = stack->end()[-2].toTensor();
+    TORCH_CHECK(outer->knows(from) || outer->counts, outer->signature.name,
+                " has no numbers for these arguments: its CUDA host code reads a tensor that only "
+                "a kernel computes");
+    AcceptUnknown accepted;
+    original_.callBoxed(op, keys, stack);
+    Plain plain;
+    if (outer->knows(from)) stack->back().toTensor().copy_(host_alias(from));
+  }
+
+  // For an operator that changes none of its arguments: the CPU kernel can run once more.
+  std::int64_t result_size(const c10::OperatorHandle& op,
+                           const std::vector<c10::IValue>& arguments) const {
+    const bool reads_only = std::find(signature_.written.begin(), signature_.written.end(), true) ==
+                            signature_.written.end();
+    TORCH_CHECK(reads_only && signature_.returns == 1, signature_.name,
+                " has no numbers for these arguments: its CUDA host code counts what only a "
+                "kernel computes");
+    Plain plain;
+    Stack host;
+    for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
+    HostCall call{op, host, {}, {}};
+    run_cpu_kernel(call);
+    TORCH_CHECK(host[0].isTensor() && host[0].toTensor().dim() > 0, signature_.name,
+                " has no numbers for these arguments: the size of its result is not known");
+    return host[0].toTensor().size(0);
   }
 
   std::int64_t count(const c10::OperatorHandle& op,
@@ -151,7 +198,7 @@ class MathKernel final : public c10::OperatorKernel {
   Signature signature_;
   Original original_;
   HostKernel compose_;
-  bool counts_, inner_values_, draws_;
+  bool counts_, inner_values_, is_copy_, of_pytorch_, draws_;
   std::shared_ptr<Use> use_;
 };
 
@@ -168,6 +215,7 @@ class ReadValueKernel final : public c10::OperatorKernel {
                 "kernel computes");
     {
       SuspendData suspended;
+      AcceptUnknown accepted;
       const std::vector<c10::IValue> arguments{tensor};
       const Frame frame{signature_, arguments};
       Inside inside(outer ? outer : &frame);
@@ -181,6 +229,25 @@ class ReadValueKernel final : public c10::OperatorKernel {
 
  private:
   Signature signature_;
+  Original original_;
+};
+
+// An extension's operator without a CPU kernel: where its host code is made of PyTorch's operators,
+// these compute; a kernel of its own is refused when it is launched.
+class ForeignKernel final : public c10::OperatorKernel {
+ public:
+  ForeignKernel(const c10::OperatorHandle& op, Original original)
+      : name_(c10::toString(op.operator_name())), original_(std::move(original)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    device.take_refusal();
+    original_.callBoxed(op, keys, stack);
+    TORCH_CHECK(!device.take_refusal(), name_,
+                " has no numbers on the virtual device: it launches a kernel of its own, and no "
+                "CPU kernel computes it (mode math)");
+  }
+
+ private:
+  std::string name_;
   Original original_;
 };
 
@@ -220,6 +287,10 @@ Kernel math_kernel(const c10::OperatorHandle& op, Original original) {
 Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(
       std::make_unique<ReadValueKernel>(op, std::move(original)));
+}
+Kernel foreign_kernel(const c10::OperatorHandle& op, Original original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<ForeignKernel>(op, std::move(original)));
 }
 Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

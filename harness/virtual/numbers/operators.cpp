@@ -41,14 +41,10 @@ bool computes_nothing(const std::string& name) {
 }
 
 bool reads_inner_values(const std::string& name) {
-  static const Names names{"aten::bincount",
-                           "aten::histc",
-                           "aten::histc.out",
-                           "aten::repeat_interleave.Tensor",
-                           "aten::isin.Tensor_Tensor",
-                           "aten::isin.Tensor_Tensor_out",
-                           "aten::equal",
-                           "aten::multinomial",
+  static const Names names{"aten::bincount",           "aten::histc",
+                           "aten::histc.out",          "aten::repeat_interleave.Tensor",
+                           "aten::isin.Tensor_Tensor", "aten::isin.Tensor_Tensor_out",
+                           "aten::segment_reduce",     "aten::multinomial",
                            "aten::multinomial.out"};
   return names.count(name) != 0;
 }
@@ -76,7 +72,9 @@ bool needs_values(const std::string& name) {
                            "aten::bincount",
                            "aten::equal",
                            "aten::mode",
-                           "aten::embedding_renorm_"};
+                           "aten::embedding_renorm_",
+                           "aten::_coalesce",
+                           "aten::_nested_tensor_from_mask_left_aligned"};
   return names.count(name) != 0;
 }
 

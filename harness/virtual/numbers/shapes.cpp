@@ -31,6 +31,7 @@ class NoValueKernel final : public c10::OperatorKernel {
     const at::ScalarType type = stack->back().toTensor().scalar_type();
     {
       Watch watch(signature_, &stack->back());
+      AcceptUnknown accepted;
       original_.callBoxed(op, keys, stack);
       watch.finish(&stack->back());
     }
@@ -42,6 +43,26 @@ class NoValueKernel final : public c10::OperatorKernel {
 
  private:
   Signature signature_;
+  Original original_;
+};
+
+class CopyKernel final : public c10::OperatorKernel {
+ public:
+  explicit CopyKernel(Original original) : original_(std::move(original)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::Tensor &to = stack->end()[-3].toTensor(), &from = stack->end()[-2].toTensor();
+    const bool read = to.is_cpu() && from.is_cuda() && from.numel() > 0;
+    const at::ScalarType type = from.scalar_type();
+    TORCH_CHECK(
+        !read || at::isFloatingType(type) || at::isComplexType(type) || device.accepts_unknown(),
+        "a tensor of type ", type,
+        " is copied to the host, and in shapes it has no values: run it in math, or with "
+        "TIDEMARK_UNKNOWN=nan where nothing looks at them");
+    AcceptUnknown accepted(read);
+    original_.callBoxed(op, keys, stack);
+  }
+
+ private:
   Original original_;
 };
 
@@ -74,6 +95,10 @@ Kernel needs_values_kernel(const c10::OperatorHandle& op) {
 Kernel no_value_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(
       std::make_unique<NoValueKernel>(op, std::move(original)));
+}
+Kernel copy_kernel(const c10::OperatorHandle&, Original original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<CopyKernel>(std::move(original)));
 }
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

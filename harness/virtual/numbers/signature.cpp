@@ -4,6 +4,21 @@
 #include "harness/virtual/numbers/operators.h"
 
 namespace tidemark::numbers {
+namespace {
+
+bool is_host_value(const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::TensorType:
+      return false;
+    case c10::TypeKind::ListType:
+    case c10::TypeKind::OptionalType:
+      return is_host_value(*type.containedType(0));
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 Signature::Signature(const c10::OperatorHandle& op) : name(c10::toString(op.operator_name())) {
   const c10::FunctionSchema& schema = op.schema();
@@ -24,6 +39,7 @@ Signature::Signature(const c10::OperatorHandle& op) : name(c10::toString(op.oper
   for (const c10::Argument& result : schema.returns()) {
     fresh.push_back(!result.alias_info());
     made.push_back(!result.alias_info() || result.alias_info()->isWrite());
+    host_values |= is_host_value(*result.real_type());
   }
   if (gathers(name) && arguments > 0) {
     crossings[0] = 0;

@@ -18,6 +18,7 @@ struct Signature {
   int generator = -1;         // position of the Generator argument, if any
   std::vector<bool> fresh;    // per return: a new tensor, not an alias of an argument
   std::vector<bool> written;  // per argument: in place, or out
+  bool host_values = false;   // gives a bool, a number or a list of them
   std::vector<bool> made;     // per return: fresh, or an out argument, which may have been resized
   std::vector<int>
       crossings;  // per argument: how often its bytes cross the memory bus (read, written, both)

@@ -12,6 +12,7 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/numbers/poison.h"
 
 namespace tidemark::numbers {
 
@@ -229,6 +230,28 @@ TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
   std::printf("%zu equal traces, %zu refused in shapes\n", same, refused);
   EXPECT_GE(same, 900u);
   EXPECT_LE(refused, 60u);
+  enter("off");
+}
+
+// A result that nobody computed is whatever the memory held: with three pasts at least two differ.
+TEST_F(Sweep, MathEqualsTheCpuOverMemoryWithAnyPast) {
+  const std::vector<Case> cases = all_cases();
+  enter("math");
+  std::size_t compared = 0;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Outcome cpu = run(c, at::Device(c10::kCPU));
+    if (!cpu.error.empty()) continue;
+    for (const int byte : kPoisons) {
+      poison(byte);
+      const Outcome cuda = run(c, at::Device(c10::kCUDA, 0));
+      if (!cuda.error.empty()) break;  // refused by CUDA itself: in the test above
+      SCOPED_TRACE("memory of " + std::to_string(byte));
+      compare(c, cpu, cuda);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 2700u);
   enter("off");
 }
 

@@ -1,0 +1,32 @@
+// Refusals of what would become a number that was never computed: a kernel whose results do not
+// exist in mode math, and a copy to the host of bytes that no kernel computed.
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <string_view>
+
+#pragma GCC visibility push(default)
+namespace tidemark::device {
+
+/// Whether the operation `name` (a kernel, a matrix product), which computes nothing here, may be
+/// enqueued by this thread. False where bytes are real (mode math, and the thread is not in an
+/// operator whose numbers the operator layer computes); the reason is then on stderr.
+bool admits_kernel(std::string_view name);
+/// Whether a launch of this thread was refused since the caller last asked for errors
+/// (cudaGetLastError) or for this; extensions launch without looking at the result.
+bool take_refusal();
+
+}  // namespace tidemark::device
+#pragma GCC visibility pop
+
+namespace tidemark::device {
+
+/// Whether a copy to the host may leave "no value" (bytes 0xFF) at present: the environment
+/// (TIDEMARK_UNKNOWN=nan) or the calling thread accepts that.
+bool accepts_unknown();
+/// Says on stderr why `bytes` are not copied to the host. Returns cudaErrorNotSupported.
+cudaError_t refuse_read(std::size_t bytes);
+
+}  // namespace tidemark::device
