@@ -39,27 +39,38 @@ class Forms : public ::testing::TestWithParam<std::string> {
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
-  Trial around(Trial trial, const Scenario& scenario) {
-    constexpr int kRanks[] = {1, 2, 3, 4, 8};
-    do {
-      trial.ranks = kRanks[between(0, 4)];
-      trial.steps = static_cast<int>(between(2, 4));
-      trial.schedule = between(0, 1) == 0 ? "instant" : "lagging";
-      trial.params = scenario.sizes.front().params;
-      for (const auto& p : scenario.parameters) {
-        auto& value = trial.params[p.name];
-        if (between(0, 2) == 0) continue;
-        value = p.high - p.low < 8 ? between(p.low, p.high)
-                                   : std::clamp(between(value / 2, 3 * value), p.low, p.high);
-      }
-    } while (!scenario.unfit(trial).empty());
-    return trial;
+  Trial around(const Trial& trial, const Scenario& scenario) {
+    return drawn(trial, scenario,
+                 [this](std::int64_t value) { return between(value / 2, 3 * value); });
+  }
+  /// Amounts halved up to twelve times, each for itself: proportions that no size has.
+  Trial below(const Trial& trial, const Scenario& scenario) {
+    return drawn(trial, scenario, [this](std::int64_t value) { return value >> between(0, 12); });
   }
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random_() % static_cast<unsigned>(high - low + 1));
   }
 
  private:
+  template <class Change>
+  Trial drawn(Trial trial, const Scenario& scenario, const Change& change) {
+    constexpr int kRanks[] = {1, 2, 3, 4, 8};
+    const auto center = trial.params;
+    do {
+      trial.ranks = kRanks[between(0, 4)];
+      trial.steps = static_cast<int>(between(2, 4));
+      trial.schedule = between(0, 1) == 0 ? "instant" : "lagging";
+      trial.params = center;
+      for (const auto& p : scenario.parameters) {
+        auto& value = trial.params[p.name];
+        if (between(0, 2) == 0) continue;
+        value = p.high - p.low < 8 ? between(p.low, p.high)
+                                   : std::clamp<std::int64_t>(change(value), p.low, p.high);
+      }
+    } while (!scenario.unfit(trial).empty());
+    return trial;
+  }
+
   std::mt19937 random_;
 };
 
@@ -117,10 +128,10 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
     EXPECT_GT(symbol.what.size(), 4u) << symbol.name;
   }
   Draw draw(41);
-  const auto look = [&](const Trial& one) {
+  const auto look = [&](const Trial& one, int ranks) {
     if (!scenario().unfit(one).empty()) return;
     for (const auto& variant : scenario().variants)
-      for (int rank = 0; rank < one.ranks; ++rank)
+      for (int rank = 0; rank < ranks; ++rank)
         for (const auto& form : forms_of(scenario(), one, variant, rank))
           for (const auto& [symbol, value] : form.formula.values) {
             EXPECT_TRUE(explained.contains(symbol)) << symbol << " in " << form.formula.text;
@@ -128,8 +139,13 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
           }
   };
   for (const auto& size : scenario().sizes)
-    for (const int ranks : {1, 4}) look(trial(size, ranks));
-  for (int i = 0; i < 60; ++i) look(draw.around(trial(scenario().sizes.front(), 1), scenario()));
+    for (const int ranks : {1, 4}) look(trial(size, ranks), ranks);
+  for (int i = 0; i < 60; ++i) {
+    const Trial one = draw.around(trial(scenario().sizes.front(), 1), scenario());
+    look(one, one.ranks);
+  }
+  for (const auto& size : scenario().sizes)
+    for (int i = 0; i < 16; ++i) look(draw.below(trial(size, 1), scenario()), 1);
   for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
 }
 

@@ -75,14 +75,17 @@ Worst worst_form(const Scenario& scenario, const Trial& trial, const Variant& va
                  const VariantRecord& record) {
   Worst worst;
   for (const RankRecord& rank : record.ranks) {
-    bool any = false;
+    // Phases with a form of any statistic, and of the scenario's own.
+    std::set<std::string> phases, formed;
     for (auto& form : forms_of(scenario, trial, variant, rank.rank)) {
-      if (form.statistic != scenario.statistic || form.at_end || !form.moment.empty()) continue;
-      any = true;
+      if (form.at_end || !form.moment.empty()) continue;
+      phases.insert(form.phase);
+      if (form.statistic != scenario.statistic) continue;
+      formed.insert(form.phase);
       worst.high = std::max(worst.high, highest(form));
       if (!worst.form || lowest(form) > lowest(*worst.form)) worst.form = std::move(form);
     }
-    if (!any) worst.without = rank.rank;
+    if (phases.empty() || formed != phases) worst.without = rank.rank;
   }
   if (worst.form) worst.form->slack = static_cast<Bytes>(worst.high - lowest(*worst.form));
   return worst;

@@ -1,5 +1,4 @@
-// What a rank's memory must be: what a layer keeps of a microbatch, times layers, times
-// microbatches in flight, and what the policies save of it.
+// A rank's memory as it must be: on paper, and as the replay of a plan.
 #pragma once
 
 #include <vector>
@@ -9,12 +8,13 @@
 
 namespace tidemark::tp_buffer_reuse {
 
-/// Peaks and ends of forward, backward and optimizer in the last step, in all four statistics. A
-/// control is held to the bound of the variant it pretends to be.
-std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank);
+/// Peaks and ends of forward, backward and optimizer in the last step, as sums of named amounts
+/// (forms.h). A control is held to what the variant keeps that it pretends to be; one that pretends
+/// nothing has none, and so has a trial of a single step, whose first products make workspaces.
+std::vector<Expectation> on_paper(const Trial& trial, const Variant& variant, int rank);
 
-/// The same for a device known by its facts alone.
-std::vector<Expectation> closed_forms(const Trial& trial, const Variant& variant, int rank,
-                                      const reference::DeviceFacts& device);
+/// The same in all four statistics, of the plan (reference/transformer_plan.h) in the model of the
+/// allocator.
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -5,6 +5,7 @@
 // computed again. Seen in nanotron before its tensor-parallel buffers were reworked.
 #include "harness/scenario.h"
 
+#include "cases/tp_buffer_reuse/amounts.h"
 #include "cases/tp_buffer_reuse/closed_forms.h"
 #include "cases/tp_buffer_reuse/inspect.h"
 #include "cases/tp_buffer_reuse/program.h"
@@ -88,7 +89,10 @@ Scenario tp_buffer_reuse_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.replay = expect;
+  s.forms = on_paper;
+  s.replay = replay;
+  s.statistic = Statistic::allocated;
+  s.symbols = symbols();
   s.inspect = inspect;
   s.reference = oracle;
   return s;
