@@ -7,6 +7,7 @@
 
 #include "cases/numbers.h"
 #include "harness/parallel/freezing.h"
+#include "harness/parallel/run_backward.h"
 #include "harness/world.h"
 #include "reference/sharded_plan.h"
 
@@ -95,6 +96,7 @@ bool Training::backward(int index, std::int64_t microbatch) {
     torch::autograd::backward({losses_[m]}, {weight});
   } catch (const c10::Error& error) {
     if (!reads_freed_parameter(error)) throw;
+    release_last_run(weight);
     recorder_->call("freed parameter used", "step");
     step_.abandon();
     held = false;

@@ -14,18 +14,23 @@ namespace autograd = torch::autograd;
 struct InputHooks::Counter {
   Count count;
   Calls calls;
-  // Of every tensor, to be looked up, never followed. A leaf's accumulator comes and goes with the
-  // graphs that use it, and would hold the leaf, which holds this.
-  std::vector<std::variant<autograd::Node*, c10::weak_intrusive_ptr<c10::TensorImpl>>> producers;
+  // Of every tensor. Weak, because hooks of leaves outlive the graph of their call: a node of a
+  // later graph may lie where one of that graph was, and must not be taken for it. A leaf's
+  // accumulator comes and goes with the graphs that use it, and would hold the leaf, which holds
+  // this.
+  using Leaf = c10::weak_intrusive_ptr<c10::TensorImpl>;
+  std::vector<std::variant<std::weak_ptr<autograd::Node>, Leaf>> producers;
   int backward = -1;  // the engine's number of it
   std::size_t expected = 0, arrived = 0;
   bool begun = false, complete = false;
 
+  /// Null where it is gone: the engine runs no such node.
   template <class Producer>
-  static autograd::Node* node_of(const Producer& producer) {
-    if (const auto* node = std::get_if<autograd::Node*>(&producer)) return *node;
-    const auto leaf = std::get<1>(producer).lock();
-    return leaf ? autograd::impl::try_get_grad_accumulator(at::TensorBase(leaf)).get() : nullptr;
+  static std::shared_ptr<autograd::Node> node_of(const Producer& producer) {
+    if (const auto* node = std::get_if<std::weak_ptr<autograd::Node>>(&producer))
+      return node->lock();
+    const auto leaf = std::get<Leaf>(producer).lock();
+    return leaf ? autograd::impl::try_get_grad_accumulator(at::TensorBase(leaf)) : nullptr;
   }
 
   std::size_t expect() const {
@@ -34,7 +39,8 @@ struct InputHooks::Counter {
     const auto* wanted = autograd::get_current_graph_task_exec_info();
     const auto* reached = autograd::get_current_graph_task_nodes_in_graph();
     for (const auto& producer : producers) {
-      auto* node = node_of(producer);
+      const auto held = node_of(producer);
+      auto* node = held.get();
       if (wanted->empty()) {
         running += reached->count(node);
       } else {
@@ -73,10 +79,9 @@ InputHooks::InputHooks(const std::vector<at::Tensor>& tensors, Count count, Call
   for (const auto& tensor : tensors) {
     const auto producer = autograd::impl::gradient_edge(tensor).function;
     if (tensor.is_leaf()) {
-      counter_->producers.emplace_back(
-          c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()));
+      counter_->producers.emplace_back(Counter::Leaf(tensor.getIntrusivePtr()));
     } else {
-      counter_->producers.emplace_back(producer.get());
+      counter_->producers.emplace_back(std::weak_ptr<autograd::Node>(producer));
     }
     // Of a leaf the list belongs to the tensor, of others to the node that made it.
     producer->tensor_pre_hooks().push_back(std::make_unique<Hook>(counter_));

@@ -50,6 +50,24 @@ TEST(InputHooks, AnotherCallsBackwardCompletesOnlyWhatCountsWhatRuns) {
   }
 }
 
+// A call's graph is gone, its hook on a shared leaf is not; a node of a later graph lies where the
+// producer of the call's other input was.
+TEST(InputHooks, ANodeAtTheAddressOfOneThatIsGoneIsNotCounted) {
+  const auto shared = leaf();
+  auto x = leaf() * 2;
+  const auto* gone = x.grad_fn().get();
+  Seen seen;
+  InputHooks hooks({x, shared}, InputHooks::Count::will_execute, seen.calls());
+  x.reset();
+  std::vector<at::Tensor> others;
+  for (int i = 0; i < 10000 && (others.empty() || others.back().grad_fn().get() != gone); ++i)
+    others.push_back(leaf() * 2);
+  if (others.back().grad_fn().get() != gone) GTEST_SKIP() << "this heap gives no address twice";
+  torch::autograd::backward({(others.back() * shared).sum()}, {});
+  EXPECT_EQ(seen.each, 1);
+  EXPECT_EQ(seen.complete, 1);
+}
+
 TEST(InputHooks, LeaveNothingOnALeaf) {
   const auto a = leaf();
   Seen seen;

@@ -6,11 +6,12 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace tidemark::live_communicators {
 namespace {
@@ -19,9 +20,10 @@ struct Live {
   std::string name;
   int device = 0;
 };
+using Communicators = std::vector<std::pair<ncclComm_t, Live>>;  // in the order of their creation
 struct Register {
   std::mutex mutex;
-  std::map<ncclComm_t, Live> all;
+  Communicators all;
   std::atomic<bool> aborted = false;
 };
 
@@ -44,12 +46,12 @@ void add(ncclComm* comm, const std::string& name) {
   Live one{name, 0};
   cudaGetDevice(&one.device);
   const std::lock_guard lock(live().mutex);
-  live().all[comm] = one;
+  live().all.emplace_back(comm, one);
 }
 
 bool take(ncclComm* comm) {
   const std::lock_guard lock(live().mutex);
-  return live().all.erase(comm) == 1;
+  return std::erase_if(live().all, [&](const auto& each) { return each.first == comm; }) == 1;
 }
 
 // Under the lock, so that no owner destroys what is being asked.
@@ -69,7 +71,7 @@ std::string trouble() {
 
 // A thread for each: one may wait for a rank that first ends another one.
 int abort_all(std::chrono::milliseconds patience) {
-  std::map<ncclComm_t, Live> mine;
+  Communicators mine;
   {
     const std::lock_guard lock(live().mutex);
     live().aborted = true;

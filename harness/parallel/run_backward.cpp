@@ -21,13 +21,17 @@ std::vector<at::Tensor> run_backward(const edge_list& starts,
   auto& engine = Engine::get_default_engine();
   auto results = engine.execute(starts, gradients, run.keep_graph, /*create_graph=*/false,
                                 run.accumulate, ends);
-  if (!gradients.empty() && gradients.front().is_cuda()) {
-    const auto empty = at::empty({0}, gradients.front().options());
-    auto node = std::make_shared<Nothing>();
-    node->add_input_metadata(empty);
-    engine.execute({Edge(node, 0)}, {empty}, false, false, /*accumulate_grad=*/true, {});
-  }
+  if (!gradients.empty()) release_last_run(gradients.front());
   return results;
+}
+
+void release_last_run(const at::Tensor& gradient) {
+  if (!gradient.is_cuda()) return;
+  const auto empty = at::empty({0}, gradient.options());
+  auto node = std::make_shared<Nothing>();
+  node->add_input_metadata(empty);
+  Engine::get_default_engine().execute({Edge(node, 0)}, {empty}, false, false,
+                                       /*accumulate_grad=*/true, {});
 }
 
 }  // namespace tidemark

@@ -14,11 +14,15 @@ struct BackwardRun {
   bool accumulate = false;
 };
 
-/// Engine::execute. The engine's device thread keeps the results of a run until it looks for the
-/// next one, which may be before or after this thread goes on: whoever measures memory then sees
-/// now one figure, now another. So a second, empty run follows.
+/// Engine::execute, then release_last_run().
 std::vector<at::Tensor> run_backward(const torch::autograd::edge_list& starts,
                                      const std::vector<at::Tensor>& gradients,
                                      const torch::autograd::edge_list& ends, BackwardRun run);
+
+/// Frees what the engine still holds of the run that `gradient` began: its results, and after an
+/// error the gradients that had not been used. The engine's device thread keeps them until it
+/// looks for the next run, which may be before or after this thread goes on, so memory would differ
+/// from one program run to the next. A second, empty run ends that.
+void release_last_run(const at::Tensor& gradient);
 
 }  // namespace tidemark

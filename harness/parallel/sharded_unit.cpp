@@ -246,6 +246,7 @@ void ShardedUnit::abandon() {
   gathered_.reset();
   reshard();
   forward_indices_.clear();
+  for (auto& hooks : input_hooks_) hooks.remove();
   input_hooks_.clear();
   post_reduce_.reset();
 }

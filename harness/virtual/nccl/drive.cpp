@@ -30,9 +30,10 @@ void drive(std::vector<Exchange>& exchanges) {
 }
 
 void mark_failed(const std::vector<Exchange>& exchanges, const Failure& failure) {
-  std::set<ncclComm*> comms;
-  for (const Exchange& exchange : exchanges) comms.insert(exchange.operation().comm);
-  for (ncclComm* comm : comms) {
+  std::set<ncclComm*> seen;
+  for (const Exchange& exchange : exchanges) {
+    ncclComm* comm = exchange.operation().comm;
+    if (!seen.insert(comm).second) continue;
     set_error(*comm, failure.code(), failure.what());
     if (comm->alone || comm->state != State::live) continue;
     std::string text = fmt::format("rank {} has failed ({})", comm->rank, failure.what());

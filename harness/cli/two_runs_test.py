@@ -1,0 +1,86 @@
+"""Two runs of the smoke suite on four ranks leave the same bytes in every file but for the object
+`run` (when, where, how long). The second one runs without address-space randomisation and with a
+larger environment, so host memory is laid out differently: no order may come from addresses.
+
+    python3 two_runs_test.py build/dev/tidemark [arguments of run ...]
+"""
+import base64
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+DATA = re.compile(rb'<script type="text/plain" id="data">([^<]*)</script>')
+
+
+def without_run(name, content, run):
+    """The parts of a file that must be equal in both runs."""
+    if name == "report.json":
+        report = json.loads(content)
+        end = content.index(b'"trials": [')
+        head = json.loads(content[:end].rstrip().rstrip(b",") + b"}")
+        return {key: value for key, value in head.items() if key != "run"}, list(report), content[end:]
+    if name == "report.html":
+        page = json.loads(gzip.decompress(base64.b64decode(DATA.search(content)[1])))
+        del page["run"]
+        return DATA.sub(b"", content), json.dumps(page)
+    if name in ("junit.xml", "summary.md", "benchmark.json"):
+        return content.replace(run["started"].encode(), b"STARTED")
+    return content
+
+
+def files_of(folder):
+    return {os.path.relpath(os.path.join(path, name), folder)
+            for path, _, names in os.walk(folder) for name in names}
+
+
+def differences(first, second):
+    def read(folder, name):
+        with open(os.path.join(folder, name), "rb") as file:
+            return file.read()
+
+    names = [files_of(folder) for folder in (first, second)]
+    runs = [json.loads(read(folder, "report.json"))["run"] for folder in (first, second)]
+    if runs[0]["id"] == runs[1]["id"]:
+        return ["both folders hold the same run"]
+    different = [f"{name}: in one run alone" for name in sorted(names[0] ^ names[1])]
+    for name in sorted(names[0] & names[1]):
+        a, b = (without_run(name, read(folder, name), run)
+                for folder, run in zip((first, second), runs))
+        if a != b:
+            different.append(f"{name}: the two runs differ")
+    return different
+
+
+def run(command, out, environment):
+    done = subprocess.run(command + ["--out", out, "--history", "off"], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"exit code {done.returncode} of {' '.join(command)}:\n{done.stdout[-3000:]}")
+
+
+def main():
+    binary, arguments = sys.argv[1], sys.argv[2:] or ["--suite", "smoke"]
+    command = [os.path.abspath(binary), "run", "--ranks", "4", *arguments]
+    fixed_layout = ["setarch", "-R"]
+    if subprocess.run(fixed_layout + ["true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("address-space randomisation cannot be turned off here: both runs have it")
+        fixed_layout = []
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = (os.path.join(folder, name) for name in ("first", "second"))
+        run(command, first, dict(os.environ))
+        run(fixed_layout + command, second, dict(os.environ, TWO_RUNS_FILLER="x" * 5000))
+        different = differences(first, second)
+        compared = len(files_of(first))
+        size = sum(os.path.getsize(os.path.join(first, name)) for name in files_of(first))
+    print(f"{compared} files, {size:,} bytes compared, {len(different)} differences")
+    for line in different:
+        print(line)
+    sys.exit(1 if different or compared < 10 else 0)
+
+
+if __name__ == "__main__":
+    main()
