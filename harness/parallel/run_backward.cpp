@@ -13,14 +13,33 @@ struct Nothing final : Node {
   variable_list apply(variable_list&&) override { return {}; }
 };
 
+/// Starts a run at several nodes. The engine's own root works in the caller's thread, beside which
+/// the device's thread may or may not take the first start before it sees the others; this one
+/// works in the device's thread, so the order is always the engine's.
+struct Starts final : Node {
+  explicit Starts(variable_list g) : gradients(std::move(g)) {}
+  variable_list apply(variable_list&&) override { return std::move(gradients); }
+  variable_list gradients;
+};
+
 }  // namespace
 
 std::vector<at::Tensor> run_backward(const edge_list& starts,
                                      const std::vector<at::Tensor>& gradients,
                                      const edge_list& ends, BackwardRun run) {
   auto& engine = Engine::get_default_engine();
-  auto results = engine.execute(starts, gradients, run.keep_graph, /*create_graph=*/false,
+  auto roots = starts;
+  auto root_gradients = gradients;
+  if (starts.size() > 1) {
+    const auto all = std::make_shared<Starts>(gradients);
+    all->set_next_edges(edge_list(starts));
+    all->add_input_metadata(gradients.front());
+    roots = {Edge(all, 0)};
+    root_gradients = {gradients.front()};
+  }
+  auto results = engine.execute(roots, root_gradients, run.keep_graph, /*create_graph=*/false,
                                 run.accumulate, ends);
+  roots.clear();
   if (!gradients.empty()) release_last_run(gradients.front());
   return results;
 }

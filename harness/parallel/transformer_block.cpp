@@ -48,7 +48,9 @@ at::Tensor transformer_block(const at::Tensor& x, const std::vector<at::Tensor>&
   out.reset();
 
   const at::Tensor m = normed(y, ffn_norm);
-  return y + at::linear(at::silu(at::linear(m, w1)) * at::linear(m, w3), w2);
+  // Named, or the compiler would choose which is computed first.
+  const at::Tensor gate = at::silu(at::linear(m, w1)), up = at::linear(m, w3);
+  return y + at::linear(gate * up, w2);
 }
 
 std::vector<NamedShape> mlp_parameters(std::int64_t hidden, std::int64_t ffn) {
