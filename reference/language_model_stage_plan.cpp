@@ -1,0 +1,188 @@
+#include "reference/language_model_stage_plan.h"
+
+#include <set>
+#include <utility>
+
+namespace tidemark::reference::autograd {
+
+StagePlan::StagePlan(Autograd& autograd, Operators& operators, const PipelineStep& step,
+                     const StepStage& stage, const DropPolicy& policy)
+    : autograd_(autograd), operators_(operators), step_(step), stage_(stage), policy_(policy) {
+  const auto add = [&](std::int64_t bytes, std::int64_t task) {
+    parameters_.push_back(autograd_.make(bytes));
+    tasks_.push_back(task);
+  };
+  const auto element = step.shape.bf16 ? 2 : 4;
+  const auto row = step.shape.hidden * element;
+  if (stage.first) add(step.shape.vocabulary * row, -1);
+  for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
+    for (const auto bytes : operators.block_parameters()) add(bytes, layer);
+  if (stage.last) {
+    add(row, stage.end_layer);
+    add(step.shape.vocabulary * row, stage.end_layer);
+  }
+}
+
+Tensor StagePlan::forward(int microbatch, const Tensor& input) {
+  auto next = parameters_.begin();
+  Tensor x = stage_.first ? operators_.embedding(*next++) : input;
+  const auto count = std::ssize(operators_.block_parameters());
+  for (auto layer = stage_.first_layer; layer < stage_.end_layer; ++layer, next += count) {
+    const auto run = [this, weights = Tensors(next, next + count)](const Tensor& t) {
+      return operators_.block(t, weights);
+    };
+    const bool again = step_.checkpointing == 2 || (step_.checkpointing == 1 && layer % 2 == 1);
+    x = again ? checkpoint(autograd_, run, x) : run(x);
+  }
+  UnderWay& one = under_way_[microbatch];
+  one.input = input;
+  Tensor output = x, root = x;
+  if (stage_.last) {
+    const auto logits = operators_.activation_bytes(step_.shape.vocabulary);
+    output = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
+    x.reset();
+    root = operators_.cross_entropy(output);
+  }
+  if (policy_.roots_as_edges) {
+    one.edge = gradient_node(root);
+    if (stage_.last) {
+      losses_[microbatch] = alias(root);
+      outputs_[microbatch] = alias(output);
+    }
+  } else {
+    one.root = root;
+    if (stage_.last) losses_[microbatch] = root;
+    outputs_[microbatch] = output;
+  }
+  return alias(output);
+}
+
+Tensor StagePlan::root_gradient(const Tensor& gradient) {
+  return gradient ? gradient : autograd_.make(4);  // of a loss
+}
+
+Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
+  const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
+  autograd_.run({one.start()}, {root_gradient(gradient)}, {}, false);
+  return stage_.first ? nullptr : std::exchange(one.input->gradient, nullptr);
+}
+
+StagePlan::Groups StagePlan::groups(const NodePointer& start,
+                                    std::vector<NodePointer>& unused) const {
+  std::map<Node*, std::size_t> owners;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (const auto node = parameters_[i]->accumulator.lock()) owners[node.get()] = i;
+  std::map<std::size_t, NodePointer> joins;
+  std::set<Node*> seen{start.get()};
+  std::vector<NodePointer> all{start};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const NodePointer node = all[i];
+    bool joined = false;
+    for (const auto& next : node->next) {
+      if (const auto found = owners.find(next.get()); found != owners.end()) {
+        joins[found->second] = node;
+        joined = true;
+      } else if (next && seen.insert(next.get()).second) {
+        all.push_back(next);
+      }
+    }
+    if (!joined) unused.push_back(node);
+  }
+  Groups result;
+  for (const auto& [parameter, node] : joins)
+    result.push_back(std::make_shared<Group>(parameter, node, nullptr));
+  return result;
+}
+
+Tensor StagePlan::input(int microbatch, const Tensor& gradient) {
+  UnderWay& one = under_way_.at(microbatch);
+  if (stage_.first) {  // everything is left to the weight pass
+    one.gradient = gradient;
+    return nullptr;
+  }
+  std::vector<NodePointer> unused;
+  one.groups = groups(one.start(), unused);
+  for (const auto& group : one.groups)
+    group->node->hooks.push_back([group](const Tensor& arrived) { group->gradient = arrived; });
+  const Tensors result = autograd_.run({one.start()}, {root_gradient(gradient)},
+                                       {gradient_node(one.input)}, /*keep_graph=*/true);
+  for (const auto& group : one.groups) {
+    if (policy_.clean_hooks)
+      group->node->hooks.clear();
+    else
+      uncollected_.push_back(group);
+  }
+  if (policy_.release)
+    for (const auto& node : unused) node->saved.clear();
+  one.edge.reset();
+  detach(microbatch);
+  return result[0];
+}
+
+void StagePlan::detach(int microbatch) {
+  if (policy_.roots_as_edges) return;
+  if (stage_.last && policy_.detach_loss) losses_[microbatch]->made_by.reset();
+  if (stage_.last ? policy_.detach_last : policy_.detach_outputs)
+    outputs_[microbatch]->made_by.reset();
+}
+
+void StagePlan::weight_run(const Groups& groups) {
+  std::vector<NodePointer> starts, ends;
+  Tensors gradients;
+  std::vector<std::size_t> order;
+  for (const auto& group : groups) {
+    if (groups.size() > 1) group->node->next[0].reset();  // the way to the other groups
+    starts.push_back(group->node);
+    gradients.push_back(group->gradient);
+    order.push_back(group->parameter);
+    ends.push_back(gradient_node(parameters_[group->parameter]));
+    if (policy_.clean_hooks) {
+      group->node.reset();
+      group->gradient.reset();
+    }
+  }
+  Tensors weights = autograd_.run(starts, gradients, ends, /*keep_graph=*/false);
+  starts.clear();
+  gradients.clear();
+  for (std::size_t i = 0; i < order.size(); ++i)
+    autograd_.accumulate(*parameters_[order[i]], std::exchange(weights[i], nullptr));
+}
+
+void StagePlan::weight(int microbatch) {
+  if (stage_.first) {
+    const Tensor gradient = under_way_.at(microbatch).gradient;
+    backward(microbatch, gradient);
+    return;
+  }
+  UnderWay one = std::move(under_way_.extract(microbatch).mapped());
+  std::vector<Groups> runs;
+  for (auto& group : one.groups) {
+    const bool shared = policy_.one_weight_task && !runs.empty() &&
+                        tasks_[runs.back().front()->parameter] == tasks_[group->parameter];
+    if (!shared) runs.emplace_back();
+    runs.back().push_back(std::move(group));
+  }
+  one.groups.clear();
+  for (auto& run : runs) {
+    weight_run(run);
+    run.clear();
+  }
+}
+
+void StagePlan::end_step() {
+  outputs_.clear();
+  losses_.clear();
+  for (const auto& weak : std::exchange(uncollected_, {})) {
+    const auto group = weak.lock();
+    if (!group) continue;
+    group->node->hooks.clear();
+    group->node.reset();
+    group->gradient.reset();
+  }
+}
+
+void StagePlan::zero_gradients() {
+  for (auto& parameter : parameters_) parameter->gradient.reset();
+}
+
+}  // namespace tidemark::reference::autograd
