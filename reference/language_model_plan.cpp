@@ -1,34 +1,6 @@
 #include "reference/language_model_plan.h"
 
-#include "reference/attention_plan.h"
-
 namespace tidemark::reference {
-
-Terms unit_bytes(const MicrobatchShape& s) {
-  const auto t = s.tokens, h = s.hidden, f = s.ffn, e = s.bf16 ? 2l : 4l;
-  Terms units;
-  const auto set = [&](const char* name, std::int64_t bytes) {
-    units[name] = static_cast<double>(bytes);
-  };
-  set("x", t * h * e);
-  if (s.transformer) {
-    // Of what attention takes only that counts which it keeps, whatever the device.
-    const AttentionPlan attention(
-        {t / s.sequence, s.sequence, s.heads, s.kv_heads, h / s.heads, s.bf16}, 1);
-    const auto read = attention.copies ? attention.queries : attention.keys;
-    const auto random = s.bf16 ? 24 : 0;  // the dropout's state, which flash keeps on the device
-    set("a_w", t * (3 * h + f) * e + 2 * t * 4);
-    set("a_n", t * (2 * h + 3 * f) * e + 2 * read + attention.statistics + random);
-    set("g", t * (4 * h + 2 * f) * e + 2 * attention.keys);
-  } else {
-    for (const char* one : {"a_w", "a_n", "g"}) set(one, t * f * e);
-  }
-  set("logits", t * s.vocabulary * e);
-  set("logp", t * s.vocabulary * 4 + 4);
-  set("head", t * 4);
-  set("loss", 4);
-  return units;
-}
 
 // What is returned when the step ends, graph apart.
 Terms HeldStage::returned() const {
@@ -45,7 +17,7 @@ Terms HeldStage::forwarded() const {
   t["a_n"] += blocks - again;
   if (last) {
     t["x"] += 2;  // the last block's output, the norm's output
-    t["head"] += 1;
+    t["s"] += 1;
     t["logp"] += 1;
   }
   return t;

@@ -6,8 +6,7 @@
 //   a_n  saved by its other nodes: released by nobody but the end of the graph. Attention's output
 //        is among them, for attention reads it again, although the output projection owns it too
 //   g    gradients taken down at a block's intermediates, its output's apart
-//   logits, logp (log-probabilities, and the loss's weight), head (what the last norm saves beside
-//   x), loss
+//   logits, logp (log-probabilities, and the loss's weight), s (what a norm saves beside x), loss
 // Nothing here is measured.
 #pragma once
 
@@ -17,7 +16,7 @@
 
 namespace tidemark::reference {
 
-/// By unit: how many, or requested bytes of one.
+/// By unit: how many.
 using Terms = std::map<std::string, double>;
 
 struct MicrobatchShape {
@@ -26,8 +25,6 @@ struct MicrobatchShape {
   std::int64_t tokens = 1, hidden = 1, ffn = 1, heads = 1, kv_heads = 1, sequence = 1,
                vocabulary = 1;
 };
-/// Requested bytes of every unit.
-Terms unit_bytes(const MicrobatchShape& shape);
 
 struct HeldStage {
   bool transformer = true;

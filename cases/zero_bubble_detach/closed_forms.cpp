@@ -1,34 +1,28 @@
-// The closed forms: what a rank holds after an action of its schedule, summed over its stages and
-// the microbatches on them, in the units of reference/language_model_plan.h. In requested bytes,
-// since nothing else follows from the program alone: blocks are rounded, and large ones keep
-// unsplit remainders.
+// The forms: what a rank holds between the actions of its schedule, summed over its stages and the
+// microbatches on them (reference/language_model_plan.h), and during an action what its operators
+// take and drop besides (passes.h). All of it is alive whatever the allocator does.
+//
+// There is no form of a peak where a block of this rank is checkpointed, where the lookup of more
+// than 3,072 tokens is differentiated (PyTorch sorts them, with temporaries that CUB chooses), and
+// where the highest moment is one in which flash attention has divided its keys, or that of the
+// mean loss.
 #include "cases/zero_bubble_detach/closed_forms.h"
 
-#include <algorithm>
 #include <map>
+#include <set>
+#include <stdexcept>
 
 #include "cases/device_facts.h"
+#include "cases/zero_bubble_detach/passes.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
+#include "harness/form.h"
 #include "reference/language_model_plan.h"
 
 namespace tidemark::zero_bubble_detach {
 namespace {
 
 using reference::HeldStage;
-using reference::Terms;
-
-Terms units(const Sizes& z) {
-  return reference::unit_bytes({.transformer = z.transformer,
-                                .bf16 = z.type != at::kFloat,
-                                .tokens = z.tokens,
-                                .hidden = z.block.hidden,
-                                .ffn = z.block.ffn,
-                                .heads = z.block.heads,
-                                .kv_heads = z.block.kv_heads,
-                                .sequence = z.block.sequence,
-                                .vocabulary = z.vocabulary});
-}
 
 HeldStage holding(const Sizes& z, const StagePolicy& policy, const PipelineSchedule& schedule,
                   int stage) {
@@ -56,97 +50,230 @@ HeldStage holding(const Sizes& z, const StagePolicy& policy, const PipelineSched
           .roots_as_edges = policy.roots_as_edges};
 }
 
-double parameter_bytes(const Sizes& z, const StageParts& parts) {
-  Bytes elements = 0;
-  for (const auto& p : parts.parameters) elements += c10::multiply_integers(p.shape);
-  return static_cast<double>(elements * (z.type == at::kFloat ? 4 : 2));
+std::string text_of(const Terms& terms) {
+  std::string text;
+  for (const auto& [symbol, count] : terms) {
+    if (count < 0) throw std::logic_error(symbol + " is taken away where there is none");
+    if (count == 0) continue;
+    if (!text.empty()) text += " + ";
+    if (count != 1) text += std::to_string(static_cast<std::int64_t>(count)) + "*";
+    text += symbol;
+  }
+  return text;
 }
 
-void add(Terms& to, const Terms& from, double count) {
-  for (const auto& [unit, n] : from) to[unit] += count * n;
-}
+class Rank {
+ public:
+  Rank(const Trial& trial, const StagePolicy& policy, int rank,
+       const reference::DeviceFacts& device)
+      : z_(trial),
+        policy_(policy),
+        schedule_(schedule_of(trial)),
+        order_(schedule_.order[static_cast<std::size_t>(rank)]),
+        processors_(device.processors),
+        threads_(trial.steps > 1 ? 2 : 0),
+        tensors_(pass_tensors(z_, processors_)) {
+    const Bytes element = z_.type == at::kFloat ? 4 : 2;
+    auto& rest = tensors_["rest"];
+    for (int stage = 0; stage < schedule_.stages; ++stage) {
+      if (schedule_.rank_of(stage) != rank) continue;
+      const auto parts = z_.parts(stage, schedule_.stages);
+      const auto& held = stages_[stage].held = holding(z_, policy, schedule_, stage);
+      for (const auto& p : parts.parameters)
+        rest.push_back(c10::multiply_integers(p.shape) * element);
+      for (const bool reads : {held.first, held.last})
+        if (reads) rest.push_back(z_.microbatches * z_.tokens * 8);
+      for (const bool receives :
+           {!held.first && !held.input_stays, !held.last && !held.output_stays})
+        for (int m = 0; receives && m < z_.microbatches; ++m) rest.push_back(tensors_["x"][0]);
+    }
+    tensors_["workspace"] = {device.workspace_bytes};
+    tensors_["losses"] = {4 * z_.microbatches};
+    for (const auto& [symbol, each] : tensors_) paper_.tensors(symbol, each);
+  }
 
-struct State {
-  int forwarded = 0, split = 0, done = 0;
+  /// After the marked actions.
+  std::vector<Expectation> residency() {
+    std::vector<Expectation> all;
+    for (const Action& action : order_) {
+      advance(action);
+      if (!marked(action, z_.microbatches)) continue;
+      for (auto& one :
+           paper_.forms_at(moment_of(action), {Statistic::requested}, {"", text_of(held())}))
+        all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+  std::vector<Expectation> peaks(std::string& unbalanced) {
+    if (!has_peaks()) return {};
+    Ledger ledger(tensors_, pass_parts(z_, processors_));
+    Passes passes(z_, processors_, ledger);
+    for (const Action& action : order_) {
+      const auto& [held_stage, state] = stages_.at(action.stage);
+      const Passes::Stage stage{
+          .held = held_stage, .fresh = state.done == 0, .one_task = policy_.one_weight_task};
+      ledger.set(held());
+      run(passes, action, stage);
+      const auto after = ledger.in_parts();
+      advance(action);
+      ledger.set(held());
+      if (after != ledger.in_parts() && unbalanced.empty())
+        unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
+                     text_of(ledger.in_parts());
+    }
+    // The mean of the losses, where they are; room for it elsewhere.
+    if (stages_.rbegin()->second.held.last) ledger.take("losses");
+    ledger.take("loss");
+    ledger.moment("the mean loss");
+    return forms_of(ledger);
+  }
+
+ private:
+  struct State {
+    int forwarded = 0, split = 0, done = 0;
+  };
+  struct Stage {
+    HeldStage held;
+    State state = {};
+  };
+
+  bool has_peaks() const {
+    for (const auto& [number, stage] : stages_)
+      if (stage.held.again > 0 || (stage.held.first && z_.sorts_tokens())) return false;
+    return threads_ == 2;
+  }
+
+  static void run(Passes& passes, const Action& action, const Passes::Stage& stage) {
+    const auto [pass, where] = call_of(action);
+    const std::string name = pass + ", " + where;
+    switch (action.pass) {
+      case Pass::forward:
+        return passes.forward(stage, name);
+      case Pass::backward:
+        return passes.backward(stage, name);
+      case Pass::input:
+        return passes.input(stage, name);
+      case Pass::weight:
+        return passes.weight(stage, name);
+    }
+  }
+
+  std::vector<Expectation> forms_of(const Ledger& ledger) const {
+    Terms resting{{"rest", 1}, {"workspace", 2}};
+    for (const auto& [number, stage] : stages_)
+      for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
+    std::vector<FormMoment> highest;
+    for (const auto& moment : ledger.highest()) {
+      for (const char* symbol : {"parts", "losses"})
+        if (moment.terms.contains(symbol) && moment.terms.at(symbol) > 0) return {};
+      highest.push_back({moment.where, text_of(moment.terms)});
+    }
+    const std::vector<Statistic> statistics{Statistic::requested, Statistic::allocated,
+                                            Statistic::active};
+    const FormMoment end{"every gradient is there", text_of(resting)};
+    auto all = paper_.forms("pipeline", false, statistics, highest);
+    for (auto& one : paper_.forms("pipeline", true, statistics, {end}))
+      all.push_back(std::move(one));
+    for (auto& one : paper_.forms("optimizer", false, statistics, {end}))
+      all.push_back(std::move(one));
+    return all;
+  }
+
+  void advance(const Action& action) {
+    auto& [stage, state] = stages_.at(action.stage);
+    const bool backward = action.pass == Pass::backward || action.pass == Pass::input;
+    if (action.pass == Pass::forward) ++state.forwarded, threads_ = std::max(threads_, 1);
+    if (backward) --state.forwarded, ++(action.pass == Pass::input ? state.split : state.done);
+    if (action.pass == Pass::weight) --state.split, ++state.done;
+    if (action.pass != Pass::forward && (action.pass != Pass::input || !stage.first)) threads_ = 2;
+    // Gradients, and with gradient edges activations, wait for a stage of the same rank.
+    const int s = action.stage, m = action.microbatch;
+    if (backward && stage.input_stays) gradients_.insert({s - 1, m});
+    if (backward && stage.output_stays) gradients_.erase({s, m});
+    if (!policy_.roots_as_edges || action.pass != Pass::forward) return;
+    if (stage.output_stays) activations_.insert({s + 1, m});
+    activations_.erase({s, m});
+  }
+
+  Terms held() const {
+    Terms all{{"rest", 1}, {"workspace", threads_}};
+    const auto add = [&](const Terms& terms, double count) {
+      for (const auto& [symbol, n] : terms) all[symbol] += count * n;
+    };
+    for (const auto& [number, stage] : stages_) {
+      const auto& [held, state] = stage;
+      add(held.forwarded(), state.forwarded);
+      add(held.split(), state.split);
+      add(held.done(), state.done);
+      if (state.done > 0) add(gradients_of(held), 1);
+    }
+    all["x"] += static_cast<double>(gradients_.size() + activations_.size());
+    return all;
+  }
+
+  const Sizes z_;
+  const StagePolicy policy_;
+  const PipelineSchedule schedule_;
+  const std::vector<Action> order_;
+  const std::int64_t processors_;
+  int threads_;  // that have multiplied, so have a workspace
+  Tensors tensors_;
+  Vocabulary paper_;
+  std::map<int, Stage> stages_;
+  std::set<std::pair<int, int>> gradients_, activations_;  // handed to a stage, by microbatch
 };
 
-std::string number(double value) { return std::to_string(static_cast<std::int64_t>(value)); }
+const StagePolicy& claimed(const Variant& variant) {
+  return variants()[variant.role == Role::control ? "drop_grads_hooks" : variant.name];
+}
 
 }  // namespace
 
-std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& policy, int rank,
-                                      Bytes workspace) {
-  const Sizes z(trial);
-  const auto schedule = schedule_of(trial);
-  const Terms sizes = units(z);
-  std::map<int, HeldStage> holdings;
-  std::map<int, double> weights;  // bytes of the parameters, by stage
-  std::map<int, State> states;
-  double parameters = 0, buffers = 0, inputs = 0;
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    if (schedule.rank_of(stage) != rank) continue;
-    const auto& held = holdings[stage] = holding(z, policy, schedule, stage);
-    parameters += weights[stage] = parameter_bytes(z, z.parts(stage, schedule.stages));
-    if (!held.first && !held.input_stays) buffers += z.microbatches;
-    if (!held.last && !held.output_stays) buffers += z.microbatches;
-    for (const bool reads : {held.first, held.last})
-      if (reads) inputs += static_cast<double>(z.microbatches * z.tokens * 8);
-  }
+std::string unbalanced(const Trial& trial, const Variant& variant, int rank) {
+  std::string found;
+  Rank(trial, claimed(variant), rank, current_device_facts()).peaks(found);
+  return found;
+}
 
-  std::vector<Expectation> all;
-  std::map<std::pair<int, int>, double> handed_on;  // to a stage of this rank, not yet taken
-  double threads = trial.steps > 1 ? 2 : 0;         // that have multiplied, so have a workspace
-  for (const Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
-    const auto& held = holdings.at(action.stage);
-    State& state = states[action.stage];
-    const bool backward = action.pass == Pass::backward || action.pass == Pass::input;
-    if (action.pass == Pass::forward) ++state.forwarded, threads = std::max(threads, 1.0);
-    if (backward) --state.forwarded, ++(action.pass == Pass::input ? state.split : state.done);
-    if (action.pass == Pass::weight) --state.split, ++state.done;
-    if (action.pass != Pass::forward && (action.pass != Pass::input || !held.first)) threads = 2;
-    // Gradients, and with gradient edges activations, wait for a stage of the same rank.
-    if (backward && held.input_stays) handed_on[{action.stage - 1, action.microbatch}] = 1;
-    if (backward && held.output_stays) handed_on[{action.stage, action.microbatch}] = 0;
-    const auto next = std::pair(-action.stage - 2, action.microbatch);
-    const auto mine = std::pair(-action.stage - 1, action.microbatch);
-    if (policy.roots_as_edges && action.pass == Pass::forward) {
-      if (held.output_stays) handed_on[next] = 1;
-      handed_on[mine] = 0;
-    }
-    if (!marked(action, z.microbatches)) continue;
-
-    Terms terms;
-    double gradients = 0;
-    for (const auto& [stage, h] : holdings) {
-      const State& s = states[stage];
-      add(terms, h.forwarded(), s.forwarded);
-      add(terms, h.split(), s.split);
-      add(terms, h.done(), s.done);
-      if (s.done > 0) gradients += weights.at(stage);
-    }
-    for (const auto& [where, count] : handed_on) terms["x"] += count;
-    terms["x"] += buffers;
-    Expectation one{.statistic = Statistic::requested, .phase = "", .formula = {}};
-    one.moment = moment_of(action);
-    auto& [text, values] = one.formula;
-    text = "parameters + gradients + inputs + workspaces";
-    values = {{"parameters", parameters},
-              {"gradients", gradients},
-              {"inputs", inputs},
-              {"workspaces", threads * static_cast<double>(workspace)}};
-    for (const auto& [unit, count] : terms) {
-      if (count == 0) continue;
-      text += " + " + number(count) + "*" + unit;
-      values[unit] = sizes.at(unit);
-    }
-    all.push_back(std::move(one));
-  }
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank) {
+  const auto device = current_device_facts();
+  const auto& policy = claimed(variant);
+  auto all = Rank(trial, policy, rank, device).residency();
+  if (variant.role == Role::control) return all;
+  std::string ignored;
+  for (auto& one : Rank(trial, policy, rank, device).peaks(ignored)) all.push_back(std::move(one));
   return all;
 }
 
-std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank) {
-  const auto name = variant.role == Role::control ? "drop_grads_hooks" : variant.name;
-  return closed_forms(trial, variants()[name], rank, current_device_facts().workspace_bytes);
+std::vector<Symbol> symbols() {
+  return {
+      {"rest",
+       "what stays between steps: parameters, tokens, and a receive buffer for each microbatch and "
+       "neighbour"},
+      {"workspace", "cuBLAS's workspace of one thread"},
+      {"x", "one activation [tokens, hidden]: a block's input, its output's gradient"},
+      {"a_w", "saved by the nodes of a block that own a parameter, its input apart"},
+      {"a_n", "saved by a block's other nodes: attention, silu, products"},
+      {"g", "gradients taken down at a block's parameters, its output's apart"},
+      {"f", "one activation [tokens, ffn]"},
+      {"k", "keys, or values, of one block"},
+      {"s", "what a norm saves beside its input: one number a token"},
+      {"lse", "log-sum-exp of one block's attention"},
+      {"random", "state of the dropout that flash attention keeps, used or not: two tensors"},
+      {"delta", "row sums in the backward of attention"},
+      {"acc", "accumulator of the queries' gradient in the backward of attention"},
+      {"logits", "logits of one microbatch, or their gradient"},
+      {"wide", "the same in single precision"},
+      {"logp", "log-probabilities of one microbatch, and the loss's weight"},
+      {"loss", "one loss, or its gradient"},
+      {"W", "gradients of all parameters of one block"},
+      {"w_n", "gradient of one norm's weight"},
+      {"w_q", "gradient of a matrix [hidden, hidden]"},
+      {"w_k", "gradient of the matrix that makes keys, or values"},
+      {"w_f", "gradient of a matrix [ffn, hidden]"},
+      {"w_v", "gradient of the embedding, or of the head: [vocabulary, hidden]"},
+  };
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -1,6 +1,7 @@
-// What a rank holds between the passes of its schedule, in the words of a formula.
+// What a rank holds between the actions of its schedule, and its peaks, in the words of a formula.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cases/zero_bubble_detach/model.h"
@@ -8,12 +9,15 @@
 
 namespace tidemark::zero_bubble_detach {
 
-/// Requested bytes after the marked actions of the last step: equalities. Controls: what they
-/// claim, the residency of drop_grads_hooks.
-std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank);
+/// Of the last step: requested bytes after the marked actions, and from the second step on the
+/// peaks of the pipeline and of the optimizer and the pipeline's end. Controls: what they claim,
+/// the residency of drop_grads_hooks.
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 
-/// The same for a policy; `workspace` bytes of one cuBLAS workspace.
-std::vector<Expectation> closed_forms(const Trial& trial, const StagePolicy& policy, int rank,
-                                      Bytes workspace);
+/// What every symbol stands for.
+std::vector<Symbol> symbols();
+
+/// The first action whose pass (passes.h) does not end with what is held after it, or empty.
+std::string unbalanced(const Trial& trial, const Variant& variant, int rank);
 
 }  // namespace tidemark::zero_bubble_detach

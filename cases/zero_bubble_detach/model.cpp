@@ -16,6 +16,18 @@ Sizes::Sizes(const Trial& trial)
                     .type = trial["precision"] == 0 ? at::kFloat : at::kBFloat16},
       microbatches(static_cast<int>(trial["microbatches"])) {}
 
+reference::MicrobatchShape microbatch_shape(const Sizes& z) {
+  return {.transformer = z.transformer,
+          .bf16 = z.type != at::kFloat,
+          .tokens = z.tokens,
+          .hidden = z.block.hidden,
+          .ffn = z.block.ffn,
+          .heads = z.block.heads,
+          .kv_heads = z.block.kv_heads,
+          .sequence = z.block.sequence,
+          .vocabulary = z.vocabulary};
+}
+
 PipelineSchedule schedule_of(const Trial& trial) {
   return make_schedule(static_cast<ScheduleKind>(trial["schedule"]), trial.ranks,
                        static_cast<int>(trial["virtual_stages"]),

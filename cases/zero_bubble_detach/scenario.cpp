@@ -9,6 +9,7 @@
 #include "cases/zero_bubble_detach/inspect.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/reference.h"
+#include "cases/zero_bubble_detach/replay.h"
 #include "cases/zero_bubble_detach/variants.h"
 #include "harness/world.h"
 
@@ -138,7 +139,10 @@ Scenario zero_bubble_detach_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.forms = expect;
+  s.forms = forms;
+  s.statistic = Statistic::requested;
+  s.symbols = symbols();
+  s.replay = replay;
   s.inspect = inspect;
   s.reference = oracle;
   return s;

@@ -1,0 +1,119 @@
+#include "cases/zero_bubble_detach/passes.h"
+
+namespace tidemark::zero_bubble_detach {
+
+// Backward in one go: what a node has saved goes when it has run.
+void Passes::backward(const Stage& stage, const std::string& where) {
+  const auto& held = stage.held;
+  if (held.last) {
+    l_.take("loss");
+    l_.open("logp");
+    l_.take("wide");
+    l_.drop("loss");  // the weight of all tokens
+    l_.take("wide");
+    l_.moment(where + ", loss: softmax");
+    l_.drop("wide", 2);
+    if (bf16_) l_.take("logits");
+    l_.moment(where + ", loss: logits");
+    if (bf16_)
+      l_.drop("wide");
+    else
+      l_.drop("wide"), l_.take("logits");
+    l_.take("x");
+    gradient(stage, "w_v", where + ", head");
+    l_.drop("logits");
+    l_.drop("x");
+    l_.take("x");
+    gradient(stage, "w_n", where + ", norm");
+    l_.add({{"x", 2}, {"s", 1}}, -1);
+  }
+  for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
+    block_backward(stage, block, where + in_block(block));
+  if (held.first) {
+    gradient(stage, "w_v", where + ", embedding");
+    l_.drop("x");
+  } else if (stage.ends_at_input()) {
+    l_.drop("x");  // sent
+  }
+  if (held.last) l_.drop("loss");
+  if (!held.last && held.output_stays) l_.drop("x");  // the gradient it began with
+  if (held.roots_as_edges && held.input_stays) l_.drop("x");
+  gradients_done(stage);
+}
+
+void Passes::block_backward(const Stage& stage, int block, const std::string& here) {
+  const auto& held = stage.held;
+  // The gradient of a stage's output is the caller's, and is not added to in place.
+  const bool shared = block + 1 == static_cast<int>(held.blocks) && !held.last;
+  const bool input = block > 0 || held.first;  // its input is the stage's own
+  l_.open("a_w");
+  l_.open("a_n");
+  // A node's input gradient added to one that is there; its weight's gradient `symbol` is, too.
+  const auto added = [&](const std::string& symbol) {
+    if (!shared) return l_.drop("x");
+    if (!stage.fresh) l_.take(symbol);
+    l_.take("x");
+    l_.moment(here + "sum of gradients");
+    l_.drop("x");
+    if (!stage.fresh) l_.drop(symbol);
+  };
+  if (!transformer_) {
+    l_.take("f");
+    gradient(stage, "w_f", here + "fc2");
+    l_.drop("f");
+    l_.take("f");
+    l_.moment(here + "gelu");
+    l_.drop("f", 2);
+    l_.take("x");
+    gradient(stage, "w_f", here + "fc1");
+    l_.drop("f");
+    if (input) l_.drop("x");
+    return added("w_f");
+  }
+  l_.take("f");
+  gradient(stage, "w_f", here + "w2");
+  l_.drop("f");
+  l_.take("f", 2);
+  l_.moment(here + "product of gate and up");
+  l_.drop("f", 3);
+  l_.take("x");
+  gradient(stage, "w_f", here + "w3");
+  l_.drop("f");
+  l_.take("f");
+  l_.moment(here + "silu");
+  l_.drop("f", 2);
+  l_.take("x");
+  gradient(stage, "w_f", here + "w1");
+  l_.add({{"x", 2}, {"f", 1}}, -1);
+  l_.take("x");
+  gradient(stage, "w_n", here + "ffn_norm");
+  l_.add({{"x", 2}, {"s", 1}}, -1);
+  added("w_n");
+  l_.take("x");
+  gradient(stage, "w_q", here + "wo");
+  attention_backward(here);
+  l_.add({{"x", 3}, {"lse", 1}}, -1);
+  l_.drop(copies_ ? "x" : "k", 2);
+  if (bf16_) l_.drop("random");
+  for (int i = 0; repeats_ && i < 2; ++i) {
+    l_.take("k");
+    l_.moment(here + "summed over the repeats");
+    l_.drop("x");
+  }
+  l_.take("x");
+  gradient(stage, "w_k", here + "wv");
+  l_.drop("k");
+  l_.take("x");
+  gradient(stage, "w_k", here + "wk");
+  l_.add({{"x", 1}, {"k", 1}}, -1);
+  l_.take("x");
+  gradient(stage, "w_q", here + "wq");
+  l_.drop("x", 3);
+  l_.take("x");
+  gradient(stage, "w_n", here + "attention_norm");
+  l_.add({{"x", 1}, {"s", 1}}, -1);
+  if (input) l_.drop("x");
+  l_.drop("x");  // added in place
+}
+
+}  // namespace tidemark::zero_bubble_detach
