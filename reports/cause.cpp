@@ -1,8 +1,10 @@
 #include "reports/cause.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <regex>
 #include <utility>
@@ -62,22 +64,14 @@ std::string brief_text(const std::string& text) {
   return text.substr(0, text.rfind(' ', kBrief)) + " ...";
 }
 
-/// "two_buffers, step 1, after all_gather, call 19".
+/// "step 1, after all_gather 19" of "a/b/c two_buffers, step 1, after all_gather 19 of ...": the
+/// variant is named beside it.
 std::string brief_place(const std::string& place) {
-  static const std::regex call("^(.*?), (after|waiting in) (\\S+)[^(\\[;]*?(?:its call (\\d+))");
-  std::string out = place.substr(0, place.find(" (before that"));
+  static const std::regex known("^[^,]*, (step \\d+)(?:, (after|waiting in) (\\S+(?: \\d+)?))?");
   std::smatch found;
-  if (std::regex_search(out, found, call)) {
-    out = fmt::format("{}, {} {}, call {}", found[1].str(), found[2].str(), found[3].str(),
-                      found[4].str());
-  } else {
-    out = out.substr(0, out.find_first_of(";]"));
-    out = out.substr(0, out.find(", last operators"));
-  }
-  // The trial's name before the variant's is said beside it anyway.
-  const auto space = out.find(' ');
-  if (space != std::string::npos && out.find('/') < space) out.erase(0, space + 1);
-  return out;
+  if (!std::regex_search(place, found, known)) return "";
+  return found[2].matched ? fmt::format("{}, {} {}", found[1].str(), found[2].str(), found[3].str())
+                          : found[1].str();
 }
 
 const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
@@ -85,24 +79,27 @@ const VariantRecord* variant_in(const TrialRecord& trial, const std::string& nam
   return found == trial.variants.end() ? nullptr : &*found;
 }
 
+/// Cause of a failed verdict, and the variant that it lies in.
+struct Reason {
+  std::string variant, why;
+};
+
 /// Memory verdicts of a variant whose allocator had to retry fail for that, savings also where the
 /// baseline's had to; otherwise their text describes the figure and is no cause. Else what the
 /// verdict says itself.
-std::string reason(const TrialRecord& trial, const Verdict& verdict) {
+Reason reason(const TrialRecord& trial, const Verdict& verdict) {
   const bool of_memory =
       std::ranges::any_of(std::array{"memory/", "saving/", "trajectory/", "growth/", "rest/"},
                           [&](const char* prefix) { return verdict.name.starts_with(prefix); });
-  if (of_memory) {
-    if (const VariantRecord* own = variant_in(trial, verdict.variant))
-      if (const std::string why = shaped_by_capacity(*own); !why.empty()) return why;
-    if (verdict.name.starts_with("saving/"))
-      for (const VariantRecord& one : trial.variants)
-        if (one.role == Role::baseline && !one.ranks.empty())
-          if (const std::string why = shaped_by_capacity(one); !why.empty())
-            return one.name + ": " + why;
-    return "";
-  }
-  return verdict.why;
+  if (!of_memory) return {verdict.variant, verdict.why};
+  if (const VariantRecord* own = variant_in(trial, verdict.variant))
+    if (const std::string why = shaped_by_capacity(*own); !why.empty())
+      return {verdict.variant, why};
+  if (verdict.name.starts_with("saving/"))
+    for (const VariantRecord& one : trial.variants)
+      if (one.role == Role::baseline && !one.ranks.empty())
+        if (const std::string why = shaped_by_capacity(one); !why.empty()) return {one.name, why};
+  return {verdict.variant, ""};
 }
 
 }  // namespace
@@ -154,20 +151,23 @@ std::string shaped_by_capacity(const VariantRecord& variant) {
 
 std::vector<Breakdown> breakdowns(const Report& report) {
   std::vector<Breakdown> out;
+  const auto add = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
   for (const TrialRecord& trial : report.trials) {
     for (const VariantRecord& variant : trial.variants) {
       if (variant.error.empty()) continue;
       const std::string brief = brief_error(variant.error);
-      const auto same = std::ranges::find_if(out, [&](const Breakdown& known) {
-        return known.variant == variant.name && known.brief == brief &&
-               known.trial->scenario == trial.scenario && known.trial->size == trial.size &&
-               known.trial->mode == trial.mode && known.trial->params == trial.params;
+      auto same = std::ranges::find_if(out, [&](const Breakdown& known) {
+        const bool one_more = known.schedules == std::vector{trial.schedule} ||
+                              known.variants == std::vector{variant.name};
+        return one_more && known.brief == brief && known.trial->scenario == trial.scenario &&
+               known.trial->size == trial.size && known.trial->mode == trial.mode &&
+               known.trial->params == trial.params;
       });
-      if (same == out.end()) {
-        out.push_back({&trial, {trial.schedule}, variant.name, brief});
-      } else {
-        same->schedules.push_back(trial.schedule);
-      }
+      if (same == out.end()) same = out.insert(out.end(), {&trial, &variant, {}, {}, brief});
+      add(same->schedules, trial.schedule);
+      add(same->variants, variant.name);
     }
   }
   return out;
@@ -175,18 +175,19 @@ std::vector<Breakdown> breakdowns(const Report& report) {
 
 std::vector<FailureGroup> failure_groups(const Report& report) {
   std::vector<FailureGroup> out;
-  std::map<std::tuple<std::string, std::string, std::string, std::string, std::string>, std::size_t>
-      places;
+  std::map<std::array<std::string, 5>, std::size_t> places;
   for (Failure& failure : failures(report)) {
     const TrialRecord& trial = *failure.trial;
     const Verdict& verdict = *failure.verdict;
-    std::string why = reason(trial, verdict);
+    const VariantRecord* own = variant_in(trial, verdict.variant);
+    if (own != nullptr && !own->error.empty()) continue;  // told as a breakdown
+    Reason cause = reason(trial, verdict);
     // Without a reason those of one kind are likely to have one cause.
     const std::string kind =
-        why.empty() ? verdict.name.substr(0, verdict.name.find('/')) : std::string();
-    const auto [at, fresh] =
-        places.try_emplace({trial.scenario, trial.size, verdict.variant, why, kind}, out.size());
-    if (fresh) out.push_back({std::move(why), {}});
+        cause.why.empty() ? verdict.name.substr(0, verdict.name.find('/')) : std::string();
+    const auto [at, fresh] = places.try_emplace(
+        {trial.scenario, trial.size, cause.variant, cause.why, kind}, out.size());
+    if (fresh) out.push_back({std::move(cause.variant), std::move(cause.why), {}});
     out[at->second].failures.push_back(std::move(failure));
   }
   return out;
@@ -195,8 +196,10 @@ std::vector<FailureGroup> failure_groups(const Report& report) {
 std::string common_cause(const Report& report) {
   const std::vector<FailureGroup> groups = failure_groups(report);
   const std::vector<Breakdown> broken = breakdowns(report);
-  if (groups.size() == 1 && broken.empty()) return groups[0].why;
-  if (groups.empty() && broken.size() == 1) return broken[0].variant + ": " + broken[0].brief;
+  if (groups.size() == 1 && broken.empty() && !groups[0].why.empty())
+    return groups[0].variant + ": " + groups[0].why;
+  if (groups.empty() && broken.size() == 1)
+    return fmt::format("{}: {}", fmt::join(broken[0].variants, ", "), broken[0].brief);
   return "";
 }
 

@@ -10,24 +10,26 @@
 namespace tidemark {
 
 /// The error of a variant in a line: what, on which ranks, where. "out of memory on ranks 0-3:
-/// asked 400 MiB; 276 MiB free of 6 GiB (two_buffers, step 1, after all_gather, call 19)". The
-/// full text stays in the record.
+/// asked 400 MiB; 276 MiB free of 6 GiB (step 1, after all_gather 19)". The full text stays in the
+/// record.
 std::string brief_error(const std::string& error);
 
 /// "the capacity shaped this run: ..." where the allocator had to retry; else empty.
 std::string shaped_by_capacity(const VariantRecord& variant);
 
-/// A variant that ended in one error under one or more schedules.
+/// One error that ended several variants under one schedule, or one variant under several.
 struct Breakdown {
   const TrialRecord* trial;  // the first of them
-  std::vector<std::string> schedules;
-  std::string variant, brief;
+  const VariantRecord* variant;
+  std::vector<std::string> schedules, variants;
+  std::string brief;
 };
 std::vector<Breakdown> breakdowns(const Report& report);
 
-/// Failed verdicts of a variant that have one cause.
+/// Failed verdicts that have one cause. Those of variants that ended in error are not among them.
 struct FailureGroup {
-  std::string why;  // the cause; empty where nothing says it
+  std::string variant;  // in which the cause lies
+  std::string why;      // the cause; empty where nothing says it
   std::vector<Failure> failures;
 };
 std::vector<FailureGroup> failure_groups(const Report& report);

@@ -18,24 +18,25 @@ std::string out_of_memory(int rank) {
          ": CUDA out of memory. Tried to allocate 400.00 MiB. GPU 0 has a total capacity of 6.00 "
          "GiB of which 276.00 MiB is free. Including non-PyTorch memory, this process has 5.73 GiB "
          "memory in use. Of the allocated memory 5.10 GiB is allocated by PyTorch; see the "
-         "documentation [in fsdp_prefetch/seed/lagging two_buffers, step 1, after all_gather of "
-         "104857600 x float on communicator 0 of 4 ranks, its call 19 (before that all_gather, "
-         "its call 18), last operators aten::mm, aten::empty; snapshot of that moment: "
+         "documentation [in fsdp_prefetch/seed/lagging two_buffers, step 1, after all_gather 19 "
+         "of 104857600 x Float on communicator 0 of 4 ranks, its call 40 (before that all_gather "
+         "18 of 8 x Float on communicator 0 of 4 ranks, its call 39), last operators aten::mm, "
+         "aten::empty; snapshot of that moment: "
          "oom/a-rank" +
          std::to_string(rank) + ".pickle]";
 }
 
 TEST(Cause, OutOfMemoryOnAllRanksIsOneLine) {
   EXPECT_EQ(brief_error(out_of_memory(0) + "; " + out_of_memory(1) + "; " + out_of_memory(2)),
-            "ranks 0-2 alike: out of memory: asked 400 MiB; 276 MiB free of 6 GiB (two_buffers, "
-            "step 1, after all_gather, call 19)");
+            "ranks 0-2 alike: out of memory: asked 400 MiB; 276 MiB free of 6 GiB (step 1, "
+            "after all_gather 19)");
 }
 
 TEST(Cause, RanksThatOnlyFollowedAreNamedAtTheEnd) {
   EXPECT_EQ(brief_error("rank 1: injected [in a/b/c stash, step 0]; rank 0: rank 1 has aborted the "
                         "communicator [in a/b/c stash, step 0]; rank 2: rank 1 has aborted the "
                         "communicator"),
-            "rank 1: injected (stash, step 0); ranks 0, 2 ended with it");
+            "rank 1: injected (step 0); ranks 0, 2 ended with it");
 }
 
 TEST(Cause, DifferentErrorsAreAllThere) {
@@ -96,11 +97,36 @@ TEST(Cause, TheCapacityIsNamedWhereItShapedTheRun) {
   EXPECT_EQ(why,
             "the capacity shaped this run: the allocator emptied its cache and asked again 2 "
             "times on ranks 0-1");
-  EXPECT_EQ(common_cause(report), why);
-  EXPECT_THAT(text_of(report), HasSubstr("and 39 more of stash: " + why));
+  EXPECT_EQ(common_cause(report), "stash: " + why);
+  EXPECT_THAT(text_of(report), HasSubstr("and 39 more for this reason: stash: " + why));
   EXPECT_THAT(text_of(report), HasSubstr("note: stash under lagging: the capacity shaped"));
   EXPECT_THAT(markdown(report), HasSubstr("the capacity shaped this run"));
   EXPECT_EQ(shaped_by_capacity(small_report().trials[1].variants[1]), "");
+}
+
+TEST(Cause, SavingsOfAllFixesFailForTheBaselinesCapacity) {
+  Report report = small_report();
+  TrialRecord& trial = report.trials[1];
+  for (RankRecord& rank : trial.variants[0].ranks) rank.counters.num_alloc_retries = 1;
+  Verdict verdict = trial.verdicts.back();
+  trial.verdicts.pop_back();
+  for (const char* fix : {"stash", "two_buffers"}) {
+    verdict.name = "saving/step";
+    verdict.variant = fix;
+    trial.verdicts.push_back(verdict);
+  }
+  ASSERT_EQ(failure_groups(report).size(), 1u);
+  EXPECT_EQ(failure_groups(report)[0].variant, "record_stream");
+}
+
+TEST(Cause, VariantsThatEndedAlikeAreOneLineAndNoFailureBesides) {
+  Report report = failing(1);
+  TrialRecord& trial = report.trials[1];
+  for (VariantRecord& variant : trial.variants) variant.error = out_of_memory(0);
+  ASSERT_EQ(breakdowns(report).size(), 1u);
+  EXPECT_EQ(breakdowns(report)[0].variants, (std::vector<std::string>{"record_stream", "stash"}));
+  EXPECT_TRUE(failure_groups(report).empty());
+  EXPECT_THAT(common_cause(report), testing::StartsWith("record_stream, stash: rank 0: out of"));
 }
 
 TEST(Cause, OthersReasonsStayApart) {

@@ -55,8 +55,9 @@ std::string failures_text(const Report& report, const FailureGroup& group) {
   std::string out;
   for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i]);
   if (whole == all.size()) return out;
-  out += fmt::format("- and {} more of {}{}:", all.size() - whole, plain(all[0].verdict->variant),
-                     group.why.empty() ? "" : " (" + plain(group.why) + ")");
+  out += fmt::format("- and {} more {} {}{}:", all.size() - whole,
+                     group.why.empty() ? "of" : "for this reason:", plain(group.variant),
+                     group.why.empty() ? "" : ": " + plain(group.why));
   for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
     out += fmt::format("{} {} {}", i == whole ? "" : ",", plain(all[i].verdict->name),
                        plain(all[i].trial->schedule));
@@ -230,7 +231,7 @@ std::string markdown(const Report& report) {
                   report.count(Status::fail), report.count(Status::skip));
   for (const Breakdown& one : breakdowns(report))
     out += fmt::format("- **error** in {}/{}, {}, under {}: {}\n", plain(one.trial->scenario),
-                       plain(one.trial->size), plain(one.variant),
+                       plain(one.trial->size), plain(fmt::format("{}", fmt::join(one.variants, ", "))),
                        plain(fmt::format("{}", fmt::join(one.schedules, ", "))), plain(one.brief));
   const std::vector<FailureGroup> failed = failure_groups(report);
   if (!failed.empty()) {

@@ -221,14 +221,12 @@ Json symbols_json(const TrialRecord& trial) {
 Json broken_json(const Report& report) {
   Json out = Json::array();
   for (const Breakdown& one : breakdowns(report)) {
-    const auto variant =
-        std::ranges::find(one.trial->variants, one.variant, &VariantRecord::name);
     out.push_back({{"scenario", one.trial->scenario},
                    {"size", one.trial->size},
-                   {"variant", one.variant},
+                   {"variants", one.variants},
                    {"schedules", one.schedules},
                    {"brief", one.brief},
-                   {"full", variant->error}});
+                   {"full", one.variant->error}});
   }
   return out;
 }
@@ -241,7 +239,7 @@ Json causes_json(const Report& report) {
     const Failure& first = group.failures.front();
     out.push_back({{"scenario", first.trial->scenario},
                    {"size", first.trial->size},
-                   {"variant", first.verdict->variant},
+                   {"variant", group.variant},
                    {"count", group.failures.size()},
                    {"why", group.why}});
   }

@@ -123,12 +123,13 @@ std::string failures_text(const Report& report, const FailureGroup& group, const
   for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i], paint) + "\n";
   if (whole == all.size()) return out;
   out.pop_back();
-  out += fmt::format("       and {} more of {}{}:\n", all.size() - whole,
-                     one_line(all[0].verdict->variant),
+  out += fmt::format("       and {} more {} {}{}:\n", all.size() - whole,
+                     group.why.empty() ? "of" : "for this reason:", one_line(group.variant),
                      group.why.empty() ? "" : ": " + one_line(group.why));
   for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
-    out += fmt::format("         {} {}, {}: measured {}\n", one_line(all[i].verdict->name),
-                       one_line(all[i].trial->schedule), ranks_text(all[i].ranks),
+    out += fmt::format("         {} {} {}, {}: measured {}\n", one_line(all[i].verdict->name),
+                       one_line(all[i].verdict->variant), one_line(all[i].trial->schedule),
+                       ranks_text(all[i].ranks),
                        measured_text(*all[i].verdict));
   if (all.size() > whole + kNamed) out += "         ... (report.html has each)\n";
   return out + "\n";
@@ -193,7 +194,7 @@ std::string text_of(const Report& report, bool colour) {
   for (const Breakdown& one : broken)
     out += fmt::format("  {} {}/{} {} under {}: {}\n", paint.red("ERROR"),
                        one_line(one.trial->scenario), one_line(one.trial->size),
-                       one_line(one.variant), one_line(fmt::format("{}", fmt::join(one.schedules, ", "))),
+                       one_line(fmt::format("{}", fmt::join(one.variants, ", "))), one_line(fmt::format("{}", fmt::join(one.schedules, ", "))),
                        one_line(one.brief));
   if (!broken.empty()) out += "\n";
   const std::vector<FailureGroup> failed = failure_groups(report);

@@ -1,10 +1,12 @@
 #include "harness/cli/github.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <fstream>
 
+#include "reports/cause.h"
 #include "reports/compare/render.h"
 #include "reports/markdown.h"
 #include "reports/overview.h"
@@ -66,19 +68,23 @@ void tell_github(const std::vector<Annotation>& annotations, const std::string& 
 void tell_github(const Report& report) {
   if (!on_github()) return;
   std::vector<Annotation> all;
-  for (const TrialRecord& trial : report.trials)
-    for (const VariantRecord& variant : trial.variants)
-      if (!variant.error.empty())
-        all.push_back(
-            {fmt::format("{} {} ended early", trial.name(), variant.name), variant.error});
-  for (const Failure& failure : failures(report)) {
-    const Verdict& v = *failure.verdict;
-    const std::string expected = expected_text(v);
+  for (const Breakdown& one : breakdowns(report))
     all.push_back(
-        {v.name + " failed", fmt::format("{} {} {}: {}measured {}{}", failure.trial->name(),
-                                         v.variant, ranks_text(failure.ranks),
-                                         expected.empty() ? "" : "expected " + expected + ", ",
-                                         measured_text(v), v.why.empty() ? "" : "; " + v.why)});
+        {fmt::format("{}/{} {} ended early", one.trial->scenario, one.trial->size,
+                     fmt::join(one.variants, ", ")),
+         fmt::format("under {}: {}", fmt::join(one.schedules, ", "), one.brief)});
+  for (const FailureGroup& group : failure_groups(report)) {
+    const Failure& failure = group.failures.front();
+    const Verdict& v = *failure.verdict;
+    const std::string expected = expected_text(v), why = group.why.empty() ? v.why : group.why;
+    const std::size_t more = group.failures.size() - 1;
+    all.push_back(
+        {v.name + " failed",
+         fmt::format("{} {} {}: {}measured {}{}{}", failure.trial->name(), v.variant,
+                     ranks_text(failure.ranks),
+                     expected.empty() ? "" : "expected " + expected + ", ", measured_text(v),
+                     why.empty() ? "" : "; " + why,
+                     more == 0 ? "" : fmt::format("; and {} more of {}", more, v.variant))});
   }
   tell_github(all, markdown(report));
 }

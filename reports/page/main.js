@@ -144,12 +144,12 @@ function worst(report) {
   const failed = report.trials.flatMap((trial) =>
     trial.assertions.filter(({ status }) => status === 'fail'),
   );
-  const errors = report.broken.map(({ scenario, size, variant, schedules, brief, full }) =>
+  const errors = report.broken.map(({ scenario, size, variants, schedules, brief, full }) =>
     h(
       'li',
       { class: 'note' },
       h('span', { class: 'status fail' }, 'error'),
-      ` ${scenario} / ${size}, ${variant} under ${schedules.join(', ')}: ${brief}`,
+      ` ${scenario} / ${size}, ${variants.join(', ')} under ${schedules.join(', ')}: ${brief}`,
       full !== brief && h('details', {}, h('summary', {}, 'The full text'), h('p', { class: 'quiet' }, full)),
     ),
   );
