@@ -24,7 +24,7 @@ std::string gib(std::int64_t bytes) {
 std::optional<Refusal> refuse_driver(const CudaFacts& facts) {
   if (facts.driver.empty() || facts.driver_error == kStub)
     return Refusal{"no NVIDIA driver answers on this machine: install one, or use --device virtual",
-                   77};
+                   77, "no NVIDIA driver found"};
   if (facts.driver_error == kMismatch)
     return Refusal{fmt::format("NVIDIA's {} and the driver in the kernel are of different "
                                "versions: restart the machine or the container",

@@ -146,7 +146,8 @@ std::string choose_device(const Wanted& wanted, char** argv) {
   if (device == "cuda") throw Unavailable({"--device cuda: " + refused->why, refused->code});
   require_sense(staged);
   stay_virtual(staged, argv);
-  return fmt::format("note: on the virtual platform: {}\n", refused->why);
+  return fmt::format("note: virtual device ({})\n",
+                     refused->brief.empty() ? refused->why : refused->brief);
 }
 
 }  // namespace tidemark

@@ -33,21 +33,22 @@ void worse(SweepPoint& mine, const SweepPoint& theirs) {
 
 }  // namespace
 
+void join(TrialRecord& mine, TrialRecord theirs) {
+  for (std::size_t v = 0; v < mine.variants.size(); ++v) {
+    std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
+    worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
+    for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
+      worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
+    for (std::size_t i = 0; i < mine.variants[v].growth.size(); ++i)
+      if (auto& curve = theirs.variants.at(v).growth.at(i); !curve.points.empty())
+        mine.variants[v].growth[i] = std::move(curve);
+  }
+  std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
+}
+
 TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
   auto all = world.gather(codec.pack(mine));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    auto theirs = codec.unpack(all[rank]);
-    for (std::size_t v = 0; v < mine.variants.size(); ++v) {
-      std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
-      worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
-      for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
-        worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
-      for (std::size_t i = 0; i < mine.variants[v].growth.size(); ++i)
-        if (auto& curve = theirs.variants.at(v).growth.at(i); !curve.points.empty())
-          mine.variants[v].growth[i] = std::move(curve);
-    }
-    std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
-  }
+  for (std::size_t rank = 1; rank < all.size(); ++rank) join(mine, codec.unpack(all[rank]));
   for (auto& variant : mine.variants)
     std::erase_if(variant.growth, [](const Growth& curve) { return curve.points.empty(); });
   merge_controls(mine.verdicts);

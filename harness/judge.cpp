@@ -249,7 +249,7 @@ struct Judge {
     verdict.low = 1;
     if (trial.mode == Mode::shapes && seen.variant->caught_by.starts_with("parity/")) {
       verdict.status = Status::skip;
-      verdict.why = "shows in numbers alone, and shapes has none";
+      verdict.why = "needs numbers (--mode math)";
       return verdict;
     }
     double failed = 0;

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/rank_ending.h"
+
 namespace tidemark {
 namespace {
 
@@ -45,7 +47,38 @@ void pass_on(int) {
     kill(-static_cast<pid_t>(child), SIGKILL);
 }
 
+// Processes that the kernel has killed since it started because there was no memory left.
+long killed_for_memory() {
+  std::ifstream counts("/proc/vmstat");
+  std::string name;
+  for (long count = 0; counts >> name >> count;)
+    if (name == "oom_kill") return count;
+  return 0;
+}
+
+// The rank that ended first knows best; a rank that gave up has said why.
+std::string cause(const fs::path& session, int status) {
+  const fs::path failed = session / "failed";
+  const auto ended = first_rank_to_end(session);
+  std::error_code none;
+  const auto gave_up = fs::last_write_time(failed, none);
+  if (!none && (!ended || gave_up <= ended->when)) {
+    std::string why;
+    std::getline(std::ifstream(failed), why);
+    return why;
+  }
+  if (ended) return ended->what;
+  if (WIFSIGNALED(status)) return "mpirun was killed";
+  const int code = WEXITSTATUS(status);
+  return code > 128 ? "a rank died of signal " + std::to_string(code - 128)
+                    : "mpirun ended with exit code " + std::to_string(code);
+}
+
 }  // namespace
+
+std::string Ending::brief() const {
+  return why.substr(0, std::min(why.find(';'), std::size_t{160}));
+}
 
 bool under_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
@@ -103,6 +136,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
     _exit(127);
   }
   child = pid;
+  const long killed_before = killed_for_memory();
   struct sigaction forward {};
   forward.sa_handler = pass_on;
   sigaction(SIGINT, &forward, nullptr);
@@ -110,22 +144,25 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  child = 0;  // from here on a signal finds no process
   Ended ended;
   if (std::ifstream again(fs::path(session) / kAgain); again && interrupted == 0) {
     std::getline(again, ended.again);
   } else if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
     agreed >> ended.code;
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
-    std::string how = interrupted != 0      ? "interrupted"
-                      : WIFSIGNALED(status) ? "mpirun was killed"
-                      : WEXITSTATUS(status) > 128
-                          ? "a rank died of signal " + std::to_string(WEXITSTATUS(status) - 128)
-                          : "mpirun's exit code " + std::to_string(WEXITSTATUS(status));
-    if (interrupted != 0 || !fs::exists(fs::path(session) / "failed"))
-      std::fprintf(stderr, "error: the ranks ended without a result (%s)\n", how.c_str());
-    if (std::ifstream failed(fs::path(session) / "failed"); interrupted == 0 && failed)
-      std::getline(failed, how);
-    salvage(session, how);
+    Ending ending{"interrupted", interrupted != 0};
+    if (!ending.interrupted) {
+      ending.why = cause(session, status);
+      if (const long killed = killed_for_memory() - killed_before; killed > 0)
+        ending.why += "; the kernel killed " + std::to_string(killed) +
+                      " process(es) for lack of memory meanwhile";
+    } else {
+      ended.code = 130;
+    }
+    if (ending.interrupted || !fs::exists(fs::path(session) / "failed"))
+      std::fprintf(stderr, "error: the ranks ended without a result: %s\n", ending.why.c_str());
+    salvage(session, ending);
   }
   std::error_code ignored;
   fs::remove_all(session, ignored);

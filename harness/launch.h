@@ -18,13 +18,19 @@ int launcher_size();
 /// the others' words standing, the same in every rank.
 int local_rank();
 
-/// Called where the ranks ended without agreeing on an exit code: the session's folder, and how
-/// they ended.
-using Salvage = std::function<void(const std::filesystem::path& session, const std::string& how)>;
+/// How the ranks ended before they had agreed on an exit code.
+struct Ending {
+  std::string why;            // one line: which rank, and its signal or error, as far as is known
+  bool interrupted = false;   // by SIGINT or SIGTERM to the launching process
+  std::string brief() const;  // `why` without what follows the first semicolon
+};
+
+/// Called where the ranks ended so, with the session's folder.
+using Salvage = std::function<void(const std::filesystem::path& session, const Ending& ending)>;
 
 /// How the ranks ended.
 struct Ended {
-  int code = 3;       // that they agreed on; 3 where the launcher itself or a rank died
+  int code = 3;  // that they agreed on; 130 where they were interrupted, 3 where one of them died
   std::string again;  // why they want to be started again (ask_again); the code is then none
 };
 

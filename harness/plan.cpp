@@ -82,7 +82,6 @@ struct Piece {  // of a suite
   std::string mode;  // empty: the size's first
   int steps;
   std::vector<std::string> schedules = {};  // of the virtual device; empty: all
-  std::string instead_of = {};              // a size: only where the ranks do not fit that one
 };
 
 std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
@@ -101,7 +100,6 @@ std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
         std::ranges::find(scenario.sizes, "losses", &Size::name) != scenario.sizes.end();
     const std::string losses = own ? "losses" : "smoke";
     return {{losses, request.mode, steps(100), {"instant"}},
-            {losses, request.mode, steps(4), {"calibrated", "lagging"}, "smoke"},
             {"smoke", request.mode, steps(4)},
             {"seed", request.mode, steps(2), {"calibrated", "lagging"}}};
   }
@@ -204,9 +202,14 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
 
   std::vector<PlannedTrial> planned;
   const auto trial_of = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
-    Trial trial{
-        scenario.name, size.name,   "",          size.params, mode_of(piece, scenario, size),
-        request.ranks, piece.steps, request.seed};
+    Trial trial{scenario.name,
+                size.name,
+                "",
+                size.params_on(request.ranks),
+                mode_of(piece, scenario, size),
+                request.ranks,
+                piece.steps,
+                request.seed};
     apply(request.set, scenario, trial.params);
     return trial;
   };
@@ -226,7 +229,7 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
                other.trial.mode == trial.mode && other.trial.schedule == schedule;
       };
       if (std::ranges::any_of(planned, twin)) continue;
-      planned.push_back({&scenario, trial, variants, size.capacity, unfit});
+      planned.push_back({&scenario, trial, variants, size.slow, unfit});
     }
   };
   const bool by_pattern =
@@ -241,10 +244,6 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
       continue;
     }
     for (const auto& piece : pieces(request, scenario)) {
-      const auto other = std::ranges::find(scenario.sizes, piece.instead_of, &Size::name);
-      if (other != scenario.sizes.end() && piece.size != piece.instead_of &&
-          unfit_of(scenario, trial_of(scenario, piece, *other)).empty())
-        continue;
       auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
       const bool by_suite = request.size.empty();
       if (size != scenario.sizes.end() && (!by_suite || runs_in(*size, piece.mode)))

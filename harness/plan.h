@@ -2,6 +2,7 @@
 // is found here, before any process is started or any file written.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -37,8 +38,10 @@ struct PlannedTrial {
   Trial trial;
   std::vector<std::string>
       variants;        // by name, in the scenario's order; the baseline is always among them
-  Bytes capacity = 0;  // the size's
+  bool slow = false;   // the size's
   std::string unfit;   // why it cannot run with these ranks, or empty
+  Bytes capacity = 0;  // of each virtual GPU that it runs on; 0: as the platform has them
+  std::optional<Bytes> needs = {};  // what the closed forms say it reserves (TrialRecord::needs)
 };
 
 /// `schedules`: what the platform offers ("instant", "calibrated", "lagging", or "device" for a

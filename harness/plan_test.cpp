@@ -51,7 +51,7 @@ TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
 
 std::vector<std::string> sizes_and_steps(const std::vector<PlannedTrial>& trials) {
   std::vector<std::string> all;
-  for (const auto& [scenario, trial, variants, capacity, unfit] : trials)
+  for (const auto& [scenario, trial, variants, slow, unfit, capacity, needs] : trials)
     all.push_back(trial.size + " " + trial.schedule + " " + std::to_string(trial.steps));
   return all;
 }
@@ -72,13 +72,17 @@ TEST(Plan, TheNightlySuitesLossesHaveASizeOfTheirOwnWhereTheScenarioHasOne) {
   EXPECT_THAT(sizes_and_steps(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
               ::testing::ElementsAre("losses instant 100", "smoke instant 4", "smoke calibrated 4",
                                      "smoke lagging 4", "seed calibrated 2", "seed lagging 2"));
-  // Ranks that the small size does not fit.
-  scenarios[0].unfit = [](const Trial& trial) {
-    return std::string(trial.size == "smoke" ? "too many ranks" : "");
+}
+
+TEST(Plan, ASizeMayFollowTheRanks) {
+  auto scenarios = all();
+  scenarios[0].sizes.front().on_ranks = [](int ranks) { return Params{{"n", 100 + ranks}}; };
+  const auto n = [&](const Request& request) {
+    return plan(request, scenarios, {"instant"}).front().trial["n"];
   };
-  EXPECT_THAT(
-      sizes_and_steps(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
-      ::testing::IsSupersetOf({"losses instant 100", "losses calibrated 4", "losses lagging 4"}));
+  EXPECT_EQ(n({.size = "smoke", .ranks = 2}), 102);
+  EXPECT_EQ(n({.size = "smoke", .ranks = 7}), 107);
+  EXPECT_EQ(n({.size = "smoke", .set = {"n=5"}, .ranks = 7}), 5);
 }
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {

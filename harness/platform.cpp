@@ -212,6 +212,15 @@ Platform& platform() {
   return *instance;
 }
 
+Bytes profile_capacity() {
+  if (platform().kind() != "virtual") return 0;
+  const Bytes now = platform().capacity();
+  platform().set_capacity(0);
+  const Bytes own = platform().capacity();
+  platform().set_capacity(now == own ? 0 : now);
+  return own;
+}
+
 std::vector<std::string> platform_schedules() { return platform().schedules(); }
 
 }  // namespace tidemark

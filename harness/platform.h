@@ -78,6 +78,9 @@ class Platform {
 /// virtual device; its profile is named "rehearsal on the virtual device ...".
 Platform& platform();
 
+/// Of the virtual GPU's profile, whatever capacity is set; 0 of a real one.
+Bytes profile_capacity();
+
 /// The schedules that the platform offers: "instant", "calibrated", "lagging"; of a real GPU
 /// "device" (its own time), "instant" and "lagging" (made so by the host, pace.h).
 std::vector<std::string> platform_schedules();

@@ -69,26 +69,55 @@ std::string TrialRecord::name() const {
          schedule;
 }
 
+std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant) {
+  if (run.profile_bytes == 0 || variant.ranks.empty()) return std::nullopt;
+  Fit fit{run.profile, run.profile_bytes, 0};
+  for (const RankRecord& rank : variant.ranks)
+    for (const Step& step : rank.steps)
+      for (const Phase& phase : step.phases)
+        fit.reserved = std::max(fit.reserved, phase[Statistic::reserved].peak);
+  return fit;
+}
+
+Course course_of(const TrialRecord& trial) {
+  if (!trial.skipped.empty()) return Course::skipped;
+  if (trial.not_run.empty()) return Course::finished;
+  const bool began = std::ranges::any_of(
+      trial.variants, [](const VariantRecord& variant) { return variant.not_run.empty(); });
+  return began ? Course::cut_short : Course::not_run;
+}
+
 int Report::count(Status status) const {
   int n = 0;
-  for (const auto& trial : trials) {
-    if (!trial.skipped.empty() && status == Status::skip) ++n;
+  for (const auto& trial : trials)
     for (const auto& verdict : trial.verdicts) n += verdict.status == status;
-  }
   return n;
 }
 
+int Report::count(Course course) const {
+  return static_cast<int>(std::ranges::count(trials, course, course_of));
+}
+
+bool Report::complete() const {
+  return run.ended.empty() && count(Course::finished) == static_cast<int>(trials.size()) &&
+         std::ranges::all_of(trials, [](const TrialRecord& trial) {
+           return std::ranges::all_of(trial.variants, &std::string::empty, &VariantRecord::error);
+         });
+}
+
 int Report::exit_code() const {
-  bool ran = false;
-  bool broke = false;
+  bool broke = !run.ended.empty();
   for (const auto& trial : trials) {
-    ran |= trial.skipped.empty();
+    broke |= !trial.not_run.empty();
     for (const auto& variant : trial.variants) broke |= !variant.error.empty();
   }
+  if (run.interrupted) return 130;
   if (trials.empty()) return 4;
-  if (!ran) return 77;
+  const int skipped = count(Course::skipped);
   if (broke) return 3;
-  if (count(Status::fail) > 0) return 1;
+  if (skipped > 0 && run.require_all) return 1;
+  if (skipped == static_cast<int>(trials.size())) return 77;
+  if (count(Status::fail) > 0 || !run.faults.empty()) return 1;
   // Trials ran and nothing was judged: that proves nothing, and must not look like success.
   return count(Status::pass) > 0 ? 0 : 4;
 }

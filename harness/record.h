@@ -261,6 +261,14 @@ struct Timing {
   std::optional<Ratio> ratio;
 };
 
+/// Whether the GPU of a profile holds what the allocator reserved on the worst rank. What a process
+/// holds outside the allocator (context, NCCL) comes on top.
+struct Fit {
+  std::string profile;
+  Bytes capacity = 0, reserved = 0;
+  bool fits() const { return reserved <= capacity; }
+};
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -274,6 +282,8 @@ struct VariantRecord {
   std::string what;                      // it is, in a sentence
   std::vector<Growth> growth;            // a size parameter each; empty where it was not asked for
   std::optional<Timing> timing;          // of a real GPU
+  std::string not_run = {};              // why, where the run ended before it
+  std::optional<Fit> fit = {};           // of the virtual device
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.
@@ -312,26 +322,47 @@ struct TrialRecord {
   std::string story;                           // of the scenario
   Statistic statistic = Statistic::allocated;  // in which its saving is told
   std::vector<Symbol> symbols;                 // of its forms
-  std::string name() const;                    // scenario/size/rN/mode/schedule
+  std::string not_run = {};  // why the trial did not run, or not to its end; else empty
+  Bytes capacity = 0;        // of each GPU that it ran on; 0: the run's
+  /// The most that the closed forms say any variant reserves on any rank; none: they do not say.
+  std::optional<Bytes> needs = {};
+  std::string name() const;  // scenario/size/rN/mode/schedule
 };
+
+/// A trial counts once: it finished (well or not), was skipped, was cut short, or never began.
+enum class Course { finished, skipped, cut_short, not_run };
+Course course_of(const TrialRecord& trial);
 
 struct RunRecord {
   std::string id, started, tidemark, git, host, torch, nccl, mpi;
   std::vector<std::string> argv;
   Ns duration_ns = 0;
   std::string device_kind, profile;
-  Bytes capacity_bytes = 0;
-  std::string sharing;     // which ranks have one GPU together, and how; empty: none
-  std::string arithmetic;  // by which its numbers come about; empty: not said
+  Bytes capacity_bytes = 0;  // the profile's, or what was asked for
+  std::string sharing;       // which ranks have one GPU together, and how; empty: none
+  std::string arithmetic;    // by which its numbers come about; empty: not said
   std::map<std::string, std::string> env;
+  Bytes profile_bytes = 0;   // of the virtual GPU's profile; 0: a real GPU
+  std::string ended = {};    // how the run ended before all its trials had; empty: it did not
+  bool interrupted = false;  // by a signal to the launching process (Ctrl-C)
+  bool require_all = false;  // a skipped trial is a failure
+  std::vector<std::string> faults = {};  // planned (TIDEMARK_FAULT) that did not happen, and why
+  std::vector<Ns> trial_ns = {};         // wall time by trial; empty: not known
 };
+
+/// Of a variant that ran on a virtual GPU, over all its steps.
+std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 
 struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;
-  int count(Status) const;  // verdicts and, for skip, skipped trials
-  int exit_code() const;  // 0, or 1 when a verdict failed, 3 when a variant ended in error, 4 when
-                          // there is no trial
+  int count(Status) const;  // verdicts, of every rank
+  int count(Course) const;  // trials
+  bool complete() const;    // every planned trial and variant ran to its end
+  /// 0; 1 when a verdict failed, a planned fault did not happen or a required trial was skipped; 3
+  /// when a variant ended in error or the run before its last trial; 130 when it was interrupted; 4
+  /// when nothing was judged; 77 when every trial was skipped.
+  int exit_code() const;
 };
 
 }  // namespace tidemark

@@ -73,7 +73,7 @@ Seen run_variant(const Scenario& scenario, const Trial& trial, const Variant& va
 void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world) {
   static std::set<std::string> warm;
   if (scenario.sizes.empty() || !warm.insert(scenario.name + "/" + variant.name).second) return;
-  trial.params = scenario.sizes.front().params;
+  trial.params = scenario.sizes.front().params_on(trial.ranks);
   trial.steps = 2;
   if (scenario.unfit && !scenario.unfit(trial).empty()) return;
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
@@ -337,7 +337,8 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
             return flight::here() + (explained.empty() ? "" : "; " + explained);
           });
       if (!error.empty()) {
-        mine = {variant.name, variant.role, error, {}, {}, {}, {}, {}, variant.what, {}, {}};
+        mine = {variant.name, variant.role, error, {}, {}, {}, {},
+                {},           variant.what, {},    {}, {}, {}};
         seen = {&variant, {}, {}, {}, error};
         seen.record.rank = world.rank();
         // A control that is to be caught by breaking off has done what it should.
@@ -347,6 +348,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
         mine.ranks.push_back(seen.record);
       }
     }
+    if (options.ended) options.ended(mine);
     all.push_back(std::move(seen));
     record.variants.push_back(std::move(mine));
   }

@@ -33,6 +33,8 @@ struct RunOptions {
   /// Gets every variant's numbers on every rank, and what the reference allows them (its tolerance,
   /// condition and reason); in mode math alone. Null: nobody does.
   std::function<void(const Variant&, const Numbers&, const Oracle&)> numbers;
+  /// Gets every variant, as this rank has it, once it has ended on all ranks. Null: not kept.
+  std::function<void(const VariantRecord&)> ended;
   /// What else is to be said where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
 };

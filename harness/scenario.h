@@ -28,8 +28,10 @@ struct Size {
   std::string name;
   Params params;
   std::vector<Mode> modes;  // in which it can run
-  /// What a virtual GPU must hold for the wasteful variants to finish; 0: the profile's is enough.
-  Bytes capacity = 0;
+  bool slow = false;        // a variant takes minutes: it is not run again for curves
+  /// Of a size that follows the ranks: the parameters on so many. Null: always `params`.
+  std::function<Params(int ranks)> on_ranks = {};
+  Params params_on(int ranks) const { return on_ranks ? on_ranks(ranks) : params; }
 };
 
 struct Variant {

@@ -40,6 +40,9 @@ TEST(Approval, Benchmark) { approve("benchmark.json", benchmark_json(small_repor
 TEST(Approval, BenchmarkOfAGpu) { approve("benchmark_gpu.json", benchmark_json(gpu_report())); }
 TEST(Approval, Trace) { approve("trace.json", chrome_trace(small_report().trials[0].variants[0])); }
 TEST(Approval, Loss) { approve("loss.txt", loss_lines(small_report().trials[0].variants[0])); }
+TEST(Approval, TextOfACutRun) { approve("table_cut.txt", text_of(cut_report())); }
+TEST(Approval, MarkdownOfACutRun) { approve("summary_cut.md", markdown(cut_report())); }
+TEST(Approval, JUnitOfACutRun) { approve("junit_cut.xml", junit(cut_report())); }
 TEST(Approval, Nothing) { approve("table_nothing.txt", text_of({})); }
 
 }  // namespace

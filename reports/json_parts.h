@@ -22,6 +22,10 @@ nlohmann::ordered_json categories_json(const std::vector<Category>& categories);
 nlohmann::ordered_json phase_starts_json(const RankRecord& rank);
 /// Adds what only a real GPU tells of a rank, where it has.
 void add_gpu_facts(nlohmann::ordered_json& out, const RankRecord& rank);
+/// Adds whether and on what a trial ran.
+void add_course(nlohmann::ordered_json& out, const TrialRecord& trial);
+/// Verdicts and trials by how they went, each counted once.
+nlohmann::ordered_json summary_json(const Report& report);
 nlohmann::ordered_json loss_json(const LossPoint& point);
 /// The ranks' form is the caller's, and what is to be said of the gradients.
 nlohmann::ordered_json variant_json(const VariantRecord& variant, nlohmann::ordered_json ranks);

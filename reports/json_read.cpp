@@ -169,6 +169,13 @@ std::optional<Timing> timing(const Node& variant) {
   return out;
 }
 
+std::optional<Fit> fit(const Node& variant) {
+  if (!variant.has("fits")) return std::nullopt;
+  const Node node = variant["fits"];
+  return Fit{node["profile"].text(), node["capacity_bytes"].integer(),
+             node["reserved_bytes"].integer()};
+}
+
 VariantRecord variant(const Node& node) {
   return {node["name"].text(),
           enumerator(node["role"], {Role::baseline, Role::fixed, Role::control}),
@@ -181,7 +188,9 @@ VariantRecord variant(const Node& node) {
                                 : std::vector<GradientError>(),
           node.has("what") ? node["what"].text() : "",
           node.has("growth") ? list<Growth>(node["growth"], growth) : std::vector<Growth>(),
-          timing(node)};
+          timing(node),
+          node.has("not_run") ? node["not_run"].text() : "",
+          fit(node)};
 }
 
 Verdict verdict(const Node& node) {
@@ -218,6 +227,9 @@ TrialRecord trial(const Node& node) {
   out.variants = list<VariantRecord>(node["variants"], variant);
   out.verdicts = list<Verdict>(node["verdicts"], verdict);
   if (node.has("story")) out.story = node["story"].text();
+  if (node.has("not_run")) out.not_run = node["not_run"].text();
+  if (node.has("capacity_bytes")) out.capacity = node["capacity_bytes"].integer();
+  if (node.has("needs_bytes")) out.needs = node["needs_bytes"].integer();
   if (!node.has("statistic")) return out;  // before version 1.3
   out.statistic = enumerator(node["statistic"], {Statistic::allocated, Statistic::active,
                                                  Statistic::reserved, Statistic::requested});
@@ -245,6 +257,14 @@ RunRecord run(const Node& node) {
   out.nccl = node["nccl"].text();
   out.mpi = node["mpi"].text();
   out.env = map<std::string>(node["env"], text);
+  if (node["device"].has("profile_bytes"))
+    out.profile_bytes = node["device"]["profile_bytes"].integer();
+  if (node.has("ended")) out.ended = node["ended"].text();
+  out.interrupted = node.has("interrupted");
+  out.require_all = node.has("require_all");
+  if (node.has("faults_not_happened"))
+    out.faults = list<std::string>(node["faults_not_happened"], text);
+  if (node.has("trial_ns")) out.trial_ns = list<Ns>(node["trial_ns"], integer);
   return out;
 }
 

@@ -30,7 +30,8 @@ std::string with(std::string text, const std::string& what, const std::string& b
 }
 
 TEST(Json, ReadsBackWhatItWrote) {
-  for (const Report& report : {small_report(), gpu_report(), sample_report(), hostile_report()}) {
+  for (const Report& report :
+       {small_report(), gpu_report(), cut_report(), sample_report(), hostile_report()}) {
     const std::string text = json_text(report);
     EXPECT_EQ(first_difference(json_text(parse_report(text, "x")), text), "");
   }
@@ -201,7 +202,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {with(good, "tidemark/report", "other/report"), "not a 'tidemark/report'"},
       {with(good, "\"scenario\"", "\"scenarios\""), "trials[0]: missing key 'scenario'"},
       {with(good, "\"before\": 3145728", "\"before\": 1.5"),
-       "trials[fsdp_prefetch/smoke/math/instant].variants[record_stream].ranks[0].rest.before: is number, not an integer"},
+       "trials[fsdp_prefetch/smoke/math/instant].variants[record_stream].ranks[0].rest.before: is "
+       "number, not an integer"},
       {with(good, "\"before\": 3145728", "\"before\": 18446744073709551615"),
        "does not fit 64 bits"},
       {with(good, "\"baseline\"", "\"basis\""),

@@ -187,6 +187,12 @@ Json variant_json(const VariantRecord& variant, Json ranks) {
            {"growth", array(variant.growth, growth_json)},
            {"what", variant.what}};
   if (variant.timing) out["timing"] = timing_json(*variant.timing);
+  if (!variant.not_run.empty()) out["not_run"] = variant.not_run;
+  if (variant.fit)
+    out["fits"] = {{"profile", variant.fit->profile},
+                   {"capacity_bytes", variant.fit->capacity},
+                   {"reserved_bytes", variant.fit->reserved},
+                   {"fits", variant.fit->fits()}};
   return out;
 }
 
@@ -242,7 +248,7 @@ Json symbol_json(const Symbol& symbol) {
 }
 
 Json trial_json(const TrialRecord& trial) {
-  return {{"scenario", trial.scenario},
+  Json out{{"scenario", trial.scenario},
           {"size", trial.size},
           {"mode", name_of(trial.mode)},
           {"schedule", trial.schedule},
@@ -261,7 +267,32 @@ Json trial_json(const TrialRecord& trial) {
           {"story", trial.story},
           {"statistic", name_of(trial.statistic)},
           {"symbols", array(trial.symbols, symbol_json)}};
+  add_course(out, trial);
+  return out;
 }
+
+}  // namespace
+
+void add_course(Json& out, const TrialRecord& trial) {
+  if (!trial.not_run.empty()) out["not_run"] = trial.not_run;
+  if (trial.capacity != 0) out["capacity_bytes"] = trial.capacity;
+  if (trial.needs) out["needs_bytes"] = *trial.needs;
+}
+
+Json summary_json(const Report& report) {
+  return {{"passed", report.count(Status::pass)},
+          {"failed", report.count(Status::fail)},
+          {"skipped", report.count(Status::skip)},
+          {"trials",
+           {{"planned", report.trials.size()},
+            {"finished", report.count(Course::finished)},
+            {"skipped", report.count(Course::skipped)},
+            {"cut_short", report.count(Course::cut_short)},
+            {"not_run", report.count(Course::not_run)}}},
+          {"exit_code", report.exit_code()}};
+}
+
+namespace {
 
 Json run_json(const RunRecord& run) {
   Json out{{"id", run.id},
@@ -281,6 +312,12 @@ Json run_json(const RunRecord& run) {
            {"env", object(run.env)}};
   if (!run.sharing.empty()) out["device"]["sharing"] = run.sharing;
   if (!run.arithmetic.empty()) out["device"]["arithmetic"] = run.arithmetic;
+  if (run.profile_bytes != 0) out["device"]["profile_bytes"] = run.profile_bytes;
+  if (!run.ended.empty()) out["ended"] = run.ended;
+  if (run.interrupted) out["interrupted"] = true;
+  if (run.require_all) out["require_all"] = true;
+  if (!run.faults.empty()) out["faults_not_happened"] = run.faults;
+  if (!run.trial_ns.empty()) out["trial_ns"] = run.trial_ns;
   return out;
 }
 
@@ -291,11 +328,7 @@ Json to_json(const Report& report) {
           {"schema_version", kSchemaVersion},
           {"run", run_json(report.run)},
           {"trials", array(report.trials, trial_json)},
-          {"summary",
-           {{"passed", report.count(Status::pass)},
-            {"failed", report.count(Status::fail)},
-            {"skipped", report.count(Status::skip)},
-            {"exit_code", report.exit_code()}}}};
+          {"summary", summary_json(report)}};
 }
 
 std::string json_text(const Report& report) { return json_text(to_json(report)); }

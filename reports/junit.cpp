@@ -47,6 +47,37 @@ void add_verdict(const Report& report, const TrialRecord& trial, const Verdict& 
   suite.add(trial, fmt::format("{}/rank{}/{}", v.variant, v.rank, v.name), inner);
 }
 
+// A trial that never began is one error; of one that was cut short each variant that did not run.
+void add_unfinished(const TrialRecord& trial, Suite& suite) {
+  if (trial.not_run.empty()) return;
+  int said = 0;
+  if (course_of(trial) == Course::cut_short)
+    for (const VariantRecord& variant : trial.variants) {
+      said += !variant.error.empty();
+      if (variant.not_run.empty()) continue;
+      ++said, ++suite.errors;
+      suite.add(trial, variant.name, element("error", "not run: " + variant.not_run));
+    }
+  if (said > 0) return;
+  ++suite.errors;
+  suite.add(trial, "trial", element("error", "not run: " + trial.not_run));
+}
+
+// A suite of its own: they belong to no trial.
+std::string faults_suite(const Report& report) {
+  const auto& faults = report.run.faults;
+  if (faults.empty()) return "";
+  std::string cases;
+  for (const std::string& fault : faults)
+    cases += fmt::format(
+        "    <testcase classname=\"TIDEMARK_FAULT\" name=\"{0}\">\n      {1}\n    </testcase>\n",
+        markup_text(fault), element("failure", fault));
+  return fmt::format(
+      "  <testsuite name=\"TIDEMARK_FAULT\" tests=\"{0}\" failures=\"{0}\" errors=\"0\" "
+      "skipped=\"0\" timestamp=\"{1}\" hostname=\"{2}\">\n{3}  </testsuite>\n",
+      faults.size(), markup_text(report.run.started), markup_text(report.run.host), cases);
+}
+
 }  // namespace
 
 std::string junit(const Report& report) {
@@ -55,9 +86,11 @@ std::string junit(const Report& report) {
     auto suite = std::ranges::find(suites, trial.scenario, &Suite::name);
     if (suite == suites.end()) suite = suites.insert(suites.end(), Suite{trial.scenario, {}});
     if (!trial.skipped.empty()) {
-      ++suite->skipped;
-      suite->add(trial, "trial", element("skipped", trial.skipped));
+      ++(report.run.require_all ? suite->failures : suite->skipped);
+      suite->add(trial, "trial",
+                 element(report.run.require_all ? "failure" : "skipped", trial.skipped));
     }
+    add_unfinished(trial, *suite);
     for (const VariantRecord& variant : trial.variants) {
       if (variant.error.empty()) continue;
       ++suite->errors;
@@ -77,6 +110,9 @@ std::string junit(const Report& report) {
         markup_text(s.name), s.tests, s.failures, s.errors, s.skipped,
         markup_text(report.run.started), markup_text(report.run.host), s.cases);
   }
+  const int faults = static_cast<int>(report.run.faults.size());
+  all.tests += faults, all.failures += faults;
+  body += faults_suite(report);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<testsuites name=\"tidemark\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "reports/cause.h"
+#include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/saving.h"
 #include "reports/units.h"
@@ -32,6 +33,7 @@ std::string code(const std::string& text) {
 
 std::string verdicts(const Cell& cell) {
   if (!cell.error.empty()) return "**error**";
+  if (cell.not_run) return "**not run**";
   if (cell.failed > 0) return fmt::format("**{} failed**, {} passed", cell.failed, cell.passed);
   if (cell.passed > 0) return fmt::format("{} passed", cell.passed);
   return cell.skipped > 0 ? fmt::format("{} skipped", cell.skipped) : "–";
@@ -169,6 +171,8 @@ std::string table(const Overview& overview) {
   for (const TrialRecord* trial : overview.trials) {
     if (!trial->skipped.empty())
       out += fmt::format("Skipped under {}: {}\n", plain(trial->schedule), plain(trial->skipped));
+    if (!trial->not_run.empty())
+      out += fmt::format("Under {} {}\n\n", plain(trial->schedule), plain(trial->not_run));
   }
   if (overview.rows.empty()) return out;
   out += result(overview);
@@ -227,8 +231,13 @@ std::string markdown_text(const std::string& text) {
 
 std::string markdown(const Report& report) {
   std::string out =
-      fmt::format("# tidemark: {} passed, {} failed, {} skipped\n\n", report.count(Status::pass),
-                  report.count(Status::fail), report.count(Status::skip));
+      fmt::format("# tidemark: {}\n\n{}\n\n", plain(headline(report)), plain(counts_text(report)));
+  for (const std::string& fault : report.run.faults) out += "- **FAILED**: " + plain(fault) + "\n";
+  for (const std::string& gap : gaps(report)) out += "- " + plain(gap) + "\n";
+  for (const std::string& line : fits_text(report)) out += "- " + plain(line) + "\n";
+  for (const ControlTally& tally : control_tallies(report))
+    out += fmt::format("- {}: {}\n", plain(tally.scenario), plain(tally.text()));
+  out += "\n";
   for (const Breakdown& one : breakdowns(report))
     out += fmt::format("- **error** in {}/{}, {}, under {}: {}\n", plain(one.trial->scenario),
                        plain(one.trial->size), plain(fmt::format("{}", fmt::join(one.variants, ", "))),

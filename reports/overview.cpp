@@ -31,6 +31,7 @@ void fill(Overview& overview, std::size_t column) {
   for (const VariantRecord& variant : trial.variants) {
     Cell& cell = row_of(overview, variant.name, name_of(variant.role)).cells[column];
     cell.error = variant.error;
+    cell.not_run = !variant.not_run.empty();
     cell.step_time_ns = typical_step_time(variant);
     for (const RankRecord& rank : variant.ranks) {
       if (rank.steps.empty()) continue;

@@ -14,6 +14,7 @@ namespace tidemark {
 struct Cell {
   int passed = 0, failed = 0, skipped = 0;
   std::string error;
+  bool not_run = false;  // the run ended before it
   bool measured = false;
   std::array<Bytes, 4> peak{};  // by Statistic: of the last step, all phases, the worst rank
   Ns step_time_ns = 0;          // see typical_step_time

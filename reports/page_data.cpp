@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "reports/headline.h"
 #include "reports/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
@@ -192,6 +193,14 @@ Shares shares_of(const Report& report, const PageBudget& budget) {
           fair_share(blocks, budget.blocks, kFewestSamples, 2000), budget.races};
 }
 
+// [scenario, how many were not caught, how many were not tried, text]
+Json controls_json(const Report& report) {
+  return list(control_tallies(report), [](const ControlTally& tally) {
+    return Json{tally.scenario, tally.missed.size(),
+                tally.count() - tally.caught - static_cast<int>(tally.missed.size()), tally.text()};
+  });
+}
+
 }  // namespace
 
 namespace {
@@ -284,6 +293,7 @@ Json page_data(const Report& report, const PageBudget& budget) {
                       {"symbols", symbols_json(trial)},
                       {"tallies", tallies(trial, strings)},
                       {"assertions", Json::array()}});
+    add_course(trials.back(), trial);
   }
   std::vector<Assertion> assertions = assertions_of(report);
   const std::size_t in_all = assertions.size();
@@ -295,10 +305,11 @@ Json page_data(const Report& report, const PageBudget& budget) {
     trials[assertion.trial]["assertions"].push_back(assertion_json(assertion, strings));
   const Json head = to_json(Report{report.run, {}});
   return {{"run", head["run"]},
-          {"summary",
-           {{"passed", report.count(Status::pass)},
-            {"failed", report.count(Status::fail)},
-            {"skipped", report.count(Status::skip)}}},
+          {"summary", summary_json(report)},
+          {"headline", {name_of(headline_status(report)), headline(report), counts_text(report)}},
+          {"gaps", gaps(report)},
+          {"fits", fits_text(report)},
+          {"controls", controls_json(report)},
           {"broken", broken_json(report)},
           {"causes", causes_json(report)},
           {"left_out", in_all - assertions.size()},

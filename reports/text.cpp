@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "reports/cause.h"
+#include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/saving.h"
 #include "reports/units.h"
@@ -45,6 +46,7 @@ std::string right(const std::string& text, std::size_t columns) {
 
 std::string counts(const Cell& cell) {
   if (!cell.error.empty()) return "ERROR";
+  if (cell.not_run) return "NOT RUN";
   std::string out = cell.failed > 0 ? fmt::format("{} FAIL", cell.failed) : "";
   const auto more = [&](int n, const char* what) {
     if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, what);
@@ -69,9 +71,9 @@ std::string tables(const Overview& overview, std::size_t from, std::size_t to, c
     for (std::size_t i = from; i < to; ++i) {
       const Cell& c = row.cells[i];
       const std::string text = left(counts(c), cell);
-      out += c.failed > 0 || !c.error.empty() ? paint.red(text)
-             : c.passed > 0                   ? paint.green(text)
-                                              : text;
+      out += c.failed > 0 || !c.error.empty() || c.not_run ? paint.red(text)
+             : c.passed > 0                                ? paint.green(text)
+                                                           : text;
     }
     out += "\n";
   }
@@ -155,6 +157,8 @@ std::string group(const Overview& overview, const Paint& paint) {
       out += fmt::format("  skipped under {}: {}\n", one_line(trial->schedule),
                          one_line(trial->skipped));
     }
+    if (!trial->not_run.empty())
+      out += fmt::format("  under {} {}\n", one_line(trial->schedule), one_line(trial->not_run));
   }
   if (overview.rows.empty()) return out + "\n";
   out += result(overview, paint);
@@ -179,12 +183,26 @@ std::string trimmed(const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-std::string outcome_line(const Report& report) {
-  return fmt::format("{} passed, {} failed, {} skipped", report.count(Status::pass),
-                     report.count(Status::fail), report.count(Status::skip));
+// What holds for the run as a whole; the last line says how it went.
+std::string ending(const Report& report, const Paint& paint) {
+  std::string out;
+  for (const ControlTally& tally : control_tallies(report))
+    out += fmt::format("{}: {}\n", one_line(tally.scenario), tally.text());
+  for (const std::string& line : fits_text(report)) out += line + "\n";
+  for (const std::string& gap : gaps(report)) out += gap + "\n";
+  for (const std::string& fault : report.run.faults)
+    out += paint.red("FAIL") + " " + one_line(fault) + "\n";
+  out += counts_text(report) + "\n";
+  const std::string last = headline(report);
+  const Status status = headline_status(report);
+  return out +
+         (status == Status::fail   ? paint.red(last)
+          : status == Status::pass ? paint.green(last)
+                                   : last) +
+         "\n";
 }
+
+}  // namespace
 
 std::string text_of(const Report& report, bool colour) {
   const Paint paint{colour};
@@ -202,9 +220,7 @@ std::string text_of(const Report& report, bool colour) {
     out += failures_text(report, failed[i], paint);
   if (failed.size() > kGroupsPrinted)
     out += fmt::format("  ... and {} more, in report.html\n\n", failed.size() - kGroupsPrinted);
-  const std::string last = outcome_line(report);
-  return trimmed(out) + (report.count(Status::fail) > 0 ? paint.red(last) : paint.green(last)) +
-         "\n";
+  return trimmed(out + ending(report, paint));
 }
 
 }  // namespace tidemark

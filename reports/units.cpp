@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string_view>
+#include <vector>
 
 namespace tidemark {
 namespace {
@@ -26,6 +30,13 @@ std::size_t sequence(const std::string& text, std::size_t at) {
   const bool outside = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
   return overlong || outside ? 0 : length;
 }
+
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+constexpr Unit kBinary[] = {
+    {"TiB", 1099511627776.0}, {"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}};
 
 }  // namespace
 
@@ -59,6 +70,30 @@ std::string plural(std::int64_t n, const std::string& what, const std::string& m
                      n == 1         ? what
                      : many.empty() ? what + "s"
                                     : many);
+}
+
+std::string bytes_text(Bytes bytes) {
+  for (const auto& [name, unit] : kBinary) {
+    const double value = static_cast<double>(bytes) / unit;
+    if (std::abs(value) >= 1)
+      return fmt::format("{:.{}f} {}", value, value == std::trunc(value) ? 0 : 1, name);
+  }
+  return fmt::format("{} bytes", bytes);
+}
+
+std::optional<Bytes> parse_bytes(const std::string& text) {
+  std::vector<Unit> units(std::begin(kBinary), std::end(kBinary));
+  units.insert(units.end(),
+               {{"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}});
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  const auto unit = std::ranges::find(units, std::string_view(rest, end), &Unit::name);
+  if (error != std::errc() || unit == units.end()) return std::nullopt;
+  value *= unit->bytes;
+  if (!(value >= 1 && value < 9007199254740992.0) || value != std::trunc(value))
+    return std::nullopt;
+  return static_cast<Bytes>(value);
 }
 
 std::string duration(Ns ns) {

@@ -1,6 +1,7 @@
 // Figures as people read them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/record.h"
@@ -23,6 +24,12 @@ std::string exact(double value);
 
 /// "1 regression", "1,234 verdicts"; `many` where the plural is another word.
 std::string plural(std::int64_t n, const std::string& what, const std::string& many = "");
+
+/// "90.1 GiB", "1 TiB", "512 bytes": three digits at least, no more than one behind the point.
+std::string bytes_text(Bytes bytes);
+/// Bytes as a user writes them: 6442450944, 6GiB, 80GB, 1.5TiB; none for anything else, for less
+/// than one and for what is no whole number of bytes.
+std::optional<Bytes> parse_bytes(const std::string& text);
 
 std::string duration(Ns ns);  // "53.2 ms"
 

@@ -84,7 +84,7 @@ Scenario frozen_reshard_scenario() {
              {"input_gradient", 0},
              {"precision", 1}}),
        {Mode::shapes},
-       Bytes{1} << 40}};
+       true}};
   s.variants = variants().list();
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);

@@ -6,6 +6,8 @@
 // before 2.8).
 #include "harness/scenario.h"
 
+#include <algorithm>
+
 #include "cases/fsdp_prefetch/closed_forms.h"
 #include "cases/fsdp_prefetch/forms.h"
 #include "cases/fsdp_prefetch/program.h"
@@ -45,7 +47,11 @@ Scenario fsdp_prefetch_scenario() {
   s.sizes = {{"smoke", size(3, 48, 0), {Mode::math, Mode::shapes}},
              {"seed", size(4, 10240, 0), {Mode::shapes}},
              // 80 blocks of 2 x 20,480^2 parameters: 67 billion.
-             {"scale", size(80, 20480, 2), {Mode::shapes}, Bytes{4} << 40}};
+             {"scale", size(80, 20480, 2), {Mode::shapes}, true, [=](int ranks) {
+                Params params = size(80, 20480, 2);
+                params["batch"] = std::max(16, ranks);  // a row a rank
+                return params;
+              }}};
   s.variants = variants().list();
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);

@@ -5,6 +5,8 @@
 // computed again. Seen in nanotron before its tensor-parallel buffers were reworked.
 #include "harness/scenario.h"
 
+#include <algorithm>
+
 #include "cases/tp_buffer_reuse/amounts.h"
 #include "cases/tp_buffer_reuse/closed_forms.h"
 #include "cases/tp_buffer_reuse/inspect.h"
@@ -79,7 +81,13 @@ Scenario tp_buffer_reuse_scenario() {
              {"seed", size(20, 8192, 28672, 64, 8, 8192, 4, 1), {Mode::shapes}},
              {"llama8b", size(32, 4096, 14336, 32, 8, 4096, 1, 1), {Mode::shapes}},
              // Llama-405B, the first of 16 pipeline stages, 16 microbatches in flight.
-             {"scale", size(8, 16384, 53248, 128, 8, 8192, 16, 1), {Mode::shapes}, Bytes{4} << 40}};
+             {"scale",
+              size(8, 16384, 53248, 128, 8, 8192, 16, 1),
+              {Mode::shapes},
+              true,
+              [](int ranks) {  // a head of keys and values a rank
+                return size(8, 16384, 53248, 128, std::max(8, ranks), 8192, 16, 1);
+              }}};
   s.variants = variants().list();
   s.unfit = unfit;
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {

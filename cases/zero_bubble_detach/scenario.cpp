@@ -5,6 +5,8 @@
 // zero bubble schedules up to 2.5.1.
 #include "harness/scenario.h"
 
+#include <algorithm>
+
 #include "cases/zero_bubble_detach/closed_forms.h"
 #include "cases/zero_bubble_detach/inspect.h"
 #include "cases/zero_bubble_detach/program.h"
@@ -47,7 +49,7 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
   if (trial.ranks * trial["virtual_stages"] == 1)
     return "the only stage needs no input gradient, so nothing is split";
   if (variant.caught_by.starts_with("parity/") && trial.mode == Mode::shapes)
-    return "in shapes there are no numbers to be wrong";
+    return "needs numbers (--mode math)";
   return "";
 }
 
@@ -126,10 +128,23 @@ Scenario zero_bubble_detach_scenario() {
                                           {"precision", 1},
                                           {"checkpointing", 2}})
     scale[name] = value;
-  s.sizes = {{"smoke", smoke, {Mode::math, Mode::shapes}},
+  const auto block_a_stage = [](Params params, int ranks) {
+    const auto stages = ranks * params["virtual_stages"];
+    params["layers"] = std::max(params["layers"], stages);
+    return params;
+  };
+  s.sizes = {{"smoke",
+              smoke,
+              {Mode::math, Mode::shapes},
+              false,
+              [=](int ranks) { return block_a_stage(smoke, ranks); }},
              {"losses", losses, {Mode::math, Mode::shapes}},
-             {"seed", seed, {Mode::shapes}, Bytes{1} << 40},
-             {"scale", scale, {Mode::shapes}, Bytes{64} << 40}};
+             {"seed", seed, {Mode::shapes}, true},
+             {"scale", scale, {Mode::shapes}, true, [=](int ranks) {
+                Params params = block_a_stage(scale, ranks);
+                params["microbatches"] = std::max(16, ranks);
+                return params;
+              }}};
   s.variants = variants().list();
   s.drawn_fix = "release_after_input";
   s.unfit = unfit;

@@ -1,78 +1,11 @@
 // The command as a user meets it: exit codes, one line a mistake, the output folder, two runs byte
 // for byte, and no hang.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
-extern char** environ;
+#include "harness/cli/command_fixture.h"
 
 namespace tidemark {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-using Clock = std::chrono::steady_clock;
-
-struct Result {
-  int code = -1;
-  std::string out, err;
-  double seconds = 0;
-};
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class Command : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tidemark-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  pid_t start(const std::string& arguments, const std::string& before = "") {
-    const std::string line = "cd " + folder_.string() + " && exec env " + before +
-                             " " TIDEMARK_BINARY " " + arguments + " >out 2>err </dev/null";
-    const char* argv[] = {"sh", "-c", line.c_str(), nullptr};
-    pid_t pid = 0;
-    EXPECT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, const_cast<char**>(argv), environ), 0);
-    return pid;
-  }
-  Result run(const std::string& arguments, const std::string& before = "") {
-    const auto begin = Clock::now();
-    int status = 0;
-    waitpid(start(arguments, before), &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder_ / "out"),
-            read(folder_ / "err"), std::chrono::duration<double>(Clock::now() - begin).count()};
-  }
-  /// Until what was started says that it has come to a variant; a minute at most.
-  void until_it_runs() {
-    for (int i = 0; i < 600 && read(folder_ / "err").find("[1/") == std::string::npos; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  static std::size_t lines(const std::string& text) {
-    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
-  }
-
-  fs::path folder_;
-};
 
 TEST_F(Command, AloneItPrintsHelp) {
   auto result = run("");
@@ -199,8 +132,10 @@ TEST_F(Command, TwoRunsLeaveTheSameBytes) {
   for (const char* name : {"report.html", "junit.xml", "summary.md", "benchmark.json"})
     EXPECT_GT(fs::file_size(folder_ / "a" / name), 100u) << name;
   EXPECT_EQ(fs::read_symlink(folder_ / "latest"), "b");
-  EXPECT_THAT(first.out,
-              ::testing::MatchesRegex("(.|\n)*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n"));
+  EXPECT_THAT(first.out, ::testing::MatchesRegex(
+                             "(.|\n)*\n[0-9]+ trials finished; [0-9,]+ verdicts passed, 0 "
+                             "failed, [0-9]+ skipped\n[^\n]*[0-9,]+ verdicts passed[^\n]*\n"));
+  EXPECT_EQ(fs::read_symlink(folder_ / "latest-good"), "b");
 }
 
 TEST_F(Command, RepetitionsLeaveTheSameRecord) {
@@ -274,79 +209,6 @@ TEST_F(Command, EveryFlagHasAnEnvironmentTwin) {
   EXPECT_THAT(result.out, HasSubstr("/r3/"));
   EXPECT_THAT(result.out, HasSubstr("lagging"));
   EXPECT_THAT(result.out, ::testing::Not(HasSubstr("instant")));
-}
-
-TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
-  auto result =
-      run("run fsdp_prefetch --ranks 3 --mode shapes --schedule instant --size seed --capacity "
-          "1000000000 --out a");
-  EXPECT_EQ(result.code, 3) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("CUDA out of memory"));
-  EXPECT_LT(result.seconds, 30);
-  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
-  EXPECT_GT(report["trials"][0]["variants"].size(), 5u);
-  for (const auto& variant : report["trials"][0]["variants"])
-    EXPECT_THAT(variant["error"].get<std::string>(), HasSubstr("CUDA out of memory"));
-}
-
-// What one rank's fault does to the others is fault_test.py's and oom_test.py's; here its plan.
-TEST_F(Command, AFaultThatIsNoneIsRefused) {
-  auto wrong = run("run fsdp_prefetch --ranks 2 --out wrong", "TIDEMARK_FAULT='rank=1 do=nosuch'");
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("do must say what happens"));
-  EXPECT_EQ(lines(wrong.err), 1u);
-}
-
-// Who has no communicator yet cannot be told through it.
-TEST_F(Command, ARankThatFailsBeforeTheCommunicatorIsThereLeavesNobodyWaiting) {
-  for (const char* rank : {"0", "2"}) {
-    const std::string out = std::string("unmade-") + rank;
-    auto result =
-        run("run fsdp_prefetch/stash --size smoke --mode shapes --schedule instant "
-            "--ranks 3 --out " +
-                out,
-            std::string("TIDEMARK_FAULT='do=throw call=communicator rank=") + rank + "'");
-    EXPECT_EQ(result.code, 3) << result.err;
-    EXPECT_LT(result.seconds, 30);
-    auto report = nlohmann::json::parse(read(folder_ / out / "report.json"));
-    const auto& variants = report["trials"][0]["variants"];
-    EXPECT_THAT(variants[0]["error"].get<std::string>(),
-                StartsWith(std::string("rank ") + rank + ": injected fault in communicator 1"));
-    ASSERT_EQ(variants.size(), 2u);
-    EXPECT_EQ(variants[1]["ranks"].size(), 3u) << "the other variant did not run";
-  }
-}
-
-TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
-  pid_t pid = start("run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out a",
-                    "TIDEMARK_FAULT='rank=1 nth=30 do=hang'");
-  until_it_runs();
-  kill(pid, SIGINT);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 3);
-  EXPECT_THAT(read(folder_ / "err"), HasSubstr("(interrupted)"));
-  EXPECT_THAT(read(folder_ / "a" / "report.json"),
-              HasSubstr("the ranks ended early (interrupted)"));
-}
-
-TEST_F(Command, ATerminatedRunLeavesNoProcess) {
-  pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 100000 --out a");
-  until_it_runs();
-  kill(pid, SIGTERM);
-  const auto begin = Clock::now();
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 20);
-  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  const std::string marker = (folder_ / "a").string();
-  for (const auto& process : fs::directory_iterator("/proc")) {
-    std::error_code ignored;
-    if (!std::isdigit(process.path().filename().string()[0])) continue;
-    EXPECT_THAT(read(process.path() / "environ"),
-                ::testing::Not(HasSubstr("TIDEMARK_OUT=" + marker)))
-        << process.path() << " is still there";
-  }
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ bool recorded(const std::string& name) {
   for (const char* exact : kExact)
     if (name == exact) return true;
   for (const char* prefix : kPrefix)
-    if (name.starts_with(prefix)) return name != "TIDEMARK_SESSION";
+    if (name.starts_with(prefix))
+      return name != "TIDEMARK_SESSION" && name != "TIDEMARK_RANK_PARENT";
   return false;
 }
 
@@ -114,6 +115,7 @@ RunRecord describe_run(int argc, char** argv) {
   run.device_kind = platform().kind();
   run.profile = platform().profile();
   run.capacity_bytes = platform().capacity();
+  run.profile_bytes = profile_capacity();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text(*entry);
     const auto equals = text.find('=');

@@ -71,7 +71,7 @@ def main() -> None:
     check(run.code == 0 and "virtual platform" not in run.err, f"what was asked for is not commented on: {run.err}")
     said("run", CUDA_VISIBLE_DEVICES="", **nothing).refuses(2, "not even a virtual one", "a hidden virtual GPU")
     check(said("list", **nothing).err == "", "list needs no device")
-    check("note: on the virtual platform: no NVIDIA driver" in said("--version", **nothing).out, "--version says why it is the virtual platform")
+    check("note: virtual device (no NVIDIA driver found)\n" in said("--version", **nothing).out, "--version says why it is the virtual platform")
 
     # With everything there it starts again on the other libraries, in every rank, and on all of them.
     (work / "stand-ins").mkdir()

@@ -8,10 +8,10 @@
 
 #include "harness/cli/github.h"
 #include "harness/cli/suggest.h"
+#include "reports/headline.h"
 #include "reports/json.h"
 #include "reports/numbers/sample.h"
 #include "reports/testing/sample.h"
-#include "reports/text.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -123,15 +123,23 @@ TEST_F(Files, ReportRendersAgainAndSaysHowTheRunCameOut) {
   for (const std::string& path : {folder_ / "base", folder_ / "base/report.json"}) {
     const Result result = run({"report", path});
     EXPECT_EQ(result.code, 0) << result.err;
-    EXPECT_EQ(result.out, (folder_ / "base/report.html") + "\n" + outcome_line(small_report()) + "\n");
+    EXPECT_EQ(result.out, (folder_ / "base/report.html") + "\n" + headline(small_report()) + "\n");
   }
   refused({"report", folder_ / "base/junit.xml"}, "neither a run's folder nor its report.json");
 }
 
 TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"compare"}, {"history"}, {"measured"}, {"parity"}, {"predicted"}, {"report"},
-           {"snapshot"}, {"snapshot", "show"}, {"snapshot", "diff"}, {"snapshot", "convert"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"compare"},
+                                             {"history"},
+                                             {"measured"},
+                                             {"parity"},
+                                             {"predicted"},
+                                             {"report"},
+                                             {"snapshot"},
+                                             {"snapshot", "show"},
+                                             {"snapshot", "diff"},
+                                             {"snapshot", "convert"}}) {
     CLI::App app("", "tidemark");
     Act act;
     add_file_commands(app, act);
@@ -345,7 +353,7 @@ TEST_F(Files, OnGithubRegressionsAreAnnotations) {
               HasSubstr("\n::error title=memory/active/forward regressed::fsdp_prefetch/"));
   EXPECT_THAT(of_run, HasSubstr("::error title=memory/form/active/forward failed::"));
   EXPECT_THAT(read(summary), testing::StartsWith("before\n# tidemark compare: 1 regression"));
-  EXPECT_THAT(read(summary), HasSubstr("# tidemark: 5 passed, 1 failed"));
+  EXPECT_THAT(read(summary), HasSubstr("# tidemark: 1 of 6 verdicts failed"));
   EXPECT_EQ(unwritable.code, 1);
   EXPECT_THAT(unwritable.err, HasSubstr("warning: GITHUB_STEP_SUMMARY"));
   EXPECT_EQ(annotation_line({"a:b,c%", "x\n::error::y 50%"}),

@@ -13,7 +13,7 @@ namespace {
 
 Trial example(const Scenario& scenario) {
   const Size& size = scenario.sizes.front();
-  return {scenario.name, size.name, "lagging", size.params, size.modes.front(), 4, 4, 0};
+  return {scenario.name, size.name, "lagging", size.params_on(4), size.modes.front(), 4, 4, 0};
 }
 
 nlohmann::ordered_json as_json(const Scenario& scenario) {
@@ -73,6 +73,7 @@ void print(const Scenario& scenario) {
     for (Mode mode : size.modes)
       text += fmt::format("{}{}", text.empty() ? "" : "|", name_of(mode));
     for (const auto& [name, value] : size.params) text += fmt::format(" {}={}", name, value);
+    if (size.on_ranks) text += " (more with more ranks)";
     fmt::print("    {:<20} {}\n", size.name, text);
   }
   const Trial trial = example(scenario);

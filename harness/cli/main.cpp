@@ -17,6 +17,7 @@
 #include "harness/device_choice.h"
 #include "harness/launch.h"
 #include "harness/leave.h"
+#include "harness/rank_ending.h"
 #include "harness/torchrun.h"
 
 namespace tidemark {
@@ -104,5 +105,6 @@ int run_main(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
+  tidemark::record_how_this_rank_ends();
   return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
 }

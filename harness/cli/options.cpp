@@ -3,17 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
 
 constexpr const char* kRunFooter =
     "exit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, "
-    "4 nothing selected, 77 skipped, 130 Ctrl-C\n"
+    "4 nothing selected, 77 skipped, 130 interrupted\n"
     "Every flag has an environment twin: --schedule is TIDEMARK_SCHEDULE.";
 constexpr const char* kFooter =
     "exit codes: those of run: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
@@ -32,7 +34,8 @@ void add_device_flags(CLI::App* app, Options& options) {
   flag(app, "gpu", options.gpu,
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g or a JSON "
        "file)");
-  flag(app, "capacity", options.capacity, "bytes of the virtual GPU, instead of its profile's");
+  flag(app, "capacity", options.capacity,
+       "of the virtual GPU, instead of its profile's: bytes, or as in 6GiB, 512MiB, 80GB");
 }
 
 void add_platform_flags(CLI::App* app, Options& options) {
@@ -116,7 +119,12 @@ Options parse_options(int argc, char** argv, int& exit_code) {
                 "write losses, gradients of step 0 and parameters at the end, to the bit, to "
                 "numbers/ (safetensors), for compare --numbers")
       ->envname("TIDEMARK_NUMBERS");
-  run->add_flag("--dry-run", options.dry_run, "print what would run")->envname("TIDEMARK_DRY_RUN");
+  run->add_flag("--require-all", options.require_all,
+                "a trial that is skipped (because the ranks do not fit it, say) is a failure")
+      ->envname("TIDEMARK_REQUIRE_ALL");
+  run->add_flag("--dry-run", options.dry_run,
+                "print which trials would run and which be skipped, and about how long it takes")
+      ->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 
   auto* rates = app.add_subcommand(
@@ -153,6 +161,14 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     return options;
   }
   options.command = app.get_subcommands().front()->get_name();
+  if (!options.capacity.empty()) {
+    const auto bytes = parse_bytes(options.capacity);
+    if (!bytes)
+      throw UsageError("--capacity " + options.capacity +
+                       ": expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB");
+    options.capacity = std::to_string(*bytes);
+    setenv("TIDEMARK_CAPACITY", options.capacity.c_str(), 1);  // the device knows bytes alone
+  }
   return options;
 }
 

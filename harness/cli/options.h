@@ -19,7 +19,8 @@ struct Options {
   bool history = true;   // whether the run goes into history.sqlite
   bool events = false;   // whether allocator/ is written
   bool numbers = false;  // whether numbers/ is
-  bool force = false;    // whether --out of rates may replace a file
+  bool require_all = false;  // whether a skipped trial is a failure
+  bool force = false;        // whether --out of rates may replace a file
   bool dry_run = false, json = false, markdown = false;
   std::string note;          // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "harness/cli/capacity.h"
 #include "harness/libraries.h"
 #include "harness/parallel/fault_plan.h"
 #include "harness/platform.h"
@@ -39,52 +40,34 @@ void export_settings(const Options& options) {
   }
 }
 
-// Sizes beyond one GPU run on virtual GPUs that hold them: what is asked there is how much is
-// needed.
-std::string widen_capacity(const Options& options, const std::vector<PlannedTrial>& planned) {
-  Bytes needed = 0;
-  for (const auto& each : planned) needed = std::max(needed, each.capacity);
-  if (!options.capacity.empty() || needed <= platform().capacity() ||
-      platform().kind() != "virtual")
-    return "";
-  set_twin("TIDEMARK_CAPACITY", std::to_string(needed));
-  platform().set_capacity(needed);
-  return fmt::format(
-      "note: the virtual GPUs hold {} GiB each, for the waste to be seen whole (--capacity BYTES "
-      "limits them)\n",
-      needed >> 30);
-}
-
-// The highest peak that the closed forms know of, of a variant on a rank.
-Bytes predicted_peak(const PlannedTrial& planned, int stand_for) {
-  Trial trial = planned.trial;
-  if (trial.schedule == "device") trial.schedule = "lagging";  // which its own time cannot exceed
-  const auto& variants = planned.scenario->variants;
-  double highest = 0;
-  for (int rank = 0; rank < trial.ranks; ++rank) {
-    if (stand_for >= 0 && rank != stand_for) continue;
-    for (const auto& name : planned.variants)
-      for (const auto& one : expectations(*planned.scenario, trial,
-                                          *std::ranges::find(variants, name, &Variant::name), rank))
-        highest = std::max(highest, one.formula.evaluate());
-  }
-  return static_cast<Bytes>(highest);
-}
-
-// A real GPU cannot be widened. A size's capacity is that of its worst case: what these ranks need
-// may be less.
-void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned, int stand_for) {
+// A real GPU cannot be widened.
+void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned) {
   if (platform().kind() == "virtual") return;
   CudaFacts facts = library_facts();
   facts.memory = platform().capacity();
   std::optional<Refusal> refused;
   for (auto& each : planned) {
-    if (!each.unfit.empty() || each.capacity <= facts.memory) continue;
-    facts.needed = predicted_peak(each, stand_for);
+    if (!each.unfit.empty() || !each.needs || *each.needs <= facts.memory) continue;
+    facts.needed = *each.needs;
     if (const auto why = refusal(facts)) each.unfit = why->why, refused = why;
   }
   const auto fits = [](const PlannedTrial& each) { return each.unfit.empty(); };
   if (refused && std::ranges::none_of(planned, fits)) throw UsageError(refused->why);
+}
+
+void check_faults(int ranks, int stand_for) {
+  const char* text = std::getenv("TIDEMARK_FAULT");
+  if (text == nullptr || *text == 0) return;
+  try {
+    for (const FaultPlan& plan : parse_faults(text)) {
+      if (stand_for >= 0 ? plan.rank == stand_for : plan.rank < ranks) continue;
+      throw UsageError(fmt::format("TIDEMARK_FAULT: there is no rank {}: {}", plan.rank,
+                                   stand_for >= 0 ? fmt::format("rank {} runs alone", stand_for)
+                                                  : fmt::format("{} ranks run", ranks)));
+    }
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
 }
 
 }  // namespace
@@ -93,13 +76,6 @@ Prepared prepare(const Options& options, int ranks) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
-  if (const char* fault = std::getenv("TIDEMARK_FAULT"); fault != nullptr && *fault != 0) {
-    try {
-      parse_faults(fault);
-    } catch (const std::invalid_argument& error) {
-      throw UsageError(error.what());
-    }
-  }
   platform().set_race_detection(options.races == "on");
   Request request = options.request;
   if (options.stand_for >= 0) {
@@ -111,26 +87,19 @@ Prepared prepare(const Options& options, int ranks) {
     request.mode = "shapes";
   }
   if (request.ranks == 0) request.ranks = ranks;
+  check_faults(request.ranks, options.stand_for);
   auto planned = plan(request, scenarios(), platform_schedules());
-  leave_out_what_does_not_fit(planned, options.stand_for);
+  for (auto& each : planned)
+    if (each.unfit.empty()) choose_capacity(each, options.stand_for, !options.capacity.empty());
+  leave_out_what_does_not_fit(planned);
   if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
         return each.trial.mode == Mode::math;
       }))
     throw UsageError(
         "--numbers: none of these trials computes numbers: choose --mode math, in a size that has "
         "it");
-  auto note = options.note + widen_capacity(options, planned);
+  auto note = options.note + capacity_notes(planned);
   return {std::move(planned), std::move(note)};
-}
-
-void print_plan(const std::vector<PlannedTrial>& planned) {
-  for (const auto& each : planned) {
-    fmt::print("{}/{}/r{}/{}/{}", each.trial.scenario, each.trial.size, each.trial.ranks,
-               name_of(each.trial.mode), each.trial.schedule);
-    for (const auto& [name, value] : each.trial.params) fmt::print(" {}={}", name, value);
-    fmt::print(" steps={} variants={}{}\n", each.trial.steps, fmt::join(each.variants, ","),
-               each.unfit.empty() ? "" : " SKIPPED: " + each.unfit);
-  }
 }
 
 fs::path output_folder(const std::string& wanted, const std::string& id) {

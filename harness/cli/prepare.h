@@ -12,14 +12,13 @@
 namespace tidemark {
 
 /// Checks the platform's flags, exports them to what reads the environment (the virtual device,
-/// PyTorch's allocator), plans the trials on `ranks` ranks where none are asked for, and widens the
-/// virtual GPUs where a size needs it. Throws UsageError, NothingSelected.
+/// PyTorch's allocator), plans the trials on `ranks` ranks where none are asked for, and gives each
+/// the virtual GPUs that it needs. Throws UsageError, NothingSelected.
 struct Prepared {
   std::vector<PlannedTrial> planned;
   std::string note;  // for stderr, once nothing can go wrong any more; usually empty
 };
 Prepared prepare(const Options& options, int ranks);
-void print_plan(const std::vector<PlannedTrial>& planned);
 
 /// Makes the output folder before anything runs, so that an unwritable place is found at once;
 /// never one that has something in it. Throws UsageError.

@@ -14,8 +14,8 @@
 
 #include "harness/arithmetic.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/files.h"
-#include "harness/cli/github.h"
+#include "harness/cli/deliver.h"
+#include "harness/cli/dry_run.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/trials.h"
 #include "harness/devices.h"
@@ -27,8 +27,6 @@
 #include "harness/runner.h"
 #include "harness/shared_gpu.h"
 #include "harness/watchdog.h"
-#include "reports/text.h"
-#include "reports/write.h"
 
 namespace tidemark {
 namespace {
@@ -36,18 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kLongestTrial = 60;  // s, of NCCL on a shared GPU; it takes seconds to connect
-
-// Makes (or moves) the link `latest` beside the folder. A convenience: where it cannot be made it
-// is left out.
-void link_latest(const fs::path& folder) {
-  std::error_code ignored;
-  const fs::path link = folder.parent_path() / "latest",
-                 fresh = folder.parent_path() / ".latest.new";
-  if (fs::exists(fs::symlink_status(link, ignored)) && !fs::is_symlink(link, ignored)) return;
-  fs::remove(fresh, ignored);
-  fs::create_directory_symlink(folder.filename(), fresh, ignored);
-  fs::rename(fresh, link, ignored);
-}
 
 // The launching process has chosen and made the folder; under somebody else's launcher rank 0 does,
 // and all ranks hear of it where it cannot.
@@ -64,17 +50,6 @@ fs::path folder_of(const Options& options, const std::string& id, World& world) 
   wrong = world.broadcast(wrong);
   if (!wrong.empty()) throw UsageError(wrong);
   return folder;
-}
-
-int write_and_print(const Report& report, const fs::path& folder, const Options& options) {
-  write_all(folder, report);
-  link_latest(folder);
-  if (options.history) remember(folder, report);
-  fmt::print("report: {}\n\n{}", fs::relative(folder / "report.html").string(),
-             text_of(report, in_color(options)));
-  tell_github(report);
-  std::fflush(stdout);
-  return report.exit_code();
 }
 
 constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
@@ -158,11 +133,12 @@ int rank_command(const Options& options, int argc, char** argv) {
                                    all.size(), ranks));
     const auto [planned, note] = prepare(options, ranks);
     if (options.dry_run) {
-      if (rank == 0) print_plan(planned);
+      if (rank == 0) print_plan(planned, options);
       MPI_Finalize();
       return 0;
     }
     RunRecord run = describe_run(argc, argv);
+    run.require_all = options.require_all;
     const fs::path folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
     flight::open(session_folder(), rank);
@@ -183,7 +159,7 @@ int rank_command(const Options& options, int argc, char** argv) {
       auto watchdog = watch(rank, options.timeout);
       const Report report = run_all(planned, *world, options, run, folder);
       watchdog.reset();
-      if (world->leads()) code = write_and_print(report, folder, options);
+      if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);
   } catch (const UsageError& error) {  // these three are the same on all ranks: nobody waits

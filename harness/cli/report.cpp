@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "harness/cli/files.h"
-#include "reports/text.h"
+#include "reports/headline.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -17,7 +17,7 @@ void add_report(CLI::App& app, Act& act) {
   command->callback([path, &act] {
     act = [path] {
       const Rendered done = rerender(*path);
-      fmt::print("{}\n{}\n", (done.folder / "report.html").string(), outcome_line(done.report));
+      fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
       return 0;
     };
   });

@@ -6,14 +6,12 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/files.h"
-#include "harness/cli/github.h"
+#include "harness/cli/deliver.h"
+#include "harness/cli/dry_run.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/device_choice.h"
 #include "harness/launch.h"
-#include "reports/text.h"
-#include "reports/write.h"
 
 namespace tidemark {
 
@@ -23,7 +21,7 @@ int run_command(Options& options, int argc, char** argv) {
   const int ranks = options.request.ranks == 0 ? 4 : options.request.ranks;
   const auto [planned, note] = prepare(options, ranks);
   if (options.dry_run) {
-    print_plan(planned);
+    print_plan(planned, options);
     return 0;
   }
   const fs::path folder = output_folder(options.out, describe_run(argc, argv).id);
@@ -32,14 +30,8 @@ int run_command(Options& options, int argc, char** argv) {
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.
   setenv(kTerminal, in_color(options) ? "1" : "0", 1);
   if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
-  const auto salvage_all = [&](const fs::path& session, auto& how) {
-    const auto report = salvage(session, how);
-    if (!report) return;
-    write_all(folder, *report);
-    if (options.history) remember(folder, *report);
-    fmt::print("report of what was done: {}\n\n{}", fs::relative(folder / "report.html").string(),
-               text_of(*report, in_color(options)));
-    tell_github(*report);
+  const auto salvage_all = [&](const fs::path& session, const Ending& ending) {
+    if (const auto report = salvage(session, ending)) deliver(*report, folder, options);
   };
   const int processes = options.stand_for >= 0 ? 1 : ranks;
   Ended ended = launch(processes, {argv, argv + argc}, salvage_all);

@@ -1,31 +1,45 @@
-// A run kept trial by trial in its session, so that a report can still be written when the ranks
-// end early: killed, hung, interrupted.
+// Copy of a run in its session folder, variant by variant, so that a report can still be written
+// when the ranks end early: killed, hung, interrupted.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "harness/launch.h"
 #include "harness/plan.h"
 #include "harness/record.h"
 
 namespace tidemark {
 
-/// Rank 0's side. Without a session (somebody else's launcher) nothing is kept.
+/// A rank's side. Without a session (another launcher's) nothing is kept.
 class Checkpoint {
  public:
-  Checkpoint(std::filesystem::path session, const RunRecord& run);
-  void begin(const PlannedTrial& planned);
-  void end(const TrialRecord& trial);
+  /// `leads`: this rank also keeps the plan and whole trials. `ranks`: how many run.
+  Checkpoint(std::filesystem::path session, bool leads, int rank, int ranks);
+  /// The leading rank's: the run, with all its trials as not run yet.
+  void plan(const RunRecord& run, const std::vector<PlannedTrial>& planned) const;
+  void begin(std::size_t trial);
+  /// Every rank's part of a variant that has ended on all of them.
+  void add(const VariantRecord& variant) const;
+  /// The leading rank's: the whole trial; the parts of its variants are no longer needed.
+  void end(const TrialRecord& trial) const;
 
  private:
   void write(const Report& report, const std::string& name) const;
   std::filesystem::path session_;
-  int count_ = 0;
+  bool leads_;
+  int rank_, ranks_;
+  std::size_t trial_ = 0;
 };
 
-/// The launching process's side: what the session holds; the trial that was under way has an error
-/// that says how the ranks ended and where each of them was. None where nothing had begun.
-std::optional<Report> salvage(const std::filesystem::path& session, const std::string& how);
+/// The record of a planned trial that has not begun, with its variants.
+TrialRecord record_of(const PlannedTrial& planned);
+
+/// The launching process's side: what the session holds. Trials and variants that did not run say
+/// so with the reason; the variant that was under way has an error that says how the ranks ended
+/// and where each of them was. None where no rank had made a plan.
+std::optional<Report> salvage(const std::filesystem::path& session, const Ending& ending);
 
 }  // namespace tidemark

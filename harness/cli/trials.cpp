@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include "harness/bracket.h"
 #include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
 #include "harness/cli/salvage.h"
 #include "harness/launch.h"
+#include "harness/parallel/fault.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
 #include "harness/timing.h"
@@ -114,6 +116,15 @@ void save_events(const fs::path& folder, const TrialRecord& trial, const Variant
                       event_text(event_log(trial, variant.name, record, device))}});
 }
 
+std::vector<std::string> faults_that_did_not_happen(World& world) {
+  std::vector<std::string> all;
+  for (const std::string& of_rank : world.gather(faults_left(world.rank()))) {
+    std::istringstream lines(of_rank);
+    for (std::string line; std::getline(lines, line);) all.push_back(line);
+  }
+  return all;
+}
+
 }  // namespace
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
@@ -121,19 +132,26 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   Report report{std::move(run), {}};
   Progress progress(planned.size());
   const auto start = Clock::now();
-  std::optional<Checkpoint> checkpoint;
-  if (world.leads()) checkpoint.emplace(session_folder(), report.run);
+  Checkpoint checkpoint(session_folder(), world.leads(), world.rank(),
+                        world.alone() ? 1 : world.size());
+  if (world.leads()) checkpoint.plan(report.run, planned);
   const std::string device = report.run.device_kind + " " + report.run.profile;
   std::optional<NumbersFiles> numbers;
   if (options.numbers) numbers.emplace(folder, device, world.size());
-  for (const auto& each : planned) {
+  for (std::size_t index = 0; index < planned.size(); ++index) {
+    const PlannedTrial& each = planned[index];
     progress.next();
     const Trial& t = each.trial;
+    report.run.trial_ns.push_back(0);
     if (!each.unfit.empty()) {
-      report.trials.push_back(record_of(*each.scenario, t));
-      report.trials.back().skipped = each.unfit;
+      report.trials.push_back(record_of(each));
       continue;
     }
+    const auto begin = Clock::now();
+    checkpoint.begin(index);
+    if (each.capacity != 0 && !platform().set_capacity(each.capacity))
+      throw std::logic_error(
+          fmt::format("the virtual GPU cannot have {} bytes for this trial", each.capacity));
     RunOptions run_options;
     run_options.selected = [&](const Variant& v) {
       return std::ranges::find(each.variants, v.name) != each.variants.end();
@@ -155,13 +173,19 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
                                                    : Details::worst;
     run_options.progress = [&](const std::string& what) { progress(what); };
     // Six more runs of every variant: not for the sizes that take minutes each.
-    if (t.schedule == "calibrated" && t.mode == Mode::shapes && each.capacity == 0)
+    if (t.schedule == "calibrated" && t.mode == Mode::shapes && !each.slow)
       run_options.run_ahead = {0.5, 1, 2, 4, 8};
     run_options.growth = draws_growth(each, planned) && options.details != "none";
-    if (checkpoint) checkpoint->begin(each);
+    run_options.ended = [&](const VariantRecord& variant) { checkpoint.add(variant); };
     report.trials.push_back(run_planned(each, world, options, run_options));
-    if (checkpoint) checkpoint->end(report.trials.back());
+    TrialRecord& trial = report.trials.back();
+    trial.capacity = each.capacity;
+    trial.needs = each.needs;
+    for (VariantRecord& variant : trial.variants) variant.fit = fit_of(report.run, variant);
+    report.run.trial_ns.back() = (Clock::now() - begin) / std::chrono::nanoseconds(1);
+    if (world.leads()) checkpoint.end(trial);
   }
+  report.run.faults = faults_that_did_not_happen(world);
   judge_brackets(report.trials);
   if (world.leads()) progress.done();
   report.run.duration_ns = (Clock::now() - start) / std::chrono::nanoseconds(1);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
@@ -31,11 +32,22 @@ void break_it(const std::string& action, const std::string& call, int nth) {
   if (action == "kill") raise(SIGKILL);
 }
 
+struct Plans {
+  std::vector<FaultPlan> all = from_environment();
+  std::vector<int> seen = std::vector<int>(all.size());  // calls that match
+};
+
+Plans& plans_of_process() {
+  static Plans plans;
+  return plans;
+}
+
 }  // namespace
 
 void maybe_fault(int rank, const std::string& call) {
-  static const auto plans = from_environment();
-  static std::vector<int> seen(plans.size());
+  auto& [plans, seen] = plans_of_process();
+  if (!plans.empty() && std::ranges::find(fault_calls(), call) == fault_calls().end())
+    throw std::logic_error("fault_calls() does not have " + call);
   const FaultPlan* due = nullptr;  // all count, whichever of them breaks it
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const FaultPlan& plan = plans[i];
@@ -43,6 +55,16 @@ void maybe_fault(int rank, const std::string& call) {
     if (++seen[i] == plan.nth) due = &plan;
   }
   if (due != nullptr) break_it(due->action, call, due->nth);
+}
+
+std::string faults_left(int rank) {
+  std::string left;
+  const auto& [plans, seen] = plans_of_process();
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (plans[i].rank == rank && seen[i] < plans[i].nth)
+      left += fmt::format("the fault '{}' did not happen: rank {} made {} such calls\n",
+                          text_of(plans[i]), rank, seen[i]);
+  return left;
 }
 
 }  // namespace tidemark

@@ -1,5 +1,6 @@
-// Faults on demand, for tests: TIDEMARK_FAULT="rank=2 call=all_gather nth=7 do=throw" breaks the
-// seventh all_gather of rank 2 (nth=1 and any call where they are not given; several, parted by
+// Faults on demand, for tests (harness/README.md): TIDEMARK_FAULT="rank=2 call=all_gather nth=7
+// do=throw" breaks the seventh all_gather of rank 2 (nth=1 and any call where they are not given;
+// several, parted by
 // ';', count each for itself). do: throw, oom (an allocation that no device holds), hang (for
 // ever), slow (two seconds, then on), exit (without a word), kill.
 #pragma once
@@ -11,5 +12,9 @@ namespace tidemark {
 /// Where a collective begins, or a communicator ("communicator"). Throws std::invalid_argument for
 /// a plan that cannot be read.
 void maybe_fault(int rank, const std::string& call);
+
+/// The planned faults of this rank that have not happened, a line each: the plan, and how many such
+/// calls there were.
+std::string faults_left(int rank);
 
 }  // namespace tidemark

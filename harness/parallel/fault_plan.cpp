@@ -1,5 +1,6 @@
 #include "harness/parallel/fault_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <set>
@@ -28,6 +29,13 @@ std::string quoted(std::string_view text) {
 FaultPlan parse_one(const std::string& text, std::string_view all) {
   FaultPlan plan;
   std::set<std::string_view> seen;
+  const auto known_call = [&](std::string_view value) {
+    const auto& calls = fault_calls();
+    if (value == "*" || std::ranges::find(calls, value) != calls.end()) return std::string(value);
+    std::string all = "*";
+    for (const auto& call : calls) all += ", " + call;
+    refuse(text, "there is no call '" + quoted(value) + "' (there are: " + all + ")");
+  };
   const auto number = [&](std::string_view name, std::string_view value, int least) {
     int result = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
@@ -49,8 +57,8 @@ FaultPlan parse_one(const std::string& text, std::string_view all) {
       plan.rank = number(name, value, 0);
     else if (name == "nth")
       plan.nth = number(name, value, 1);
-    else if (name == "call" && !value.empty())
-      plan.call = value;
+    else if (name == "call")
+      plan.call = known_call(value);
     else if (name == "do")
       plan.action = value;
     else
@@ -62,6 +70,17 @@ FaultPlan parse_one(const std::string& text, std::string_view all) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& fault_calls() {
+  static const std::vector<std::string> all{
+      "communicator", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "send", "receive"};
+  return all;
+}
+
+std::string text_of(const FaultPlan& plan) {
+  return "rank=" + std::to_string(plan.rank) + " call=" + plan.call +
+         " nth=" + std::to_string(plan.nth) + " do=" + plan.action;
+}
 
 std::vector<FaultPlan> parse_faults(const std::string& text) {
   std::vector<FaultPlan> plans;

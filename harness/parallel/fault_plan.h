@@ -8,9 +8,15 @@ namespace tidemark {
 
 struct FaultPlan {
   int rank = 0, nth = 1;   // nth: from 1, of the calls that match
-  std::string call = "*";  // all_gather, reduce_scatter ..., communicator; * is any
+  std::string call = "*";  // one of fault_calls(); * is any
   std::string action;      // throw, oom, hang, slow, exit, kill
 };
+
+/// What `call` may name.
+const std::vector<std::string>& fault_calls();
+
+/// The plan as a user writes it.
+std::string text_of(const FaultPlan& plan);
 
 /// One or more plans, parted by ';', each with a count of its own. Throws std::invalid_argument in
 /// one line for anything else.

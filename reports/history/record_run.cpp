@@ -6,17 +6,12 @@
 
 #include "reports/history/history.h"
 #include "reports/history/schema.h"
+#include "reports/history/trial_times.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string settings_of(const TrialRecord& trial) {
-  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
-  for (const auto& [name, value] : trial.params) out += fmt::format(" {}={}", name, value);
-  return out;
-}
 
 /// NaN is the worst of all; none where there is no value at all.
 std::optional<double> worst(const Metric& metric) {
@@ -127,6 +122,7 @@ void record_run(const fs::path& folder, const Report& report, int patience_ms) {
       }
     }
   }
+  record_trial_times(database, run, report);
   transaction.commit();
 }
 

@@ -11,7 +11,7 @@ const GAP = 34; // between panels: the title of the next
 const SLIDER = 46;
 
 /**
- * panels: [{title, short, exact, axis of axisOf or else min, interval, format}], series: [{panel, name, tone, points: [[x, y],
+ * panels: [{title, short, exact, mark: a line across, axis of axisOf or else min, interval, format}], series: [{panel, name, tone, points: [[x, y],
  * ...] ascending in x, steps, dots, bare (dots alone), fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}],
  * x: {name, log, whole, format(value, near)}. `tone` names a colour of style.css. extra(x) may return elements that stand
  * below the values read at x; zoom is kept in the object given. Returns the element, with read(x).

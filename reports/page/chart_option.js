@@ -1,5 +1,6 @@
 // A chart of lines as ECharts wants it said.
 import { bandNames, bandsOption } from './bands.js';
+import { cardSeries } from './card.js';
 import { textStyle, tooltip } from './frame.js';
 
 function axisText(colour) {
@@ -144,6 +145,7 @@ export function optionOf(picture, colour, width) {
       ...panels.map((_, i) =>
         bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70)),
       ),
+      ...panels.flatMap((panel, i) => cardSeries(panel, i, colour)),
     ],
   };
 }

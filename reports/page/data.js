@@ -28,6 +28,13 @@ function later(object, name, make) {
 const STATUS = ['pass', 'fail', 'skip'];
 const ORDER = { fail: 0, skip: 1, pass: 2 };
 
+/** How many passed, failed and were skipped; one row speaks for all ranks. */
+function countsOf(rows, ranks) {
+  const counts = { pass: 0, fail: 0, skip: 0 };
+  for (const [status] of rows) counts[STATUS[status]] += rows.length === 1 ? ranks : 1;
+  return counts;
+}
+
 /** Verdicts that differ in the rank alone. The first of `verdicts` speaks for them: failed, or else the highest. */
 function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
   const worst = rows.reduce((least, [status]) => Math.min(least, ORDER[STATUS[status]]), 2);
@@ -37,6 +44,7 @@ function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
     name: strings[name],
     status: STATUS.find((status) => ORDER[status] === worst),
     count: ranks.length,
+    counts: countsOf(rows, ranks.length),
     why: strings[rows.find(([status]) => ORDER[STATUS[status]] === worst)[6]],
   };
   // Thousands of assertions, and a search at every key.

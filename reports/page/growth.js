@@ -2,6 +2,7 @@
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
+import { cardLine, cardNote } from './card.js';
 import { axisOf, exact, exactBytes, unitFor } from './format.js';
 import { toneOf } from './model.js';
 
@@ -64,6 +65,7 @@ export function growth(group) {
       .filter((level) => level !== null);
     const [lowest, highest] = [Math.min(...levels), Math.max(...levels)];
     const unit = unitFor(highest);
+    const mark = cardLine(highest);
     const drawn = variants.map((variant) => curveOf(group, variant, own, unit)).filter(Boolean);
     const entries = drawn.map((one) => one.legend);
     body.replaceChildren(
@@ -74,13 +76,19 @@ export function growth(group) {
         panels: [
           {
             title: `${own.figure === 'resident' ? 'resident' : `peak of ${own.figure}`}, ${unit.name}, over ${own.parameter}`,
-            axis: axisOf(lowest > 0.6 * highest ? lowest : 0, highest, unit),
+            axis: axisOf(
+              lowest > 0.6 * highest ? lowest : 0,
+              Math.max(highest, mark?.value ?? 0),
+              unit,
+            ),
             exact: exactBytes,
+            mark,
           },
         ],
         x: { name: own.parameter, whole: true, format: (value) => exact(Math.round(value)) },
         panelHeight: 220,
       }),
+      h('p', { class: 'quiet' }, cardNote(highest)),
     );
   }
 

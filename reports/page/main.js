@@ -4,31 +4,16 @@ import { load } from './data.js';
 import { bytes, duration, exact, plural } from './format.js';
 import { groupsOf, scenariosOf, tallyOf } from './model.js';
 import { overview, statusOf } from './overview.js';
+import { setCard } from './card.js';
 import { copyable, section } from './controls.js';
 import { scenarioPage } from './scenario.js';
 import { verdicts } from './verdicts.js';
 
-function headline({ passed, failed, skipped }, errors) {
-  if (errors > 0) return ['fail', `${plural(errors, 'variant')} ended in error`];
-  if (failed > 0)
-    return ['fail', `${exact(failed)} of ${plural(passed + failed, 'verdict')} failed`];
-  if (passed > 0)
-    return [
-      'pass',
-      passed === 1 ? 'The one verdict passed' : `All ${exact(passed)} verdicts passed`,
-    ];
-  return ['skip', skipped > 0 ? 'Nothing was judged' : 'Nothing ran'];
-}
-
 function top(report) {
-  const { run, summary, trials } = report;
-  const errors = trials
-    .flatMap((trial) => trial.variants)
-    .filter((variant) => variant.error).length;
-  const [kind, text] = headline(summary, errors);
+  const { run, gaps, fits } = report;
+  const [kind, text, counts] = report.headline;
   const facts = [
-    summary.skipped > 0 && `${exact(summary.skipped)} skipped`,
-    plural(trials.length, 'trial'),
+    counts,
     run.device.profile,
     run.torch && `torch ${run.torch}`,
     run.started.replace('T', ' ').replace('Z', ' UTC'),
@@ -38,6 +23,9 @@ function top(report) {
     { class: 'top' },
     h('h1', { class: kind, tabindex: -1 }, text),
     h('p', { class: 'facts' }, facts.join(' · ')),
+    [...(run.faults_not_happened ?? []), ...gaps, ...fits].map((line) =>
+      h('p', { class: 'gap' }, `${line[0].toUpperCase()}${line.slice(1)}.`),
+    ),
     run.device.sharing &&
       h('p', { class: 'virtual sharing' }, `${run.device.sharing[0].toUpperCase()}${run.device.sharing.slice(1)}.`),
     run.device.kind === 'virtual' &&
@@ -222,6 +210,7 @@ function contents(report, scenarios, here) {
         (filters) => {
           location.hash = toAll(filters);
         },
+        report.controls,
       ),
     provenance(report),
   ]
@@ -231,12 +220,13 @@ function contents(report, scenarios, here) {
 
 async function start() {
   const report = await load();
+  setCard(report.run);
   const groups = groupsOf(report);
   const scenarios = scenariosOf([
     ...groups.filter(({ ran }) => ran),
     ...groups.filter(({ ran }) => !ran),
   ]);
-  document.title = `tidemark: ${report.summary.failed > 0 ? `${report.summary.failed} failed` : `${report.summary.passed} passed`}`;
+  document.title = `tidemark: ${report.headline[1]}`;
   const page = document.getElementById('page');
   const header = document.getElementById('pages');
   const show = (moved) => {

@@ -5,9 +5,10 @@ import { exact, exactBytes, plural } from './format.js';
 import { bestIn, cardUnit, savedText } from './model.js';
 
 function cell(trial, variant, show) {
-  const { error, brief } = trial.variants.find(({ name }) => name === variant) ?? {};
+  const { error, brief, not_run: lost } = trial.variants.find(({ name }) => name === variant) ?? {};
   const { pass, fail, skip } = trial.tallies.get(variant) ?? { pass: 0, fail: 0, skip: 0 };
   if (error) return h('td', {}, h('span', { class: 'status fail', title: brief }, 'error'));
+  if (lost) return h('td', {}, h('span', { class: 'status fail', title: lost }, 'not run'));
   if (pass + fail + skip === 0) return h('td', { class: 'quiet' }, '–');
   const [kind, text] =
     fail > 0
@@ -52,7 +53,7 @@ function savingCells(best, variant) {
   ];
 }
 
-/** What stands above the table: parameters, why trials were skipped, which variants broke. */
+/** Notes above the table: why trials were skipped or did not finish, which variants broke. */
 function notes(group) {
   const skipped = group.trials
     .filter((trial) => trial.skipped)
@@ -74,7 +75,10 @@ function notes(group) {
       .filter((variant) => variant.shaped)
       .map((variant) => ['skip', 'note', `${variant.name} under ${trial.schedule}: ${variant.shaped}`]),
   );
-  return [...skipped, ...errors, ...shaped].map(([kind, word, text]) =>
+  const lost = group.trials
+    .filter((trial) => trial.not_run)
+    .map((trial) => ['fail', 'not run', `under ${trial.schedule} ${trial.not_run}`]);
+  return [...skipped, ...lost, ...errors, ...shaped].map(([kind, word, text]) =>
     h('p', { class: 'note' }, h('span', { class: `status ${kind}` }, word), ` ${text}`),
   );
 }

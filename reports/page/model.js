@@ -46,7 +46,7 @@ function describe({ trials }) {
     title: `${first.scenario} / ${first.size}`,
     detail: `${ranks}, ${first.mode}`,
     schedules: trials.map((trial) => trial.schedule),
-    ran: trials.some((trial) => trial.variants.length > 0),
+    ran: trials.some(({ variants: all }) => all.some(({ not_run }) => !not_run)),
   };
 }
 
@@ -137,11 +137,12 @@ export function scenariosOf(groups) {
   return [...all.values()];
 }
 
-/** Verdicts of many trials: [passed, failed, skipped], with the variants that ended in error. */
+/** Of many trials: verdicts by status, variants that ended in error, trials that were skipped (left) or did not finish (lost). */
 export function tallyOf(trials) {
-  const sum = { pass: 0, fail: 0, skip: 0, error: 0 };
+  const sum = { pass: 0, fail: 0, skip: 0, error: 0, trials: trials.length, left: 0, lost: 0 };
   for (const trial of trials) {
-    if (trial.skipped) sum.skip += 1;
+    if (trial.skipped) sum.left += 1;
+    if (trial.not_run) sum.lost += 1;
     for (const tally of trial.tallies.values()) {
       for (const status of ['pass', 'fail', 'skip']) sum[status] += tally[status];
     }

@@ -5,16 +5,18 @@ import { exact, exactBytes, plural } from './format.js';
 import { bestFix, cardUnit, savedText, tallyOf } from './model.js';
 import { matrix } from './matrix.js';
 
-export function statusOf({ pass, fail, error }) {
-  return fail > 0 || error > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
+export function statusOf({ pass, fail, error, lost }) {
+  return fail > 0 || error > 0 || lost > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
 }
 
-export function tallyText({ pass, fail, skip, error }) {
+export function tallyText({ pass, fail, skip, error, lost, trials, left }) {
   return [
+    lost > 0 && `${exact(lost)} of ${plural(trials, 'trial')} did not finish`,
     error > 0 && `${plural(error, 'variant')} ended in error`,
     fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
     fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
-    fail === 0 && pass === 0 && (skip > 0 ? 'nothing judged' : 'nothing ran'),
+    left > 0 && `${exact(left)} of ${plural(trials, 'trial')} skipped`,
+    fail === 0 && pass === 0 && (skip > 0 || left > 0 ? 'nothing judged' : 'nothing ran'),
   ]
     .filter(Boolean)
     .join(', ');
@@ -31,7 +33,7 @@ function bar(kind, name, role, value, largest) {
   );
 }
 
-function card({ name, groups }, link) {
+function card({ name, groups }, link, controls) {
   const tally = tallyOf(groups.flatMap(({ trials }) => trials));
   const named = (role) =>
     new Set(
@@ -39,24 +41,6 @@ function card({ name, groups }, link) {
         .flatMap(({ variants }) => variants.filter((one) => one.role === role))
         .map((one) => one.name),
     );
-  const controls = named('control');
-  const missed = new Set(
-    groups
-      .flatMap(({ trials }) =>
-        trials.flatMap((trial) =>
-          trial.assertions.filter(
-            (one) => one.name.startsWith('control/') && one.status === 'fail',
-          ),
-        ),
-      )
-      .map(({ variant }) => variant),
-  );
-  const caught =
-    missed.size > 0
-      ? `, ${exact(missed.size)} not caught`
-      : controls.size > 0
-        ? ', all caught'
-        : '';
   const best = bestFix(groups);
   const { saving, trial } = best ?? {};
   return h(
@@ -82,12 +66,12 @@ function card({ name, groups }, link) {
     h(
       'p',
       { class: 'quiet' },
-      `${plural(named('fixed').size, 'fix', 'fixes')}, ${plural(controls.size, 'control')}${caught}`,
+      `${plural(named('fixed').size, 'fix', 'fixes')}${controls ? `; ${controls[3]}` : ''}`,
     ),
   );
 }
 
-export function overview(scenarios, link, show) {
+export function overview(scenarios, link, show, controls) {
   return [
     section(
       'scenarios',
@@ -96,7 +80,13 @@ export function overview(scenarios, link, show) {
       h(
         'ul',
         { class: 'cards' },
-        scenarios.map((scenario) => card(scenario, link)),
+        scenarios.map((scenario) =>
+          card(
+            scenario,
+            link,
+            controls.find(([name]) => name === scenario.name),
+          ),
+        ),
       ),
     ),
     section(

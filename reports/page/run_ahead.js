@@ -2,6 +2,7 @@
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
+import { cardLine, cardNote } from './card.js';
 import { axisOf, exactBytes, unitFor } from './format.js';
 import { STATISTICS, toneOf } from './model.js';
 
@@ -18,6 +19,7 @@ export function runAhead(group) {
       ...curves.flatMap(({ sweep }) => sweep.map((point) => point[own.statistic])),
     );
     const unit = unitFor(highest);
+    const mark = cardLine(highest);
     const lines = curves.map(({ name, role, sweep }) => ({
       panel: 0,
       name,
@@ -41,8 +43,9 @@ export function runAhead(group) {
         panels: [
           {
             title: `peak of ${own.statistic}, ${unit.name}`,
-            axis: axisOf(0, highest, unit),
+            axis: axisOf(0, Math.max(highest, mark?.value ?? 0), unit),
             exact: exactBytes,
+            mark,
           },
         ],
         x: {
@@ -52,6 +55,7 @@ export function runAhead(group) {
         },
         panelHeight: 220,
       }),
+      h('p', { class: 'quiet' }, cardNote(highest)),
     );
   }
 

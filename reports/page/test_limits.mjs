@@ -36,6 +36,31 @@ export const tests = ({ browser, axe, file, out }) => ({
     assert.match(await text(page, '.missing'), /no scenario “nosuch”. It has: fsdp_prefetch/);
   },
 
+  async 'a run that was cut short says so everywhere'() {
+    const page = await open(browser, file('cut'));
+    const said =
+      'Incomplete: 1 of 3 trials finished; rank 1 was killed (signal 9) in fsdp_prefetch/stash';
+    assert.equal(await text(page, 'h1'), said);
+    assert.equal(await page.title(), `tidemark: ${said}`);
+    const words = await text(page);
+    assert.match(words, /Not run: fsdp_prefetch\/seed \(1 trial\): the run ended before it/);
+    assert.match(words, /2 of 3 trials did not finish/);
+    assert.match(words, /0 of 1 control caught, 1 not tried \(no_reference: it did not run\)/);
+    assert.match(words, /reserves too much: record_stream 20 MiB; fits: stash 16 MiB/);
+    assert.equal(await page.locator('td', { hasText: /^not run$/ }).count(), 3);
+    await whole(page, 'cut');
+    const scenario = await open(browser, file('cut'), {
+      hash: '#/fsdp_prefetch?trial=0&schedule=instant',
+    });
+    assert.match(await text(scenario, '#time'), /what lies above the dashed line does not fit it/);
+    assert.equal(
+      await scenario.locator('#time .chart svg text', { hasText: 'h100-80g holds' }).count(),
+      1,
+      'a line at the capacity in the panel that comes near it',
+    );
+    await whole(scenario, 'a scenario of it');
+  },
+
   async 'hostile names stay text'() {
     const page = await open(browser, file('hostile'));
     for (const hash of [

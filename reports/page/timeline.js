@@ -2,6 +2,7 @@
 import { h } from './dom.js';
 import { chart } from './chart.js';
 import { choice, several, section } from './controls.js';
+import { cardLine, cardNote } from './card.js';
 import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
 import { fewBlocks } from './blocks.js';
 import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
@@ -140,7 +141,7 @@ export function timeline(group, { schedule, rank }) {
     const axis = (statistic) =>
       axisOf(
         from === 'zero' ? Math.min(0, lowest) : least(beside(statistic)),
-        most(beside(statistic)),
+        Math.max(most(beside(statistic)), cardLine(most(beside(statistic)))?.value ?? 0),
         unit,
       );
     const end = Math.max(...lines.map((line) => line.points.at(-1)[0]));
@@ -153,6 +154,7 @@ export function timeline(group, { schedule, rank }) {
         short: statistic,
         axis: axis(statistic),
         exact: exactBytes,
+        mark: cardLine(most(beside(statistic))),
       })),
       series: lines,
       bands: bandsOf(found[0].record),
@@ -196,7 +198,7 @@ export function timeline(group, { schedule, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
+        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
       ),
     );
   }

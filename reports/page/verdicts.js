@@ -12,7 +12,8 @@ export function verdicts(assertions, filters = {}) {
     .slice()
     .sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
   const several = new Set(all.map(({ trial }) => trial.scenario)).size > 1;
-  const count = (status) => all.filter((assertion) => assertion.status === status).length;
+  // Of verdicts, as everywhere: an assertion has one on every rank.
+  const count = (status) => all.reduce((sum, assertion) => sum + assertion.counts[status], 0);
   const filter = {
     text: '',
     status: '',
@@ -38,7 +39,7 @@ export function verdicts(assertions, filters = {}) {
     const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
     return all.filter(
       (assertion) =>
-        (!filter.status || assertion.status === filter.status) &&
+        (!filter.status || assertion.counts[filter.status] > 0) &&
         (!filter.variant || assertion.variant === filter.variant) &&
         ['scenario', 'size', 'schedule'].every(
           (key) => !filter[key] || assertion.trial[key] === filter[key],
@@ -54,11 +55,14 @@ export function verdicts(assertions, filters = {}) {
         .slice(0, shown)
         .flatMap((assertion, place) => assertionRow(assertion, place, several)),
     );
-    const ranks = found.reduce((sum, { count: each }) => sum + each, 0);
+    const verdicts = found.reduce(
+      (sum, { count: each, counts }) => sum + (filter.status ? counts[filter.status] : each),
+      0,
+    );
     summary.textContent =
       found.length === 0
         ? 'No verdict matches.'
-        : `${plural(found.length, 'assertion')}, ${plural(ranks, 'verdict')} with every rank counted.`;
+        : `${plural(verdicts, 'verdict')}, ${plural(found.length, 'row')}: those that differ in the rank alone share one.`;
     more.hidden = found.length <= shown;
     more.textContent = `Show more of the remaining ${exact(found.length - shown)}`;
   }
@@ -80,7 +84,7 @@ export function verdicts(assertions, filters = {}) {
     return choice(
       'Status',
       [
-        ['', `all ${exact(all.length)}`],
+        ['', `all ${exact(count('fail') + count('skip') + count('pass'))}`],
         ['fail', `failed ${exact(count('fail'))}`],
         ['skip', `skipped ${exact(count('skip'))}`],
         ['pass', `passed ${exact(count('pass'))}`],

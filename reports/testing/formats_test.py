@@ -32,7 +32,15 @@ class Formats(unittest.TestCase):
                 self.assertEqual(int(root.get(attribute)), len(found), attribute)
                 self.assertEqual(sum(int(suite.get(attribute)) for suite in root), len(found), attribute)
             self.assertEqual(int(root.get("failures")), sum(verdict["status"] == "fail" for verdict in verdicts))
-            self.assertEqual(int(root.get("skipped")), report["summary"]["skipped"])
+            summary = report["summary"]
+            self.assertEqual(int(root.get("skipped")), summary["skipped"] + summary["trials"]["skipped"])
+            lost = sum("not_run" in trial or bool(trial["skipped"]) for trial in report["trials"])
+            self.assertEqual(summary["trials"]["planned"], summary["trials"]["finished"] + lost)
+            if "ended" in report["run"]:
+                self.assertIn("Incomplete: ", (folder / "summary.md").read_text(encoding="utf-8").splitlines()[0])
+                self.assertEqual(sum(error.get("message").startswith("not run: ") for error in root.iter("error")),
+                                 sum(trial["variants"][0].get("not_run") is not None or sum("not_run" in v for v in trial["variants"])
+                                     for trial in report["trials"] if "not_run" in trial))
             names = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
             self.assertEqual(len(names), len(set(names)), "every case has a name of its own")
 

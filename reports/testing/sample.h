@@ -15,6 +15,10 @@ Report small_report();
 /// allocator, a GPU that ranks share, a variant that was not held back.
 Report gpu_report();
 
+/// A run that a killed rank has ended in its second trial, with a baseline that does not fit its
+/// GPU.
+Report cut_report();
+
 /// The size of a real run: eight variants, four ranks, three schedules, timelines, losses, a
 /// run-ahead curve. `layers` scales everything.
 Report sample_report(int layers = 8);

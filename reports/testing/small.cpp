@@ -139,6 +139,39 @@ Report gpu_report() {
   return report;
 }
 
+Report cut_report() {
+  Report report = small_report();
+  report.run.profile_bytes = 18 * kMiB;
+  report.run.ended = "rank 1 was killed (signal 9) in fsdp_prefetch/stash";
+  const std::string before = "the run ended before it: " + report.run.ended;
+  TrialRecord &done = report.trials[0], &cut = report.trials[1], &lost = report.trials[2];
+  done.capacity = Bytes{1} << 40;
+  done.needs = 20 * kMiB;
+  for (RankRecord& rank : done.variants[1].ranks)
+    rank.steps[0].phases[0][Statistic::reserved] = {16 * kMiB, 16 * kMiB};
+  for (VariantRecord& variant : done.variants) variant.fit = fit_of(report.run, variant);
+  cut.not_run = "the run ended in it: " + report.run.ended;
+  cut.verdicts.clear();
+  VariantRecord stopped;
+  stopped.name = "stash";
+  stopped.role = Role::fixed;
+  stopped.error = "the ranks ended early (rank 1 was killed (signal 9))";
+  cut.variants[1] = stopped;
+  VariantRecord control;
+  control.name = "no_reference";
+  control.role = Role::control;
+  control.not_run = before;
+  cut.variants.push_back(control);
+  lost.skipped.clear();
+  lost.not_run = before;
+  for (VariantRecord one : {stopped, control}) {
+    one.error.clear();
+    one.not_run = before;
+    lost.variants.push_back(one);
+  }
+  return report;
+}
+
 Report hostile_report() {
   const std::string evil =
       "</script><img src=x onerror=\"document.title='broken'\">|`*]]>&'\xe2\x80\xa8\n../../x";

@@ -16,11 +16,12 @@ int main(int argc, char** argv) try {
   }
   const std::filesystem::path folder = argv[1];
   tidemark::Report passing = tidemark::small_report();
-  passing.trials.erase(passing.trials.begin() + 1);
+  passing.trials.resize(1);
   tidemark::write_all(folder / "small", tidemark::small_report());
   tidemark::write_all(folder / "passing", passing);
   tidemark::write_all(folder / "sample", tidemark::sample_report());
   tidemark::write_all(folder / "gpu", tidemark::gpu_report());
+  tidemark::write_all(folder / "cut", tidemark::cut_report());
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
   tidemark::write_all(folder / "empty", {});
   if (argc == 3) {

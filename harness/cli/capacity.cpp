@@ -1,0 +1,85 @@
+#include "harness/cli/capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "harness/platform.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kWide = Bytes{1} << 40;  // at least, of a GPU that is widened
+
+struct Need {
+  double reserved = 0;   // the highest closed form of it
+  double known = 0;      // the highest of any statistic
+  double piled = 0;      // what leaks has piled up after the last step
+  bool complete = true;  // every variant on every rank has a form of what it reserves
+
+  /// `times`: how often the variant may hold as much as its forms say.
+  void add(const std::vector<Expectation>& forms, int times) {
+    bool says = false;
+    for (const auto& form : forms) {
+      const double bytes = form.formula.evaluate() + static_cast<double>(form.slack);
+      known = std::max(known, bytes);
+      piled = std::max(piled, times * bytes);
+      if (form.statistic != Statistic::reserved || !form.moment.empty()) continue;
+      reserved = std::max(reserved, bytes);
+      says = true;
+    }
+    complete = complete && says;
+  }
+  Bytes least() const { return static_cast<Bytes>(std::ceil(std::max(reserved, known))); }
+  Bytes safe() const {
+    return std::max(complete ? least() : 2 * least(), static_cast<Bytes>(std::ceil(piled)));
+  }
+};
+
+Need need_of(const PlannedTrial& planned, int stand_for) {
+  Trial trial = planned.trial;
+  if (trial.schedule != "instant") trial.schedule = "lagging";  // which no other can exceed
+  const Scenario& scenario = *planned.scenario;
+  Need need;
+  for (const Variant& variant : scenario.variants) {
+    if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
+    const int times = variant.caught_by.starts_with("rest/") ? trial.steps : 1;
+    for (int rank = 0; rank < trial.ranks; ++rank)
+      if (stand_for < 0 || rank == stand_for)
+        need.add(expectations(scenario, trial, variant, rank), times);
+  }
+  return need;
+}
+
+}  // namespace
+
+void choose_capacity(PlannedTrial& planned, int stand_for, bool fixed) {
+  const Need need = need_of(planned, stand_for);
+  if (need.least() > 0) planned.needs = need.least();
+  if (platform().kind() != "virtual") return;
+  planned.capacity = platform().capacity();
+  if (fixed || need.safe() <= planned.capacity) return;
+  const auto twice = std::bit_ceil(static_cast<std::uint64_t>(need.safe())) * 2;
+  planned.capacity = std::max(kWide, static_cast<Bytes>(twice));
+}
+
+std::string capacity_notes(const std::vector<PlannedTrial>& planned) {
+  std::string notes;
+  std::set<std::string> said;
+  for (const auto& each : planned) {
+    const Bytes own = profile_capacity();
+    if (!each.unfit.empty() || !each.needs || own == 0 || each.capacity == own) continue;
+    const std::string name = each.trial.scenario + "/" + each.trial.size;
+    if (*each.needs <= own || !said.insert(name).second) continue;
+    notes += fmt::format("note: {} needs {}: does not fit {} ({}); runs with {}\n", name,
+                         bytes_text(*each.needs), platform().profile(), bytes_text(own),
+                         bytes_text(each.capacity));
+  }
+  return notes;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,90 @@
+#include "harness/cli/dry_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "harness/cli/salvage.h"
+#include "reports/history/history.h"
+#include "reports/history/trial_times.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path history_of(const Options& options) {
+  const fs::path folder =
+      options.out.empty() ? fs::path("tidemark-out") : fs::path(options.out).parent_path();
+  return (folder.empty() ? fs::path(".") : folder) / kHistoryFile;
+}
+
+std::string host_name() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+// What --set has changed, and how many variants run.
+std::string particulars(const PlannedTrial& each) {
+  std::string out = fmt::format("{} steps, {} of {} variants", each.trial.steps,
+                                each.variants.size(), each.scenario->variants.size());
+  const auto size = std::ranges::find(each.scenario->sizes, each.trial.size, &Size::name);
+  const Params usual =
+      size == each.scenario->sizes.end() ? Params() : size->params_on(each.trial.ranks);
+  for (const auto& [name, value] : each.trial.params)
+    if (const auto own = usual.find(name); own == usual.end() || own->second != value)
+      out += fmt::format(", {}={}", name, value);
+  return out;
+}
+
+std::string in_minutes(Ns ns) {
+  const auto seconds = (ns + 500'000'000) / 1'000'000'000;
+  return seconds < 60 ? duration(ns) : fmt::format("{} min {} s", seconds / 60, seconds % 60);
+}
+
+std::string estimate(std::size_t run, std::size_t known, Ns total, const fs::path& history) {
+  if (run == 0) return "";
+  if (known == 0)
+    return fmt::format(" How long is unknown: {} has no run of these trials on this host.",
+                       history.string());
+  return fmt::format(
+      " About {} for {} of them, from what each took last on this host ({}){}", in_minutes(total),
+      known == run ? "all" : std::to_string(known), history.string(),
+      known == run ? "." : fmt::format("; {} of them have not run here: unknown.", run - known));
+}
+
+}  // namespace
+
+void print_plan(const std::vector<PlannedTrial>& planned, const Options& options) {
+  const fs::path history = history_of(options);
+  const auto past = past_trials(history, host_name(), options.stand_for >= 0);
+  std::size_t name = 5;
+  for (const auto& each : planned) name = std::max(name, record_of(each).name().size());
+  fmt::print("{:<{}}  {:>10}  {:>9}  {}\n", "trial", name, "needs", "took last", "");
+  std::size_t run = 0, known = 0;
+  Ns total = 0;
+  for (const auto& each : planned) {
+    const TrialRecord record = record_of(each);
+    if (!each.unfit.empty()) {
+      fmt::print("{:<{}}  SKIPPED: {}\n", record.name(), name, each.unfit);
+      continue;
+    }
+    ++run;
+    const auto took = time_of(past, record);
+    if (took) ++known, total += *took;
+    fmt::print("{:<{}}  {:>10}  {:>9}  {}\n", record.name(), name,
+               each.needs ? bytes_text(*each.needs) : "?", took ? in_minutes(*took) : "?",
+               particulars(each));
+  }
+  fmt::print("\n{} of {} trials would run, {} would be skipped.{}\n", run, planned.size(),
+             planned.size() - run, estimate(run, known, total, history));
+}
+
+}  // namespace tidemark

@@ -1,0 +1,33 @@
+// Wall times of trials in history.sqlite, from which the length of the next run is estimated.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "harness/record.h"
+#include "reports/history/database.h"
+
+namespace tidemark {
+
+/// "steps=4 seed=0 hidden=64 layers=4": what tells apart trials of one name.
+std::string settings_of(const TrialRecord& trial);
+
+/// Adds the times of a run that is in the database as `run`.
+void record_trial_times(Database& database, std::int64_t run, const Report& report);
+
+struct PastTrial {
+  Ns ns = 0;
+  std::size_t variants = 0;
+};
+using PastTrials = std::map<std::string, PastTrial>;  // by name and settings
+
+/// The latest time of every trial that has finished on this host; `alone`: of runs in which one
+/// process stood for a rank. Empty where there is no history or it cannot be read.
+PastTrials past_trials(const std::filesystem::path& history, const std::string& host, bool alone);
+
+/// What `trial` took last, in proportion to the variants that are to run now; none: not known.
+std::optional<Ns> time_of(const PastTrials& past, const TrialRecord& trial);
+
+}  // namespace tidemark
