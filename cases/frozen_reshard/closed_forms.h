@@ -1,4 +1,4 @@
-// What a rank's memory must be, in the words of a formula: rest, units, shards of gradients.
+// The replay of the plan, and the claims that variants are held against.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace tidemark::frozen_reshard {
 /// Equalities in all four statistics: the peaks of every forward, backward and the optimizer in the
 /// last step, what every backward leaves, and the trajectory: residency when each unit's backward
 /// begins, and at the end of backward before the catch-all.
-std::vector<Expectation> expect(const Trial& trial, const Variant& variant, int rank);
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 
 /// What the variant claims to do: its own policy, or, of a control, that of the fix it pretends to
 /// be, in the trial that it needs.

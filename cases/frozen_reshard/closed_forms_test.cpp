@@ -1,4 +1,4 @@
-// The closed forms, the order and number of calls, and the controls against the program itself, at
+// Forms and replays, the order and number of calls, and the controls against the program itself, at
 // parameters drawn at random: every verdict of every variant.
 #include "cases/frozen_reshard/closed_forms.h"
 
@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdlib>
 #include <map>
 #include <random>
+#include <tuple>
 
+#include "cases/frozen_reshard/forms.h"
 #include "harness/platform.h"
 #include "harness/runner.h"
 
@@ -67,13 +70,18 @@ class Draw {
   std::mt19937 random_;
 };
 
+std::string text(const Trial& trial) {
+  std::string all = trial.schedule + " steps=" + std::to_string(trial.steps);
+  for (const auto& [name, value] : trial.params) all += " " + name + "=" + std::to_string(value);
+  return all;
+}
+
 // How many verdicts passed, by the first part of their names; none may fail.
 std::map<std::string, int> hold(World& world, const Trial& trial) {
   const auto scenario = frozen_reshard_scenario();
   EXPECT_EQ(scenario.unfit(trial), "");
   const auto record = run_trial(scenario, trial, world, kOwn, {.details = Details::none});
-  std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
-  for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
+  const auto what = text(trial);
   std::map<std::string, int> passed;
   for (const auto& v : record.verdicts) {
     passed[v.name.substr(0, v.name.find('/'))] += v.status == Status::pass;
@@ -83,6 +91,37 @@ std::map<std::string, int> hold(World& world, const Trial& trial) {
         << v.measured.value_or(0) << " " << v.why;
   }
   return passed;
+}
+
+// Two derivations that share nothing but the trial's parameters; more draws with
+// TIDEMARK_TEST_SEEDS.
+TEST(Forms, AgreeWithTheReplayInRequestedBytes) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const auto scenario = frozen_reshard_scenario();
+  const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
+  const int draws = asked != nullptr ? std::atoi(asked) : 200;
+  Draw draw(77);
+  int compared = 0;
+  for (int i = 0; i < draws && !testing::Test::HasFailure(); ++i) {
+    const int ranks = draw.between(1, 8), rank = draw.between(0, ranks - 1);
+    const auto trial = draw.trial(ranks, Mode::shapes);
+    for (const auto& variant : scenario.variants) {
+      if (variant.role == Role::control || !leave_out(trial, variant).empty()) continue;
+      std::map<std::tuple<std::string, bool>, double> replays;
+      for (const auto& one : replay(trial, variant, rank))
+        if (one.statistic == Statistic::requested)
+          replays[{one.phase, one.at_end}] = one.formula.evaluate();
+      for (const auto& one : forms(trial, variant, rank)) {
+        if (one.statistic != Statistic::requested || !one.moment.empty()) continue;
+        ++compared;
+        const double expected = replays.at({one.phase, one.at_end});
+        EXPECT_EQ(one.formula.evaluate(), expected)
+            << one.phase << " of " << variant.name << " on rank " << rank << " of " << ranks << ", "
+            << text(trial) << ": " << one.formula.text << " (" << one.where << ")";
+      }
+    }
+  }
+  EXPECT_GT(compared, draws * 4 * 3);
 }
 
 // One rank at a time, without its partners: any rank of any world.

@@ -19,7 +19,7 @@ from torch import nn
 LAYERS, RANKS, HIDDEN, ADAPTER = 8, 8, 4096, 16
 UNIT = 4 * HIDDEN * HIDDEN
 FROZEN = {"alternating": lambda i: i % 2 == 0, "all-but-last": lambda i: i < LAYERS - 1, "prefix": lambda i: i < LAYERS // 2,
-          "suffix": lambda i: i >= LAYERS // 2, "adapters": lambda i: True}
+          "suffix": lambda i: i >= LAYERS // 2}
 
 
 def linear(inputs, outputs, frozen=False):
@@ -60,9 +60,11 @@ def wrapping(code, late):
 
 
 class Adapted(nn.Module):
-    def __init__(self, wrap):
+    """A frozen layer and its adapter: units side by side, or (nested) the adapter's unit within that of both."""
+
+    def __init__(self, wrap, nested):
         super().__init__()
-        self.base = wrap(linear(HIDDEN, HIDDEN, frozen=True))
+        self.base = linear(HIDDEN, HIDDEN, frozen=True) if nested else wrap(linear(HIDDEN, HIDDEN, frozen=True))
         self.adapter = wrap(nn.Sequential(linear(HIDDEN, ADAPTER), linear(ADAPTER, HIDDEN)))
 
     def forward(self, x):
@@ -88,7 +90,12 @@ def main():
     torch.cuda.set_device(0)
     dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=RANKS)
     wrap = wrapping(code, late)
-    layers = [Adapted(wrap) if pattern == "adapters" else wrap(linear(HIDDEN, HIDDEN, FROZEN[pattern](i))) for i in range(LAYERS)]
+    if pattern == "adapters":
+        layers = [Adapted(wrap, nested=False) for _ in range(LAYERS)]
+    elif pattern == "nested-adapters":
+        layers = [wrap(Adapted(wrap, nested=True)) for _ in range(LAYERS)]
+    else:
+        layers = [wrap(linear(HIDDEN, HIDDEN, FROZEN[pattern](i))) for i in range(LAYERS)]
     model = wrap(nn.Sequential(*layers))
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
     x = torch.zeros(8, HIDDEN, device="cuda", requires_grad=True)

@@ -5,6 +5,7 @@
 #include "harness/scenario.h"
 
 #include "cases/frozen_reshard/closed_forms.h"
+#include "cases/frozen_reshard/forms.h"
 #include "cases/frozen_reshard/inspect.h"
 #include "cases/frozen_reshard/program.h"
 #include "cases/frozen_reshard/reference.h"
@@ -64,7 +65,7 @@ Scenario frozen_reshard_scenario() {
        size({{"layers", 4}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
        {Mode::math, Mode::shapes}},
       {"seed_test",
-       size({{"layers", 6}, {"hidden", 5}, {"batch", 16}}),
+       size({{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}}),
        {Mode::math, Mode::shapes}},
       // LoRA on a 7B: 32 units of as many parameters as a layer of Llama-7B has (202 million).
       {"seed",
@@ -106,7 +107,9 @@ Scenario frozen_reshard_scenario() {
               World& world) -> std::unique_ptr<Program> {
     return std::make_unique<Training>(trial, variants()[variant.name], world);
   };
-  s.replay = expect;
+  s.forms = forms;
+  s.replay = replay;
+  s.symbols = symbols();
   s.inspect = inspect;
   s.reference = oracle;
   return s;

@@ -1,0 +1,70 @@
+// Rules of the chain's units on paper: which of them a backward reaches, which are whole, gathered
+// ahead, reduced or saved for when it is at a given unit. They follow from the pattern and the
+// policy alone.
+//
+// Backward takes the units from the last to the first. It stops at the layer below which nothing
+// needs a gradient. A unit is told that its backward is over by a node on its input (trained units
+// always), or by hooks on its inputs, which run once the unit before has been gathered; without
+// adapters that is a unit more at that moment. A unit that nothing tells waits for the end.
+#pragma once
+
+#include "cases/frozen_reshard/setup.h"
+
+namespace tidemark::frozen_reshard {
+
+class Chain {
+ public:
+  explicit Chain(const Setup& setup);
+
+  const Setup& setup() const { return setup_; }
+  int units() const { return static_cast<int>(frozen_.size()); }
+  int layers() const { return static_cast<int>(setup_.layers); }
+  int microbatches() const { return static_cast<int>(setup_.microbatches); }
+  bool adapters() const { return setup_.adapter_rank > 0; }
+  bool is_adapter(int k) const { return adapters() && k % 2 == 1; }
+  int layer(int k) const { return adapters() ? k / 2 : k; }
+  bool frozen(int k) const { return frozen_[static_cast<std::size_t>(k)]; }
+  /// In any step so far: it has optimizer state.
+  bool ever_trained(int k) const;
+  bool synced(int m, int k) const;
+
+  /// Whether the input of the layer needs a gradient.
+  bool input_gradient(int layer) const { return layer > lowest_ || setup_.input_gradient; }
+  /// Backward gathers the unit and computes with it.
+  bool reached(int k) const;
+  /// Something tells that its backward is over, before the end.
+  bool told(int k) const;
+
+  /// A forward of this microbatch comes right after a backward or the step's begin.
+  bool starts(int m) const { return m == 0 || !setup_.in_flight; }
+  /// Whole when the forward of a microbatch begins.
+  bool whole_before_forward(int m, int j) const;
+  /// Whole when its backward begins.
+  bool whole_before_backward(int m, int j) const;
+  /// Frozen units that stay whole when backward is over.
+  bool kept(int j) const;
+  /// Whole while backward is at unit k; `hooked`: the hooks that k's gathering preceded have run.
+  bool whole(int m, int j, int k, bool hooked) const;
+  /// Buffers gathered ahead and not yet used, when backward is at unit k and has (`own`) gathered
+  /// what comes before it: of layers, or of adapters.
+  int ahead(int m, int k, bool own, bool of_adapters) const;
+  /// The same of units from k on, at the end of backward.
+  int ahead_at_end(int m, int k, bool of_adapters) const;
+
+  /// An earlier backward of this step has reduced its gradient.
+  bool reduced_before(int m, int k) const;
+  /// An earlier backward of this step has left its gradient unreduced.
+  bool held_before(int m, int k) const;
+  /// The layer's input (of the first: an input of the step) is saved for its backward.
+  bool saves_input(int layer) const;
+  bool saves_middle(int layer) const { return adapters() && !frozen(2 * layer + 1); }
+
+ private:
+  int gathered_ahead(int m, int k) const;  // the unit, or -1
+
+  const Setup setup_;
+  const std::vector<bool> frozen_;  // in the last step
+  int lowest_ = 0;                  // layer that backward reaches
+};
+
+}  // namespace tidemark::frozen_reshard
