@@ -209,16 +209,20 @@ struct Judge {
     if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
       verdicts.push_back(most_saved(*baseline, forms.at(baseline), seen, forms.at(&seen)));
     add(unjudged(seen));
-    add(rest(seen));
+    std::vector<Verdict> inspected;
+    if (scenario.inspect) inspected = scenario.inspect(trial, *seen.variant, seen.record);
+    for (auto& verdict : inspected) {
+      verdict.variant = seen.variant->name;
+      verdict.rank = seen.record.rank;
+    }
+    // A baseline that leaks is judged by how much it leaks in a step instead.
+    const bool leaks =
+        seen.variant->role == Role::baseline &&
+        std::ranges::any_of(inspected, [](const auto& v) { return v.name.starts_with("leak/"); });
+    if (!leaks) add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
-    if (scenario.inspect) {
-      for (auto& verdict : scenario.inspect(trial, *seen.variant, seen.record)) {
-        verdict.variant = seen.variant->name;
-        verdict.rank = seen.record.rank;
-        verdicts.push_back(std::move(verdict));
-      }
-    }
+    add(std::move(inspected));
     for (auto& verdict : verdicts) leave_open(seen, verdict);
     return verdicts;
   }

@@ -50,7 +50,10 @@ Terms HeldStage::split() const {
 
 Terms HeldStage::done() const {
   Terms t = returned();
-  if (first || !splits) return t;
+  if (first || !splits) {
+    if (backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
+    return t;
+  }
   const bool held_by_root = last ? !detach_last || !detach_loss : !detach_outputs;
   const bool graph = !clean_hooks || (held_by_root && !roots_as_edges);
   if (graph && !release) {
@@ -59,6 +62,24 @@ Terms HeldStage::done() const {
   }
   if (!clean_hooks) add_gradients(t);
   if (last && keeps_loss_graph()) t["logp"] += 1;
+  return t;
+}
+
+Terms HeldStage::leaked() const {
+  Terms t;
+  if (first || !splits) {
+    if (!backward_cycle) return t;
+    // The root, and its gradient where that is in no receive buffer.
+    if (last)
+      t["loss"] = 1;
+    else
+      t["x"] = output_stays ? 2 : 1;
+  } else if (never_collects) {
+    t["a_n"] = blocks - again + again * runs_a_block;
+    // Inputs of checkpointed blocks; the stage's own is held by its node in the graph in any case.
+    t["x"] = again_inner + (input_leaks ? 1 : 0);
+    add_gradients(t);
+  }
   return t;
 }
 

@@ -39,10 +39,16 @@ struct HeldStage {
   // gradients and hooks, what only the input pass has read; and roots are held as gradient edges.
   bool detach_outputs = false, detach_loss = false, detach_last = false;
   bool clean_hooks = false, release = false, roots_as_edges = false;
+  // Cycles that outlive the step: of the hooks, and of every whole backward (its root and
+  // gradient).
+  bool never_collects = false, backward_cycle = false;
+  bool input_leaks = false;  // input_stays, and the stage before leaks no output
 
   Terms forwarded() const;
   Terms split() const;
   Terms done() const;
+  /// Leak of a microbatch: what is still held after the step that it belonged to.
+  Terms leaked() const;
 
  private:
   bool keeps_loss_graph() const { return !detach_loss && !roots_as_edges && !release; }

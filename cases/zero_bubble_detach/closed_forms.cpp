@@ -2,10 +2,10 @@
 // microbatches on them (reference/language_model_plan.h), and during an action what its operators
 // take and drop besides (passes.h). All of it is alive whatever the allocator does.
 //
-// There is no form of a peak where a block of this rank is checkpointed, where the lookup of more
-// than 3,072 tokens is differentiated (PyTorch sorts them, with temporaries that CUB chooses), and
-// where the highest moment is one in which flash attention has divided its keys, or that of the
-// mean loss.
+// There is no form of a peak where cycles are never collected (as_released), where a block of this
+// rank is checkpointed, where the lookup of more than 3,072 tokens is differentiated (PyTorch sorts
+// them, with temporaries that CUB chooses), and where the highest moment is one in which flash
+// attention has divided its keys, or that of the mean loss.
 #include "cases/zero_bubble_detach/closed_forms.h"
 
 #include <map>
@@ -47,7 +47,10 @@ HeldStage holding(const Sizes& z, const StagePolicy& policy, const PipelineSched
           .detach_last = policy.detach_last,
           .clean_hooks = policy.clean_hooks,
           .release = policy.release,
-          .roots_as_edges = policy.roots_as_edges};
+          .roots_as_edges = policy.roots_as_edges,
+          .never_collects = policy.never_collects,
+          .backward_cycle = policy.backward_cycle,
+          .input_leaks = stage > 1 && here(stage - 1)};
 }
 
 std::string text_of(const Terms& terms) {
@@ -72,6 +75,7 @@ class Rank {
         order_(schedule_.order[static_cast<std::size_t>(rank)]),
         processors_(device.processors),
         threads_(trial.steps > 1 ? 2 : 0),
+        earlier_((trial.steps - 1) * z_.microbatches),
         tensors_(pass_tensors(z_, processors_)) {
     const Bytes element = z_.type == at::kFloat ? 4 : 2;
     auto& rest = tensors_["rest"];
@@ -103,6 +107,17 @@ class Rank {
         all.push_back(std::move(one));
     }
     return all;
+  }
+
+  /// What every step leaves in cycles, requested bytes.
+  Formula leak() const {
+    Terms all;
+    for (const auto& [number, stage] : stages_)
+      for (const auto& [symbol, n] : stage.held.leaked())
+        all[symbol] += n * static_cast<double>(z_.microbatches);
+    const std::string text = text_of(all);
+    if (text.empty()) return {"0", {}};
+    return paper_.forms("", true, {Statistic::requested}, {{"", text}}).front().formula;
   }
 
   std::vector<Expectation> peaks(std::string& unbalanced) {
@@ -139,6 +154,7 @@ class Rank {
   };
 
   bool has_peaks() const {
+    if (policy_.never_collects || policy_.backward_cycle) return false;
     for (const auto& [number, stage] : stages_)
       if (stage.held.again > 0 || (stage.held.first && z_.sorts_tokens())) return false;
     return threads_ == 2;
@@ -206,6 +222,7 @@ class Rank {
       add(held.forwarded(), state.forwarded);
       add(held.split(), state.split);
       add(held.done(), state.done);
+      add(held.leaked(), static_cast<double>(earlier_));
       if (state.done > 0) add(gradients_of(held), 1);
     }
     all["x"] += static_cast<double>(gradients_.size() + activations_.size());
@@ -217,7 +234,8 @@ class Rank {
   const PipelineSchedule schedule_;
   const std::vector<Action> order_;
   const std::int64_t processors_;
-  int threads_;  // that have multiplied, so have a workspace
+  int threads_;                 // that have multiplied, so have a workspace
+  const std::int64_t earlier_;  // microbatches of the steps before
   Tensors tensors_;
   Vocabulary paper_;
   std::map<int, Stage> stages_;
@@ -244,6 +262,10 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
   std::string ignored;
   for (auto& one : Rank(trial, policy, rank, device).peaks(ignored)) all.push_back(std::move(one));
   return all;
+}
+
+Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {
+  return Rank(trial, policy, rank, current_device_facts()).leak();
 }
 
 std::vector<Symbol> symbols() {

@@ -20,4 +20,8 @@ std::vector<Symbol> symbols();
 /// The first action whose pass (passes.h) does not end with what is held after it, or empty.
 std::string unbalanced(const Trial& trial, const Variant& variant, int rank);
 
+/// Requested bytes that every step adds to what the rank holds, where cycles are never collected.
+/// "0" where there are none.
+Formula leak(const Trial& trial, const StagePolicy& policy, int rank);
+
 }  // namespace tidemark::zero_bubble_detach

@@ -7,8 +7,12 @@
 
 namespace tidemark::zero_bubble_detach {
 
+/// leak/requested/end and /peak: every step holds more than the step before by what is expected.
+std::vector<Verdict> leaks(const Formula& expected, const std::vector<Step>& steps);
+
 /// order/schedule and cost/recomputed_blocks: the actions of the last step are the schedule's, and
-/// checkpointed blocks were run again as often as the passes need.
+/// checkpointed blocks were run again as often as the passes need. Of the baseline that never
+/// collects its cycles, leaks() besides.
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record);
 
 }  // namespace tidemark::zero_bubble_detach

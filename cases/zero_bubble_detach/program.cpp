@@ -110,6 +110,7 @@ void Training::step(int index, Recorder& recorder) {
   fill_inputs(index);
 
   recorder.phase("pipeline");
+  for (const auto& [number, stage] : pipeline_->stages()) stage->begin_step();
   auto run_again = recomputations();
   pipeline_->run([this](int microbatch) { return inputs_[microbatch]; },
                  [&](const Action& action) {

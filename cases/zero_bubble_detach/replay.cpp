@@ -57,6 +57,7 @@ reference::PipelineStep step_of(const Sizes& z, const PipelineSchedule& schedule
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role == Role::control) return {};
   const auto& policy = variants()[variant.name];
+  if (policy.backward_cycle) return {};  // the plan knows no cycles that outlive a step
   const Sizes sizes(trial);
   const auto schedule = schedule_of(trial);
   const auto prediction = predict(step_of(sizes, schedule, rank),

@@ -12,9 +12,13 @@ const VariantTable<StagePolicy>& variants() {
   };
   static const VariantTable<StagePolicy> all{{
       {{"retained", Role::baseline,
-        "nothing is dropped: outputs, losses and the hooks' cycles keep every graph until the step "
-        "ends"},
+        "nothing is dropped before the step ends, and then everything is, cycles too: the mildest "
+        "reading of PyTorch 2.5.1"},
        {}},
+      {{"as_released", Role::baseline,
+        "PyTorch 2.5.1 while Python's garbage collector does not run: outputs stay until the next "
+        "step begins, cycles for ever, so memory grows with every step"},
+       {.never_collects = true, .outputs_stay = true, .backward_cycle = true}},
       {{"detach_outputs", Role::fixed,
         "outputs are detached after the input pass (not the last stage's); the hooks' cycles still "
         "keep the graph"},

@@ -42,6 +42,7 @@ variable_list PipelineStage::root_gradient(const UnderWay& one, const at::Tensor
 at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
+  if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   if (model_.first) return {};
   return std::exchange(one.input.mutable_grad(), {});
 }
@@ -97,9 +98,13 @@ at::Tensor PipelineStage::mean_loss() const {
   return at::stack(all).mean();
 }
 
-void PipelineStage::end_step() {
+void PipelineStage::begin_step() {
   outputs_.clear();
   returned_.clear();
+}
+
+void PipelineStage::end_step() {
+  if (!policy_.outputs_stay) begin_step();
   losses_.clear();
   if (!policy_.never_collects) collect_groups();
 }

@@ -28,7 +28,9 @@ struct StagePolicy {
   bool returns_view = false;      // the output is a view, which cannot be detached in place
   bool keeps_undetached = false;  // a detached copy is returned, and the original kept
   bool never_collects = false;    // the hooks' cycles stay over the end of the step
-  bool detach_early = false;      // before the input pass, which then reaches nothing
+  bool outputs_stay = false;      // until the next step begins
+  bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
+  bool detach_early = false;    // before the input pass, which then reaches nothing
 };
 
 class PipelineStage {
@@ -57,6 +59,8 @@ class PipelineStage {
   at::Tensor input(int microbatch, const at::Tensor& gradient);
   void weight(int microbatch);
 
+  /// Drops the outputs that the step before left.
+  void begin_step();
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const;
   /// Outputs and losses go; where hooks were not cleaned their cycles are collected, as a garbage
@@ -79,6 +83,7 @@ class PipelineStage {
   std::map<int, UnderWay> under_way_;
   std::map<int, at::Tensor> outputs_, returned_, losses_;
   std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
+  std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards
 };
 
 }  // namespace tidemark
