@@ -2,10 +2,10 @@
 """ablation.py TIDEMARK: the tables of ablation.md, measured: what each part saves on a Llama-7B, by rank."""
 import sys
 
-from peaks import peaks
+from peaks import leaks, peaks
 
 CELLS = ["retained", "detach_outputs_loss", "detach_last_alone", "detach_stage_outputs", "hooks_alone", "hooks_detach_outputs_loss",
-         "hooks_detach_last", "drop_grads_hooks", "release_after_input", "one_weight_task", "gradient_edge", "hook_cycle"]
+         "hooks_detach_last", "drop_grads_hooks", "release_after_input", "one_weight_task", "gradient_edge", "hook_cycle", "as_released"]
 CHECKPOINTING = ["none", "every second block", "every block"]
 GRID = [(2, 2, 2048), (2, 4, 1024), (2, 4, 2048), (2, 4, 4096), (2, 8, 2048), (2, 16, 2048), (4, 4, 2048), (4, 8, 1024), (4, 8, 2048),  # ranks,
         (4, 8, 4096), (4, 16, 2048), (8, 8, 1024), (8, 8, 2048), (8, 8, 4096), (8, 16, 2048)]  # microbatches, sequence
@@ -22,6 +22,8 @@ def main():
     columns = [peaks(tidemark, "allocated", CELLS, 4, {"checkpointing": c}) for c in range(3)]
     for name in CELLS:
         print(f"| `{name}` |", " | ".join(", ".join(map(gib, column[name])) for column in columns), "|")
+    print("\n| `as_released` |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|")
+    print("| GiB a step |", " | ".join(", ".join(map(gib, leaks(tidemark, 4, {"checkpointing": c}))) for c in range(3)), "|")
     print("\n| ranks | microbatches | sequence |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|---|---|")
     for ranks, microbatches, sequence in GRID:
         cells = []

@@ -6,16 +6,28 @@ import tempfile
 from pathlib import Path
 
 
-def peaks(tidemark, statistic, variants, ranks, parameters):
-    """Bytes by variant, of every rank, highest of all phases of the last of two steps."""
+def trial(tidemark, variants, ranks, parameters, steps):
+    """One trial of size seed, as report.json has it."""
     with tempfile.TemporaryDirectory() as folder:
         command = [tidemark, "run", *(f"zero_bubble_detach/{name}" for name in variants), "--size", "seed", "--ranks", str(ranks),
-                   "--schedule", "instant", "--steps", "2", "--races", "off", "--details", "none", "--out", folder + "/run"]
+                   "--schedule", "instant", "--steps", str(steps), "--races", "off", "--details", "none", "--out", folder + "/run"]
         for name, value in parameters.items():
             command += ["--set", f"{name}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-        (trial,) = json.loads(Path(folder, "run", "report.json").read_text(encoding="utf-8"))["trials"]
+        (found,) = json.loads(Path(folder, "run", "report.json").read_text(encoding="utf-8"))["trials"]
+    return found
+
+
+def peaks(tidemark, statistic, variants, ranks, parameters, steps=2):
+    """Bytes by variant, of every rank, highest of all phases of the last step."""
     return {variant["name"]: [max(phase[statistic]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]]
-            for variant in trial["variants"]}
+            for variant in trial(tidemark, variants, ranks, parameters, steps)["variants"]}
+
+
+def leaks(tidemark, ranks, parameters):
+    """Requested bytes that each of three steps of as_released adds, by rank; held against the closed form by the run."""
+    verdicts = trial(tidemark, ["as_released"], ranks, parameters, 3)["verdicts"]
+    found = {v["rank"]: v["measured"] for v in verdicts if v["variant"] == "as_released" and v["name"] == "leak/requested/peak"}
+    return [found[rank] for rank in range(ranks)]

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""PyTorch's own pipelining code, one rank by itself, with this scenario's model: what pytorch.json records.
+"""Runs PyTorch's own pipelining code, one rank by itself, with this scenario's model: the source of pytorch.json.
 
     LD_PRELOAD=$(ls $PWD/build/dev/virtual/*.so.* | tr '\\n' ':') TIDEMARK_SCHEDULE=instant TIDEMARK_CAPACITY=4398046511104 \\
-      python3 cases/zero_bubble_detach/pytorch.py --rank 1 --variant drop_grads_hooks --checkpointing 2
+      python3 cases/zero_bubble_detach/pytorch.py --rank 1 --schedule zb_v --variant drop_grads_hooks --checkpointing 2
 
-with the torch 2.11.0 wheel; prints one line of JSON, peaks in bytes of the last step. The process group is PyTorch's fake
-one: nothing is sent, and a rank needs no partners. `--as-released` leaves the five habits below in.
+with the torch 2.11.0 wheel; prints one line of JSON: peaks in bytes of the last step, and the requested peak of every step.
+The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The habits of pytorch_edits.py are
+taken out, but for those named by `--keep`; `--as-released` keeps them all, and the outputs of 2.6.0. `--pipelining DIR` runs
+the folder torch/distributed/pipelining of another release, with its habits; 2.6.0 and older want `--norm=floats`. `--batch`
+reads such options from stdin, a run a line, and prints a line for each, all within one process's start.
 """
 import argparse
 import gc
@@ -15,66 +18,32 @@ import sys
 
 import torch
 import torch.distributed as dist
-import torch.distributed.pipelining._backward as backward
-import torch.distributed.pipelining.stage as stage
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import ScheduleInterleavedZeroBubble
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
-# Edits of PyTorch's sources: file, what stands there, what comes instead.
-SINCE_2_7 = [(stage, "        if self.is_last and save_forward_output:\n            self.output_chunks.append(output)",
-              "        self.output_chunks.append(output)")]  # 2.6.0 keeps every stage's outputs
-NO_DETACH = [(backward, "    for t in stage_outputs_or_loss:\n        t.detach_()\n", ""),
-             (stage, "                if not t._is_view():  # views are not detachable in-place\n                    t.detach_()\n",
-              "                pass\n")]
-NO_CLEANING = [(backward, "    for handle in handles:\n        handle.remove()\n", ""),
-               (backward, '        del param_group["intermediates"]\n', ""),
-               (backward, '            del param_group["grads"]\n', "")]
-VARIANTS = {"hook_cycle": NO_CLEANING, "hooks_alone": NO_DETACH, "hooks_detach_outputs_loss": NO_DETACH[1:],
-            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [],
-            "hooks_alone_keep_grads": NO_DETACH + NO_CLEANING[2:], "keep_grads": NO_CLEANING[2:]}
-HABITS = [
-    # An input's gradient stays on its receive buffer until the next step.
-    (backward, "    for inp, dinput in zip(input_values, dinputs):", "    for inp, dinput in []:"),
-    # sum() begins with 0, so the gradient is copied.
-    (backward, "summed_grad = sum(non_none_grads)", "(summed_grad,) = non_none_grads"),
-    # A group's weight gradients live on in the loop's variables while the next group runs.
-    (backward, "                    weight.grad += dw\n", "                    weight.grad += dw\n            del dweights, dw\n"),
-]  # and two more: the logits are merged when the step ends (below), and norms written out in floats (--norm=floats)
+from pytorch_edits import HABITS, KEEPS_ALL_OUTPUTS, VARIANTS, install
+
+SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved_1f1b": "ScheduleInterleaved1F1B",
+             "interleaved_zb": "ScheduleInterleavedZeroBubble", "zb_v": "ScheduleZBVZeroBubble"}
 
 
-def edit(edits) -> None:
-    for module in (backward, stage):
-        text = open(module.__file__, encoding="utf-8").read()
-        for where, old, new in edits:
-            if where is module:
-                if old not in text:
-                    sys.exit(f"{module.__file__} has no longer: {old!r}")
-                text = text.replace(old, new)
-        space = module.__dict__ if module is backward else dict(stage.__dict__)
-        exec(compile(text, module.__file__, "exec"), space)
-        if module is backward:
-            for name in ("stage_backward", "stage_backward_input", "stage_backward_weight"):
-                setattr(stage, name, getattr(backward, name))
-        else:
-            for name in ("forward_one_chunk", "backward_one_chunk"):
-                setattr(stage._PipelineStageBase, name, getattr(space["_PipelineStageBase"], name))
-
-
-def arguments():
+def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in {"ranks": 4, "rank": 1, "steps": 2, "layers": 32, "hidden": 4096, "ffn": 11008, "heads": 32, "kv_heads": 32,
                         "vocabulary": 32000, "sequence": 2048, "microbatch": 1, "microbatches": 8, "virtual_stages": 2,
                         "checkpointing": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--schedule", choices=SCHEDULES, default="interleaved_zb")
     parser.add_argument("--variant", choices=VARIANTS, default="drop_grads_hooks")
     parser.add_argument("--norm", choices=["fused", "floats"], default="fused")
     parser.add_argument("--down-before-up", action="store_true")  # w1, w2, w3 in Llama's own order, which is that of the weight groups
     parser.add_argument("--as-released", action="store_true")
-    return parser.parse_args()
+    parser.add_argument("--keep", choices=HABITS, action="append", default=[])
+    parser.add_argument("--pipelining", metavar="DIR")
+    parser.add_argument("--collect", action="store_true")  # leaves Python's garbage collector on
+    return parser.parse_args(words)
 
 
 def norm(x, weight, a):
@@ -130,33 +99,57 @@ class Part(nn.Module):
         return F.linear(norm(x, self.head[0], self.a), self.head[1]) if self.last else x
 
 
-def main() -> None:
-    a = arguments()
-    gc.disable()  # else the peak goes by counts of Python's objects
-    edit(SINCE_2_7 + VARIANTS[a.variant] + ([] if a.as_released else HABITS))
-    dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
-    torch.set_default_dtype(torch.bfloat16)
+def pipeline(a, pipelining):
+    """The schedule of this rank, and the first and last stage's own inputs of a step."""
     stages, tokens = a.ranks * a.virtual_stages, a.microbatch * a.sequence
     meta = lambda *shape, dtype=torch.bfloat16: torch.empty(*shape, device="meta", dtype=dtype)
     ids, hidden, logits = meta(tokens, dtype=torch.long), meta(tokens, a.hidden), meta(tokens, a.vocabulary)
     own = [a.rank + k * a.ranks for k in range(a.virtual_stages)]
-    parts = [PipelineStage(Part(i, stages, a), i, stages, torch.device("cuda", 0), input_args=(hidden if i else ids,),
-                           output_args=(logits if i == stages - 1 else hidden,)) for i in own]
-    schedule = ScheduleInterleavedZeroBubble(parts, a.microbatches, scale_grads=False,
-                                             loss_fn=lambda out, target: F.cross_entropy(out.float(), target))
-    if not a.as_released:
-        schedule._merge_outputs = lambda chunks: None
+    if a.schedule == "zb_v":
+        own = [a.rank, stages - 1 - a.rank]
+    parts = [pipelining.PipelineStage(Part(i, stages, a), i, stages, torch.device("cuda", 0), input_args=(hidden if i else ids,),
+                                      output_args=(logits if i == stages - 1 else hidden,)) for i in own]
+    single = a.schedule in ("gpipe", "1f1b")
+    schedule = getattr(pipelining.schedules, SCHEDULES[a.schedule])(
+        parts[0] if single else parts, a.microbatches, loss_fn=lambda out, target: F.cross_entropy(out.float(), target))
+    schedule.scale_grads = False  # in place, and in no peak
     batch = lambda: torch.zeros(a.microbatches * tokens, dtype=torch.long, device="cuda")
-    args = (batch(),) if 0 in own else ()
-    target = {"target": batch()} if stages - 1 in own else {}
+    return schedule, parts, (batch(),) if 0 in own else (), {"target": batch()} if stages - 1 in own else {}
+
+
+def run(a) -> None:
+    if not a.collect:
+        gc.disable()  # else the peak goes by counts of Python's objects
+    keep = HABITS if a.as_released or a.pipelining else a.keep
+    edits = VARIANTS[a.variant] + ([] if a.pipelining else KEEPS_ALL_OUTPUTS)
+    edits = edits + [edit for name, habit in HABITS.items() if name not in keep for edit in habit]
+    pipelining = install(edits, a.pipelining)
+    dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
+    torch.set_default_dtype(torch.bfloat16)
+    schedule, parts, args, target = pipeline(a, pipelining)
+    if "merged_logits" not in keep:
+        schedule._merge_outputs = lambda chunks: None
+    steps = []
     for _ in range(a.steps):
         torch.cuda.reset_peak_memory_stats()
         for part in parts:
             part.submod.zero_grad()
         schedule.step(*args, **target)
-    stats = torch.cuda.memory_stats()
-    print(json.dumps({key: stats[f"{key}_bytes.all.peak"] for key in ("requested", "allocated")}), flush=True)
+        stats = torch.cuda.memory_stats()
+        steps.append(stats["requested_bytes.all.peak"])
+    print(json.dumps({"requested": steps[-1], "allocated": stats["allocated_bytes.all.peak"], "steps": steps}), flush=True)
     os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
+
+
+def main() -> None:
+    if sys.argv[1:] != ["--batch"]:
+        run(arguments(sys.argv[1:]))
+    for line in sys.stdin:
+        child = os.fork()  # before the device has been touched
+        if child == 0:
+            run(arguments(line.split()))
+        if os.waitpid(child, 0)[1] != 0:
+            sys.exit(f"error: pytorch.py {line.strip()} failed, see above")
 
 
 main()
