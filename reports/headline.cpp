@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/cause.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -53,13 +54,17 @@ std::string headline(const Report& report) {
     return fmt::format(
         "Incomplete: {} of {} finished; {}", report.count(Course::finished), plural(all, "trial"),
         report.run.ended.empty() ? "why is not recorded" : one_line(report.run.ended));
+  const std::string cause = common_cause(report);
+  const std::string because = cause.empty() ? "" : ": " + one_line(cause);
   if (const int n = errors(report); n > 0)
     return plural(n, "variant") + " ended in error" +
            (failed > 0 ? fmt::format(", {} of {} failed", exact(failed),
                                      plural(passed + failed, "verdict"))
-                       : "");
+                       : "") +
+           because;
   if (failed > 0)
-    return fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict"));
+    return fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict")) +
+           because;
   if (!report.run.faults.empty())
     return plural(static_cast<int>(report.run.faults.size()), "planned fault") + " did not happen";
   if (const int n = report.count(Course::skipped); n > 0 && report.run.require_all)

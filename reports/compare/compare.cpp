@@ -44,7 +44,8 @@ std::string prediction(const Verdict& a, const Verdict& b) {
 
 /// How far a prediction moved, relative to where it was.
 double moved(const Verdict& a, const Verdict& b) {
-  const double before = a.high.value_or(a.low.value_or(0)), now = b.high.value_or(b.low.value_or(0));
+  const double before = a.high.value_or(a.low.value_or(0)),
+               now = b.high.value_or(b.low.value_or(0));
   const double size = std::abs(now - before) / std::abs(before);
   return std::isnan(size) ? 0 : size;
 }
@@ -56,6 +57,12 @@ Metric none_of(const Metric& metric) {
   return out;
 }
 
+/// Why no variant of the trial has a record, or empty.
+std::string not_there(const TrialRecord& trial) {
+  if (!trial.skipped.empty()) return "skipped: " + trial.skipped;
+  return course_of(trial) == Course::not_run ? "not run: " + trial.not_run : "";
+}
+
 class Comparer {
  public:
   Comparer(const CompareOptions& options, Comparison& out)
@@ -64,26 +71,29 @@ class Comparer {
   void trial(const TrialPair& pair) {
     name_ = pair.name;
     covered_.clear();
-    const std::string &before = pair.base->skipped, &after = pair.fresh->skipped;
+    const std::string before = not_there(*pair.base), after = not_there(*pair.fresh);
     if (!before.empty() && !after.empty()) return;
-    if (!after.empty()) return missing(fmt::format("{} (skipped: {})", name_, after));
+    if (!after.empty()) return missing(fmt::format("{} ({})", name_, after));
     if (!before.empty()) {
-      out_.fresh.push_back(fmt::format("{} (was skipped: {})", name_, before));
+      out_.fresh.push_back(fmt::format("{} (was {})", name_, before));
       return;
     }
     for (const VariantRecord& one : pair.base->variants) {
+      if (!one.not_run.empty()) continue;
       const auto other = std::ranges::find(pair.fresh->variants, one.name, &VariantRecord::name);
-      if (other != pair.fresh->variants.end()) {
+      if (other != pair.fresh->variants.end() && other->not_run.empty()) {
         variant(one, *other);
         continue;
       }
-      missing(name_ + " " + one.name);
+      missing(name_ + " " + one.name +
+              (other == pair.fresh->variants.end() ? "" : " (not run: " + other->not_run + ")"));
       covered_.insert(one.name);
     }
-    for (const VariantRecord& one : pair.fresh->variants)
-      if (std::ranges::find(pair.base->variants, one.name, &VariantRecord::name) ==
-          pair.base->variants.end())
+    for (const VariantRecord& one : pair.fresh->variants) {
+      const auto other = std::ranges::find(pair.base->variants, one.name, &VariantRecord::name);
+      if (one.not_run.empty() && (other == pair.base->variants.end() || !other->not_run.empty()))
         out_.fresh.push_back(name_ + " " + one.name);
+    }
     verdicts(*pair.base, *pair.fresh);
   }
 
@@ -100,9 +110,9 @@ class Comparer {
             const std::string& after, const std::string& why, Effect effect, double size) {
     // Verdicts that are lost for one reason are one line; the others are one for all their ranks.
     const bool lost = after == "absent" || after == "skip";
-    const auto [at, fresh] = turns_.emplace(
-        std::tuple(place.trial, place.variant, lost ? why : name, before, after),
-        out_.turns.size());
+    const auto [at, fresh] =
+        turns_.emplace(std::tuple(place.trial, place.variant, lost ? why : name, before, after),
+                       out_.turns.size());
     if (fresh) {
       out_.turns.push_back({std::move(place), name, before, after, why, effect, size});
       named_.insert({at->second, name});
@@ -314,8 +324,8 @@ int Comparison::exit_code() const {
 Comparison compare(const Report& base, const Report& fresh, const CompareOptions& options) {
   Comparison out;
   out.allow_missing = options.allow_missing;
-  out.same_run = !base.run.id.empty() && base.run.id == fresh.run.id &&
-                 base.run.started == fresh.run.started;
+  out.same_run =
+      !base.run.id.empty() && base.run.id == fresh.run.id && base.run.started == fresh.run.started;
   Comparer comparer(options, out);
   const Pairs pairs = pair_trials(base, fresh);
   for (const TrialPair& pair : pairs.trials) comparer.trial(pair);

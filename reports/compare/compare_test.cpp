@@ -223,6 +223,24 @@ TEST(Compare, ATrialThatIsSkippedNowIsMissing) {
   EXPECT_THAT(held(fresh, base).fresh, Contains(HasSubstr("instant (was skipped: no room)")));
 }
 
+TEST(Compare, WhatWasNotRunIsMissing) {
+  const Report base = small_report();
+  Report fresh = base;
+  for (auto& variant : fresh.trials[0].variants) variant = {variant.name, variant.role};
+  for (auto& variant : fresh.trials[0].variants) variant.not_run = "rank 2 was killed (signal 9)";
+  fresh.trials[0].not_run = "rank 2 was killed (signal 9)";
+  fresh.trials[0].verdicts.clear();
+  fresh.trials[1].not_run = "rank 2 was killed (signal 9)";
+  fresh.trials[1].variants[1] = {"stash", Role::fixed};
+  fresh.trials[1].variants[1].not_run = "rank 2 was killed (signal 9)";
+  std::erase_if(fresh.trials[1].verdicts, [](const Verdict& v) { return v.variant == "stash"; });
+  const auto c = held(base, fresh);
+  ASSERT_EQ(c.missing.size(), 2u);
+  EXPECT_THAT(c.missing[0], testing::EndsWith("(not run: rank 2 was killed (signal 9))"));
+  EXPECT_THAT(c.missing[1], HasSubstr("stash (not run: rank 2 was killed (signal 9))"));
+  EXPECT_EQ(c.exit_code(), 1);
+}
+
 TEST(Compare, WhereEverythingVanishedNothingWasCompared) {
   const Report base = small_report();
   Report fresh = base;
@@ -290,8 +308,9 @@ TEST(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
   fresh.trials[0].verdicts[0].high = *base.trials[0].verdicts[0].high + 1;
   const Comparison c = held(base, fresh);
   ASSERT_EQ(c.turns.size(), 1u);
-  EXPECT_THAT(sentence(c.turns[0]), HasSubstr("pass as before: the prediction changed: 5,242,880 -> "
-                                              "between 5,242,880 and 5,242,881 bytes"));
+  EXPECT_THAT(sentence(c.turns[0]),
+              HasSubstr("pass as before: the prediction changed: 5,242,880 -> "
+                        "between 5,242,880 and 5,242,881 bytes"));
   EXPECT_EQ(c.exit_code(), 0);
   fresh.trials[0].verdicts[0].low = *fresh.trials[0].verdicts[0].high;
   EXPECT_THAT(sentence(held(base, fresh).turns[0]), HasSubstr("5,242,880 -> 5,242,881 bytes"));
