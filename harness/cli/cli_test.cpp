@@ -10,7 +10,7 @@ namespace {
 TEST_F(Command, AloneItPrintsHelp) {
   auto result = run("");
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.out, HasSubstr("exit codes: 0 all verdicts pass"));
+  EXPECT_THAT(result.out, HasSubstr("exit codes: those of run: 0 all verdicts pass"));
   EXPECT_EQ(result.err, "");
 }
 
