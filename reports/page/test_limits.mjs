@@ -55,8 +55,8 @@ export const tests = ({ browser, axe, file, out }) => ({
     assert.match(await text(scenario, '#time'), /what lies above the dashed line does not fit it/);
     assert.equal(
       await scenario.locator('#time .chart svg text', { hasText: 'h100-80g holds' }).count(),
-      1,
-      'a line at the capacity in the panel that comes near it',
+      3,
+      'a line at the capacity in every panel: from zero they have one scale',
     );
     await whole(scenario, 'a scenario of it');
   },
