@@ -58,7 +58,13 @@ std::string brief_text(const std::string& text) {
     const std::string free = found[2].matched ? fmt::format("; {} free of {}", plain_size(found[3]),
                                                             plain_size(found[2]))
                                               : "";
-    return fmt::format("out of memory: asked {}{}", plain_size(found[1]), free);
+    // Where ranks share a GPU, or a program asked for a part of it.
+    static const std::regex part("([\\d.]+ \\w+) allowed");
+    std::smatch allowed;
+    return fmt::format("out of memory: asked {}{}{}", plain_size(found[1]), free,
+                       std::regex_search(text, allowed, part)
+                           ? fmt::format("; {} allowed", plain_size(allowed[1]))
+                           : "");
   }
   if (text.size() <= kBrief) return text;
   return text.substr(0, text.rfind(' ', kBrief)) + " ...";

@@ -40,6 +40,14 @@ struct Need {
   }
 };
 
+// The replay's, which know reserved; forms alone where there is no replay (a control's claim).
+std::vector<Expectation> known_of(const Scenario& scenario, const Trial& trial,
+                                  const Variant& variant, int rank) {
+  std::vector<Expectation> all;
+  if (scenario.replay) all = scenario.replay(trial, variant, rank);
+  return all.empty() ? forms_of(scenario, trial, variant, rank) : all;
+}
+
 Need need_of(const PlannedTrial& planned, int stand_for) {
   Trial trial = planned.trial;
   if (trial.schedule != "instant") trial.schedule = "lagging";  // which no other can exceed
@@ -50,7 +58,7 @@ Need need_of(const PlannedTrial& planned, int stand_for) {
     const int times = variant.caught_by.starts_with("rest/") ? trial.steps : 1;
     for (int rank = 0; rank < trial.ranks; ++rank)
       if (stand_for < 0 || rank == stand_for)
-        need.add(expectations(scenario, trial, variant, rank), times);
+        need.add(known_of(scenario, trial, variant, rank), times);
   }
   return need;
 }

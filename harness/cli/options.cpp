@@ -161,6 +161,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     return options;
   }
   options.command = app.get_subcommands().front()->get_name();
+  // Commands share their options' values, and CLI11 reads the environment for every command: what
+  // this command was given is set again.
+  for (CLI::Option* one : app.get_subcommands().front()->get_options())
+    if (one->count() > 0 && !one->get_envname().empty()) one->run_callback();
   if (!options.capacity.empty()) {
     const auto bytes = parse_bytes(options.capacity);
     if (!bytes)

@@ -73,7 +73,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(alone.returncode, 0, alone.stdout)
         shared = run(*words, "--out", "shared", cwd=self.folder, rehearsed=True)
         self.assertEqual(shared.returncode, 3, shared.stdout)
-        self.assertIn("54.00 MiB allowed", shared.stdout)
+        self.assertIn("54 MiB allowed", shared.stdout)
 
     def test_ranks_that_stand_still_are_ended(self):
         _, said = self.stuck.communicate(timeout=200)

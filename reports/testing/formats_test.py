@@ -16,7 +16,7 @@ class Formats(unittest.TestCase):
     folders: list[Path] = []
 
     def each(self):
-        self.assertEqual(len(self.folders), 6)
+        self.assertEqual(len(self.folders), 7)
         for folder in self.folders:
             with self.subTest(report=folder.name):
                 yield folder, json.loads((folder / "report.json").read_text(encoding="utf-8"))
