@@ -26,6 +26,7 @@ constexpr std::chrono::seconds kEnd{55};  // until which all has to be over
 }  // namespace
 
 int rates_command(const Options& options) {
+  setenv("TIDEMARK_UNKNOWN", "nan", 1);  // copies to the host are timed, nothing reads their bytes
   if (under_launcher() || torchrun_size() > 0)
     throw UsageError("rates measures in one process: start it without mpirun, srun or torchrun");
   const Output output{.out = options.out, .force = options.force};
@@ -37,7 +38,6 @@ int rates_command(const Options& options) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   std::fputs(options.note.c_str(), stderr);
-  setenv("TIDEMARK_UNKNOWN", "nan", 1);  // copies to the host are timed, nothing reads their bytes
   const auto shipped = rates::shipped_profile(rates::profiles_folder(), device_properties().name);
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<const char*> part = "the start of the device";
