@@ -158,7 +158,10 @@ std::vector<std::int64_t> Operators::block_parameters() const {
 
 Tensor Operators::block(const Tensor& x, const Tensors& p) {
   const auto wide = activation_bytes(shape_.ffn);
-  if (!shape_.transformer) return add(x, linear(activation(linear(x, p[0], wide)), p[1], x->bytes));
+  if (!shape_.transformer) {
+    const Tensor inner = activation(linear(x, p[0], wide));
+    return add(x, linear(inner, p[1], x->bytes));
+  }
   Tensor n = rms_norm(x, p[0]), q = linear(n, p[1], x->bytes), k = linear(n, p[2], sizes_.keys),
          v = linear(n, p[3], sizes_.keys);
   n.reset();
@@ -171,8 +174,12 @@ Tensor Operators::block(const Tensor& x, const Tensors& p) {
   const Tensor y = add(x, linear(attended, p[4], x->bytes));
   attended.reset();
   const Tensor m = rms_norm(y, p[5]);
-  const Tensor gate = activation(linear(m, p[6], wide)), up = linear(m, p[7], wide);
-  return add(y, linear(multiply(gate, up), p[8], x->bytes));
+  Tensor gate = activation(linear(m, p[6], wide)), up = linear(m, p[7], wide);
+  Tensor both = multiply(gate, up);
+  for (Tensor* one : {&gate, &up}) one->reset();
+  const Tensor down = linear(both, p[8], x->bytes);
+  both.reset();
+  return add(y, down);
 }
 
 }  // namespace tidemark::reference::autograd

@@ -48,9 +48,14 @@ at::Tensor transformer_block(const at::Tensor& x, const std::vector<at::Tensor>&
   out.reset();
 
   const at::Tensor m = normed(y, ffn_norm);
-  // Named, or the compiler would choose which is computed first.
-  const at::Tensor gate = at::silu(at::linear(m, w1)), up = at::linear(m, w3);
-  return y + at::linear(gate * up, w2);
+  // Named, because the compiler chooses which argument it computes first; and dropped once read, as
+  // Python drops its temporaries: a C++ temporary lives until the full expression ends.
+  at::Tensor gate = at::silu(at::linear(m, w1)), up = at::linear(m, w3);
+  at::Tensor product = gate * up;
+  gate.reset(), up.reset();
+  const at::Tensor down = at::linear(product, w2);
+  product.reset();
+  return y + down;
 }
 
 std::vector<NamedShape> mlp_parameters(std::int64_t hidden, std::int64_t ffn) {
@@ -58,7 +63,8 @@ std::vector<NamedShape> mlp_parameters(std::int64_t hidden, std::int64_t ffn) {
 }
 
 at::Tensor mlp_block(const at::Tensor& x, const std::vector<at::Tensor>& parameters) {
-  return x + at::linear(at::gelu(at::linear(x, parameters[0])), parameters[1]);
+  const at::Tensor wide = at::gelu(at::linear(x, parameters[0]));
+  return x + at::linear(wide, parameters[1]);
 }
 
 }  // namespace tidemark
