@@ -77,6 +77,7 @@ class Paper {
     paper_.tensors("B0", {2 * ranks * shard * gathered_});
     paper_.tensors("C", {2 * shard * hidden * gathered_});
     paper_.passing("T", table(device, shard * hidden * gathered_));
+    paper_.passing("T0", table(device, shard * gathered_));
     paper_.tensors("d", {hidden * hidden * gathered_});
     paper_.tensors("w", {hidden * gathered_});
     paper_.tensors("loss", {gathered_});
@@ -165,13 +166,18 @@ class Paper {
 
   std::vector<FormMoment> backward(Buffers buffers) const {
     const bool gathers = gathers_ && reshards_;
-    std::string first = between_steps(buffers, false);
-    if (gathers && buffers == Buffers::all) first += " + B0 + B";
-    if (gathers && buffers == Buffers::limited) first = " + B0 + B";
-    if (gathers && (buffers == Buffers::in_use || buffers == Buffers::deferred)) first = " + B";
+    // The norms are gathered first, then the last block, ahead of time.
+    std::string norms = between_steps(buffers, false), first = norms;
+    if (gathers && buffers == Buffers::all) norms += " + B0", first = norms + " + B";
+    if (gathers && buffers == Buffers::limited) norms = first = " + B0 + B";
+    if (gathers && (buffers == Buffers::in_use || buffers == Buffers::deferred))
+      norms = " + B0", first = " + B";
     const std::string rest = "rest + R + loss", whole = reshards_ ? "" : " + L*U";
     std::vector<FormMoment> all{
         {"the last norm's gradients", rest + " + w + 2*n" + activations("L", 3) + whole + first}};
+    if (gathers)
+      all.push_back({"the norms are copied out of their flat buffer",
+                     rest + " + 2*n" + activations("L", 2) + norms + " + T0"});
     if (gathers && mixed_)
       all.push_back({"the last block's shard is converted",
                      rest + " + 2*n" + activations("L", 2) + first + " + C"});
@@ -255,6 +261,7 @@ std::vector<Symbol> symbols() {
           {"B0", "flat buffer that the norms are gathered into"},
           {"C", "shard of one block, converted for the gather (mixed precision)"},
           {"T", "table of the copy out of a flat buffer"},
+          {"T0", "table of the copy out of the norms' flat buffer"},
           {"d", "gradient of one matrix, before it is sharded"},
           {"w", "gradient of one norm's weight"},
           {"loss", "the loss, or its gradient"},
