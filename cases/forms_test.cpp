@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "harness/judge.h"
 #include "harness/platform.h"
-#include "harness/runner.h"
 #include "harness/testing/mutants.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 namespace {
-
-const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
 
 class Forms : public ::testing::TestWithParam<std::string> {
  protected:
@@ -88,9 +88,8 @@ void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count
   World world(rank, trial.ranks);
   RunOptions options{.details = Details::none};
   options.selected = [](const Variant& v) { return v.role != Role::control; };
-  const auto record = run_trial(scenario, trial, world, kAlone, options);
-  std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
-  for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
+  const auto record = run_trial(scenario, trial, world, testing::own_records(), options);
+  const auto what = testing::described(trial);
   for (const auto& variant : scenario.variants) {
     if (variant.role == Role::control) continue;
     const auto& own = *std::ranges::find(record.variants, variant.name, &VariantRecord::name);
@@ -147,6 +146,43 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
   for (const auto& size : scenario().sizes)
     for (int i = 0; i < 16; ++i) look(draw.below(trial(size, 1), scenario()), 1);
   for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
+}
+
+// Paper and plan are two derivations, and neither reads the other: they are held against each other
+// at many more parameters than a program is run with. More draws with TIDEMARK_TEST_SEEDS.
+TEST_P(Forms, OfRequestedBytesAreTheReplays) {
+  using Key = std::tuple<std::string, bool, std::string>;
+  Draw draw(29);
+  int compared = 0;
+  const auto compare = [&](const Trial& one) {
+    const int rank = static_cast<int>(draw.between(0, one.ranks - 1));
+    for (const auto& variant : scenario().variants) {
+      if (variant.role == Role::control) continue;
+      if (scenario().leave_out && !scenario().leave_out(one, variant).empty()) continue;
+      std::map<Key, double> replays;
+      for (const auto& plan : scenario().replay(one, variant, rank))
+        if (plan.statistic == Statistic::requested)
+          replays[{plan.phase, plan.at_end, plan.moment}] = plan.formula.evaluate();
+      for (const auto& form : scenario().forms(one, variant, rank)) {
+        const auto plan = replays.find({form.phase, form.at_end, form.moment});
+        if (form.statistic != Statistic::requested || plan == replays.end()) continue;
+        ++compared;
+        EXPECT_EQ(form.formula.evaluate(), plan->second)
+            << verdict_name(form) << " of " << variant.name << " on rank " << rank << ", "
+            << testing::described(one) << ": " << form.formula.text << " (" << form.where << ")";
+      }
+    }
+  };
+  const int draws = testing::seeds(100);
+  for (int i = 0; i < draws && !HasFailure(); ++i) {
+    compare(draw.around(trial(scenario().sizes.front(), 1), scenario()));
+    compare(draw.below(trial(scenario().sizes.front(), 1), scenario()));
+    if (i % 10 == 0)
+      compare(draw.below(trial(*std::ranges::find(scenario().sizes, "seed", &Size::name), 1),
+                         scenario()));
+  }
+  std::printf("%s: %d figures compared\n", GetParam().c_str(), compared);
+  EXPECT_GT(compared, draws * 8);
 }
 
 TEST_P(Forms, FailWithOneThingWrong) {

@@ -12,8 +12,8 @@
 #include "harness/pace.h"
 #include "harness/platform.h"
 #include "harness/recorder.h"
-#include "harness/runner.h"
 #include "harness/testing/toy.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 namespace {
@@ -24,11 +24,9 @@ using ::testing::StartsWith;
 constexpr Bytes kBuffer = 32 << 20;
 constexpr int kBuffers = 4, kSteps = 3;
 
-const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
-
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
   World world(MPI_COMM_SELF);
-  return run_trial(scenario, trial, world, kAlone);
+  return run_trial(scenario, trial, world, testing::own_records());
 }
 
 /// Gives buffers away that a side stream still works on: how many are active at once is a matter of

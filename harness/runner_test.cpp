@@ -10,6 +10,7 @@
 #include "harness/platform.h"
 #include "harness/recorder.h"
 #include "harness/testing/toy.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 namespace {
@@ -18,11 +19,9 @@ using testing::toy_scenario;
 using testing::toy_trial;
 using testing::ToyFaults;
 
-const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
-
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
   World world(MPI_COMM_SELF);
-  return run_trial(scenario, trial, world, kAlone);
+  return run_trial(scenario, trial, world, testing::own_records());
 }
 
 std::vector<std::string> failed(const TrialRecord& record) {
@@ -257,7 +256,7 @@ TrialRecord run_and_grow(const Scenario& scenario) {
   World world(MPI_COMM_SELF);
   RunOptions options;
   options.growth = true;
-  return run_trial(scenario, toy_trial(1000, Mode::math), world, kAlone, options);
+  return run_trial(scenario, toy_trial(1000, Mode::math), world, testing::own_records(), options);
 }
 
 TEST(Growth, FollowsTheClosedFormsFromHalfToTwice) {

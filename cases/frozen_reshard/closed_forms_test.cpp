@@ -8,12 +8,11 @@
 
 #include <cstdlib>
 #include <map>
-#include <random>
 #include <tuple>
 
 #include "cases/frozen_reshard/forms.h"
 #include "harness/platform.h"
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario frozen_reshard_scenario();
@@ -21,21 +20,9 @@ Scenario frozen_reshard_scenario();
 namespace frozen_reshard {
 namespace {
 
-// Every rank judges itself here, so nothing has to travel: what comes from elsewhere is replaced by
-// one's own.
-TrialRecord mine;
-const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
-                 [](const std::string&) { return mine; }};
-
-class Draw {
+class Draw : public testing::Draw {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
-  int between(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
-  }
-  int pick(std::initializer_list<int> from) {
-    return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
-  }
+  using testing::Draw::Draw;
   Trial trial(int ranks, Mode mode) {
     // Widths that no rank count divides, that blocks of the allocator round, and any other.
     const bool numbers = mode == Mode::math;
@@ -65,63 +52,13 @@ class Draw {
             steps,
             0};
   }
-
- private:
-  std::mt19937 random_;
 };
 
-std::string text(const Trial& trial) {
-  std::string all = trial.schedule + " steps=" + std::to_string(trial.steps);
-  for (const auto& [name, value] : trial.params) all += " " + name + "=" + std::to_string(value);
-  return all;
-}
-
-// How many verdicts passed, by the first part of their names; none may fail.
 std::map<std::string, int> hold(World& world, const Trial& trial) {
   const auto scenario = frozen_reshard_scenario();
   EXPECT_EQ(scenario.unfit(trial), "");
-  const auto record = run_trial(scenario, trial, world, kOwn, {.details = Details::none});
-  const auto what = text(trial);
-  std::map<std::string, int> passed;
-  for (const auto& v : record.verdicts) {
-    passed[v.name.substr(0, v.name.find('/'))] += v.status == Status::pass;
-    EXPECT_NE(v.status, Status::fail)
-        << v.name << " of " << v.variant << " on rank " << v.rank << " of " << trial.ranks << ", "
-        << what << ": " << v.formula << " = " << v.low.value_or(0) << ", measured "
-        << v.measured.value_or(0) << " " << v.why;
-  }
-  return passed;
-}
-
-// Two derivations that share nothing but the trial's parameters; more draws with
-// TIDEMARK_TEST_SEEDS.
-TEST(Forms, AgreeWithTheReplayInRequestedBytes) {
-  at::globalContext().lazyInitDevice(at::kCUDA);
-  const auto scenario = frozen_reshard_scenario();
-  const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
-  const int draws = asked != nullptr ? std::atoi(asked) : 200;
-  Draw draw(77);
-  int compared = 0;
-  for (int i = 0; i < draws && !testing::Test::HasFailure(); ++i) {
-    const int ranks = draw.between(1, 8), rank = draw.between(0, ranks - 1);
-    const auto trial = draw.trial(ranks, Mode::shapes);
-    for (const auto& variant : scenario.variants) {
-      if (variant.role == Role::control || !leave_out(trial, variant).empty()) continue;
-      std::map<std::tuple<std::string, bool>, double> replays;
-      for (const auto& one : replay(trial, variant, rank))
-        if (one.statistic == Statistic::requested)
-          replays[{one.phase, one.at_end}] = one.formula.evaluate();
-      for (const auto& one : forms(trial, variant, rank)) {
-        if (one.statistic != Statistic::requested || !one.moment.empty()) continue;
-        ++compared;
-        const double expected = replays.at({one.phase, one.at_end});
-        EXPECT_EQ(one.formula.evaluate(), expected)
-            << one.phase << " of " << variant.name << " on rank " << rank << " of " << ranks << ", "
-            << text(trial) << ": " << one.formula.text << " (" << one.where << ")";
-      }
-    }
-  }
-  EXPECT_GT(compared, draws * 4 * 3);
+  return testing::passed(
+      run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none}), trial);
 }
 
 // One rank at a time, without its partners: any rank of any world.
@@ -133,7 +70,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   Draw draw(3);
   std::map<std::string, int> passed;
   constexpr int kTrials = 110;
-  for (int i = 0; i < kTrials && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < kTrials && !::testing::Test::HasFailure(); ++i) {
     const int ranks = draw.between(1, 8);
     World world(draw.between(0, ranks - 1), ranks);
     platform().set_race_detection(i % 8 == 0);  // it takes most of the time
@@ -153,7 +90,7 @@ TEST(ClosedForms, NumbersHoldToo) {
   platform().set_race_detection(true);
   Draw draw(20240112);
   std::map<std::string, int> passed;
-  for (int i = 0; i < 8 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 8 && !::testing::Test::HasFailure(); ++i) {
     for (const auto& [name, count] : hold(world, draw.trial(world.size(), Mode::math)))
       passed[name] += count;
   }

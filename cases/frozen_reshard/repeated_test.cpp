@@ -8,17 +8,13 @@
 #include <random>
 #include <vector>
 
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario frozen_reshard_scenario();
 
 namespace frozen_reshard {
 namespace {
-
-TrialRecord mine;
-const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
-                 [](const std::string&) { return mine; }};
 
 /// Blocks of the sizes that autograd's nodes have, half of them freed again in any order: what is
 /// allocated next comes to lie elsewhere than without them.
@@ -53,7 +49,7 @@ TEST(WillExecuteShared, DoesTheSameWhereverItsNodesLie) {
                     Mode::shapes,  1,       6,         0};
   const auto run = [&] {
     const auto record =
-        run_trial(scenario, trial, world, kOwn,
+        run_trial(scenario, trial, world, testing::own_records(),
                   {.selected = [](const Variant& v) { return v.name == "will_execute_shared"; },
                    .details = Details::none});
     return calls(record.variants.at(0).ranks.at(0));

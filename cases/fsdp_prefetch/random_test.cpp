@@ -15,11 +15,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "harness/bracket.h"
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario fsdp_prefetch_scenario();
@@ -27,20 +26,11 @@ Scenario fsdp_prefetch_scenario();
 namespace fsdp_prefetch {
 namespace {
 
-TrialRecord mine;
-const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
-                 [](const std::string&) { return mine; }};
-
-int seeds() {
-  const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
-  return asked != nullptr ? std::atoi(asked) : 100;
-}
-
 TrialRecord run(World& world, const std::string& schedule, Mode mode, std::uint64_t seed) {
   const auto scenario = fsdp_prefetch_scenario();
   const Trial trial{scenario.name, "smoke",      schedule, scenario.sizes.front().params,
                     mode,          world.size(), 2,        seed};
-  return run_trial(scenario, trial, world, kOwn, {.details = Details::none});
+  return run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none});
 }
 
 void expect_all_pass(const TrialRecord& record, std::uint64_t seed) {
@@ -66,7 +56,7 @@ TEST(RandomSchedule, LiesBetweenInstantAndLaggingAndRacesNowhere) {
              most = run(world, "lagging", Mode::shapes, 0);
   std::set<Bytes> active;
   int apart[4] = {};
-  for (int seed = 0; seed < seeds() && !testing::Test::HasFailure(); ++seed) {
+  for (int seed = 0; seed < testing::seeds(100) && !::testing::Test::HasFailure(); ++seed) {
     auto record = run(world, "random", Mode::shapes, static_cast<std::uint64_t>(seed));
     record.seed = 0;  // in shapes it is the clock's alone
     std::vector<TrialRecord> trials{least, record, most};

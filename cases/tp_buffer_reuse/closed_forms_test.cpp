@@ -6,11 +6,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <random>
 #include <set>
 
 #include "harness/platform.h"
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario tp_buffer_reuse_scenario();
@@ -18,21 +17,9 @@ Scenario tp_buffer_reuse_scenario();
 namespace tp_buffer_reuse {
 namespace {
 
-// Every rank judges itself here, so nothing has to travel: what comes from elsewhere is replaced by
-// one's own.
-TrialRecord mine;
-const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
-                 [](const std::string&) { return mine; }};
-
-class Draw {
+class Draw : public testing::Draw {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
-  int between(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
-  }
-  int pick(std::initializer_list<int> from) {
-    return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
-  }
+  using testing::Draw::Draw;
   Trial trial(int ranks) {
     const int bf16 = between(0, 1);
     const int kv_heads = ranks * between(1, 3), heads = kv_heads * pick({1, 1, 2, 4});
@@ -53,41 +40,23 @@ class Draw {
             params,
             Mode::shapes,
             ranks,
-            between(1, 3),
+            between(2, 3),
             0};
   }
-
- private:
-  std::mt19937 random_;
 };
 
-std::string described(const Trial& trial) {
-  std::string what = trial.schedule + " ranks=" + std::to_string(trial.ranks) +
-                     " steps=" + std::to_string(trial.steps);
-  for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
-  return what;
-}
-
-// How many verdicts there were of memory, saving, rest, cost and controls; each must have passed,
-// and every variant that is not a control has a form of requested bytes for both ends of each
-// phase.
+// How many verdicts passed. None may fail, and every variant that is not a control has a form of
+// requested bytes for both ends of each phase.
 int hold(World& world, const Trial& trial) {
   const auto scenario = tp_buffer_reuse_scenario();
-  EXPECT_EQ(scenario.unfit(trial), "") << described(trial);
-  int checked = 0, requested = 0;
-  for (const auto& v :
-       run_trial(scenario, trial, world, kOwn, {.details = Details::none}).verdicts) {
-    if (v.status == Status::skip) continue;
-    if (trial.steps == 1 && v.name.starts_with("rest/")) continue;  // the first step makes the rest
-    ++checked;
-    requested += v.name.starts_with("memory/form/requested/") ? 1 : 0;
-    EXPECT_EQ(v.status, Status::pass)
-        << v.name << " of " << v.variant << " on rank " << v.rank << ", " << described(trial)
-        << ": " << v.formula << " = " << v.low.value_or(0) << ", measured "
-        << v.measured.value_or(0) << " " << v.why;
-  }
-  EXPECT_EQ(requested, trial.steps == 1 ? 0 : 5 * 6) << described(trial);
-  return checked;
+  EXPECT_EQ(scenario.unfit(trial), "") << testing::described(trial);
+  const auto record =
+      run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none});
+  EXPECT_EQ(testing::passed_of(record, "memory/form/requested/"), 5 * 6)
+      << testing::described(trial);
+  int all = 0;
+  for (const auto& [name, count] : testing::passed(record, trial)) all += count;
+  return all;
 }
 
 // One rank at a time, without its partners: any rank of any world.
@@ -96,7 +65,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   platform().set_race_detection(false);  // the trials of the sizes look for them
   Draw draw(2);
   int checked = 0;
-  for (int i = 0; i < 100 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 100 && !::testing::Test::HasFailure(); ++i) {
     const int ranks = draw.pick({1, 2, 3, 4, 5, 8});
     World world(draw.between(0, ranks - 1), ranks);
     checked += hold(world, draw.trial(ranks));
@@ -132,7 +101,7 @@ TEST(ClosedForms, OfRequestedBytesAreThePlansFigures) {
         });
         EXPECT_EQ(form.formula.evaluate(), same->formula.evaluate())
             << form.phase << " of " << variant.name << ": " << form.formula.text << " ("
-            << form.where << "), " << described(trial);
+            << form.where << "), " << testing::described(trial);
         highest.insert(form.where.substr(0, form.where.find(" of layer")));
       }
     }

@@ -7,10 +7,9 @@
 #include <mpi.h>
 
 #include <cstdio>
-#include <random>
 
 #include "harness/platform.h"
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario zero_bubble_detach_scenario();
@@ -18,19 +17,9 @@ Scenario zero_bubble_detach_scenario();
 namespace zero_bubble_detach {
 namespace {
 
-TrialRecord mine;
-const Codec kOwn{[](const TrialRecord& record) { return mine = record, std::string(); },
-                 [](const std::string&) { return mine; }};
-
-class Draw {
+class Draw : public testing::Draw {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
-  int between(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
-  }
-  int pick(std::initializer_list<int> from) {
-    return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
-  }
+  using testing::Draw::Draw;
   Trial trial() {
     const int schedule = between(0, 9) < 3 ? between(0, 2) : between(3, 6);
     const bool interleaves = schedule == 2 || schedule >= 5;
@@ -56,12 +45,9 @@ class Draw {
             params,
             Mode::shapes,
             ranks,
-            pick({1, 1, 2, 2, 2, 3}),
+            pick({2, 2, 2, 3}),
             0};
   }
-
- private:
-  std::mt19937 random_;
 };
 
 TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
@@ -69,8 +55,10 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   const auto scenario = zero_bubble_detach_scenario();
   platform().set_race_detection(false);  // the trials of the sizes look for them
   Draw draw(138119);
-  int checked = 0, forms_of_peaks = 0, leaks = 0, trials = 0;
-  while (trials < 100 && !testing::Test::HasFailure()) {
+  std::map<std::string, int> passed;
+  std::ptrdiff_t forms_of_peaks = 0;
+  int trials = 0;
+  while (trials < 100 && !::testing::Test::HasFailure()) {
     const Trial trial = draw.trial();
     if (!scenario.unfit(trial).empty()) continue;
     ++trials;
@@ -78,32 +66,18 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
     for (const auto& variant : scenario.variants)
       EXPECT_EQ(unbalanced(trial, variant, rank), "") << variant.name;
     World world(rank, trial.ranks);
-    std::string what = trial.schedule + " steps=" + std::to_string(trial.steps);
-    for (const auto& [name, value] : trial.params) what += " " + name + "=" + std::to_string(value);
     RunOptions options{.details = Details::none};
     // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
     options.selected = [](const Variant& v) { return v.role != Role::control; };
-    const auto record = run_trial(scenario, trial, world, kOwn, options);
-    for (const auto& v : record.verdicts) {
-      if (!v.name.starts_with("trajectory/") && !v.name.starts_with("memory/") &&
-          !v.name.starts_with("order/") && !v.name.starts_with("cost/") &&
-          !v.name.starts_with("leak/"))
-        continue;
-      if (v.name.starts_with("leak/") && v.status == Status::skip) continue;  // too few steps
-      leaks += v.name.starts_with("leak/");
-      ++checked;
-      forms_of_peaks += v.name == "memory/form/requested/pipeline";
-      EXPECT_EQ(v.status, Status::pass)
-          << v.name << " of " << v.variant << " on rank " << v.rank << " of " << trial.ranks << ", "
-          << what << ": " << v.formula << " = " << v.low.value_or(0) << ", measured "
-          << v.measured.value_or(0) << " " << v.why;
-    }
+    const auto record = run_trial(scenario, trial, world, testing::own_records(), options);
+    for (const auto& [name, count] : testing::passed(record, trial)) passed[name] += count;
+    forms_of_peaks += testing::passed_of(record, "memory/form/requested/pipeline");
   }
-  EXPECT_GT(checked, 100 * 9 * 5);
+  EXPECT_GT(passed["memory"] + passed["trajectory"], 100 * 9 * 5);
   EXPECT_GT(forms_of_peaks, 20 * 12);
-  EXPECT_GT(leaks, 30);
-  std::printf("%d verdicts, %d of them forms of the pipeline's peak, %d of leaks\n", checked,
-              forms_of_peaks, leaks);
+  EXPECT_GT(passed["leak"], 30);
+  std::printf("%d verdicts on memory, %d on residency, %d on leaks\n", passed["memory"],
+              passed["trajectory"], passed["leak"]);
 }
 
 }  // namespace

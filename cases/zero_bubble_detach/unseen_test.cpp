@@ -5,15 +5,13 @@
 
 #include <map>
 
-#include "harness/runner.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario zero_bubble_detach_scenario();
 
 namespace zero_bubble_detach {
 namespace {
-
-const Codec kAlone{[](const TrialRecord&) { return std::string(); }, {}};
 
 std::map<std::string, Verdict> controls_on(int rank) {
   const auto scenario = zero_bubble_detach_scenario();
@@ -22,7 +20,8 @@ std::map<std::string, Verdict> controls_on(int rank) {
   trial.params["virtual_stages"] = 1;
   trial.params["schedule"] = 3;  // ZB-H1
   World world(rank, trial.ranks);
-  const auto record = run_trial(scenario, trial, world, kAlone, {.details = Details::none});
+  const auto record =
+      run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none});
   std::map<std::string, Verdict> found;
   for (const auto& verdict : record.verdicts)
     if (verdict.name.starts_with("control/")) found[verdict.variant] = verdict;

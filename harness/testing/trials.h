@@ -1,0 +1,77 @@
+// Trials at parameters drawn at random, on one rank or among partners, as the tests of scenarios
+// run them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+
+#include "harness/runner.h"
+
+namespace tidemark::testing {
+
+/// For ranks that each judge themselves: a record from another rank is replaced by this rank's own.
+inline const Codec& own_records() {
+  static TrialRecord own;
+  static const Codec codec{[](const TrialRecord& record) { return own = record, std::string(); },
+                           [](const std::string&) { return own; }};
+  return codec;
+}
+
+/// How many trials a test draws: TIDEMARK_TEST_SEEDS, or `otherwise`.
+inline int seeds(int otherwise) {
+  const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
+  return asked != nullptr ? std::atoi(asked) : otherwise;
+}
+
+/// The same sequence of numbers on every machine.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  int between(int low, int high) {
+    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+  int pick(std::initializer_list<int> from) {
+    return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// "instant ranks=4 steps=2 hidden=8 ..."
+inline std::string described(const Trial& trial) {
+  std::string all = trial.schedule + " ranks=" + std::to_string(trial.ranks) +
+                    " steps=" + std::to_string(trial.steps);
+  for (const auto& [name, value] : trial.params) all += " " + name + "=" + std::to_string(value);
+  return all;
+}
+
+/// Fails the running test for every verdict that failed. Returns how many passed, by the first part
+/// of their names ("memory").
+inline std::map<std::string, int> passed(const TrialRecord& record, const Trial& trial) {
+  std::map<std::string, int> count;
+  for (const auto& v : record.verdicts) {
+    count[v.name.substr(0, v.name.find('/'))] += v.status == Status::pass;
+    EXPECT_NE(v.status, Status::fail)
+        << v.name << " of " << v.variant << " on rank " << v.rank << ", " << described(trial)
+        << ": " << v.formula << " = " << v.low.value_or(0) << ", measured "
+        << v.measured.value_or(0) << " " << v.why;
+  }
+  return count;
+}
+
+/// How many verdicts with names that begin so passed.
+inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& prefix) {
+  return std::ranges::count_if(record.verdicts, [&](const Verdict& v) {
+    return v.status == Status::pass && v.name.starts_with(prefix);
+  });
+}
+
+}  // namespace tidemark::testing
