@@ -134,6 +134,7 @@ std::optional<ResultTable> result_of(const Overview& overview) {
       saved = fmt::format("{} ({:.{}f} %)", unit(one.saved()), share, std::abs(share) < 1 ? 2 : 0);
       if (one.none_predicted && one.saved() == 0) saved = "no saving predicted";
       if (one.judged == Status::fail) saved += ", not as predicted";
+      if (!one.judged || one.judged == Status::skip) saved += ", not judged";
     }
     table.rows.push_back(
         {one_line(one.fix),

@@ -63,9 +63,10 @@ TEST(Saving, IsToldAlikeOnTheTerminalAndInTheSummary) {
             "active memory at its highest in a step, worst rank, MiB, under lagging, against "
             "record_stream");
   EXPECT_THAT(table->rows[0],
-              ElementsAre("stash", "12.00 -> 5.00", "7.00 (58 %)", "1.000x step time"));
+              ElementsAre("stash", "12.00 -> 5.00", "7.00 (58 %), not judged", "1.000x step time"));
   EXPECT_THAT(text_of(report), HasSubstr("stash  12.00 -> 5.00  saves 7.00 (58 %)"));
-  EXPECT_THAT(markdown(report), HasSubstr("| stash | 12.00 -&gt; 5.00 | 7.00 (58 %) |"));
+  EXPECT_THAT(markdown(report),
+              HasSubstr("| stash | 12.00 -&gt; 5.00 | 7.00 (58 %), not judged |"));
 }
 
 TEST(Saving, OfGibibytesIsInThem) {

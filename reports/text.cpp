@@ -15,9 +15,9 @@ namespace tidemark {
 namespace {
 
 constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
-constexpr std::size_t kGroupsPrinted = 20;     // of failures; the page has them all
-constexpr std::size_t kWhole = 3;              // failures of a group that are told in full
-constexpr std::size_t kNamed = 8;              // and of more those that are named
+constexpr std::size_t kGroupsPrinted = 20;   // of failures; the page has them all
+constexpr std::size_t kWhole = 3;            // failures of a group that are told in full
+constexpr std::size_t kNamed = 8;            // and of more those that are named
 
 struct Paint {
   bool on;
@@ -131,8 +131,7 @@ std::string failures_text(const Report& report, const FailureGroup& group, const
   for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
     out += fmt::format("         {} {} {}, {}: measured {}\n", one_line(all[i].verdict->name),
                        one_line(all[i].verdict->variant), one_line(all[i].trial->schedule),
-                       ranks_text(all[i].ranks),
-                       measured_text(*all[i].verdict));
+                       ranks_text(all[i].ranks), measured_text(*all[i].verdict));
   if (all.size() > whole + kNamed) out += "         ... (report.html has each)\n";
   return out + "\n";
 }
@@ -195,6 +194,8 @@ std::string ending(const Report& report, const Paint& paint) {
   out += counts_text(report) + "\n";
   const std::string last = headline(report);
   const Status status = headline_status(report);
+  // "2,870 verdicts passed, 2 skipped" says less than the line of counts.
+  if (last.starts_with(plural(report.count(Status::pass), "verdict"))) return out;
   return out +
          (status == Status::fail   ? paint.red(last)
           : status == Status::pass ? paint.green(last)
@@ -210,10 +211,10 @@ std::string text_of(const Report& report, bool colour) {
   for (const Overview& overview : overviews(report)) out += group(overview, paint);
   const std::vector<Breakdown> broken = breakdowns(report);
   for (const Breakdown& one : broken)
-    out += fmt::format("  {} {}/{} {} under {}: {}\n", paint.red("ERROR"),
-                       one_line(one.trial->scenario), one_line(one.trial->size),
-                       one_line(fmt::format("{}", fmt::join(one.variants, ", "))), one_line(fmt::format("{}", fmt::join(one.schedules, ", "))),
-                       one_line(one.brief));
+    out += fmt::format(
+        "  {} {}/{} {} under {}: {}\n", paint.red("ERROR"), one_line(one.trial->scenario),
+        one_line(one.trial->size), one_line(fmt::format("{}", fmt::join(one.variants, ", "))),
+        one_line(fmt::format("{}", fmt::join(one.schedules, ", "))), one_line(one.brief));
   if (!broken.empty()) out += "\n";
   const std::vector<FailureGroup> failed = failure_groups(report);
   for (std::size_t i = 0; i < std::min(failed.size(), kGroupsPrinted); ++i)

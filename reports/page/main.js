@@ -123,7 +123,7 @@ function navigation(scenarios, here) {
           statusOf(tallyOf(groups.flatMap(({ trials }) => trials))),
         ),
       ),
-      item('All assertions', '#/-/assertions', here.all),
+      item('All verdicts', '#/-/assertions', here.all),
     ),
   );
 }
@@ -177,7 +177,7 @@ function contents(report, scenarios, here) {
   if (here.all) {
     const left =
       report.left_out > 0 &&
-      `${plural(report.left_out, 'assertion')} that passed are only in report.json.`;
+      `${plural(report.left_out, 'row')} of verdicts that passed are only in report.json.`;
     const { element } = verdicts(
       report.trials.flatMap((trial) => trial.assertions),
       fields,
@@ -186,7 +186,7 @@ function contents(report, scenarios, here) {
       h(
         'header',
         { class: 'top' },
-        h('h1', { tabindex: -1 }, 'All assertions'),
+        h('h1', { tabindex: -1 }, 'All verdicts'),
         left && h('p', { class: 'facts' }, left),
       ),
       element,

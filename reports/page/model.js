@@ -137,15 +137,17 @@ export function scenariosOf(groups) {
   return [...all.values()];
 }
 
-/** Of many trials: verdicts by status, variants that ended in error, trials that were skipped (left) or did not finish (lost). */
+/** Of many trials: verdicts by status, variants that ended in error or were measured (ran), trials that were skipped (left) or
+ * did not finish (lost). */
 export function tallyOf(trials) {
-  const sum = { pass: 0, fail: 0, skip: 0, error: 0, trials: trials.length, left: 0, lost: 0 };
+  const sum = { pass: 0, fail: 0, skip: 0, error: 0, trials: trials.length, left: 0, lost: 0, ran: 0 };
   for (const trial of trials) {
     if (trial.skipped) sum.left += 1;
     if (trial.not_run) sum.lost += 1;
     for (const tally of trial.tallies.values()) {
       for (const status of ['pass', 'fail', 'skip']) sum[status] += tally[status];
     }
+    sum.ran += trial.variants.filter((variant) => variant.ranks.length > 0).length;
     sum.error += trial.variants.filter((variant) => variant.error).length;
   }
   return sum;
@@ -173,17 +175,19 @@ export function cardUnit(largest) {
     : { name: 'GiB', bytes: gib, format: (value) => (value / gib).toFixed(2) };
 }
 
-/** "24.61 GiB (74 %) saved", or why nothing is. */
-export function savedText({ before, after, none_predicted: none, judged }) {
+function judgedText({ judged }) {
+  if (judged === 'fail') return ', not as predicted';
+  return judged === 'pass' ? '' : ', not judged';
+}
+
+/** "24.61 GiB (74 %)", `what` it is of, and whether it is as predicted; or why nothing is saved. */
+export function savedText(saving, what = '') {
+  const { before, after, none_predicted: none } = saving;
   if (before === null) return 'not judged: no baseline ran';
   const saved = before - after;
   if (none && saved === 0) return 'no saving predicted';
   const unit = cardUnit(before);
   const percent = before === 0 ? 0 : (100 * saved) / before;
-  return [
-    `${unit.format(saved)} ${unit.name} (${percent.toFixed(Math.abs(percent) < 1 ? 2 : 0)} %)`,
-    judged === 'fail' && 'not as predicted',
-  ]
-    .filter(Boolean)
-    .join(', ');
+  const share = percent.toFixed(Math.abs(percent) < 1 ? 2 : 0);
+  return `${unit.format(saved)} ${unit.name} (${share} %)${what}${judgedText(saving)}`;
 }

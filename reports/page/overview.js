@@ -9,14 +9,14 @@ export function statusOf({ pass, fail, error, lost }) {
   return fail > 0 || error > 0 || lost > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
 }
 
-export function tallyText({ pass, fail, skip, error, lost, trials, left }) {
+export function tallyText({ pass, fail, skip, error, lost, trials, left, ran }) {
   return [
     lost > 0 && `${exact(lost)} of ${plural(trials, 'trial')} did not finish`,
     error > 0 && `${plural(error, 'variant')} ended in error`,
     fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
     fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
     left > 0 && `${exact(left)} of ${plural(trials, 'trial')} skipped`,
-    fail === 0 && pass === 0 && (skip > 0 || left > 0 ? 'nothing judged' : 'nothing ran'),
+    fail === 0 && pass === 0 && (skip + left + ran > 0 ? 'nothing judged' : 'nothing ran'),
   ]
     .filter(Boolean)
     .join(', ');
@@ -60,7 +60,7 @@ function card({ name, groups }, link, controls) {
         'p',
         { class: 'quiet' },
         saving.before > saving.after
-          ? `${savedText(saving)} of the step’s ${saving.statistic} peak saved: ${trial.size}, ${trial.schedule}${saving.price && `; price: ${saving.price}`}`
+          ? `${savedText(saving, ` of the step’s ${saving.statistic} peak saved`)}: ${trial.size}, ${trial.schedule}${saving.price && `; price: ${saving.price}`}`
           : 'No fix lowers the peak of a step here.',
       ),
     h(

@@ -41,7 +41,7 @@ export const tests = ({ browser, file }) => ({
     assert.match(await text(page, '#failed'), /memory\/form\/reserved\/backward/);
     assert.match(
       await text(page, '.card'),
-      /record_stream.*baseline\s+3.81 GiB\s+stash.*fixed\s+0.88 GiB\s+2.94 GiB \(77 %\) of the step’s active peak saved: scale, lagging; price: 1.000x step time/s,
+      /record_stream.*baseline\s+3.81 GiB\s+stash.*fixed\s+0.88 GiB\s+2.94 GiB \(77 %\) of the step’s active peak saved, not judged: scale, lagging; price: 1.000x step time/s,
     );
     const rows = await texts(page, '#verdicts tbody tr');
     assert.equal(rows.length, 16);
@@ -56,7 +56,7 @@ export const tests = ({ browser, file }) => ({
       .first()
       .click();
     await settled(page);
-    assert.equal(await text(page, 'h1'), 'All assertions');
+    assert.equal(await text(page, 'h1'), 'All verdicts');
     assert.deepEqual(
       [...new Set(await texts(page, '.assertion td:nth-child(2)'))],
       ['separate_streams'],
