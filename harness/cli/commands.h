@@ -9,6 +9,9 @@
 namespace tidemark {
 
 std::string version_text();
+/// Environment variable with the run's id, from the process that the user started to its ranks.
+inline constexpr const char* kRunId = "TIDEMARK_RUN_ID";
+
 /// Who ran what on what; all of it ends in the report's object `run`.
 RunRecord describe_run(int argc, char** argv);
 

@@ -99,9 +99,12 @@ RunRecord describe_run(int argc, char** argv) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   run.started =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
-  run.id =
-      fmt::format("{:%Y%m%d-%H%M%S}-{:06x}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
-                  std::random_device{}() & 0xffffff);
+  if (const char* given = std::getenv(kRunId))
+    run.id = given;
+  else
+    run.id = fmt::format("{:%Y%m%d-%H%M%S}-{:06x}",
+                         fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
+                         std::random_device{}() & 0xffffff);
   run.tidemark = TIDEMARK_VERSION;
   run.git = TIDEMARK_GIT;
   char host[256] = {};

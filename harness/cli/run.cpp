@@ -24,7 +24,9 @@ int run_command(Options& options, int argc, char** argv) {
     print_plan(planned, options);
     return 0;
   }
-  const fs::path folder = output_folder(options.out, describe_run(argc, argv).id);
+  const std::string id = describe_run(argc, argv).id;
+  const fs::path folder = output_folder(options.out, id);
+  setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
   std::fputs(note.c_str(), stderr);
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   // The ranks' own output goes through mpirun: only this process knows what the user looks at.

@@ -34,7 +34,7 @@ TEST_F(Command, ASkippedTrialIsAFailureWhereAllAreRequired) {
   EXPECT_EQ(result.code, 0) << result.out << result.err;
   EXPECT_THAT(result.out,
               HasSubstr("\nskipped: tp_buffer_reuse/smoke (1 trial): heads=8 does not"));
-  EXPECT_THAT(result.out, HasSubstr("1 of 2 trials finished, 1 skipped\n"));
+  EXPECT_THAT(result.out, HasSubstr("1 of 2 trials finished, 1 skipped; "));
   EXPECT_FALSE(fs::exists(fs::symlink_status(folder_ / "latest-good"))) << "not all of it ran";
   auto required = run(what + "b --require-all");
   EXPECT_EQ(required.code, 1);
@@ -50,7 +50,10 @@ TEST_F(Command, ADryRunSaysWhatWouldBeSkippedAndHowLongItTakes) {
   EXPECT_THAT(before.out, HasSubstr("SKIPPED: heads=8 does not divide among 3 ranks"));
   EXPECT_THAT(before.out,
               HasSubstr("1 of 2 trials would run, 1 would be skipped. How long is unknown"));
-  ASSERT_EQ(run(what + "--out tidemark-out/a").code, 0);
+  ASSERT_EQ(run(what).code, 0);
+  const fs::path latest = folder_ / "tidemark-out" / "latest";
+  const auto report = nlohmann::json::parse(read(latest / "report.json"));
+  EXPECT_EQ(fs::read_symlink(latest), report["run"]["id"].get<std::string>());
   EXPECT_THAT(run(what + "--dry-run").out, HasSubstr("would be skipped. About "));
 }
 
