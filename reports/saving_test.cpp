@@ -89,6 +89,10 @@ TEST(Saving, ThatIsNotPredictedIsSaidToBeNone) {
   trial.variants[1].ranks[0].steps[0].phases[0][Statistic::active].peak = 8 * kMiB;
   trial.verdicts.back().status = Status::fail;
   EXPECT_EQ(result_of(overviews(report)[0])->rows[0][2], "1.00 (11 %), not as predicted");
+  // Predicted, and not there.
+  trial.verdicts.back() = step(Status::fail, kMiB);
+  trial.variants[1].ranks[0].steps[0].phases[0][Statistic::active].peak = 9 * kMiB;
+  EXPECT_EQ(result_of(overviews(report)[0])->rows[0][2], "0.00 (0.00 %), not as predicted");
 }
 
 TEST(Saving, WithoutABaselineIsNotJudged) {

@@ -92,7 +92,7 @@ TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
 }
 
 TEST_F(Command, ATerminatedRunLeavesNoProcess) {
-  pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 100000 --out a");
+  pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 20000 --out a");
   until_it_runs();
   kill(pid, SIGTERM);
   const auto begin = Clock::now();
