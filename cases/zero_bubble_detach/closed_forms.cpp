@@ -2,10 +2,10 @@
 // microbatches on them (reference/language_model_plan.h), and during an action what its operators
 // take and drop besides (passes.h). All of it is alive whatever the allocator does.
 //
-// There is no form of a peak where cycles are never collected (as_released), where a block of this
-// rank is checkpointed, where the lookup of more than 3,072 tokens is differentiated (PyTorch sorts
-// them, with temporaries that CUB chooses), and where the highest moment is one in which flash
-// attention has divided its keys, or that of the mean loss.
+// There is no form of a peak where cycles are never collected (as_released), where the lookup of
+// more than 3,072 tokens is differentiated (PyTorch sorts them, with temporaries that CUB chooses),
+// and where the highest moment is one in which flash attention has divided its keys, or that of the
+// mean loss.
 #include "cases/zero_bubble_detach/closed_forms.h"
 
 #include <map>
@@ -82,7 +82,10 @@ class Rank {
     for (int stage = 0; stage < schedule_.stages; ++stage) {
       if (schedule_.rank_of(stage) != rank) continue;
       const auto parts = z_.parts(stage, schedule_.stages);
-      const auto& held = stages_[stage].held = holding(z_, policy, schedule_, stage);
+      auto& own = stages_[stage];
+      const auto& held = own.held = holding(z_, policy, schedule_, stage);
+      for (auto layer = parts.first_layer; layer < parts.end_layer; ++layer)
+        own.checkpointed.push_back(z_.checkpointed(layer));
       for (const auto& p : parts.parameters)
         rest.push_back(c10::multiply_integers(p.shape) * element);
       for (const bool reads : {held.first, held.last})
@@ -125,9 +128,11 @@ class Rank {
     Ledger ledger(tensors_, pass_parts(z_, processors_));
     Passes passes(z_, processors_, ledger);
     for (const Action& action : order_) {
-      const auto& [held_stage, state] = stages_.at(action.stage);
-      const Passes::Stage stage{
-          .held = held_stage, .fresh = state.done == 0, .one_task = policy_.one_weight_task};
+      const auto& [held_stage, checkpointed, state] = stages_.at(action.stage);
+      const Passes::Stage stage{.held = held_stage,
+                                .checkpointed = checkpointed,
+                                .fresh = state.done == 0,
+                                .one_task = policy_.one_weight_task};
       ledger.set(held());
       run(passes, action, stage);
       const auto after = ledger.in_parts();
@@ -150,13 +155,14 @@ class Rank {
   };
   struct Stage {
     HeldStage held;
+    std::vector<bool> checkpointed;  // by block
     State state = {};
   };
 
   bool has_peaks() const {
     if (policy_.never_collects || policy_.backward_cycle) return false;
     for (const auto& [number, stage] : stages_)
-      if (stage.held.again > 0 || (stage.held.first && z_.sorts_tokens())) return false;
+      if (stage.held.first && z_.sorts_tokens()) return false;
     return threads_ == 2;
   }
 
@@ -197,7 +203,7 @@ class Rank {
   }
 
   void advance(const Action& action) {
-    auto& [stage, state] = stages_.at(action.stage);
+    auto& [stage, checkpointed, state] = stages_.at(action.stage);
     const bool backward = action.pass == Pass::backward || action.pass == Pass::input;
     if (action.pass == Pass::forward) ++state.forwarded, threads_ = std::max(threads_, 1);
     if (backward) --state.forwarded, ++(action.pass == Pass::input ? state.split : state.done);
@@ -218,7 +224,7 @@ class Rank {
       for (const auto& [symbol, n] : terms) all[symbol] += count * n;
     };
     for (const auto& [number, stage] : stages_) {
-      const auto& [held, state] = stage;
+      const auto& [held, checkpointed, state] = stage;
       add(held.forwarded(), state.forwarded);
       add(held.split(), state.split);
       add(held.done(), state.done);

@@ -1,8 +1,5 @@
 #include "cases/zero_bubble_detach/passes.h"
 
-#include <ranges>
-#include <utility>
-
 #include "reference/attention_plan.h"
 
 namespace tidemark::zero_bubble_detach {
@@ -75,30 +72,74 @@ Passes::Passes(const Sizes& z, std::int64_t processors, Ledger& ledger)
       repeated_(repeats_ ? "x" : "k"),
       l_(ledger) {}
 
+void Passes::save_block(const std::string& here) {
+  if (!transformer_) {
+    l_.take("f", 2);
+    return l_.moment(here + "gelu");
+  }
+  l_.add({{"x", 2}, {"s", 1}, {"k", 2}});  // the norm's output, queries, keys and values
+  for (int i = 0; copies_ && i < 2; ++i) {
+    l_.take("x");
+    l_.moment(here + "keys and values repeated");
+    l_.drop("k");
+  }
+  l_.add({{"x", 1}, {"lse", 1}});
+  if (parts_) l_.take("parts");
+  if (bf16_) l_.take("random");
+  l_.moment(here + "attention");
+  if (parts_) l_.drop("parts");
+  l_.add({{"x", 2}});  // projected; added to the block's input
+  l_.moment(here + "attention's output added");
+  l_.drop("x");
+  l_.add({{"x", 1}, {"s", 1}, {"f", 4}});  // the norm's output, gate, silu, up, product
+  l_.moment(here + "product of gate and up");
+}
+
+Terms Passes::attention_saved() const {
+  Terms all{{"x", 2}, {"lse", 1}};  // queries and output
+  all[copies_ ? "x" : "k"] += 2;
+  if (bf16_) all["random"] = 1;
+  return all;
+}
+
+Terms Passes::saved_by_block(bool by_parameters_alone) const {
+  if (!transformer_) return {{"f", by_parameters_alone ? 1.0 : 2.0}};
+  if (by_parameters_alone) return {{"x", 4}, {"s", 2}, {"f", 1}};  // attention's output among them
+  Terms all = attention_saved();
+  for (const auto& [symbol, count] : Terms{{"x", 3}, {"s", 2}, {"f", 4}}) all[symbol] += count;
+  return all;
+}
+
+// What is there as the operators run; each goes when the next has read it.
+void Passes::forward_checkpointed(const std::string& here) {
+  const auto passing = [&](const Terms& terms, const char* name) {
+    l_.add(terms);
+    l_.moment(here + name);
+    l_.add(terms, -1);
+  };
+  if (transformer_) {
+    Terms attention = attention_saved();
+    if (parts_) attention["parts"] = 1;
+    passing(attention, "attention");
+    passing({{"x", 2}, {"f", 3}}, "product of gate and up");  // besides sum and norm
+    passing({{"x", 4}}, "output added");                      // likewise
+  } else {
+    passing({{"f", 2}}, "gelu");
+    passing({{"f", 1}, {"x", 2}}, "output added");
+  }
+  l_.take("x");
+}
+
 void Passes::forward(const Stage& stage, const std::string& where) {
   const auto& held = stage.held;
   if (held.first) l_.take("x");  // looked up
   for (int block = 0; block < static_cast<int>(held.blocks); ++block) {
     const std::string here = where + in_block(block);
-    if (transformer_) {
-      l_.add({{"x", 2}, {"s", 1}, {"k", 2}});  // the norm's output, queries, keys and values
-      for (int i = 0; copies_ && i < 2; ++i) {
-        l_.take("x");
-        l_.moment(here + "keys and values repeated");
-        l_.drop("k");
-      }
-      l_.add({{"x", 1}, {"lse", 1}});
-      if (parts_) l_.take("parts");
-      if (bf16_) l_.take("random");
-      l_.moment(here + "attention");
-      if (parts_) l_.drop("parts");
-      l_.add({{"x", 2}});  // projected; added to the block's input
-      l_.moment(here + "attention's output added");
-      l_.drop("x");
-      l_.add({{"x", 1}, {"s", 1}, {"f", 4}});  // the norm's output, gate, silu, up, product
-    } else {
-      l_.add({{"f", 2}});
+    if (stage.again(block)) {
+      forward_checkpointed(here);
+      continue;
     }
+    save_block(here);
     l_.take("x", 2);  // projected; added
     l_.moment(here + "output added");
     l_.drop("x");
@@ -159,34 +200,49 @@ void Passes::input(const Stage& stage, const std::string& where) {
     l_.moment(where + ", head");
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
-    block_input(where + in_block(block));
+    block_input(stage.again(block), where + in_block(block));
   if (stage.ends_at_input()) l_.drop("x");  // sent
   if (held.last) {
     l_.drop("loss");
     if (held.detach_loss || held.release || held.roots_as_edges) l_.drop("logp");
   }
   if (held.release) {
-    l_.drop("a_n", held.blocks);
-    if (transformer_) l_.take("x", held.blocks);  // attention's output, which a parameter reads
+    const double kept = held.blocks - held.again;
+    l_.drop("a_n", kept);
+    if (transformer_) l_.take("x", kept);  // attention's output, which a parameter reads
   }
 }
 
-void Passes::block_input(const std::string& here) {
+void Passes::block_input(bool again, const std::string& here) {
+  const auto read = [&](const Terms& saved) {
+    if (again) l_.add(saved, -1);
+  };
+  if (again) save_block(here + "run again, ");
   if (transformer_) {
-    l_.take("f", 3);
+    l_.take("f");
+    read({{"f", 1}});
+    l_.take("f", 2);
     l_.moment(here + "product of gate and up");
+    read({{"f", 2}});
     l_.drop("f");
     l_.add({{"x", 1}, {"f", 1}});
     l_.moment(here + "silu");
+    read({{"f", 1}});
     l_.drop("f");
     l_.take("x");
     l_.moment(here + "w1");
-    l_.add({{"x", 1}});  // less the one added in place, and the norm's and the sum's
+    read({{"x", 1}});
+    l_.drop("x");  // added in place
+    l_.take("x");
     l_.moment(here + "second norm");
+    read({{"x", 1}, {"s", 1}});
+    l_.take("x");
+    l_.moment(here + "second norm's input");
     l_.drop("x");
     l_.take("x");
     attention_backward(here);
     l_.drop("x");
+    read(attention_saved());
     for (int i = 0; repeats_ && i < 2; ++i) {
       l_.take("k");
       l_.moment(here + "summed over the repeats");
@@ -194,127 +250,21 @@ void Passes::block_input(const std::string& here) {
     }
     l_.take("x", 2);
     l_.moment(here + "wq");
+    read({{"x", 1}});
     l_.drop("x");
   } else {
-    l_.take("f", 2);
+    l_.take("f");
+    read({{"f", 1}});
+    l_.take("f");
     l_.moment(here + "gelu");
+    read({{"f", 1}});
     l_.drop("f");
   }
+  if (transformer_) read({{"s", 1}});
   l_.take("x", 2);
   l_.moment(here + "its input");
   l_.drop("x");
   l_.close("g");
-}
-
-struct Passes::Group {
-  std::string name, gradient;
-  /// What its node has saved and lets go, where the groups run in order, and in reverse (a tensor
-  /// that several nodes saved goes with the last of them).
-  Terms saved, saved_reversed;
-  Terms taken;  // the gradient that waits for it
-};
-
-std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) const {
-  const auto& held = stage.held;
-  const Terms none, x{{"x", 1}}, f{{"f", 1}}, k{{"k", 1}};
-  const Terms input = block > 0 ? x : none;  // the first one's is not the stage's own
-  const bool top = block + 1 == static_cast<int>(held.blocks);
-  const Terms output = !top || held.last || held.output_stays ? x : none;
-  if (!transformer_) return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output}};
-  Terms norm{{"s", 1}};
-  if (block > 0) norm["x"] = 1;
-  const Terms attended = held.release ? x : none;  // else attention has saved it too
-  return {{"attention_norm", "w_n", norm, norm, x},
-          {"wq", "w_q", none, x, x},
-          {"wk", "w_k", none, none, k},
-          {"wv", "w_k", x, none, k},
-          {"wo", "w_q", attended, attended, x},
-          {"ffn_norm", "w_n", {{"x", 1}, {"s", 1}}, {{"x", 1}, {"s", 1}}, x},
-          {"w1", "w_f", none, x, f},
-          {"w3", "w_f", x, none, f},
-          {"w2", "w_f", f, f, output}};
-}
-
-std::vector<Passes::Group> Passes::head_groups() const {
-  const Terms x{{"x", 1}}, norm{{"x", 1}, {"s", 1}};
-  return {{"norm", "w_n", norm, norm, x}, {"head", "w_v", x, x, {{"logits", 1}}}};
-}
-
-void Passes::gradient(const Stage& stage, const std::string& symbol, const std::string& where) {
-  l_.take(symbol);
-  l_.moment(where);
-  if (stage.fresh)
-    gradients_[symbol] += 1;
-  else
-    l_.drop(symbol);
-}
-
-void Passes::gradients_done(const Stage& stage) {
-  if (!stage.fresh) return;
-  l_.add(std::exchange(gradients_, {}), -1);
-  l_.add(gradients_of(stage.held));
-}
-
-void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups,
-                        const std::string& where) {
-  for (const auto& group : groups) {
-    gradient(stage, group.gradient, where + group.name);
-    l_.add(group.saved, -1);
-    if (stage.held.clean_hooks) l_.add(group.taken, -1);
-  }
-}
-
-// One run of the engine: the gradients that start it, and those it computes, stay until its end.
-void Passes::run_together(const Stage& stage, std::vector<Group> groups, int block,
-                          const std::string& where) {
-  Terms computed;
-  for (const auto& group : std::views::reverse(groups)) {
-    l_.take(group.gradient);
-    computed[group.gradient] += 1;
-    l_.moment(where + group.name);
-    l_.add(group.saved_reversed, -1);
-    // The cut between the groups leaves these to the one tensor that still refers to their nodes.
-    if (block < 0) continue;
-    if (group.name == "fc2") l_.drop("f");
-    if (group.name == "w2") l_.drop("f", 3);
-    if (group.name == "wo") {
-      l_.add({{"x", 2}, {"lse", 1}}, -1);
-      l_.drop(copies_ ? "x" : "k", 2);
-      if (bf16_) l_.drop("random");
-    }
-  }
-  for (const auto& group : groups) l_.add(group.taken, -1);
-  if (stage.fresh)
-    for (const auto& [symbol, count] : computed) gradients_[symbol] += count;
-  else
-    l_.add(computed, -1);
-}
-
-void Passes::weight(const Stage& stage, const std::string& where) {
-  const auto& held = stage.held;
-  if (held.first) return backward(stage, where);
-  for (int block = 0; block < static_cast<int>(held.blocks); ++block) {
-    l_.open("a_w");
-    if (held.clean_hooks) l_.open("g");
-    if (stage.one_task) {
-      l_.open("a_n");
-      run_together(stage, block_groups(stage, block), block, where + in_block(block));
-    } else {
-      run_groups(stage, block_groups(stage, block), where + in_block(block));
-    }
-  }
-  if (held.last) {
-    if (stage.one_task)
-      run_together(stage, head_groups(), -1, where + ", ");
-    else
-      run_groups(stage, head_groups(), where + ", ");
-  }
-  // With the last node goes what the nodes between have saved, unless a root still leads there.
-  const bool root = held.last ? !held.detach_last || !held.detach_loss : !held.detach_outputs;
-  const bool graph = !held.clean_hooks || (root && !held.roots_as_edges);
-  if (!graph && !held.release && !stage.one_task) l_.drop("a_n", held.blocks);
-  if (held.roots_as_edges && held.input_stays) l_.drop("x");
-  gradients_done(stage);
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -1,6 +1,9 @@
 // The passes of a stage as tables: which tensors each operator takes and drops, in order, on paper.
 // A pass begins with what the rank holds before it and ends with what reference::HeldStage says
-// for after it; a test holds the two against each other. No block is checkpointed here.
+// for after it; a test holds the two against each other. A checkpointed block keeps its input
+// alone, and takes what it saves when a run of the engine first reads some of it; the run's own
+// nodes let go what they have read, and what it does not reach stays as long as the node that saved
+// it.
 //
 // Symbols, besides those of reference/language_model_plan.h (x, a_w, a_n, g, logits, logp, loss):
 //   f, k        one activation [tokens, ffn]; keys, or values, of a block
@@ -15,6 +18,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cases/zero_bubble_detach/ledger.h"
 #include "cases/zero_bubble_detach/model.h"
@@ -33,10 +37,12 @@ class Passes {
   Passes(const Sizes& sizes, std::int64_t processors, Ledger& ledger);
 
   /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `one_task`:
-  /// StagePolicy::one_weight_task.
+  /// StagePolicy::one_weight_task. `checkpointed`: by block.
   struct Stage {
     reference::HeldStage held;
+    std::vector<bool> checkpointed;
     bool fresh = false, one_task = false;
+    bool again(int block) const { return checkpointed[static_cast<std::size_t>(block)]; }
     bool ends_at_input() const { return !held.input_stays; }
   };
   void forward(const Stage& stage, const std::string& where);
@@ -48,14 +54,21 @@ class Passes {
   struct Group;
   std::vector<Group> block_groups(const Stage& stage, int block) const;
   std::vector<Group> head_groups() const;
-  void run_groups(const Stage& stage, const std::vector<Group>& groups, const std::string& where);
+  void run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
+                  const std::string& where);
   void run_together(const Stage& stage, std::vector<Group> groups, int block,
                     const std::string& where);
 
   static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
   void attention_backward(const std::string& where);
   void loss_backward(const std::string& where);
-  void block_input(const std::string& where);
+  /// What a block saves, until it has saved the last of it.
+  void save_block(const std::string& where);
+  /// What attention saves; what a block does, its input apart.
+  Terms attention_saved() const;
+  Terms saved_by_block(bool by_parameters_alone = false) const;
+  void forward_checkpointed(const std::string& where);
+  void block_input(bool again, const std::string& where);
   void block_backward(const Stage& stage, int block, const std::string& where);
   /// A parameter's gradient beside what else the operator takes.
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);

@@ -46,8 +46,12 @@ void Passes::block_backward(const Stage& stage, int block, const std::string& he
   // The gradient of a stage's output is the caller's, and is not added to in place.
   const bool shared = block + 1 == static_cast<int>(held.blocks) && !held.last;
   const bool input = block > 0 || held.first;  // its input is the stage's own
-  l_.open("a_w");
-  l_.open("a_n");
+  if (stage.again(block)) {
+    save_block(here + "run again, ");
+  } else {
+    l_.open("a_w");
+    l_.open("a_n");
+  }
   // A node's input gradient added to one that is there; its weight's gradient `symbol` is, too.
   const auto added = [&](const std::string& symbol) {
     if (!shared) return l_.drop("x");
@@ -92,9 +96,8 @@ void Passes::block_backward(const Stage& stage, int block, const std::string& he
   l_.take("x");
   gradient(stage, "w_q", here + "wo");
   attention_backward(here);
-  l_.add({{"x", 3}, {"lse", 1}}, -1);
-  l_.drop(copies_ ? "x" : "k", 2);
-  if (bf16_) l_.drop("random");
+  l_.add(attention_saved(), -1);
+  l_.drop("x");
   for (int i = 0; repeats_ && i < 2; ++i) {
     l_.take("k");
     l_.moment(here + "summed over the repeats");

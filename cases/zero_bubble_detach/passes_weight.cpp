@@ -1,0 +1,137 @@
+#include <ranges>
+#include <utility>
+
+#include "cases/zero_bubble_detach/passes.h"
+
+namespace tidemark::zero_bubble_detach {
+
+struct Passes::Group {
+  std::string name, gradient;
+  /// What its node has saved and lets go, where the groups run in order, and in reverse (a tensor
+  /// that several nodes saved goes with the last of them).
+  Terms saved, saved_reversed;
+  Terms taken;  // the gradient that waits for it
+};
+
+std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) const {
+  const auto& held = stage.held;
+  const Terms none, x{{"x", 1}}, f{{"f", 1}}, k{{"k", 1}};
+  // The first one's is not the stage's own; a checkpointed one's stays as long as any of its nodes.
+  const bool frees = block > 0 && (!stage.again(block) || stage.one_task);
+  const Terms input = frees ? x : none;
+  const bool top = block + 1 == static_cast<int>(held.blocks);
+  const Terms output = !top || held.last || held.output_stays ? x : none;
+  if (!transformer_) return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output}};
+  Terms norm{{"s", 1}};
+  if (frees) norm["x"] = 1;
+  const Terms attended = held.release ? x : none;  // else attention has saved it too
+  return {{"attention_norm", "w_n", norm, norm, x},
+          {"wq", "w_q", none, x, x},
+          {"wk", "w_k", none, none, k},
+          {"wv", "w_k", x, none, k},
+          {"wo", "w_q", attended, attended, x},
+          {"ffn_norm", "w_n", {{"x", 1}, {"s", 1}}, {{"x", 1}, {"s", 1}}, x},
+          {"w1", "w_f", none, x, f},
+          {"w3", "w_f", x, none, f},
+          {"w2", "w_f", f, f, output}};
+}
+
+std::vector<Passes::Group> Passes::head_groups() const {
+  const Terms x{{"x", 1}}, norm{{"x", 1}, {"s", 1}};
+  return {{"norm", "w_n", norm, norm, x}, {"head", "w_v", x, x, {{"logits", 1}}}};
+}
+
+void Passes::gradient(const Stage& stage, const std::string& symbol, const std::string& where) {
+  l_.take(symbol);
+  l_.moment(where);
+  if (stage.fresh)
+    gradients_[symbol] += 1;
+  else
+    l_.drop(symbol);
+}
+
+void Passes::gradients_done(const Stage& stage) {
+  if (!stage.fresh) return;
+  l_.add(std::exchange(gradients_, {}), -1);
+  l_.add(gradients_of(stage.held));
+}
+
+// A run of the engine for each group. A checkpointed block is run again by each, and of every run
+// so far there is what nodes have saved that no run has reached yet.
+void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
+                        const std::string& where) {
+  Terms unread = saved_by_block(stage.held.release);
+  double runs = again ? 0 : 1;
+  for (const auto& group : groups) {
+    if (again) {
+      ++runs;
+      save_block(where + group.name + ", run again, ");
+      l_.add(saved_by_block(), -1);
+      l_.add(unread);
+    }
+    gradient(stage, group.gradient, where + group.name);
+    l_.add(group.saved, -runs);
+    for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
+    if (stage.held.clean_hooks) l_.add(group.taken, -1);
+  }
+  for (; again && !stage.held.release && runs > 0; --runs) l_.close("a_n");
+}
+
+// One run of the engine: the gradients that start it, and those it computes, stay until its end.
+void Passes::run_together(const Stage& stage, std::vector<Group> groups, int block,
+                          const std::string& where) {
+  Terms computed;
+  if (block >= 0 && stage.again(block)) save_block(where + "run again, ");
+  for (const auto& group : std::views::reverse(groups)) {
+    l_.take(group.gradient);
+    computed[group.gradient] += 1;
+    l_.moment(where + group.name);
+    l_.add(group.saved_reversed, -1);
+    // The cut between the groups leaves these to the one tensor that still refers to their nodes.
+    if (block < 0) continue;
+    if (group.name == "fc2") l_.drop("f");
+    if (group.name == "w2") l_.drop("f", 3);
+    if (group.name == "wo") l_.add(attention_saved(), -1);
+  }
+  for (const auto& group : groups) l_.add(group.taken, -1);
+  if (stage.fresh)
+    for (const auto& [symbol, count] : computed) gradients_[symbol] += count;
+  else
+    l_.add(computed, -1);
+}
+
+void Passes::weight(const Stage& stage, const std::string& where) {
+  const auto& held = stage.held;
+  if (held.first) return backward(stage, where);
+  for (int block = 0; block < static_cast<int>(held.blocks); ++block) {
+    const bool again = stage.again(block);
+    const auto groups = block_groups(stage, block);
+    const std::string here = where + in_block(block);
+    if (!again) l_.open("a_w");
+    if (held.clean_hooks) l_.open("g");
+    if (stage.one_task) {
+      if (!again) l_.open("a_n");
+      run_together(stage, groups, block, here);
+      continue;
+    }
+    run_groups(stage, groups, again, here);
+    if (again && held.release && block > 0) l_.drop("x");  // its input
+  }
+  if (held.last) {
+    if (stage.one_task)
+      run_together(stage, head_groups(), -1, where + ", ");
+    else
+      run_groups(stage, head_groups(), false, where + ", ");
+  }
+  // With the last node goes what the nodes between have saved, unless a root still leads there.
+  const bool root = held.last ? !held.detach_last || !held.detach_loss : !held.detach_outputs;
+  const bool graph = !held.clean_hooks || (root && !held.roots_as_edges);
+  if (!graph && !held.release && !stage.one_task) {
+    l_.drop("a_n", held.blocks - held.again + held.again * held.runs_a_block);
+    l_.drop("x", held.again_inner);
+  }
+  if (held.roots_as_edges && held.input_stays) l_.drop("x");
+  gradients_done(stage);
+}
+
+}  // namespace tidemark::zero_bubble_detach
