@@ -64,6 +64,7 @@ Tensor StagePlan::root_gradient(const Tensor& gradient) {
 Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   autograd_.run({one.start()}, {root_gradient(gradient)}, {}, false);
+  if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   return stage_.first ? nullptr : std::exchange(one.input->gradient, nullptr);
 }
 
@@ -170,8 +171,12 @@ void StagePlan::weight(int microbatch) {
 }
 
 void StagePlan::end_step() {
-  outputs_.clear();
+  if (!policy_.outputs_stay) outputs_.clear();
   losses_.clear();
+  if (!policy_.never_collects) collect();
+}
+
+void StagePlan::collect() {
   for (const auto& weak : std::exchange(uncollected_, {})) {
     const auto group = weak.lock();
     if (!group) continue;

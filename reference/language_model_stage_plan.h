@@ -17,6 +17,8 @@ class StagePlan {
   /// Takes the parameters' memory.
   StagePlan(Autograd& autograd, Operators& operators, const PipelineStep& step,
             const StepStage& stage, const DropPolicy& policy);
+  ~StagePlan() { collect(); }
+  StagePlan(StagePlan&&) = default;
 
   /// `input` is a leaf; null on the first stage. Returns the output without its graph.
   Tensor forward(int microbatch, const Tensor& input);
@@ -25,6 +27,8 @@ class StagePlan {
   Tensor backward(int microbatch, const Tensor& gradient);
   Tensor input(int microbatch, const Tensor& gradient);
   void weight(int microbatch);
+  /// Drops the outputs that the step before left.
+  void begin_step() { outputs_.clear(); }
   /// Outputs and losses go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();
@@ -50,6 +54,7 @@ class StagePlan {
   Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
   void weight_run(const Groups& groups);
   void detach(int microbatch);
+  void collect();
   Tensor root_gradient(const Tensor& gradient);
 
   Autograd& autograd_;
@@ -61,6 +66,7 @@ class StagePlan {
   std::vector<std::int64_t> tasks_;  // by parameter: its block
   std::map<int, UnderWay> under_way_;
   std::map<int, Tensor> outputs_, losses_;
+  Tensors in_cycles_;  // roots and gradients of whole backwards
   std::vector<std::weak_ptr<Group>> uncollected_;
 };
 

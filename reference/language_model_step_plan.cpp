@@ -55,6 +55,7 @@ class RankPlan : Replay {
     begin("zero_grad");
     for (auto& [number, stage] : stages_) stage.zero_gradients();
     begin("pipeline");
+    for (auto& [number, stage] : stages_) stage.begin_step();
     for (const auto& action : step_.actions) {
       compute(action);
       after_.push_back(memory_.requested.current);

@@ -31,6 +31,8 @@ struct DropPolicy {
   bool detach_outputs = false, detach_loss = false, detach_last = false;
   bool clean_hooks = false, release = false, roots_as_edges = false;
   bool one_weight_task = false;  // a block's weight gradients share a run of the engine
+  bool never_collects = false, outputs_stay = false;  // cycles for ever; until the next step begins
+  bool backward_cycle = false;  // a whole backward leaves a cycle of its root and gradient
 };
 
 struct PipelineStep {

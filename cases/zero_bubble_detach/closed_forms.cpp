@@ -2,10 +2,9 @@
 // microbatches on them (reference/language_model_plan.h), and during an action what its operators
 // take and drop besides (passes.h). All of it is alive whatever the allocator does.
 //
-// There is no form of a peak where cycles are never collected (as_released), where the lookup of
-// more than 3,072 tokens is differentiated (PyTorch sorts them, with temporaries that CUB chooses),
-// and where the highest moment is one in which flash attention has divided its keys, or that of the
-// mean loss.
+// There is no form of a peak where the lookup of more than 3,072 tokens is differentiated (PyTorch
+// sorts them, with temporaries that CUB chooses), and where the highest moment is one in which
+// flash attention has divided its keys, or that of the mean loss.
 #include "cases/zero_bubble_detach/closed_forms.h"
 
 #include <map>
@@ -160,7 +159,6 @@ class Rank {
   };
 
   bool has_peaks() const {
-    if (policy_.never_collects || policy_.backward_cycle) return false;
     for (const auto& [number, stage] : stages_)
       if (stage.held.first && z_.sorts_tokens()) return false;
     return threads_ == 2;
@@ -182,7 +180,7 @@ class Rank {
   }
 
   std::vector<Expectation> forms_of(const Ledger& ledger) const {
-    Terms resting{{"rest", 1}, {"workspace", 2}};
+    Terms resting = between_steps();
     for (const auto& [number, stage] : stages_)
       for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
     std::vector<FormMoment> highest;
@@ -232,6 +230,28 @@ class Rank {
       if (state.done > 0) add(gradients_of(held), 1);
     }
     all["x"] += static_cast<double>(gradients_.size() + activations_.size());
+    return all;
+  }
+
+  /// What the cycles of all steps hold, and outputs where they stay. An output that a cycle holds,
+  /// as its root or as the next stage's input, is one tensor.
+  Terms between_steps() const {
+    Terms all{{"rest", 1}, {"workspace", 2}};
+    const auto add = [&](const std::string& symbol, double count) {
+      if (count != 0) all[symbol] += count * static_cast<double>(z_.microbatches);
+    };
+    const double steps = 1 + static_cast<double>(earlier_) / static_cast<double>(z_.microbatches);
+    for (const auto& [number, stage] : stages_) {
+      const auto& held = stage.held;
+      for (const auto& [symbol, count] : held.leaked()) add(symbol, steps * count);
+      if (!policy_.outputs_stay) continue;
+      const bool whole = held.first || !held.splits;  // its backward, so that the root is held
+      if (held.last)
+        add("logits", 1);
+      else
+        add("x", whole && policy_.backward_cycle ? 0 : 1);
+      add("x", !whole && held.input_leaks ? -1 : 0);
+    }
     return all;
   }
 

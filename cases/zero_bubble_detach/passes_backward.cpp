@@ -36,7 +36,8 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     l_.drop("x");  // sent
   }
   if (held.last) l_.drop("loss");
-  if (!held.last && held.output_stays) l_.drop("x");  // the gradient it began with
+  if (!held.last && held.output_stays && !held.backward_cycle)
+    l_.drop("x");  // the gradient it began with
   if (held.roots_as_edges && held.input_stays) l_.drop("x");
   gradients_done(stage);
 }

@@ -59,7 +59,6 @@ reference::PipelineStep step_of(const Sizes& z, const PipelineSchedule& schedule
 std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role == Role::control) return {};
   const auto& policy = variants()[variant.name];
-  if (policy.backward_cycle) return {};  // the plan knows no cycles that outlive a step
   const Sizes sizes(trial);
   const auto schedule = schedule_of(trial);
   const auto prediction = predict(step_of(sizes, schedule, rank),
@@ -69,7 +68,10 @@ std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant,
                                    .clean_hooks = policy.clean_hooks,
                                    .release = policy.release,
                                    .roots_as_edges = policy.roots_as_edges,
-                                   .one_weight_task = policy.one_weight_task},
+                                   .one_weight_task = policy.one_weight_task,
+                                   .never_collects = policy.never_collects,
+                                   .outputs_stay = policy.outputs_stay,
+                                   .backward_cycle = policy.backward_cycle},
                                   trial.steps, current_device_facts());
   // The gradient of a lookup of many tokens sorts them, with temporaries that CUB chooses: what is
   // there when it is over can be told, not how high it was, nor what the allocator made of it.
