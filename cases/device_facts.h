@@ -20,7 +20,8 @@ inline reference::DeviceFacts current_device_facts() {
   const auto* properties = at::cuda::getCurrentDeviceProperties();
   return {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
           .processors = properties->multiProcessorCount,
-          .threads_per_processor = properties->maxThreadsPerMultiProcessor};
+          .threads_per_processor = properties->maxThreadsPerMultiProcessor,
+          .capability = 10 * properties->major + properties->minor};
 }
 
 }  // namespace tidemark

@@ -10,7 +10,8 @@ Operators::Operators(Autograd& autograd, const MicrobatchShape& s, const DeviceF
       workspace_bytes_(device.workspace_bytes),
       element_(s.bf16 ? 2 : 4),
       sizes_({s.tokens / s.sequence, s.sequence, s.heads, s.kv_heads, s.hidden / s.heads, s.bf16},
-             device.processors) {}
+             device.processors),
+      lookup_({s.tokens, s.vocabulary, s.hidden, s.bf16}, device) {}
 
 Tensor Operators::result(const NodePointer& node, Tensor tensor) const {
   tensor->made_by = node;
@@ -28,9 +29,23 @@ Tensor Operators::product(std::int64_t bytes) {
 Tensor Operators::embedding(const Tensor& weight) {
   const auto node = autograd_.node(
       {weight}, {}, [this, bytes = weight->bytes](Node&, const Tensor&, const auto&) {
-        return Tensors{autograd_.make(bytes)};
+        return Tensors{embedding_backward(bytes)};
       });
   return result(node, autograd_.make(activation_bytes(shape_.hidden)));
+}
+
+Tensor Operators::embedding_backward(std::int64_t bytes) {
+  const auto& l = lookup_;
+  if (!l.sorts) return autograd_.make(bytes);
+  const Tensor sorted = autograd_.make(l.indices), order = autograd_.make(l.indices);
+  { const Tensor range = autograd_.make(l.indices), sort = autograd_.make(l.sort); }
+  Tensor gradient = autograd_.make(bytes);
+  const Tensor starts = autograd_.make(l.indices), number = autograd_.make(8);
+  { const Tensor keys = autograd_.make(l.indices), unique = autograd_.make(l.unique); }
+  const Tensor counts = autograd_.make(l.rows), offsets = autograd_.make(l.rows);
+  const Tensor total = autograd_.make(8), parts = autograd_.make(l.parts);
+  const Tensor rows = l.atomic ? autograd_.make(l.parts) : nullptr, sums = autograd_.make(l.sums);
+  return gradient;
 }
 
 Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {

@@ -8,6 +8,7 @@
 #include "reference/attention_plan.h"
 #include "reference/autograd_model.h"
 #include "reference/language_model_plan.h"
+#include "reference/lookup_plan.h"
 #include "reference/replay.h"
 
 namespace tidemark::reference::autograd {
@@ -42,12 +43,14 @@ class Operators {
   /// Keys or values, for every head of the queries.
   Tensor repeat(const Tensor& x);
   Tensors attention_backward();
+  Tensor embedding_backward(std::int64_t bytes);
 
   Autograd& autograd_;
   const MicrobatchShape shape_;
   const std::int64_t workspace_bytes_;
   const std::int64_t element_;
   const AttentionPlan sizes_;
+  const LookupPlan lookup_;
   Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
 };
 

@@ -19,6 +19,7 @@ namespace tidemark::reference {
 struct DeviceFacts {
   std::int64_t workspace_bytes = 0;
   std::int64_t processors = 0, threads_per_processor = 0;
+  int capability = 0;  // compute capability, 90 for 9.0
 };
 
 struct Extent {

@@ -2,9 +2,9 @@
 // microbatches on them (reference/language_model_plan.h), and during an action what its operators
 // take and drop besides (passes.h). All of it is alive whatever the allocator does.
 //
-// There is no form of a peak where the lookup of more than 3,072 tokens is differentiated (PyTorch
-// sorts them, with temporaries that CUB chooses), and where the highest moment is one in which
-// flash attention has divided its keys, or that of the mean loss.
+// There is no form of a peak that is the moment in which CUB sorts the tokens, flash attention has
+// divided its keys, or the mean loss is computed, and none where narrow norms over many tokens sum
+// their gradients in parts (model.h).
 #include "cases/zero_bubble_detach/closed_forms.h"
 
 #include <map>
@@ -72,10 +72,10 @@ class Rank {
         policy_(policy),
         schedule_(schedule_of(trial)),
         order_(schedule_.order[static_cast<std::size_t>(rank)]),
-        processors_(device.processors),
+        device_(device),
         threads_(trial.steps > 1 ? 2 : 0),
         earlier_((trial.steps - 1) * z_.microbatches),
-        tensors_(pass_tensors(z_, processors_)) {
+        tensors_(pass_tensors(z_, device_)) {
     const Bytes element = z_.type == at::kFloat ? 4 : 2;
     auto& rest = tensors_["rest"];
     for (int stage = 0; stage < schedule_.stages; ++stage) {
@@ -124,8 +124,8 @@ class Rank {
 
   std::vector<Expectation> peaks(std::string& unbalanced) {
     if (!has_peaks()) return {};
-    Ledger ledger(tensors_, pass_parts(z_, processors_));
-    Passes passes(z_, processors_, ledger);
+    Ledger ledger(tensors_, pass_parts(z_, device_));
+    Passes passes(z_, device_, ledger);
     for (const Action& action : order_) {
       const auto& [held_stage, checkpointed, state] = stages_.at(action.stage);
       const Passes::Stage stage{.held = held_stage,
@@ -158,11 +158,7 @@ class Rank {
     State state = {};
   };
 
-  bool has_peaks() const {
-    for (const auto& [number, stage] : stages_)
-      if (stage.held.first && z_.sorts_tokens()) return false;
-    return threads_ == 2;
-  }
+  bool has_peaks() const { return threads_ == 2 && !z_.sums_norms_in_parts(device_.processors); }
 
   static void run(Passes& passes, const Action& action, const Passes::Stage& stage) {
     const auto [pass, where] = call_of(action);
@@ -185,7 +181,7 @@ class Rank {
       for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
     std::vector<FormMoment> highest;
     for (const auto& moment : ledger.highest()) {
-      for (const char* symbol : {"parts", "losses"})
+      for (const char* symbol : {"parts", "losses", "sort", "uniq"})
         if (moment.terms.contains(symbol) && moment.terms.at(symbol) > 0) return {};
       highest.push_back({moment.where, text_of(moment.terms)});
     }
@@ -259,7 +255,7 @@ class Rank {
   const StagePolicy policy_;
   const PipelineSchedule schedule_;
   const std::vector<Action> order_;
-  const std::int64_t processors_;
+  const reference::DeviceFacts device_;
   int threads_;                 // that have multiplied, so have a workspace
   const std::int64_t earlier_;  // microbatches of the steps before
   Tensors tensors_;
@@ -315,6 +311,8 @@ std::vector<Symbol> symbols() {
       {"wide", "the same in single precision"},
       {"logp", "log-probabilities of one microbatch, and the loss's weight"},
       {"loss", "one loss, or its gradient"},
+      {"idx", "an index for each token"},
+      {"rows", "sums of rows of the embedding's gradient, and where they are"},
       {"W", "gradients of all parameters of one block"},
       {"w_n", "gradient of one norm's weight"},
       {"w_q", "gradient of a matrix [hidden, hidden]"},

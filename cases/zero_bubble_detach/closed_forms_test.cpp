@@ -31,7 +31,7 @@ class Draw : public testing::Draw {
                         {"heads", kv * group},
                         {"kv_heads", kv},
                         {"vocabulary", between(2, 3000)},
-                        {"sequence", pick({1, 8, 31, 32, 33, 200})},
+                        {"sequence", pick({1, 8, 31, 32, 33, 200, 1600, 3100})},
                         {"microbatch", between(1, 3)},
                         {"microbatches", between(1, 5)},
                         {"schedule", schedule},

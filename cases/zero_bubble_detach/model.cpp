@@ -28,6 +28,10 @@ reference::MicrobatchShape microbatch_shape(const Sizes& z) {
           .vocabulary = z.vocabulary};
 }
 
+reference::LookupPlan lookup_plan(const Sizes& z, const reference::DeviceFacts& device) {
+  return {{z.tokens, z.vocabulary, z.block.hidden, z.type != at::kFloat}, device};
+}
+
 PipelineSchedule schedule_of(const Trial& trial) {
   return make_schedule(static_cast<ScheduleKind>(trial["schedule"]), trial.ranks,
                        static_cast<int>(trial["virtual_stages"]),

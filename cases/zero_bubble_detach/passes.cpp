@@ -5,23 +5,23 @@
 namespace tidemark::zero_bubble_detach {
 namespace {
 
-reference::AttentionPlan attention_of(const Sizes& z, std::int64_t processors) {
+reference::AttentionPlan attention_of(const Sizes& z, const reference::DeviceFacts& device) {
   const auto& b = z.block;
   return {{z.tokens / b.sequence, b.sequence, b.heads, b.kv_heads, b.hidden / b.heads,
            z.type != at::kFloat},
-          processors};
+          device.processors};
 }
 
 }  // namespace
 
-Tensors pass_tensors(const Sizes& z, std::int64_t processors) {
+Tensors pass_tensors(const Sizes& z, const reference::DeviceFacts& device) {
   const Bytes t = z.tokens, h = z.block.hidden, f = z.block.ffn, v = z.vocabulary,
               e = z.type == at::kFloat ? 4 : 2;
   Tensors all{{"x", {t * h * e}},      {"f", {t * f * e}},    {"s", {t * 4}},
               {"logits", {t * v * e}}, {"wide", {t * v * 4}}, {"loss", {4}},
               {"w_n", {h * e}},        {"w_f", {f * h * e}},  {"w_v", {v * h * e}}};
   if (z.transformer) {
-    const auto a = attention_of(z, processors);
+    const auto a = attention_of(z, device);
     all["k"] = {a.keys};
     all["w_q"] = {h * h * e};
     all["w_k"] = {h / z.block.heads * z.block.kv_heads * h * e};
@@ -31,14 +31,21 @@ Tensors pass_tensors(const Sizes& z, std::int64_t processors) {
     all["delta"] = {a.delta};
     all["acc"] = {a.workspace};
   }
-  for (const auto& [symbol, parts] : pass_parts(z, processors))
+  if (const auto l = lookup_plan(z, device); l.sorts) {
+    all["idx"] = {l.indices};
+    all["sort"] = {l.sort};
+    all["uniq"] = {8, l.unique};
+    all["rows"] = {8, 8, l.rows, l.rows, l.parts, l.sums};
+    if (l.atomic) all["rows"].push_back(l.parts);
+  }
+  for (const auto& [symbol, parts] : pass_parts(z, device))
     for (const auto& [part, count] : parts)
       for (int i = 0; i < static_cast<int>(count); ++i)
         for (const Bytes bytes : all.at(part)) all[symbol].push_back(bytes);
   return all;
 }
 
-std::map<std::string, Terms> pass_parts(const Sizes& z, std::int64_t processors) {
+std::map<std::string, Terms> pass_parts(const Sizes& z, const reference::DeviceFacts& device) {
   std::map<std::string, Terms> all{{"logp", {{"wide", 1}, {"loss", 1}}}};
   if (!z.transformer) {
     all["W"] = {{"w_f", 2}};
@@ -49,7 +56,7 @@ std::map<std::string, Terms> pass_parts(const Sizes& z, std::int64_t processors)
   all["a_w"] = {{"x", 3}, {"f", 1}, {"s", 2}};
   Terms& kept = all["a_n"] = {{"x", 2}, {"lse", 1}, {"f", 3}};
   if (z.type != at::kFloat) kept["random"] = 1;
-  kept[attention_of(z, processors).copies ? "x" : "k"] += 2;
+  kept[attention_of(z, device).copies ? "x" : "k"] += 2;
   all["g"] = {{"x", 4}, {"k", 2}, {"f", 2}};
   return all;
 }
@@ -61,14 +68,15 @@ Terms gradients_of(const reference::HeldStage& stage) {
   return all;
 }
 
-Passes::Passes(const Sizes& z, std::int64_t processors, Ledger& ledger)
+Passes::Passes(const Sizes& z, const reference::DeviceFacts& device, Ledger& ledger)
     : transformer_(z.transformer),
       bf16_(z.type != at::kFloat),
-      parts_(transformer_ && attention_of(z, processors).split_output > 0),
+      parts_(transformer_ && attention_of(z, device).split_output > 0),
       grouped_(z.block.heads != z.block.kv_heads),
-      repeats_(transformer_ && attention_of(z, processors).repeats),
-      copies_(transformer_ && attention_of(z, processors).copies),
+      repeats_(transformer_ && attention_of(z, device).repeats),
+      copies_(transformer_ && attention_of(z, device).copies),
       by_head_(z.block.heads > 1 && z.block.sequence > 1),
+      sorts_(lookup_plan(z, device).sorts),
       repeated_(repeats_ ? "x" : "k"),
       l_(ledger) {}
 

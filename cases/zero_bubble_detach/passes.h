@@ -14,6 +14,8 @@
 //   wide        the logits in single precision
 //   w_n, w_q, w_k, w_f, w_v   one gradient of a norm, a projection [hidden, hidden], one of keys or
 //               values, one [ffn, hidden], one [vocabulary, hidden]
+//   idx, sort, uniq, rows   of the embedding's gradient, where it sorts its tokens
+//               (reference/lookup_plan.h): an index a token, CUB's temporaries, what the sums take
 //   W           the gradients of all parameters of a block
 #pragma once
 
@@ -22,19 +24,20 @@
 
 #include "cases/zero_bubble_detach/ledger.h"
 #include "cases/zero_bubble_detach/model.h"
+#include "reference/replay.h"
 
 namespace tidemark::zero_bubble_detach {
 
 /// Of every symbol its tensors.
-Tensors pass_tensors(const Sizes& sizes, std::int64_t processors);
+Tensors pass_tensors(const Sizes& sizes, const reference::DeviceFacts& device);
 /// a_w, a_n, g, logp and W as counts of the other symbols.
-std::map<std::string, Terms> pass_parts(const Sizes& sizes, std::int64_t processors);
+std::map<std::string, Terms> pass_parts(const Sizes& sizes, const reference::DeviceFacts& device);
 /// The gradients of a stage's parameters.
 Terms gradients_of(const reference::HeldStage& stage);
 
 class Passes {
  public:
-  Passes(const Sizes& sizes, std::int64_t processors, Ledger& ledger);
+  Passes(const Sizes& sizes, const reference::DeviceFacts& device, Ledger& ledger);
 
   /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `one_task`:
   /// StagePolicy::one_weight_task. `checkpointed`: by block.
@@ -61,6 +64,7 @@ class Passes {
 
   static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
   void attention_backward(const std::string& where);
+  void embedding_backward(const Stage& stage, const std::string& where);
   void loss_backward(const std::string& where);
   /// What a block saves, until it has saved the last of it.
   void save_block(const std::string& where);
@@ -74,7 +78,7 @@ class Passes {
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
   void gradients_done(const Stage& stage);
 
-  const bool transformer_, bf16_, parts_, grouped_, repeats_, copies_, by_head_;
+  const bool transformer_, bf16_, parts_, grouped_, repeats_, copies_, by_head_, sorts_;
   const std::string repeated_;  // the symbol of keys as attention reads them
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them

@@ -30,7 +30,7 @@ void Passes::backward(const Stage& stage, const std::string& where) {
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
     block_backward(stage, block, where + in_block(block));
   if (held.first) {
-    gradient(stage, "w_v", where + ", embedding");
+    embedding_backward(stage, where + ", embedding");
     l_.drop("x");
   } else if (stage.ends_at_input()) {
     l_.drop("x");  // sent
@@ -40,6 +40,21 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     l_.drop("x");  // the gradient it began with
   if (held.roots_as_edges && held.input_stays) l_.drop("x");
   gradients_done(stage);
+}
+
+void Passes::embedding_backward(const Stage& stage, const std::string& where) {
+  if (sorts_) {
+    l_.add({{"idx", 3}, {"sort", 1}});  // tokens in order, where they were, and a range
+    l_.moment(where + ": tokens sorted");
+    l_.drop("sort");
+    l_.add({{"idx", 1}, {"w_v", 1}, {"uniq", 1}});  // besides these two where each begins, and keys
+    l_.moment(where + ": tokens told apart");
+    l_.add({{"idx", 1}, {"uniq", 1}}, -1);
+    l_.take("rows");
+    l_.moment(where + ": rows summed");
+    l_.add({{"idx", 3}, {"rows", 1}, {"w_v", 1}}, -1);
+  }
+  gradient(stage, "w_v", where);
 }
 
 void Passes::block_backward(const Stage& stage, int block, const std::string& here) {

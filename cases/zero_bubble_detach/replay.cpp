@@ -60,6 +60,8 @@ std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant,
   if (variant.role == Role::control) return {};
   const auto& policy = variants()[variant.name];
   const Sizes sizes(trial);
+  const auto device = current_device_facts();
+  if (sizes.sums_norms_in_parts(device.processors)) return {};
   const auto schedule = schedule_of(trial);
   const auto prediction = predict(step_of(sizes, schedule, rank),
                                   {.detach_outputs = policy.detach_outputs,
@@ -72,10 +74,10 @@ std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant,
                                    .never_collects = policy.never_collects,
                                    .outputs_stay = policy.outputs_stay,
                                    .backward_cycle = policy.backward_cycle},
-                                  trial.steps, current_device_facts());
-  // The gradient of a lookup of many tokens sorts them, with temporaries that CUB chooses: what is
-  // there when it is over can be told, not how high it was, nor what the allocator made of it.
-  const bool sorts = rank == schedule.rank_of(0) && sizes.sorts_tokens();
+                                  trial.steps, device);
+  // Where a lookup's gradient sorts its tokens, one of its temporaries is not modelled. It is never
+  // the highest, but what the allocator makes of it cannot be told.
+  const bool sorts = rank == schedule.rank_of(0) && lookup_plan(sizes, device).sorts;
   std::vector<Expectation> all;
   const auto add = [&](Statistic statistic, const std::string& phase, bool at_end) {
     const auto& level = prediction.predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
@@ -83,7 +85,7 @@ std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant,
   };
   for (const Statistic statistic : kStatistics) {
     if (sorts && statistic != Statistic::requested) continue;
-    if (!sorts) add(statistic, "pipeline", false);
+    add(statistic, "pipeline", false);
     add(statistic, "pipeline", true);
     add(statistic, "optimizer", false);
   }
