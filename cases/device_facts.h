@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdlib>
 
 #include "reference/replay.h"
 
@@ -17,11 +18,13 @@ cudaDeviceProp* getCurrentDeviceProperties();
 namespace tidemark {
 
 inline reference::DeviceFacts current_device_facts() {
+  const char* placement = std::getenv("TIDEMARK_PLACEMENT");  // of the virtual device
   const auto* properties = at::cuda::getCurrentDeviceProperties();
   return {.workspace_bytes = static_cast<std::int64_t>(at::cuda::getChosenWorkspaceSize()),
           .processors = properties->multiProcessorCount,
           .threads_per_processor = properties->maxThreadsPerMultiProcessor,
-          .capability = 10 * properties->major + properties->minor};
+          .capability = 10 * properties->major + properties->minor,
+          .placement = reference::placement_named(placement ? placement : "")};
 }
 
 }  // namespace tidemark

@@ -1,6 +1,7 @@
 #include "reference/allocator.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tidemark::reference {
 namespace {
@@ -71,7 +72,10 @@ void Allocator::reset_peaks() {
 // Of the stream's free blocks the smallest that is large enough, of equals the lowest.
 Allocator::Block* Allocator::find(std::int64_t size, int stream, bool small) {
   auto& from = small ? small_ : large_;
-  Block wanted{.address = -1, .size = size, .stream = stream, .small = small};
+  Block wanted{.address = std::numeric_limits<std::int64_t>::min(),
+               .size = size,
+               .stream = stream,
+               .small = small};
   const auto found = from.lower_bound(&wanted);
   if (found == from.end() || (*found)->stream != stream) return nullptr;
   Block* block = *found;
@@ -81,8 +85,8 @@ Allocator::Block* Allocator::find(std::int64_t size, int stream, bool small) {
 
 Allocator::Block* Allocator::segment(std::int64_t size, int stream, bool small) {
   const auto bytes = segment_size(size);
-  blocks_.push_back({.address = next_address_, .size = bytes, .stream = stream, .small = small});
-  next_address_ += bytes;
+  const auto address = addresses_.next(bytes);
+  blocks_.push_back({.address = address, .size = bytes, .stream = stream, .small = small});
   reserved.add(bytes);
   return &blocks_.back();
 }

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "reference/placement.h"
+
 namespace tidemark::reference {
 
 struct Figure {
@@ -28,7 +30,9 @@ class Allocator {
   using Handle = Block*;  // null for an allocation of 0 bytes
 
   /// `instant`: whatever was enqueued on a stream is done. Otherwise only what reached() says.
-  explicit Allocator(bool instant) : instant_(instant) {}
+  /// Of blocks that are equal otherwise, the one at the lowest address is taken.
+  explicit Allocator(bool instant, Placement placement = Placement::of_linux)
+      : instant_(instant), addresses_(placement) {}
 
   Handle allocate(std::int64_t bytes, int stream);
   void free(Handle block);
@@ -77,7 +81,7 @@ class Allocator {
   const bool instant_;
   std::list<Block> blocks_;  // all ever made; few
   Pool small_, large_;
-  std::int64_t next_address_ = 0;
+  Addresses addresses_;
   std::map<int, std::deque<Event>> events_;
   std::map<int, std::int64_t> enqueued_, done_;
 };

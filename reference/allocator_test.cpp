@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <random>
 
 #include "harness/platform.h"
+
+extern "C" int cublasCreate_v2(void** handle);  // the set-up brings no header of cuBLAS
 
 namespace tidemark::reference {
 namespace {
@@ -25,11 +28,17 @@ struct Both {
   std::int64_t bytes;
 };
 
+/// Of the virtual device, whose environment CMake sets.
+Placement placement() {
+  const char* name = std::getenv("TIDEMARK_PLACEMENT");
+  return placement_named(name ? name : "");
+}
+
 class Program {
  public:
   Program(unsigned seed, bool instant)
       : random_(seed),
-        model_(instant),
+        model_(instant, placement()),
         streams_{c10::cuda::getDefaultCUDAStream(), c10::cuda::getStreamFromPool(false),
                  c10::cuda::getStreamFromPool(true)} {}
 
@@ -128,6 +137,8 @@ class AllocatorModel : public testing::TestWithParam<const char*> {};
 TEST_P(AllocatorModel, FollowsTheRealOneThroughRandomPrograms) {
   c10::cuda::device_count_ensure_non_zero();
   real::init(1);
+  void* handle = nullptr;
+  ASSERT_EQ(cublasCreate_v2(&handle), 0);  // of_wsl2 holds from here on
   platform().begin(GetParam(), Mode::shapes);
   for (unsigned seed = 0; seed < 150 && !HasFailure(); ++seed) {
     SCOPED_TRACE("program " + std::to_string(seed));

@@ -14,12 +14,14 @@
 
 namespace tidemark::reference {
 
-/// What a plan must know of the device: cuBLAS's workspace, and the threads that fill it (they
-/// decide how many blocks a copy-out is divided into, whose table is a temporary).
+/// What a plan must know of the device: cuBLAS's workspace, the threads that fill it (they
+/// decide how many blocks a copy-out is divided into, whose table is a temporary), and where its
+/// driver puts new segments.
 struct DeviceFacts {
   std::int64_t workspace_bytes = 0;
   std::int64_t processors = 0, threads_per_processor = 0;
   int capability = 0;  // compute capability, 90 for 9.0
+  Placement placement = Placement::of_linux;
 };
 
 struct Extent {
@@ -42,7 +44,7 @@ class Replay {
 
  protected:
   Replay(const DeviceFacts& device, std::int64_t ranks, bool instant)
-      : device_(device), ranks_(ranks), memory_(instant) {}
+      : device_(device), ranks_(ranks), memory_(instant, device.placement) {}
 
   Handle take(std::int64_t bytes, Stream stream = compute) {
     return memory_.allocate(bytes, stream);

@@ -2,12 +2,14 @@
 #include <cuda_runtime_api.h>
 
 #include "harness/virtual/blas/blas.h"
+#include "harness/virtual/device/memory.h"
 
 using namespace tidemark::blas;
 
 CUBLAS int cublasCreate_v2(Handle** handle) {
   if (!handle) return invalid_value;
   *handle = new Handle;
+  tidemark::device::library_loaded();
   return success;
 }
 CUBLAS int cublasDestroy_v2(Handle* handle) {

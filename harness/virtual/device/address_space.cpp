@@ -79,6 +79,27 @@ std::uintptr_t Ranges::take(std::size_t bytes, std::size_t alignment) {
   return 0;
 }
 
+std::uintptr_t Ranges::take_smallest(std::size_t bytes) {
+  auto best = free_.end();
+  for (auto range = free_.begin(); range != free_.end(); ++range)
+    if (range->second >= bytes && (best == free_.end() || range->second < best->second))
+      best = range;
+  if (best == free_.end()) return 0;
+  const std::uintptr_t at = best->first;
+  take_at(at, bytes);
+  return at;
+}
+
+std::uintptr_t Ranges::take_highest(std::size_t bytes, std::size_t room) {
+  for (auto range = free_.rbegin(); range != free_.rend(); ++range) {
+    if (range->second < room) continue;
+    const std::uintptr_t at = range->first + range->second - bytes;
+    take_at(at, bytes);
+    return at;
+  }
+  return 0;
+}
+
 bool Ranges::take_at(std::uintptr_t begin, std::size_t bytes) {
   auto found = free_.upper_bound(begin);
   if (found == free_.begin()) return false;

@@ -15,13 +15,17 @@ constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-/// Free ranges by address; first fit.
+/// Free ranges by address.
 class Ranges {
  public:
   Ranges() = default;
   Ranges(std::uintptr_t begin, std::size_t bytes) { give(begin, bytes); }
   /// The lowest range of so many bytes at this alignment, or 0.
   std::uintptr_t take(std::size_t bytes, std::size_t alignment);
+  /// The beginning of the shortest free range that holds `bytes`, or 0.
+  std::uintptr_t take_smallest(std::size_t bytes);
+  /// The last `bytes` of the highest free range of at least `room` bytes, or 0.
+  std::uintptr_t take_highest(std::size_t bytes, std::size_t room);
   /// Exactly this range; false where it is not free.
   bool take_at(std::uintptr_t begin, std::size_t bytes);
   void give(std::uintptr_t begin, std::size_t bytes);

@@ -84,10 +84,11 @@ Engine::Engine() {
       throw std::runtime_error(std::string("TIDEMARK_UNKNOWN=") + unknown + ": refuse or nan");
     }
     unknown_accepted = unknown && std::strcmp(unknown, "nan") == 0;
+    const char* placement = environment("TIDEMARK_PLACEMENT");
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {
       add_stream(d, 0, 0, false).legacy = true;
-      memory.push_back(new DeviceMemory(d, devices, capacity));
+      memory.push_back(new DeviceMemory(d, devices, capacity, placement ? placement : "linux"));
     }
   } catch (const std::exception& e) {
     error = e.what();

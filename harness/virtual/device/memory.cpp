@@ -1,6 +1,7 @@
 #include "harness/virtual/device/memory.h"
 
-#include <unordered_map>
+#include <stdexcept>
+#include <string>
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/mapping.h"
@@ -12,11 +13,15 @@ constexpr std::size_t kModuleBytes = std::size_t{1}
                                      << 30;  // of the span's end, for modules' variables
 }
 
-DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes)
+DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::string_view placement)
     : span(device_span(device, devices)),
       capacity(bytes),
-      free_(span.begin, span.bytes - kModuleBytes),
-      modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {}
+      placement_(make_placement(placement, {span.begin, span.bytes - kModuleBytes})),
+      modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {
+  if (!placement_)
+    throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) +
+                             ": linux, wsl2 or ascending");
+}
 
 bool DeviceMemory::charge(std::size_t bytes) {
   if (bytes > capacity || used_ > capacity - bytes) return false;
@@ -28,10 +33,10 @@ std::uintptr_t DeviceMemory::take(std::size_t bytes) {
   if (bytes > capacity) return 0;
   const std::size_t rounded = round_up(bytes, kGranule);
   if (!charge(rounded)) return 0;
-  const std::uintptr_t begin = free_.take(rounded, kGranule);
+  const std::uintptr_t begin = placement_->take(rounded);
   if (begin == 0 || !commit(begin, rounded)) {
     refund(rounded);
-    if (begin) free_.give(begin, rounded);
+    if (begin) placement_->give(begin, rounded);
     return 0;
   }
   allocations_.emplace(begin, Allocation{rounded, bytes});
@@ -44,7 +49,7 @@ std::size_t DeviceMemory::give(std::uintptr_t begin) {
   const std::size_t bytes = found->second.bytes;
   allocations_.erase(found);
   decommit(begin, bytes);
-  free_.give(begin, bytes);
+  placement_->give(begin, bytes);
   refund(bytes);
   return bytes;
 }
@@ -128,6 +133,12 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   *total = memory.capacity;
   *left = memory.capacity - memory.used_;
   return cudaSuccess;
+}
+
+void library_loaded() {
+  Engine& e = engine();
+  std::lock_guard lock(e.mutex);
+  if (e.devices > 0) e.memory[static_cast<std::size_t>(current_device())]->library_loaded();
 }
 
 std::size_t memory_used(int device) {

@@ -1,4 +1,4 @@
-// Device memory: capacity in 2 MiB granules, addresses first fit from the device's fixed span.
+// Device memory: capacity in 2 MiB granules, addresses from the device's fixed span (placement.h).
 #pragma once
 
 #include <driver_types.h>
@@ -6,8 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <string_view>
 
 #include "harness/virtual/device/address_space.h"
+#include "harness/virtual/device/placement.h"
 
 #pragma GCC visibility push(default)
 namespace tidemark::device {
@@ -17,6 +20,8 @@ cudaError_t allocate(void** address, std::size_t bytes);
 /// Synchronises the device first, as CUDA does. Null is fine; pool memory too.
 cudaError_t release(void* address);
 cudaError_t memory_left(std::size_t* left, std::size_t* total);
+/// A cuBLAS handle of the current device was created: see Wsl2Placement.
+void library_loaded();
 /// Bytes of a device's capacity that are taken.
 std::size_t memory_used(int device);
 /// The allocation around `address`.
@@ -42,7 +47,8 @@ namespace tidemark::device {
 /// One device's memory. The engine's lock is held by whoever calls.
 class DeviceMemory {
  public:
-  DeviceMemory(int device, int devices, std::size_t capacity);
+  /// Throws std::runtime_error where there is no such placement.
+  DeviceMemory(int device, int devices, std::size_t capacity, std::string_view placement);
 
   std::uintptr_t take(std::size_t bytes);  // 0: no room. Committed
   /// Bytes of the allocation that begins here, rounded; 0 where none does.
@@ -51,6 +57,7 @@ class DeviceMemory {
   bool charge(std::size_t bytes);
   void refund(std::size_t bytes) { used_ -= bytes; }
   std::uintptr_t take_module(std::size_t bytes);
+  void library_loaded() { placement_->library_loaded(); }
 
   struct Allocation {
     std::size_t bytes;      // in granules
@@ -64,7 +71,8 @@ class DeviceMemory {
   std::size_t capacity, used_ = 0;
 
  private:
-  Ranges free_, modules_;
+  std::unique_ptr<Placement> placement_;
+  Ranges modules_;
   std::map<std::uintptr_t, Allocation> allocations_;
 };
 

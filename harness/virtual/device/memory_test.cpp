@@ -55,16 +55,15 @@ TEST_F(Memory, CountsGranulesAndFailsAtCapacity) {
   for (char* p : {a, b, rest}) CUDA(cudaFree(p));
 }
 
-TEST_F(Memory, AddressesAreFirstFit) {
-  char* a = allocate(4 * kMiB);
+TEST_F(Memory, AddressesAreThoseOfTheDriverUnderLinux) {
+  char* a = allocate(20 * kMiB);
   char* b = allocate(2 * kMiB);
-  char* c = allocate(2 * kMiB);
-  EXPECT_EQ(a + 4 * kMiB, b);
-  EXPECT_EQ(b + 2 * kMiB, c);
-  CUDA(cudaFree(a));
-  EXPECT_EQ(a, allocate(2 * kMiB));
-  EXPECT_EQ(a + 2 * kMiB, allocate(2 * kMiB));
-  for (char* p : {a, a + 2 * kMiB, b, c}) CUDA(cudaFree(p));
+  char* c = allocate(20 * kMiB);
+  EXPECT_EQ(a + 20 * kMiB, b) << "in the rest of the same chunk";
+  EXPECT_EQ(a - 32 * kMiB, c) << "downwards";
+  CUDA(cudaFree(c));
+  EXPECT_EQ(c, allocate(20 * kMiB)) << "the chunk is given back and taken again";
+  for (char* p : {a, b, c}) CUDA(cudaFree(p));
 }
 
 TEST_F(Memory, FreeRefusesWhatIsNotAnAllocation) {

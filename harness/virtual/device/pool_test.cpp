@@ -91,12 +91,13 @@ TEST_P(Pools, AtCapacityTheStreamIsMadeToWaitRatherThanToFail) {
   void* none = nullptr;
   EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&none, 2 * kBlock, pool, b));
   set(cudaMemPoolReuseAllowInternalDependencies, 1);
-  EXPECT_EQ(p, take(b));
+  void* again = take(b);
   CUDA(cudaStreamSynchronize(b));
-  // Instant: a's work is done, so the block went back to the device and came anew; there is nothing
-  // to wait for.
+  // Instant: a's work is done, so the block went back to the device and came anew, at any address;
+  // there is nothing to wait for.
+  EXPECT_TRUE(instant() || p == again);
   EXPECT_EQ(!instant(), tidemark_device_now() >= 1'000'000'000) << "b waits for a's work";
-  CUDA(cudaFreeAsync(p, b));
+  CUDA(cudaFreeAsync(again, b));
   CUDA(cudaFreeAsync(q, b));
 }
 

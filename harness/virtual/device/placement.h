@@ -1,0 +1,78 @@
+// Addresses of device allocations within a device's range. PyTorch's caching allocator reuses, of
+// free blocks of one size, the one with the lowest address, so the order of addresses decides which
+// block is taken. README.md says what each rule is derived from and what it does not explain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "harness/virtual/device/address_space.h"
+
+namespace tidemark::device {
+
+/// Sizes are multiples of kGranule.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  /// The address of a new allocation, or 0 where no range is long enough.
+  virtual std::uintptr_t take(std::size_t bytes) = 0;
+  virtual void give(std::uintptr_t begin, std::size_t bytes) = 0;
+  /// The first cuBLAS handle of the device was created.
+  virtual void library_loaded() {}
+};
+
+/// "linux", "wsl2" or "ascending"; null for another name.
+std::unique_ptr<Placement> make_placement(std::string_view name, Span span);
+
+/// The driver under Linux. Address space is taken downwards, in chunks that begin and end at
+/// multiples of kChunk, each from the highest hole that has kChunk more than it needs. An
+/// allocation first goes into the newest chunk with a gap that is long enough, into the shortest
+/// such gap of that chunk. A chunk without allocations is given back.
+class LinuxPlacement : public Placement {
+ public:
+  static constexpr std::size_t kChunk = std::size_t{32} << 20;
+  explicit LinuxPlacement(Span span);
+  std::uintptr_t take(std::size_t bytes) override;
+  void give(std::uintptr_t begin, std::size_t bytes) override;
+
+ private:
+  struct Chunk {
+    std::uintptr_t begin;
+    std::size_t bytes, used = 0;
+    Ranges gaps;
+  };
+  Ranges holes_;
+  std::map<std::int64_t, Chunk> chunks_;           // newest first: by the negative of their turn
+  std::map<std::uintptr_t, std::int64_t> places_;  // begin -> key in chunks_
+};
+
+/// The driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
+/// first address become free when cuBLAS is loaded, and are the first from then on.
+class Wsl2Placement : public Placement {
+ public:
+  static constexpr std::size_t kLow = std::size_t{188} << 20;
+  explicit Wsl2Placement(Span span);
+  std::uintptr_t take(std::size_t bytes) override { return free_.take(bytes, kGranule); }
+  void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
+  void library_loaded() override;
+
+ private:
+  Ranges free_;
+  std::uintptr_t low_;  // 0: given to free_
+};
+
+/// No driver's: upwards, the first range that is long enough.
+class AscendingPlacement : public Placement {
+ public:
+  explicit AscendingPlacement(Span span) : free_(span.begin, span.bytes) {}
+  std::uintptr_t take(std::size_t bytes) override { return free_.take(bytes, kGranule); }
+  void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
+
+ private:
+  Ranges free_;
+};
+
+}  // namespace tidemark::device
