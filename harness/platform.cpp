@@ -67,6 +67,9 @@ class VirtualPlatform final : public Platform {
   bool set_capacity(Bytes bytes) override {
     return tidemark_device_set_capacity(static_cast<std::uint64_t>(bytes)) == 0;
   }
+  bool place_next(Bytes offset) override {
+    return offset >= 0 && tidemark_device_place_next(static_cast<std::uint64_t>(offset)) == 0;
+  }
   bool set_race_detection(bool on) override {
     races_ = on;
     return true;
@@ -162,6 +165,7 @@ class VirtualPlatform final : public Platform {
   TIDEMARK_CONTROL(tidemark_device_set_schedule);
   TIDEMARK_CONTROL(tidemark_device_set_seed);
   TIDEMARK_CONTROL(tidemark_device_set_profile);
+  TIDEMARK_CONTROL(tidemark_device_place_next);
   TIDEMARK_CONTROL(tidemark_device_set_capacity);
   TIDEMARK_CONTROL(tidemark_device_error);
   TIDEMARK_CONTROL(tidemark_device_describe);

@@ -53,6 +53,12 @@ class Platform {
   virtual bool set_launch_cost(Ns ns) = 0;
   /// Bytes of the device for what follows (0: the profile's). False where it cannot be set.
   virtual bool set_capacity(Bytes bytes) = 0;
+  /// The next allocation of device memory is made so many bytes above the lowest address, as are
+  /// all from the first such call on. False where it cannot be.
+  virtual bool place_next(Bytes offset) {
+    static_cast<void>(offset);
+    return false;
+  }
   /// Whether races are looked for in what follows begin(); on at first where the platform can.
   /// False where it cannot be set.
   virtual bool set_race_detection(bool on) = 0;

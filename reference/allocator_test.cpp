@@ -38,6 +38,7 @@ class Program {
  public:
   Program(unsigned seed, bool instant)
       : random_(seed),
+        few_sizes_(seed % 2 == 1),
         model_(instant, placement()),
         streams_{c10::cuda::getDefaultCUDAStream(), c10::cuda::getStreamFromPool(false),
                  c10::cuda::getStreamFromPool(true)} {}
@@ -57,7 +58,10 @@ class Program {
     return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
   }
 
+  /// In every other program one of few sizes, so that ties between free blocks are common.
   std::int64_t size() {
+    if (few_sizes_)
+      return std::array{1, 2, 3, 5, 12, 20, 26}[at(static_cast<int>(below(7)))] * kMiB;
     switch (below(6)) {
       case 0:
         return 1 + below(2000);
@@ -127,6 +131,7 @@ class Program {
   }
 
   std::mt19937 random_;
+  const bool few_sizes_;
   Allocator model_;
   std::array<c10::cuda::CUDAStream, 3> streams_;
   std::vector<Both> live_;

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
 #include "reports/compare/render.h"
 #include "reports/events/compare_events.h"
+#include "reports/events/compare_traces.h"
 #include "reports/json.h"
 #include "reports/numbers/compare_numbers.h"
 
@@ -58,7 +60,47 @@ int run_exact(const CompareArguments& arguments, const char* flag, const char* h
   return comparison.exit_code();
 }
 
+/// Whether a file is a memory snapshot or a recording of one, and not a run's own events.
+bool is_snapshot(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return false;
+  std::ifstream in(path, std::ios::binary);
+  std::string begin(4096, '\0');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin.find("\"tidemark/measured\"") == std::string::npos;
+}
+
+/// The file itself, or of a run's folder the one snapshot that it holds.
+std::string snapshot_in(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  std::vector<std::string> found;
+  if (const auto folder = std::filesystem::path(path) / "snapshot";
+      std::filesystem::is_directory(folder))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.path().extension() == ".pickle") found.push_back(entry.path().string());
+  if (found.size() != 1)
+    throw std::runtime_error(fmt::format(
+        "{}: has {} memory snapshots in snapshot/, and --events against a snapshot needs one: "
+        "name the file",
+        path, found.size()));
+  return found[0];
+}
+
+int run_compare_traces(const CompareArguments& arguments) {
+  if (!arguments.thresholds.empty() || arguments.output.format != "text")
+    throw std::runtime_error(
+        "compare --events is exact and plain text: no --threshold, no --format");
+  const std::string first = snapshot_in(arguments.reports[0]),
+                    second = snapshot_in(arguments.reports[1]);
+  const TraceComparison comparison =
+      compare_traces(read_snapshot(first), first, read_snapshot(second), second);
+  const std::string text = comparison.text(first, second);
+  arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
+  return comparison.exit_code();
+}
+
 int run_compare_events(const CompareArguments& arguments) {
+  if (is_snapshot(arguments.reports[0]) || is_snapshot(arguments.reports[1]))
+    return run_compare_traces(arguments);
   return run_exact(arguments, "--events", "trace is in both {} and {} and was held back",
                    read_events, compare_events);
 }
@@ -112,15 +154,17 @@ void add_compare(CLI::App& app, Act& act) {
   command->add_flag("--allow-missing", arguments->allow_missing,
                     "a trial, variant or metric that is missing in NEW is no regression");
   command->add_flag("--events", arguments->events,
-                    "hold the allocators' events against each other instead (run --events, or a "
-                    "recording of reports/measured): every one of them must be the same");
+                    "hold the allocators' events against each other instead (run --events, a "
+                    "recording of reports/measured, or PyTorch memory snapshots with a trace): "
+                    "every one of them must be the same");
   command->add_flag("--numbers", arguments->numbers,
                     "hold losses, gradients and parameters against each other instead (run "
                     "--numbers): the same bits by the same arithmetic, else within the sum of what "
                     "each side is allowed against the reference");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
-      "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 nothing "
+      "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 "
+      "nothing "
       "is left to compare");
   command->callback([arguments, &act] { act = [arguments] { return run_compare(*arguments); }; });
 }

@@ -29,6 +29,8 @@ void add_parity(CLI::App& app, Act& act);
 void add_predicted(CLI::App& app, Act& act);
 void add_report(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);
+/// Below `snapshot`; the one of them that needs a device, the virtual one.
+void add_snapshot_replay(CLI::App& app, Act& act);
 
 /// Adds a run to the history beside its folder. Never harms the run: what goes wrong is one line of
 /// warning.

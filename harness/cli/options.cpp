@@ -143,6 +143,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->footer("exit codes: those of PROGRAM, 2 it cannot be started, 77 no such device");
 
   add_file_commands(app, options.act);
+  add_snapshot_replay(app, options.act);
   app.footer(kFooter);  // after the commands, which would take it over
 
   try {

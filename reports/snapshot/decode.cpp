@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "reports/snapshot/recording.h"
 #include "reports/snapshot/snapshot.h"
 #include "reports/snapshot/unpickle.h"
 #include "reports/units.h"
@@ -248,9 +249,12 @@ class Decoder {
 Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
   try {
     if (bytes.empty()) throw SnapshotError("is empty");
+    const std::string unpacked = is_gzip(bytes) ? unpack_gzip(bytes, kLargest) : "";
+    if (is_gzip(bytes)) bytes = unpacked;
     const auto first = bytes.find_first_not_of(" \t\r\n");
     const bool json =
         first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+    if (json && is_recording(bytes)) return recording(bytes);
     const Tree tree = json ? tree_of_json(bytes) : unpickle(bytes);
     return Decoder(tree).run();
   } catch (const SnapshotError& error) {

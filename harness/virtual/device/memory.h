@@ -58,6 +58,7 @@ class DeviceMemory {
   void refund(std::size_t bytes) { used_ -= bytes; }
   std::uintptr_t take_module(std::size_t bytes);
   void library_loaded() { placement_->library_loaded(); }
+  bool place_next(std::size_t offset);
 
   struct Allocation {
     std::size_t bytes;      // in granules
@@ -72,6 +73,7 @@ class DeviceMemory {
 
  private:
   std::unique_ptr<Placement> placement_;
+  DictatedPlacement* dictated_ = nullptr;  // placement_, from the first place_next on
   Ranges modules_;
   std::map<std::uintptr_t, Allocation> allocations_;
 };

@@ -1,5 +1,7 @@
 #include "harness/virtual/device/placement.h"
 
+#include <utility>
+
 namespace tidemark::device {
 
 std::unique_ptr<Placement> make_placement(std::string_view name, Span span) {
@@ -46,6 +48,11 @@ void LinuxPlacement::give(std::uintptr_t begin, std::size_t bytes) {
 
 Wsl2Placement::Wsl2Placement(Span span)
     : free_(span.begin + kLow, span.bytes - kLow), low_(span.begin) {}
+
+std::uintptr_t DictatedPlacement::take(std::size_t bytes) {
+  const std::uintptr_t at = std::exchange(next, 0);
+  return at && free_.take_at(at, bytes) ? at : free_.take_highest(bytes, bytes);
+}
 
 void Wsl2Placement::library_loaded() {
   if (low_) free_.give(low_, kLow);

@@ -75,4 +75,17 @@ class AscendingPlacement : public Placement {
   Ranges free_;
 };
 
+/// Where the program says, for replays of recordings; the highest range where it says nothing or
+/// that is not free.
+class DictatedPlacement : public Placement {
+ public:
+  explicit DictatedPlacement(Span span) : free_(span.begin, span.bytes) {}
+  std::uintptr_t take(std::size_t bytes) override;
+  void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
+  std::uintptr_t next = 0;  // 0: none
+
+ private:
+  Ranges free_;
+};
+
 }  // namespace tidemark::device

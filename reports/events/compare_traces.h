@@ -1,0 +1,37 @@
+// The traces of two memory snapshots held against each other: a program on a GPU and the same one
+// on the virtual device.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+struct TraceDifference {
+  std::size_t event = 0;            // in the trace
+  std::string first, second;        // what each has there
+  std::vector<std::string> frames;  // "A: forward (model.py:12)", innermost first
+};
+struct TraceComparison {
+  std::size_t events = 0;                    // of the first trace
+  std::optional<TraceDifference> different;  // in action, size or stream
+  /// The first difference between the events of blocks alone: segments depend on addresses too.
+  std::optional<TraceDifference> blocks_differ;
+  std::size_t segments[2]{};                     // at the end
+  std::int64_t reserved[2]{};                    // bytes of them
+  bool same_segments = false;                    // the same sizes, in the order of their addresses
+  std::size_t allocations = 0, same_places = 0;  // events of both
+  int exit_code() const { return different ? 1 : 0; }
+  std::string text(const std::string& first, const std::string& second) const;
+};
+
+/// Streams are numbered in the order of their first use. A place is a segment, numbered in the
+/// order of addresses, and an offset in it. Throws SnapshotError, with the file's name, where one
+/// has no trace or several.
+TraceComparison compare_traces(const Snapshot& first, const std::string& first_name,
+                               const Snapshot& second, const std::string& second_name);
+
+}  // namespace tidemark

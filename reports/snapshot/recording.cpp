@@ -1,0 +1,119 @@
+#include "reports/snapshot/recording.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/json_node.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::int64_t kHighest = std::int64_t{1} << 46;  // of an address, and of a size
+
+std::int64_t bounded(const Node& node) {
+  const std::int64_t value = node.integer();
+  if (value < 0 || value > kHighest) node.fail(fmt::format("{} is out of range", value));
+  return value;
+}
+
+BlockState state(const Node& node) {
+  const std::string name = node.text();
+  for (const auto each : {BlockState::allocated, BlockState::pending_free, BlockState::inactive})
+    if (name == name_of(each)) return each;
+  node.fail(fmt::format("'{}' is no state of a block", name));
+}
+
+Action action(const Node& node) {
+  const std::string name = node.text();
+  for (int a = 0; a <= static_cast<int>(Action::oom); ++a)
+    if (name == name_of(static_cast<Action>(a))) return static_cast<Action>(a);
+  node.fail(fmt::format("'{}' is no action", name));
+}
+
+SnapshotSegment segment(const Node& node) {
+  SnapshotSegment out;
+  out.address = bounded(node["address"]);
+  out.total_size = bounded(node["size"]);
+  out.type = node["type"].text();
+  out.stream = bounded(node["stream"]);
+  std::int64_t at = out.address;
+  node["blocks"].each([&](const Node& block) {
+    const auto& row = block.value();
+    if (!row.is_array() || row.size() != 3) block.fail("is not [size, state, requested]");
+    const auto item = [&](std::size_t i) { return Node(row[i], "of a block"); };
+    const std::int64_t size = bounded(item(0));
+    out.blocks.push_back({at, size, std::min(bounded(item(2)), size), state(item(1))});
+    at += size;
+  });
+  if (at != out.address + out.total_size)
+    node.fail(
+        fmt::format("its blocks sum to {} bytes, not to {}", at - out.address, out.total_size));
+  return out;
+}
+
+}  // namespace
+
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+
+std::string unpack_gzip(std::string_view packed, std::size_t most) {
+  z_stream stream{};
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw SnapshotError("zlib cannot start");
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string out, part(1 << 20, '\0');
+  int result = Z_OK;
+  while (result == Z_OK && out.size() <= most) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = static_cast<uInt>(part.size());
+    result = inflate(&stream, Z_NO_FLUSH);
+    out.append(part, 0, part.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (out.size() > most) throw SnapshotError(fmt::format("unpacks to more than {} bytes", most));
+  if (result != Z_STREAM_END) throw SnapshotError("is a damaged or cut off gzip file");
+  return out;
+}
+
+bool is_recording(std::string_view json) {
+  return json.find("\"segments_at_end\"") != std::string_view::npos;
+}
+
+Snapshot recording(std::string_view text) {
+  const auto json = Node::Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw SnapshotError("is not JSON, or cut off");
+  try {
+    const Node root(json, "recording");
+    Snapshot out;
+    out.segments = list<SnapshotSegment>(root["segments_at_end"], segment);
+    const auto actions = list<Action>(root["actions"], action);
+    const Node events = root["events"];
+    auto& trace = out.traces.emplace_back();
+    events["action"].each([&](const Node& node) {
+      const std::uint64_t which = node.natural();
+      if (which >= actions.size()) node.fail(fmt::format("there is no action {}", which));
+      trace.emplace_back().action = actions[which];
+    });
+    const auto column = [&](const char* name, auto put) {
+      const Node values = events[name];
+      if (!values.value().is_array() || values.size() != trace.size())
+        values.fail(fmt::format("has not {} values, as 'action' has", trace.size()));
+      std::size_t i = 0;
+      values.each([&](const Node& value) { put(trace[i++], value); });
+    };
+    column("size", [](TraceEvent& e, const Node& value) { e.size = bounded(value); });
+    column("stream", [](TraceEvent& e, const Node& value) { e.stream = bounded(value); });
+    column("address", [](TraceEvent& e, const Node& value) {
+      if (!value.value().is_null()) e.address = bounded(value);
+    });
+    return out;
+  } catch (const SnapshotError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw SnapshotError(error.what());
+  }
+}
+
+}  // namespace tidemark

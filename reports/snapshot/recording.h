@@ -1,0 +1,21 @@
+// A recording kept as facts: the events and segments of a snapshot in columns, without frames and
+// names (reports/measured/README.md says the format).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+bool is_gzip(std::string_view bytes);
+/// Throws SnapshotError where the file is damaged or holds more than `most` bytes.
+std::string unpack_gzip(std::string_view packed, std::size_t most);
+
+/// Whether a JSON text is a recording and no snapshot.
+bool is_recording(std::string_view json);
+/// Addresses are relative to the lowest. Throws SnapshotError.
+Snapshot recording(std::string_view json);
+
+}  // namespace tidemark

@@ -1,0 +1,124 @@
+// Recordings as facts, and the segments of a snapshot before its trace.
+#include "reports/snapshot/recording.h"
+
+#include <gmock/gmock.h>
+#include <zlib.h>
+
+#include "reports/snapshot/rewind.h"
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+constexpr std::int64_t kMiB = 1 << 20;
+
+/// A segment of 20 MiB in which 8 were freed and 4 allocated, and one of 2 MiB made for a block.
+const std::string kText = R"({"schema":"tidemark/recording","actions":["alloc","free_completed",
+  "free_requested","segment_alloc"],"events":{"action":[2,1,0,3,0],"size":[8388000,8388000,4194304,
+  2097152,512],"stream":[0,0,0,0,0],"address":[0,0,0,20971520,20971520]},"segments_at_end":[
+  {"address":0,"size":20971520,"type":"large","stream":0,"blocks":[[4194304,"active_allocated",
+  4194304],[16777216,"inactive",0]]},{"address":20971520,"size":2097152,"type":"small","stream":0,
+  "blocks":[[512,"active_allocated",512],[2096640,"inactive",0]]}]})";
+
+std::string without(const std::string& part, const std::string& instead) {
+  std::string text = kText;
+  return text.replace(text.find(part), part.size(), instead);
+}
+
+std::string packed(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(text.size() + 100, '\0'), in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(out.size() - stream.avail_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+template <class Act>
+std::string why(Act act) {
+  try {
+    act();
+  } catch (const SnapshotError& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "(nothing wrong)";
+}
+std::string read_error(const std::string& bytes) {
+  return why([&] { parse_snapshot(bytes, "f"); });
+}
+
+TEST(Recording, IsReadAsASnapshotPackedOrNot) {
+  for (const std::string& bytes : {kText, packed(kText)}) {
+    const Snapshot snapshot = parse_snapshot(bytes, "f");
+    ASSERT_EQ(2u, snapshot.segments.size());
+    ASSERT_EQ(5u, only_trace(snapshot).size());
+    EXPECT_EQ(Action::free_requested, only_trace(snapshot)[0].action);
+    EXPECT_EQ(20 * kMiB, only_trace(snapshot)[3].address);
+    EXPECT_EQ(4 * kMiB, snapshot.segments[0].blocks[1].address);
+  }
+}
+
+TEST(Recording, WhatIsWrongIsOneLine) {
+  EXPECT_THAT(read_error(packed(kText).substr(0, 100)),
+              HasSubstr("f: is a damaged or cut off gzip"));
+  EXPECT_THAT(read_error(kText.substr(0, kText.size() - 3)), HasSubstr("is not JSON, or cut off"));
+  EXPECT_THAT(read_error(without("[2,1,0,3,0]", "[2,1,0,4,0]")), HasSubstr("there is no action 4"));
+  EXPECT_THAT(read_error(without("2097152,512]", "2097152]")), HasSubstr("has not 5 values"));
+  EXPECT_THAT(read_error(without("[16777216,", "[16777217,")), HasSubstr("its blocks sum to"));
+  EXPECT_THAT(read_error(without("\"alloc\"", "\"aloc\"")), HasSubstr("'aloc' is no action"));
+  EXPECT_THAT(read_error(without("[8388000,", "[-1,")), HasSubstr("out of range"));
+}
+
+TEST(Rewind, GivesTheSegmentsBeforeTheTrace) {
+  const auto before = segments_before(parse_snapshot(kText, "f"));
+  ASSERT_EQ(1u, before.size()) << "the second one is made in the trace";
+  ASSERT_EQ(2u, before[0].blocks.size());
+  EXPECT_EQ(8388096, before[0].blocks[0].size) << "the block that was freed, in units of 512";
+  EXPECT_EQ(BlockState::allocated, before[0].blocks[0].state);
+  EXPECT_EQ(20 * kMiB - 8388096, before[0].blocks[1].size);
+  EXPECT_EQ(BlockState::inactive, before[0].blocks[1].state);
+}
+
+TEST(Rewind, ARestThatIsNoBlockBelongsToTheBlock) {
+  // 19.5 MiB of 20: the allocator splits no rest of at most 1 MiB off a large block.
+  Snapshot snapshot;
+  snapshot.segments = {{.address = 0, .total_size = 20 * kMiB}};
+  snapshot.segments[0].blocks = {{0, 20 * kMiB, 0, BlockState::inactive}};
+  snapshot.traces = {{{Action::free_requested, 0, 20 * kMiB - kMiB / 2},
+                      {Action::free_completed, 0, 20 * kMiB - kMiB / 2}}};
+  EXPECT_EQ(20 * kMiB, segments_before(snapshot)[0].blocks[0].size);
+  snapshot.traces[0][0].size = snapshot.traces[0][1].size = 19 * kMiB - 512;
+  EXPECT_EQ(19 * kMiB - 512, segments_before(snapshot)[0].blocks[0].size);
+}
+
+TEST(Rewind, RefusesWhatItCannotFollow) {
+  const Snapshot good = parse_snapshot(kText, "f");
+  const auto with = [&](auto change) {
+    Snapshot snapshot = good;
+    change(snapshot);
+    return why([&] { segments_before(snapshot); });
+  };
+  EXPECT_THAT(with([](Snapshot& s) { s.traces.clear(); }), HasSubstr("has no trace: record with"));
+  EXPECT_THAT(with([](Snapshot& s) { s.traces.push_back(s.traces[0]); }),
+              HasSubstr("has the traces of 2 devices"));
+  EXPECT_THAT(with([](Snapshot& s) { s.segments[0].expandable = true; }), HasSubstr("expandable"));
+  EXPECT_THAT(with([](Snapshot& s) { s.segments[0].pool = {0, 1}; }), HasSubstr("private pool"));
+  EXPECT_THAT(with([](Snapshot& s) { s.segments.pop_back(); }),
+              HasSubstr("event 4 of the trace (alloc of 512 bytes) is in no segment"));
+  EXPECT_THAT(
+      with([](Snapshot& s) { s.traces[0].pop_back(); }),
+      HasSubstr("event 3 of the trace (segment_alloc of 2097152 bytes) allocates a segment"));
+  EXPECT_THAT(with([](Snapshot& s) { s.traces[0][2].address = 512; }),
+              HasSubstr("allocates a block that is not there afterwards"));
+  EXPECT_THAT(with([](Snapshot& s) { s.traces[0][1].address = 20 * kMiB; }),
+              HasSubstr("is in no segment"));
+}
+
+}  // namespace
+}  // namespace tidemark
