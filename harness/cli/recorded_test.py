@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Holds the virtual platform against the recordings of real GPUs in reports/measured/*.json.gz.
+recorded_test.py TIDEMARK FOLDER replay
+    Every recording is replayed: the same segments, and every allocation where one segment layout explains it. Then bad input.
+recorded_test.py TIDEMARK FOLDER step SITE
+    The training step of FOLDER/step.py, run on the platform, makes the events of every medium_* recording; SITE is where torch lies.
+    77: this python3 cannot import the torch of SITE."""
+import gzip
+import json
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+
+EVENTS = 99747  # of the medium_* recordings
+# Where a rule for addresses explains every block; of the others reports/measured/README.md says what it does not know.
+EXPLAINED = {"medium_128_inference", "medium_128_training", "medium_256_inference", "medium_256_training"}
+AMBIGUOUS = {"medium_512_training"}  # what its blocks were before the trace does not follow from it
+failures = []
+
+
+def check(holds, what):
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
+
+
+def replays(binary, recordings):
+    events = 0
+    for recording in recordings:
+        done = run(binary, "snapshot", "replay", recording)
+        print(done.stdout + done.stderr, end="")
+        segments = re.search(r"all (\d+) segment events as recorded", done.stdout)
+        blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", done.stdout)
+        check(done.returncode == 0 and segments and blocks, f"{recording.name}: exit {done.returncode}")
+        if blocks and recording.name.split(".")[0] not in AMBIGUOUS:
+            check(blocks[1] == blocks[2], f"{recording.name}: {blocks[0]}")
+        events += int(segments[1]) if segments else 0
+    print(f"{len(recordings)} recordings, {events} segment events")
+
+
+def bad_input(binary, recordings, scratch):
+    with gzip.open(recordings[0]) as packed:
+        data = json.load(packed)
+    event = {"action": "alloc", "addr": 0, "size": 512, "stream": 0}
+    segment = {"address": 0, "total_size": 2 << 20, "stream": 0, "segment_type": "small", "blocks": [{"size": 2 << 20, "state": "inactive"}]}
+    files = {
+        "text": (b"hello\n", "f: "),
+        "cut": (pickle.dumps({"segments": [], "device_traces": []})[:-5], "f: "),
+        "traceless": (pickle.dumps({"segments": [segment], "device_traces": []}), "has no trace: record with"),
+        "devices": (pickle.dumps({"segments": [segment], "device_traces": [[event], [event]]}), "has the traces of 2 devices"),
+        "gzip": (recordings[0].read_bytes()[:-9], "damaged or cut off gzip"),
+        "another": (pickle.dumps({"segments": [segment], "device_traces": [[event]]}), "allocates a block that is not there afterwards"),
+        "unusual": (json.dumps({**data, "segments_at_end": [{"address": 0, "size": 3 << 20, "type": "large", "stream": 0,
+                                                             "blocks": [[3 << 20, "inactive", 0]]}],
+                                "events": {"action": [data["actions"].index("free_requested")], "size": [1], "stream": [0], "address": [0]}}).encode(),
+                    "default settings do not make"),
+        "missing": (None, "cannot be read"),
+    }
+    for name, (contents, expected) in files.items():
+        path = scratch / name
+        if contents is not None:
+            path.write_bytes(contents)
+        for words in (["snapshot", "replay", path], ["compare", "--events", recordings[0], path]):
+            if words[0] == "compare" and name in ("another", "unusual"):
+                continue  # a trace can be compared, whatever lay there before it
+            done = run(binary, *words)
+            lines = done.stderr.splitlines()
+            check(done.returncode == 2 and len(lines) == 1 and expected.replace("f: ", f"{path}: ") in lines[0],
+                  f"{' '.join(map(str, words))}: exit {done.returncode}: {done.stderr}")
+    # One that begins in the middle is replayed: the segments before it follow from those at its end.
+    cut = {**data, "events": {key: column[len(column) // 2:] for key, column in data["events"].items()}}
+    (scratch / "middle").write_text(json.dumps(cut))
+    done = run(binary, "snapshot", "replay", scratch / "middle")
+    check(done.returncode == 0 and "segment events as recorded" in done.stdout, f"the second half: {done.stdout}{done.stderr}")
+    # A recording whose allocator did something else is told apart.
+    sizes = data["events"]["size"]
+    place = next(i for i, action in enumerate(data["events"]["action"]) if data["actions"][action] == "segment_alloc")
+    sizes[place] += 2 << 20
+    for one in data["segments_at_end"]:
+        if one["address"] == data["events"]["address"][place]:
+            one["size"] += 2 << 20
+            one["blocks"].append([2 << 20, "inactive", 0])
+    (scratch / "other").write_text(json.dumps(data))
+    done = run(binary, "snapshot", "replay", scratch / "other")
+    check(done.returncode == 1 and "recorded segment_alloc" in done.stdout, f"another segment: {done.returncode} {done.stdout}{done.stderr}")
+
+
+def step(binary, folder, recordings, site, scratch):
+    environment = {**os.environ, "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1", "TIDEMARK_GPU": "a100-80g", "TIDEMARK_UNKNOWN": "nan",
+                   "LD_PRELOAD": ":".join(sorted(map(str, (pathlib.Path(binary).parent / "virtual").glob("*.so.*"))))}
+    version = run(sys.executable, "-c", "import torch; print(torch.__version__)", env=environment)
+    if version.returncode != 0:
+        print(f"skipped: {sys.executable} ({sys.version.split()[0]}) cannot import torch from {site}, which is built for Python 3.11: "
+              + version.stderr.strip().splitlines()[-1])
+        sys.exit(77)
+    print(f"torch {version.stdout.strip()}, Python {sys.version.split()[0]}")
+    events = 0
+    for placement in ("linux", "wsl2"):
+        names = [r.name.split(".")[0] for r in recordings]
+        names = [name for name in names if placement == "linux" or name in EXPLAINED]
+        lines = ""
+        for name in names:
+            _, context, what = name.split("_")
+            mixed = context == "512" or (context == "1024" and what == "training")
+            lines += f"--context {context} --out {scratch / name} {'--training' if what == 'training' else ''} {'--autocast' if mixed else ''}\n"
+        done = run(sys.executable, folder / "step.py", "--batch", env={**environment, "TIDEMARK_PLACEMENT": placement}, input=lines)
+        check(done.returncode == 0, f"step.py: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+        for name in names:
+            held = run(binary, "compare", "--events", folder / f"{name}.json.gz", scratch / name)
+            equal = re.search(r"events: all (\d+) equal in action, size and stream", held.stdout)
+            places = re.search(r"(\d+) of (\d+) allocations in the same place", held.stdout)
+            print(f"{placement}, {name}: {held.stdout.splitlines()[-1] if held.stdout else held.stderr}; {places[0] if places else ''}")
+            check(held.returncode == 0 and equal, f"{name} under {placement}:\n{held.stdout}{held.stderr}")
+            if placement == "linux":
+                events += int(equal[1]) if equal else 0
+            else:
+                check(places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else held.stderr}")
+    check(events == EVENTS, f"{events} events, not {EVENTS}")
+    print(f"{events} events of {len(recordings)} recordings equal in action, size and stream")
+
+
+def main():
+    binary, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+    recordings = sorted(folder.glob("*.json.gz"))
+    check(len(recordings) == 12, f"{len(recordings)} recordings in {folder.name}, not 12")
+    with tempfile.TemporaryDirectory() as scratch:
+        if sys.argv[3] == "replay":
+            replays(binary, recordings)
+            bad_input(binary, recordings, pathlib.Path(scratch))
+        else:
+            step(binary, folder, [r for r in recordings if r.name.startswith("medium_")], sys.argv[4], pathlib.Path(scratch))
+    print(f"{len(failures)} failed" if failures else "as recorded")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
