@@ -61,7 +61,9 @@ class Side {
     std::size_t shown = 0;
     for (const std::uint32_t at : snapshot_.stacks[(*this)[i].stack]) {
       const StackFrame& frame = snapshot_.frames[at];
-      if (!frame.file.ends_with(".py") || ++shown > kFrames) continue;
+      if (!frame.file.ends_with(".py") || frame.file.find("/torch/") != std::string::npos ||
+          ++shown > kFrames)
+        continue;
       out.push_back(fmt::format("{}: {} ({}:{})", side, frame.function, frame.file, frame.line));
     }
   }
@@ -136,8 +138,10 @@ std::string TraceComparison::text(const std::string& first, const std::string& s
   std::string out;
   if (different) {
     out += fmt::format("first: {}\nsecond: {}\n{}", first, second, shown(*different));
-    out += blocks_differ ? "without segments, " + shown(*blocks_differ)
-                         : std::string("without segments: all events equal\n");
+    if (!blocks_differ)
+      out += "without segments: all events equal\n";
+    else if (blocks_differ->event != different->event)
+      out += "without segments, " + shown(*blocks_differ);
   }
   out += fmt::format("segments at the end: {} of {} bytes | {} of {} bytes{}\n", segments[0],
                      reserved[0], segments[1], reserved[1],
