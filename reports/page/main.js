@@ -59,6 +59,11 @@ function provenance({ run }) {
       row('Started', run.started),
       row('Took', run.duration_ns > 0 && `${duration(run.duration_ns)} of wall time`),
       row('Device', device),
+      row(
+        'Held against',
+        run.device.kind === 'virtual' &&
+          "other people's recordings of PyTorch's allocator on real GPUs, event by event: reports/measured/README.md",
+      ),
       row('Host', run.host),
       row('tidemark', run.tidemark),
       row('Commit', run.git && h('code', {}, run.git)),
