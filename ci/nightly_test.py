@@ -72,6 +72,15 @@ def main() -> None:
         found, _, _ = night(TIDEMARK_NIGHTLY_SEEDS="20", RANDOM_CODE=code)
         check(found == expected, f"clocks that end with {code}: exit code {found}, not {expected}")
         check("20 &lt;clocks&gt;" in (out / "publish" / "index.html").read_text(), "what they say is in the index, as text")
+    checkout, python = work / "titan", work / "python"
+    checkout.mkdir()
+    (checkout / "train.py").write_text("")
+    python.write_text('#!/bin/sh\necho "$2 <figures>"\nexit $FIGURES_CODE\n')
+    python.chmod(0o755)
+    for code, expected in (("0", 0), ("1", 1), ("2", 2)):
+        found, _, _ = night(TIDEMARK_NIGHTLY_TORCHTITAN=str(checkout), TIDEMARK_PYTHON=str(python), FIGURES_CODE=code)
+        check(found == expected, f"figures that end with {code}: exit code {found}, not {expected}")
+        check(f"{checkout} &lt;figures&gt;" in (out / "publish" / "index.html").read_text(), "the figures are in the index, as text")
     code, _, _ = night("--accept")
     check(code == 0 and (out / "r2" / "last-good").read_text().strip() > second, "--accept takes the latest night")
     night(TIDEMARK_NIGHTLY_KEEP="1")
@@ -81,6 +90,7 @@ def main() -> None:
                                ([], {"TIDEMARK_NIGHTLY_RANKS": "two"}, "not a number of ranks"),
                                ([], {"TIDEMARK_NIGHTLY_KEEP": "0"}, "not a number of nights"),
                                ([], {"TIDEMARK_NIGHTLY_SEEDS": "few"}, "not a number of seeds"),
+                               ([], {"TIDEMARK_NIGHTLY_TORCHTITAN": "/nowhere"}, "is no checkout of torchtitan"),
                                ([], {"TIDEMARK_BIN": "/nowhere"}, "cannot be run"),
                                ([], {"TIDEMARK_NIGHT": "tonight"}, "is not a time"),
                                ([], {"TIDEMARK_NIGHTLY_OUT": "/proc/x"}, "cannot be made")):

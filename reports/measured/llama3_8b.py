@@ -27,6 +27,11 @@ ENVIRONMENT = {"TIDEMARK_UNKNOWN": "nan", "TIDEMARK_NCCL_ALONE": "1", "TIDEMARK_
                "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "WORLD_SIZE": str(RANKS), "LOCAL_RANK": "0"}
 
 
+def stop(text: str, code: int) -> None:
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
 def train(checkout: Path, rank: int, reshard: str) -> None:
     """Runs train.py as this rank; prints what it prints."""
     sys.path.insert(0, str(checkout))
@@ -91,14 +96,14 @@ def measured(options, rank: int, reshard: str) -> tuple[str, ...]:
     """Reserved GiB: of the model, at step 1, at step 3; ends the program where train.py does not print them."""
     libraries = sorted(options.virtual.resolve().glob("*.so.*"))
     if not libraries:
-        sys.exit(f"error: {options.virtual} has no libraries of the virtual platform: build tidemark, or name its folder with --virtual")
+        stop(f"{options.virtual} has no libraries of the virtual platform: build tidemark, or name its folder with --virtual", 2)
     env = {**os.environ, **ENVIRONMENT, "RANK": str(rank), "LD_PRELOAD": ":".join(map(str, libraries))}
     done = subprocess.run([sys.executable, __file__, str(options.checkout), "--as", str(rank), reshard], env=env, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     model = re.findall(r"memory usage for model: ([\d.]+)GiB", done.stdout)
     steps = re.findall(r"step: +\d+ .*memory: +([\d.]+)GiB", done.stdout)
     if done.returncode != 0 or len(model) != 1 or len(steps) != STEPS:
-        sys.exit(f"error: rank {rank}, {reshard}: train.py ended with exit code {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-8:]))
+        stop(f"rank {rank}, {reshard}: train.py ended with exit code {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-8:]), 3)
     return model[0], steps[0], steps[-1]
 
 
@@ -109,7 +114,7 @@ def main() -> int:
     parser.add_argument("--as", nargs=2, dest="one", metavar=("RANK", "RESHARD"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not (options.checkout / "train.py").exists():
-        sys.exit(f"error: {options.checkout} is no checkout of torchtitan: it has no train.py")
+        stop(f"{options.checkout} is no checkout of torchtitan: it has no train.py", 2)
     if options.one:
         train(options.checkout, int(options.one[0]), options.one[1])
         return 0
