@@ -81,8 +81,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->envname("TIDEMARK_STAND_FOR")
       ->check(CLI::Range(0, 1023));
   flag(run, "steps", request.steps,
-       "training steps (0: 4; in the smoke suite 3, and 2 for the seed size; 100 for losses in the "
-       "nightly)");
+       "training steps (0: 4, and 2 at size scale; in the smoke suite 3, and 2 for the seed size; "
+       "100 for losses in the nightly)");
   flag(run, "seed", request.seed, "of parameters and inputs");
   flag(run, "mode", request.mode,
        "math (numbers) or shapes (memory alone); the size's first when not given");

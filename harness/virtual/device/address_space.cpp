@@ -21,7 +21,7 @@ struct Candidate {
   std::size_t devices, mappings;  // bytes
 };
 constexpr Candidate kCandidates[] = {
-    {0x200000000000, 16 * kTiB, 32 * kTiB},
+    {0x200000000000, 32 * kTiB, 20 * kTiB},
     {0x200000000000, 2 * kTiB, 4 * kTiB},
     {0x7e8100000000, kTiB / 4, kTiB / 8},
     {0x300000000000, kTiB / 8, kTiB / 8},
