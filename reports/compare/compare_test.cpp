@@ -210,6 +210,15 @@ TEST(Compare, WhatIsMissingAndNewIsNamed) {
   EXPECT_THAT(comparison_summary(allowed), HasSubstr("2 missing in NEW (allowed)"));
 }
 
+TEST(Compare, ARankThatIsGoneIsMissing) {
+  const Report base = small_report();
+  Report fresh = base;
+  fresh.trials[0].variants[1].ranks.pop_back();
+  const Comparison c = held(base, fresh);
+  EXPECT_THAT(c.missing, Contains("fsdp_prefetch/smoke/r2/math/instant stash rank 1"));
+  EXPECT_EQ(c.exit_code(), 1);
+}
+
 TEST(Compare, ATrialThatIsSkippedNowIsMissing) {
   const Report base = small_report();
   Report fresh = base;

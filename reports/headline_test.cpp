@@ -1,0 +1,70 @@
+// The sentences that say how a run went: "All" only where nothing was left out.
+#include "reports/headline.h"
+
+#include <gmock/gmock.h>
+
+#include "reports/testing/sample.h"
+
+namespace tidemark {
+namespace {
+
+using testing::StartsWith;
+
+/// Of one trial that finished, with these verdicts.
+Report finished(std::vector<Verdict> verdicts) {
+  Report report = small_report();
+  report.trials.resize(1);
+  report.trials[0].verdicts = std::move(verdicts);
+  return report;
+}
+
+Verdict verdict(const std::string& name, const std::string& variant, Status status) {
+  return {.name = name, .variant = variant, .status = status};
+}
+
+TEST(Headline, AllIsSaidOnlyWhereNothingWasLeftOut) {
+  const auto pass = verdict("parity/loss", "stash", Status::pass);
+  EXPECT_EQ(headline(finished({pass, pass})), "All 2 verdicts passed");
+  const auto skip = verdict("parity/loss", "stash", Status::skip);
+  EXPECT_EQ(headline(finished({pass, pass, skip})), "2 verdicts passed, 1 skipped");
+  Report skipped = finished({pass, pass});
+  skipped.trials.push_back(small_report().trials[2]);
+  ASSERT_FALSE(skipped.trials[1].skipped.empty());
+  EXPECT_EQ(headline(skipped), "2 verdicts passed; 1 of 2 trials finished, 1 skipped");
+  EXPECT_EQ(headline_status(skipped), Status::pass);
+}
+
+TEST(Headline, ATrialThatDidNotRunIsNoSuccess) {
+  Report report = finished({verdict("parity/loss", "stash", Status::pass)});
+  report.trials.push_back(report.trials[0]);
+  report.trials[1].variants.clear();
+  report.trials[1].verdicts.clear();
+  report.trials[1].not_run = "the run ended before it";
+  EXPECT_THAT(headline(report), StartsWith("Incomplete: 1 of 2 trials finished"));
+  EXPECT_EQ(headline_status(report), Status::fail);
+  EXPECT_EQ(counts_text(report),
+            "1 of 2 trials finished, 1 not run; 1 verdict passed, 0 failed, 0 skipped");
+}
+
+TEST(Headline, ControlsThatWereNotTriedAreNotCaught) {
+  Report report = finished({verdict("control/early", "early", Status::pass),
+                            verdict("control/late", "late", Status::skip),
+                            verdict("control/loud", "loud", Status::fail)});
+  report.trials[0].verdicts[1].why = "needs numbers (--mode math)";
+  const VariantRecord variant = report.trials[0].variants[0];
+  for (const char* name : {"early", "late", "loud"}) {
+    auto& control = report.trials[0].variants.emplace_back(variant);
+    control.name = name;
+    control.role = Role::control;
+  }
+  const auto tallies = control_tallies(report);
+  ASSERT_EQ(tallies.size(), 1u);
+  EXPECT_EQ(tallies[0].text(),
+            "1 of 3 controls caught, 1 not caught (loud), 1 not tried (late: needs numbers "
+            "(--mode math))");
+  report.trials[0].verdicts[1].status = report.trials[0].verdicts[2].status = Status::pass;
+  EXPECT_EQ(control_tallies(report)[0].text(), "all 3 controls caught");
+}
+
+}  // namespace
+}  // namespace tidemark
