@@ -32,7 +32,7 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
 void add_device_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
   flag(app, "gpu", options.gpu,
-       "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g, "
+       "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g, b300-268g, "
        "rtx5090-32g, rtx4090-24g, l40s-48g, l4-24g, a6000-48g, t4-16g or a JSON file)");
   flag(app, "capacity", options.capacity,
        "of the virtual GPU, instead of its profile's: bytes, or as in 6GiB, 512MiB, 80GB");
