@@ -94,7 +94,7 @@ class Alone(unittest.TestCase):
         common = ["--size", "seed", "--ranks", 1, "--schedule", "instant", "--steps", 2, "--dry-run", "--device", "virtual", "--gpu", "h100-80g"]
         refused = run("run", "zero_bubble_detach/retained", *common, cwd=self.folder, rehearsed=True)
         self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
-        self.assertRegex(refused.stderr, r"a rank needs 13\d\.\d GiB, this GPU has 79\.6 GiB: choose a smaller --size")
+        self.assertRegex(refused.stderr, r"a rank needs 14\d\.\d GiB, this GPU has 79\.6 GiB: choose a smaller --size")
         planned = run("run", "zero_bubble_detach/retained", "fsdp_prefetch/stash", *common, cwd=self.folder, rehearsed=True)
         self.assertEqual(planned.returncode, 0, planned.stderr)
         skipped = [line for line in planned.stdout.splitlines() if "SKIPPED: a rank needs" in line]

@@ -9,6 +9,9 @@ import { copyable, section } from './controls.js';
 import { scenarioPage } from './scenario.js';
 import { verdicts } from './verdicts.js';
 
+/** With a capital, unless it begins with the name of a scenario. */
+const sentence = (line) => (/^[a-z, ]+:/.test(line) ? line[0].toUpperCase() + line.slice(1) : line);
+
 function top(report) {
   const { run, gaps, fits } = report;
   const [kind, text, counts] = report.headline;
@@ -24,7 +27,7 @@ function top(report) {
     h('h1', { class: kind, tabindex: -1 }, text),
     h('p', { class: 'facts' }, facts.join(' · ')),
     [...(run.faults_not_happened ?? []), ...gaps, ...fits].map((line) =>
-      h('p', { class: 'gap' }, `${line[0].toUpperCase()}${line.slice(1)}.`),
+      h('p', { class: 'gap' }, `${sentence(line)}.`),
     ),
     run.device.sharing &&
       h('p', { class: 'virtual sharing' }, `${run.device.sharing[0].toUpperCase()}${run.device.sharing.slice(1)}.`),

@@ -47,7 +47,7 @@ export const tests = ({ browser, file }) => ({
     assert.equal(rows.length, 16);
     assert.match(
       rows[2],
-      /stash\s+fixed\s+52\s+52\s+52\s+1.94 → 0.50 GiB\s+1.44 GiB \(74 %\)\s+1.000x step time/s,
+      /stash\s+fixed\s+52\s+52\s+52\s+1.94 → 0.50 GiB\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
     );
     assert.match(await text(page, '#verdicts'), /record_stream under lagging: the capacity shaped this run/);
     await whole(page, 'overview');
