@@ -173,7 +173,7 @@ TEST_P(Forms, OfRequestedBytesAreTheReplays) {
       }
     }
   };
-  const int draws = testing::seeds(100);
+  const int draws = testing::seeds(50);
   for (int i = 0; i < draws && !HasFailure(); ++i) {
     compare(draw.around(trial(scenario().sizes.front(), 1), scenario()));
     compare(draw.below(trial(scenario().sizes.front(), 1), scenario()));
