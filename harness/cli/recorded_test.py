@@ -37,12 +37,12 @@ def replays(binary, recordings):
     for recording in recordings:
         done = run(binary, "snapshot", "replay", recording)
         print(done.stdout + done.stderr, end="")
-        segments = re.search(r"all (\d+) segment events as recorded", done.stdout)
+        segments = re.search(r"segments: (none came or went, as recorded|all ([\d,]+) segment events? as recorded)", done.stdout)
         blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", done.stdout)
         check(done.returncode == 0 and segments and blocks, f"{recording.name}: exit {done.returncode}")
         if blocks and recording.name.split(".")[0] not in AMBIGUOUS:
             check(blocks[1] == blocks[2], f"{recording.name}: {blocks[0]}")
-        events += int(segments[1]) if segments else 0
+        events += int(segments[2].replace(",", "")) if segments and segments[2] else 0
     print(f"{len(recordings)} recordings, {events} segment events")
 
 

@@ -11,6 +11,7 @@
 
 #include "harness/platform.h"
 #include "reports/snapshot/rewind.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -234,13 +235,15 @@ SnapshotReplay replay_snapshot(const Snapshot& snapshot) {
 }
 
 std::string SnapshotReplay::text(const std::string& file) const {
-  std::string out = fmt::format("{}: {} events on {} streams, from {} segments to {}\n", file,
-                                events, streams, segments_before, segments_after);
+  std::string out =
+      fmt::format("{}: {} on {}, from {} to {}\n", file, plural(events, "event"),
+                  plural(streams, "stream"), plural(segments_before, "segment"), segments_after);
   out += fmt::format("blocks: {} of {} allocations at the recorded address\n", same_address,
                      allocations);
-  return out + (wrong
-                    ? fmt::format("segments: different: {}\n", *wrong)
-                    : fmt::format("segments: all {} segment events as recorded\n", segment_events));
+  if (wrong) return out + fmt::format("segments: different: {}\n", *wrong);
+  if (segment_events == 0) return out + "segments: none came or went, as recorded\n";
+  return out +
+         fmt::format("segments: all {} as recorded\n", plural(segment_events, "segment event"));
 }
 
 }  // namespace tidemark
