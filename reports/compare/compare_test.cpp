@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/compare/render.h"
+#include "reports/compare/testing.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -18,13 +19,6 @@ using testing::HasSubstr;
 Phase& forward(Report& report, int variant = 1, int rank = 0) {
   auto& v = report.trials[0].variants[static_cast<std::size_t>(variant)];
   return v.ranks[static_cast<std::size_t>(rank)].steps.back().phases[0];
-}
-
-Comparison held(const Report& base, const Report& fresh, const std::vector<std::string>& given = {},
-                bool allow_missing = false) {
-  CompareOptions options{{}, allow_missing};
-  for (const std::string& text : given) options.thresholds.push_back(parse_threshold(text));
-  return compare(base, fresh, options);
 }
 
 TEST(Compare, AReportAndItselfDoNotDiffer) {
@@ -190,156 +184,6 @@ TEST(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
   Report shorter = base;
   shorter.trials[0].variants[0].loss.pop_back();
   EXPECT_EQ(held(base, shorter).exit_code(), 1);
-}
-
-TEST(Compare, WhatIsMissingAndNewIsNamed) {
-  const Report base = small_report();
-  Report fresh = base;
-  fresh.trials[1].params["layers"] = 5;
-  fresh.trials[0].variants[1].name = "renamed";
-  const Comparison c = held(base, fresh);
-  EXPECT_THAT(c.missing, Contains(HasSubstr("lagging (steps=2 seed=7 hidden=64 layers=4)")));
-  EXPECT_THAT(c.fresh, Contains(HasSubstr("lagging (steps=2 seed=7 hidden=64 layers=5)")));
-  EXPECT_THAT(c.missing, Contains("fsdp_prefetch/smoke/r2/math/instant stash"));
-  EXPECT_THAT(c.fresh, Contains("fsdp_prefetch/smoke/r2/math/instant renamed"));
-  EXPECT_EQ(c.exit_code(), 1);
-  EXPECT_EQ(c.regressions(), 2) << "the trial and the variant, each once";
-  EXPECT_THAT(comparison_summary(c), HasSubstr("2 regressions (2 missing in NEW)"));
-  const Comparison allowed = held(base, fresh, {}, true);
-  EXPECT_EQ(allowed.exit_code(), 0);
-  EXPECT_THAT(comparison_summary(allowed), HasSubstr("2 missing in NEW (allowed)"));
-}
-
-TEST(Compare, ARankThatIsGoneIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
-  fresh.trials[0].variants[1].ranks.pop_back();
-  const Comparison c = held(base, fresh);
-  EXPECT_THAT(c.missing, Contains("fsdp_prefetch/smoke/r2/math/instant stash rank 1"));
-  EXPECT_EQ(c.exit_code(), 1);
-}
-
-TEST(Compare, ATrialThatIsSkippedNowIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
-  fresh.trials[0].skipped = "no room";
-  fresh.trials[0].variants.clear();
-  fresh.trials[0].verdicts.clear();
-  const Comparison c = held(base, fresh);
-  EXPECT_THAT(c.missing, Contains(HasSubstr("instant (skipped: no room)")));
-  EXPECT_EQ(c.exit_code(), 1);
-  EXPECT_EQ(held(base, fresh, {}, true).exit_code(), 0) << "the other trial is still compared";
-  EXPECT_THAT(held(fresh, base).fresh, Contains(HasSubstr("instant (was skipped: no room)")));
-}
-
-TEST(Compare, WhatWasNotRunIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
-  for (auto& v : fresh.trials[0].variants) v.not_run = "killed";
-  fresh.trials[0].not_run = fresh.trials[1].not_run = "killed";
-  fresh.trials[0].verdicts.clear();
-  fresh.trials[1].variants[1].not_run = "killed";
-  std::erase_if(fresh.trials[1].verdicts, [](const Verdict& v) { return v.variant == "stash"; });
-  const auto c = held(base, fresh);
-  ASSERT_EQ(c.missing.size(), 2u);
-  EXPECT_THAT(c.missing[0], testing::EndsWith("(not run: killed)"));
-  EXPECT_THAT(c.missing[1], HasSubstr("stash (not run: killed)"));
-  EXPECT_EQ(c.exit_code(), 1);
-}
-
-TEST(Compare, WhereEverythingVanishedNothingWasCompared) {
-  const Report base = small_report();
-  Report fresh = base;
-  for (TrialRecord& trial : fresh.trials) trial.variants.clear(), trial.verdicts.clear();
-  for (bool allowed : {false, true}) {
-    const Comparison c = held(base, fresh, {}, allowed);
-    EXPECT_EQ(c.exit_code(), 4);
-    EXPECT_THAT(comparison_summary(c), HasSubstr("nothing is in both reports, 4 missing in NEW"));
-  }
-}
-
-TEST(Compare, AMetricThatVanishedIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
-  forward(fresh).name = "onward";
-  const Comparison c = held(base, fresh);
-  EXPECT_THAT(c.missing, Contains(HasSubstr("stash rank 0 memory/active/forward")));
-  EXPECT_EQ(c.exit_code(), 1);
-}
-
-TEST(Compare, ACollectiveThatIsNotCalledAnyMoreIsCountedAsNone) {
-  const Report base = small_report();
-  Report fresh = base;
-  for (RankRecord& rank : fresh.trials[0].variants[1].ranks)
-    rank.counters.collectives = {{"broadcast", 4}};
-  const Comparison c = held(base, fresh);
-  EXPECT_TRUE(c.missing.empty());
-  ASSERT_EQ(c.changes.size(), 2u);
-  EXPECT_THAT(sentence(c.changes[0]), HasSubstr("collectives/broadcast: 0 -> 4 calls"));
-  EXPECT_EQ(c.changes[0].effect, Effect::regression);
-  EXPECT_THAT(sentence(c.changes[1]), HasSubstr("collectives/all_gather: 4 -> 0 calls"));
-  EXPECT_EQ(c.changes[1].effect, Effect::improvement);
-}
-
-TEST(Compare, VerdictsThatAreLostForOneReasonAreOneLine) {
-  Report base = small_report();
-  auto& verdicts = base.trials[0].verdicts;
-  for (const char* name : {"saving/active/forward", "saving/reserved/forward", "parity/loss"}) {
-    verdicts.push_back(verdicts[1]);
-    verdicts.back().name = name;
-  }
-  Report fresh = base;
-  for (Verdict& v : fresh.trials[0].verdicts) {
-    if (v.variant != "stash" || v.name.starts_with("memory/")) continue;
-    v.status = Status::skip;
-    v.measured.reset();
-    v.why = "not judged: no baseline";
-  }
-  const Comparison c = held(base, fresh);
-  ASSERT_EQ(c.turns.size(), 1u);
-  EXPECT_THAT(sentence(c.turns[0]), HasSubstr("saving/active/forward and 2 other verdicts: pass -> "
-                                              "skip: not judged: no baseline"));
-  EXPECT_EQ(c.exit_code(), 1);
-}
-
-TEST(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
-  const Report base = small_report();
-  Report fresh = base;
-  fresh.trials[0].verdicts.pop_back();
-  EXPECT_EQ(held(base, fresh).exit_code(), 1);
-  fresh = base;
-  fresh.trials[0].verdicts[0].status = Status::skip;
-  EXPECT_EQ(held(base, fresh).exit_code(), 1);
-  fresh = base;
-  fresh.trials[0].verdicts[0].high = *base.trials[0].verdicts[0].high + 1;
-  const Comparison c = held(base, fresh);
-  ASSERT_EQ(c.turns.size(), 1u);
-  EXPECT_THAT(sentence(c.turns[0]),
-              HasSubstr("pass as before: the prediction changed: 5,242,880 -> "
-                        "between 5,242,880 and 5,242,881 bytes"));
-  EXPECT_EQ(c.exit_code(), 0);
-  fresh.trials[0].verdicts[0].low = *fresh.trials[0].verdicts[0].high;
-  EXPECT_THAT(sentence(held(base, fresh).turns[0]), HasSubstr("5,242,880 -> 5,242,881 bytes"));
-}
-
-TEST(Compare, AVariantThatBrokeIsOneRegression) {
-  const Report base = small_report();
-  Report fresh = base;
-  fresh.trials[0].variants[1].error = "out of memory";
-  fresh.trials[0].variants[1].ranks.clear();
-  const Comparison c = held(base, fresh);
-  ASSERT_FALSE(c.turns.empty());
-  EXPECT_EQ(c.turns[0].name, "error");
-  EXPECT_EQ(c.regressions(), 1) << "its verdicts and figures are not there for the same reason";
-  EXPECT_THAT(sentence(c.turns[0]), HasSubstr("out of memory"));
-  EXPECT_EQ(c.exit_code(), 1);
-}
-
-TEST(Compare, NothingInCommonIsNotSuccess) {
-  Report other = small_report();
-  for (TrialRecord& trial : other.trials) trial.seed += 1;
-  EXPECT_EQ(held(small_report(), other).exit_code(), 4);
-  EXPECT_EQ(held({}, {}).exit_code(), 4);
 }
 
 TEST(Compare, SaysHowTheRunsWereMadeDifferently) {
