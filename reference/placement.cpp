@@ -15,7 +15,7 @@ Placement placement_named(std::string_view name) {
   if (name == "wsl2") return Placement::of_wsl2;
   if (name == "ascending") return Placement::ascending;
   throw std::invalid_argument("TIDEMARK_PLACEMENT=" + std::string(name) +
-                              ": linux, wsl2 or ascending");
+                              ": expected linux, wsl2 or ascending");
 }
 
 std::int64_t Addresses::next(std::int64_t bytes) {

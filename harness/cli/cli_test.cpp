@@ -83,6 +83,9 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
     EXPECT_EQ(lines(result.err), 1u) << each.arguments << "\n" << result.err;
     EXPECT_EQ(result.out, "") << each.arguments;
   }
+  const auto placed = run("run fsdp_prefetch/stash", "TIDEMARK_PLACEMENT=up");
+  EXPECT_EQ(placed.code, 2);
+  EXPECT_EQ(placed.err, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2 or ascending\n");
   EXPECT_FALSE(fs::exists(folder_ / "tidemark-out")) << "a mistake left a folder";
 }
 

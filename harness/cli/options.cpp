@@ -8,6 +8,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
+#include "reference/placement.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -166,6 +167,13 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   // this command was given is set again.
   for (CLI::Option* one : app.get_subcommands().front()->get_options())
     if (one->count() > 0 && !one->get_envname().empty()) one->run_callback();
+  if (const char* placement = std::getenv("TIDEMARK_PLACEMENT")) {
+    try {
+      reference::placement_named(placement);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(error.what());
+    }
+  }
   if (!options.capacity.empty()) {
     const auto bytes = parse_bytes(options.capacity);
     if (!bytes)
