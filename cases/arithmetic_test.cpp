@@ -1,16 +1,16 @@
 // How sharp the tolerances are: numbers by TF32, in the arithmetic of every case, are refused both
 // by the reference and by what two machines may differ by (reports/numbers/difference.h); and two
 // runs by the same arithmetic have the same bits.
-#include "harness/arithmetic.h"
+#include "harness/device/arithmetic.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "harness/plan.h"
-#include "harness/platform.h"
-#include "harness/runner.h"
+#include "harness/device/platform.h"
+#include "harness/run/plan.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 namespace {

@@ -12,8 +12,8 @@
 #include <set>
 #include <tuple>
 
-#include "harness/judge.h"
-#include "harness/platform.h"
+#include "harness/device/platform.h"
+#include "harness/judge/judge.h"
 #include "harness/testing/mutants.h"
 #include "harness/testing/trials.h"
 

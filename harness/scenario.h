@@ -7,11 +7,13 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "harness/formula.h"
-#include "harness/record.h"
+#include "harness/judge/formula.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 
@@ -21,7 +23,7 @@ class Recorder;
 struct Parameter {
   std::string name, what;
   std::int64_t low = 0, high = 0;  // inclusive
-  bool axis = false;               // an amount that peaks are drawn over (growth.h)
+  bool axis = false;               // an amount that peaks are drawn over (run/growth.h)
 };
 
 struct Size {
@@ -73,7 +75,7 @@ class Program {
   virtual std::vector<Shard> parameters() = 0;
 };
 
-/// What an expectation rests on. `form`: a formula on paper (form.h). `replay`: the plan of
+/// What an expectation rests on. `form`: a formula on paper (judge/form.h). `replay`: the plan of
 /// allocations run through the allocator's model (reference/allocator.h).
 enum class Basis { form, replay };
 const char* name_of(Basis);
@@ -145,6 +147,34 @@ struct Scenario {
   /// others the reference's tolerance counts.
   std::function<bool(const Variant&)> bitwise;
   std::function<Oracle(const Trial&)> reference;
+};
+
+/// A scenario's variants, each with the policy that makes it what it is.
+template <class Policy>
+class VariantTable {
+ public:
+  struct Row {
+    Variant variant;
+    Policy policy;
+  };
+  VariantTable(std::vector<Row> rows) : rows_(std::move(rows)) {}
+
+  /// In the order of the table.
+  std::vector<Variant> list() const {
+    std::vector<Variant> all;
+    for (const auto& row : rows_) all.push_back(row.variant);
+    return all;
+  }
+  /// Throws std::out_of_range for a name that it does not have.
+  const Policy& operator[](const std::string& variant) const {
+    for (const auto& row : rows_) {
+      if (row.variant.name == variant) return row.policy;
+    }
+    throw std::out_of_range("there is no variant " + variant);
+  }
+
+ private:
+  std::vector<Row> rows_;
 };
 
 /// None where the scenario has no forms.

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 
 extern "C" int cublasCreate_v2(void** handle);  // the set-up brings no header of cuBLAS
 

@@ -1,7 +1,7 @@
 // Reads what json_memory.cpp writes. Throws as Node does, also where columns do not fit together.
 #pragma once
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reports/json_node.h"
 
 namespace tidemark {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

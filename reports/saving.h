@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reports/overview.h"
 
 namespace tidemark {

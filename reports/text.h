@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

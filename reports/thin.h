@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

@@ -3,7 +3,7 @@
 #include "cases/frozen_reshard/closed_forms.h"
 
 #include "cases/device_facts.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 Policy claim_of(const Variant& variant) {

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "cases/frozen_reshard/forms.h"
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {

@@ -5,7 +5,7 @@
 #include "cases/device_facts.h"
 #include "cases/frozen_reshard/closed_forms.h"
 #include "cases/frozen_reshard/moments.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "cases/device_facts.h"
 #include "cases/frozen_reshard/closed_forms.h"
+#include "harness/judge/counts.h"
 #include "harness/parallel/sharded_calls.h"
-#include "harness/verdicts.h"
 
 namespace tidemark::frozen_reshard {
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {

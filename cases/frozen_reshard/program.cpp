@@ -8,7 +8,7 @@
 #include "cases/numbers.h"
 #include "harness/parallel/freezing.h"
 #include "harness/parallel/run_backward.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 #include "reference/sharded_plan.h"
 
 namespace tidemark::frozen_reshard {

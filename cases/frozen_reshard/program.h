@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cases/frozen_reshard/setup.h"
+#include "harness/measure/recorder.h"
 #include "harness/parallel/sharded_adam.h"
-#include "harness/recorder.h"
 
 namespace tidemark::frozen_reshard {
 

@@ -9,7 +9,7 @@
 #include "cases/frozen_reshard/inspect.h"
 #include "cases/frozen_reshard/program.h"
 #include "cases/frozen_reshard/reference.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark {
 

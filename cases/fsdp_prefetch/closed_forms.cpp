@@ -3,7 +3,7 @@
 #include "cases/fsdp_prefetch/closed_forms.h"
 
 #include "cases/device_facts.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::fsdp_prefetch {
 Predicted replay(const Trial& trial, const Layout& layout, int rank, const DeviceFacts& device) {

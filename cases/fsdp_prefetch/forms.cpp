@@ -16,7 +16,7 @@
 
 #include "cases/device_facts.h"
 #include "cases/fsdp_prefetch/variants.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::fsdp_prefetch {
 namespace {

@@ -4,8 +4,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cases/numbers.h"
-#include "harness/recorder.h"
-#include "harness/world.h"
+#include "harness/measure/recorder.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark::fsdp_prefetch {
 Training::Training(const Trial& trial, const Layout& layout, const World& world)

@@ -17,7 +17,7 @@
 
 #include <set>
 
-#include "harness/bracket.h"
+#include "harness/run/bracket.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {

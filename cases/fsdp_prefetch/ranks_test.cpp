@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "cases/fsdp_prefetch/reference.h"
-#include "harness/parity.h"
-#include "harness/recorder.h"
-#include "harness/runner.h"
+#include "harness/judge/parity.h"
+#include "harness/measure/recorder.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 Scenario fsdp_prefetch_scenario();

@@ -12,7 +12,7 @@
 #include "cases/fsdp_prefetch/forms.h"
 #include "cases/fsdp_prefetch/program.h"
 #include "cases/fsdp_prefetch/reference.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark {
 

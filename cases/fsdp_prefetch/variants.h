@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/parallel/sharded_step.h"
-#include "harness/variant_table.h"
+#include "harness/scenario.h"
 
 namespace tidemark::fsdp_prefetch {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cases/tp_buffer_reuse/model.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 #include "reference/replay.h"
 
 namespace tidemark::tp_buffer_reuse {

@@ -4,7 +4,7 @@
 
 #include "cases/device_facts.h"
 #include "cases/tp_buffer_reuse/forms.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::tp_buffer_reuse {
 namespace {

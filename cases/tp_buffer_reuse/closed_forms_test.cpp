@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {

@@ -1,7 +1,7 @@
 #include "cases/tp_buffer_reuse/inspect.h"
 
 #include "cases/tp_buffer_reuse/variants.h"
-#include "harness/verdicts.h"
+#include "harness/judge/counts.h"
 
 namespace tidemark::tp_buffer_reuse {
 

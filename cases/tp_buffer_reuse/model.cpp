@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/measure/recorder.h"
 #include "harness/parallel/attention.h"
 #include "harness/parallel/swiglu.h"
-#include "harness/recorder.h"
 
 namespace tidemark::tp_buffer_reuse {
 

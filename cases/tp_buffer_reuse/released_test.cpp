@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "cases/tp_buffer_reuse/program.h"
-#include "harness/recorder.h"
-#include "harness/runner.h"
-#include "harness/world.h"
+#include "harness/measure/recorder.h"
+#include "harness/ranks/world.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 Scenario tp_buffer_reuse_scenario();

@@ -12,7 +12,7 @@
 #include "cases/tp_buffer_reuse/inspect.h"
 #include "cases/tp_buffer_reuse/program.h"
 #include "cases/tp_buffer_reuse/reference.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark {
 namespace {

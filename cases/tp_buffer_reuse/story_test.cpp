@@ -6,9 +6,9 @@
 #include <mpi.h>
 
 #include "cases/tp_buffer_reuse/program.h"
-#include "harness/recorder.h"
-#include "harness/runner.h"
-#include "harness/world.h"
+#include "harness/measure/recorder.h"
+#include "harness/ranks/world.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 Scenario tp_buffer_reuse_scenario();
@@ -24,14 +24,10 @@ struct Outcome {
 class Story : public testing::Test {
  protected:
   Story()
-      : world(MPI_COMM_WORLD), trial{"tp_buffer_reuse",
-                                     "smoke",
-                                     "instant",
-                                     tp_buffer_reuse_scenario().sizes[0].params,
-                                     Mode::math,
-                                     world.size(),
-                                     3,
-                                     0} {}
+      : world(MPI_COMM_WORLD),
+        trial{
+            "tp_buffer_reuse", "smoke",      "instant", tp_buffer_reuse_scenario().sizes[0].params,
+            Mode::math,        world.size(), 3,         0} {}
 
   Outcome run(const std::string& variant) {
     prepare_device(trial);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/parallel/tensor_parallel.h"
-#include "harness/variant_table.h"
+#include "harness/scenario.h"
 
 namespace tidemark::tp_buffer_reuse {
 

@@ -15,7 +15,7 @@
 #include "cases/zero_bubble_detach/passes.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 #include "reference/language_model_plan.h"
 
 namespace tidemark::zero_bubble_detach {

@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {

@@ -7,7 +7,7 @@
 #include "cases/zero_bubble_detach/closed_forms.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
-#include "harness/verdicts.h"
+#include "harness/judge/counts.h"
 
 namespace tidemark::zero_bubble_detach {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reference/language_model_plan.h"
 
 namespace tidemark::zero_bubble_detach {

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 
 #include "cases/numbers.h"
+#include "harness/measure/recorder.h"
 #include "harness/parallel/checkpoint.h"
-#include "harness/recorder.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 #include "reference/language_model.h"
 
 namespace tidemark::zero_bubble_detach {

@@ -6,7 +6,7 @@
 #include "cases/device_facts.h"
 #include "cases/zero_bubble_detach/program.h"
 #include "cases/zero_bubble_detach/variants.h"
-#include "harness/form.h"
+#include "harness/judge/form.h"
 #include "reference/language_model_step_plan.h"
 
 namespace tidemark::zero_bubble_detach {

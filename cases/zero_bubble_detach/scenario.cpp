@@ -13,7 +13,7 @@
 #include "cases/zero_bubble_detach/reference.h"
 #include "cases/zero_bubble_detach/replay.h"
 #include "cases/zero_bubble_detach/variants.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark {
 namespace {

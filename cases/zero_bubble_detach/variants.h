@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/parallel/pipeline_stage.h"
-#include "harness/variant_table.h"
+#include "harness/scenario.h"
 
 namespace tidemark::zero_bubble_detach {
 

@@ -16,9 +16,9 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/llama.h"
-#include "harness/platform.h"
-#include "harness/recorder.h"
-#include "harness/runner.h"
+#include "harness/device/platform.h"
+#include "harness/measure/recorder.h"
+#include "harness/run/runner.h"
 
 extern char** environ;
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 #include "reports/units.h"
 
 namespace tidemark {

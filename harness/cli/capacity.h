@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/plan.h"
+#include "harness/run/plan.h"
 
 namespace tidemark {
 

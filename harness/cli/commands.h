@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/cli/options.h"
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

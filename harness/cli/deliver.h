@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "harness/cli/options.h"
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

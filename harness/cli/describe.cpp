@@ -12,9 +12,9 @@
 #include <random>
 
 #include "harness/cli/commands.h"
-#include "harness/libraries.h"
-#include "harness/nvml.h"
-#include "harness/platform.h"
+#include "harness/device/libraries.h"
+#include "harness/device/nvml.h"
+#include "harness/device/platform.h"
 
 extern char** environ;
 

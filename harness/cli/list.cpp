@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands.h"
-#include "harness/saving.h"
+#include "harness/judge/saving.h"
 #include "harness/scenario.h"
 
 namespace tidemark {

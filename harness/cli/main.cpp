@@ -14,11 +14,11 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
-#include "harness/device_choice.h"
-#include "harness/launch.h"
-#include "harness/leave.h"
-#include "harness/rank_ending.h"
-#include "harness/torchrun.h"
+#include "harness/device/choice.h"
+#include "harness/ranks/launch.h"
+#include "harness/ranks/leave.h"
+#include "harness/ranks/rank_ending.h"
+#include "harness/ranks/torchrun.h"
 
 namespace tidemark {
 namespace {

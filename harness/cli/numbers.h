@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "harness/arithmetic.h"
-#include "harness/parity.h"
+#include "harness/device/arithmetic.h"
+#include "harness/judge/parity.h"
 #include "harness/scenario.h"
 
 namespace tidemark {

@@ -4,7 +4,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/options.h"
-#include "harness/plan.h"
+#include "harness/run/plan.h"
 #include "harness/testing/property.h"
 #include "harness/testing/toy.h"
 

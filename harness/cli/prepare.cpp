@@ -11,9 +11,9 @@
 #include <stdexcept>
 
 #include "harness/cli/capacity.h"
-#include "harness/libraries.h"
+#include "harness/device/libraries.h"
+#include "harness/device/platform.h"
 #include "harness/parallel/fault_plan.h"
-#include "harness/platform.h"
 
 namespace tidemark {
 namespace {

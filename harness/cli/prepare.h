@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/cli/options.h"
-#include "harness/plan.h"
+#include "harness/run/plan.h"
 
 namespace tidemark {
 

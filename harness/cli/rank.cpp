@@ -12,21 +12,21 @@
 #include <filesystem>
 #include <memory>
 
-#include "harness/arithmetic.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/deliver.h"
 #include "harness/cli/dry_run.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/trials.h"
-#include "harness/devices.h"
-#include "harness/flight.h"
-#include "harness/launch.h"
-#include "harness/libraries.h"
+#include "harness/device/arithmetic.h"
+#include "harness/device/devices.h"
+#include "harness/device/libraries.h"
+#include "harness/device/platform.h"
+#include "harness/device/shared_gpu.h"
 #include "harness/parallel/live_communicators.h"
-#include "harness/platform.h"
-#include "harness/runner.h"
-#include "harness/shared_gpu.h"
-#include "harness/watchdog.h"
+#include "harness/ranks/flight_recorder.h"
+#include "harness/ranks/launch.h"
+#include "harness/ranks/watchdog.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 namespace {

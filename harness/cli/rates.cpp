@@ -1,5 +1,5 @@
 // tidemark rates: the constants of a GPU profile, measured on the present device.
-#include "harness/rates/rates.h"
+#include "harness/device/rates/rates.h"
 
 #include <fmt/format.h>
 
@@ -11,11 +11,11 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
-#include "harness/launch.h"
-#include "harness/platforms.h"
-#include "harness/rates/calibrated.h"
-#include "harness/torchrun.h"
-#include "harness/watchdog.h"
+#include "harness/device/platforms.h"
+#include "harness/device/rates/calibrated.h"
+#include "harness/ranks/launch.h"
+#include "harness/ranks/torchrun.h"
+#include "harness/ranks/watchdog.h"
 
 namespace tidemark {
 namespace {

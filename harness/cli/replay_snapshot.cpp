@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "harness/platform.h"
+#include "harness/device/platform.h"
 #include "reports/snapshot/rewind.h"
 #include "reports/units.h"
 

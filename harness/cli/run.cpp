@@ -10,8 +10,8 @@
 #include "harness/cli/dry_run.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
-#include "harness/device_choice.h"
-#include "harness/launch.h"
+#include "harness/device/choice.h"
+#include "harness/ranks/launch.h"
 
 namespace tidemark {
 

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "harness/flight.h"
-#include "harness/gather.h"
-#include "harness/runner.h"
+#include "harness/ranks/flight_recorder.h"
+#include "harness/run/gather.h"
+#include "harness/run/runner.h"
 #include "reports/json.h"
 #include "reports/write.h"
 

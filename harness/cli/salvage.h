@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/launch.h"
-#include "harness/plan.h"
-#include "harness/record.h"
+#include "harness/ranks/launch.h"
+#include "harness/record/record.h"
+#include "harness/run/plan.h"
 
 namespace tidemark {
 

@@ -18,9 +18,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/leave.h"
-#include "harness/recorder.h"
-#include "harness/runner.h"
+#include "harness/measure/recorder.h"
+#include "harness/ranks/leave.h"
+#include "harness/run/runner.h"
 #include "harness/virtual/device/control.h"
 
 namespace tidemark {

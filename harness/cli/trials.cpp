@@ -10,15 +10,15 @@
 #include <optional>
 #include <sstream>
 
-#include "harness/bracket.h"
 #include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
 #include "harness/cli/salvage.h"
-#include "harness/launch.h"
+#include "harness/device/platform.h"
+#include "harness/measure/timing.h"
 #include "harness/parallel/fault.h"
-#include "harness/platform.h"
-#include "harness/runner.h"
-#include "harness/timing.h"
+#include "harness/ranks/launch.h"
+#include "harness/run/bracket.h"
+#include "harness/run/runner.h"
 #include "reports/events/events.h"
 #include "reports/json.h"
 #include "reports/write.h"

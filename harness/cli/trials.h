@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "harness/cli/options.h"
-#include "harness/record.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "harness/recorder.h"
+#include "harness/measure/recorder.h"
 
 namespace tidemark {
 

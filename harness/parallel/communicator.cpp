@@ -8,10 +8,10 @@
 #include <cstring>
 #include <exception>
 
-#include "harness/flight.h"
 #include "harness/parallel/fault.h"
 #include "harness/parallel/live_communicators.h"
-#include "harness/world.h"
+#include "harness/ranks/flight_recorder.h"
+#include "harness/ranks/world.h"
 
 namespace tidemark {
 namespace {

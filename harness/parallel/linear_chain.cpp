@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "harness/recorder.h"
+#include "harness/measure/recorder.h"
 
 namespace tidemark {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/parallel/communicator.h"
-#include "harness/world.h"
+#include "harness/ranks/world.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

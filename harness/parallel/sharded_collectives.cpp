@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include "harness/measure/recorder.h"
 #include "harness/parallel/sharded_unit.h"
-#include "harness/recorder.h"
 
 namespace tidemark {
 namespace {

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include "harness/measure/recorder.h"
 #include "harness/parallel/sharded_unit.h"
-#include "harness/recorder.h"
 
 namespace tidemark {
 

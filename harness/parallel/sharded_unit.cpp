@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "harness/recorder.h"
+#include "harness/measure/recorder.h"
 
 namespace tidemark {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/measure/recorder.h"
 #include "harness/parallel/tensor_parallel_functions.h"
-#include "harness/recorder.h"
 
 namespace tidemark {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "harness/parallel/attention.h"
 #include "harness/parallel/swiglu.h"
-#include "harness/runner.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 namespace {

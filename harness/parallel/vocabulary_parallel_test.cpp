@@ -9,7 +9,7 @@
 #include <mpi.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "harness/runner.h"
+#include "harness/run/runner.h"
 
 namespace tidemark {
 namespace {
@@ -56,8 +56,7 @@ TEST_F(Vocabulary, ComputesWhatOneProcessDoes) {
         return leaf(whole.narrow(0, shard.begin, shard.rows).to(at::kFloat).to(at::kCUDA));
       };
       const at::Tensor mine = part(embedding), mine_out = part(output);
-      const at::Tensor x =
-          vocabulary_parallel_embedding(tokens.to(at::kCUDA), mine, shard, group);
+      const at::Tensor x = vocabulary_parallel_embedding(tokens.to(at::kCUDA), mine, shard, group);
       EXPECT_EQ(x.size(0), kRows / world.size());
       const at::Tensor logits = group.column_linear(x, mine_out);
       const at::Tensor losses =
@@ -66,8 +65,7 @@ TEST_F(Vocabulary, ComputesWhatOneProcessDoes) {
 
       const at::Tensor one = leaf(embedding), one_out = leaf(output);
       const at::Tensor all = at::mm(at::embedding(one, tokens), one_out.t());
-      const at::Tensor expected =
-          at::cross_entropy_loss(all, targets, {}, at::Reduction::None);
+      const at::Tensor expected = at::cross_entropy_loss(all, targets, {}, at::Reduction::None);
       (expected * weights).sum().backward();
 
       // Sums of twenty products and, in the loss, of a hundred exponentials in fp32: some ten units
@@ -92,7 +90,8 @@ TEST_F(Vocabulary, ComputesWhatOneProcessDoes) {
 TEST_F(Vocabulary, LossesAreTheSameBitsOnAllRanks) {
   const auto shard = vocabulary_shard(37, world.rank(), world.size());
   TensorParallel group(communicator.get(), GatherPolicy::separate);
-  const at::Tensor logits = random({kRows, 37}, 7).narrow(1, shard.begin, shard.rows).to(at::kFloat);
+  const at::Tensor logits =
+      random({kRows, 37}, 7).narrow(1, shard.begin, shard.rows).to(at::kFloat);
   const at::Tensor losses = vocabulary_parallel_cross_entropy(
       logits.to(at::kCUDA), words(37, 8).to(at::kCUDA), shard, group);
   at::Tensor first = losses.clone();

@@ -7,7 +7,7 @@
 #include <mpi.h>
 #endif
 
-#include "harness/leave.h"
+#include "harness/ranks/leave.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

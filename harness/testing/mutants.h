@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/formula.h"
+#include "harness/judge/formula.h"
 
 namespace tidemark::testing {
 

@@ -12,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "harness/runner.h"
+#include "harness/run/runner.h"
 
 namespace tidemark::testing {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 
@@ -26,7 +26,7 @@ struct Metric {
   std::vector<std::optional<double>> values;  // by step; one where there is one figure a run
   std::optional<double> scale = {};  // what a change is held against to say how large it is; none:
                                      // the value before
-  bool counted = false;  // an absent one is 0, not missing: nothing of it happened
+  bool counted = false;              // an absent one is 0, not missing: nothing of it happened
 };
 
 /// Of the variant as a whole.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reports/rank_place.h"
 
 namespace tidemark {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reports/history/database.h"
 
 namespace tidemark {

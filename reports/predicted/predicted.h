@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

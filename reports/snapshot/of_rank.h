@@ -1,7 +1,7 @@
 // What a run recorded of a rank's memory, as a PyTorch memory snapshot.
 #pragma once
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 #include "reports/snapshot/snapshot.h"
 
 namespace tidemark {

@@ -1,7 +1,7 @@
 // Reports made up for tests: no run is needed to test what renders them.
 #pragma once
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

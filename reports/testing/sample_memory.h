@@ -1,7 +1,7 @@
 // Blocks, maps, spans, events and gradients of a made-up rank.
 #pragma once
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace tidemark {
 

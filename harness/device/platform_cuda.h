@@ -1,0 +1,51 @@
+// A real GPU as a platform. It keeps its own time (schedule "device"); what the virtual device does
+// by rule at the two ends, instant and lagging, the host does here (pace.h).
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include "harness/device/pace.h"
+#include "harness/device/platforms.h"
+
+namespace tidemark {
+
+class CudaPlatform : public Platform {
+ public:
+  std::string kind() const override { return "cuda"; }
+  std::string profile() const override { return device_properties().name; }
+  Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
+  std::string gpu_identity() const override;
+  std::optional<OutsideOwners> owners(Bytes reserved) const override;
+  std::vector<std::string> schedules() const override { return {"device", "instant", "lagging"}; }
+  void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override;
+  bool keeps_time() const override { return schedule_ == "device"; }
+  bool learn_host_time(const std::string& schedule) override;
+  void steps_begin() override;
+  std::string steps_end() override;
+  Ns now() const override;
+  std::int64_t launches() const override { return 0; }
+  std::int64_t synchronisations() const override { return 0; }
+  bool set_launch_cost(Ns) override { return false; }
+  bool set_capacity(Bytes) override { return false; }
+  bool set_race_detection(bool) override { return false; }
+  bool detects_races() const override { return false; }
+  void phase(const std::string&) override {}
+  void follow(bool) override {}
+  Spans spans(std::size_t) override { return {{"host"}, {}, {}, 0}; }
+  std::vector<Race> races() const override { return {}; }
+  std::string stream_name(void* stream) override;
+  std::string check_settings(const std::string& gpu, const std::string& capacity) const override;
+
+ private:
+  std::string schedule_ = "device";
+  std::optional<Lockstep> lockstep_;
+  std::optional<Hold> hold_;
+  bool learning_ = false;
+  Ns steps_began_ = 0, host_time_ = 0, held_for_ = 0;
+  std::map<void*, std::size_t> streams_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tidemark

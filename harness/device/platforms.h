@@ -1,0 +1,20 @@
+// The platforms that platform() chooses among, besides the virtual device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "harness/device/platform.h"
+
+namespace tidemark {
+
+/// A real GPU.
+std::unique_ptr<Platform> cuda_platform();
+/// What cuda_platform() does, on the virtual device `below` at its calibrated clock.
+std::unique_ptr<Platform> rehearsal_platform(std::unique_ptr<Platform> below);
+
+/// Of the current device.
+cudaDeviceProp device_properties();
+
+}  // namespace tidemark

@@ -1,0 +1,38 @@
+// A GPU profile with what was measured in it: the shipped profile of that GPU, every other figure
+// as it is there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/device/rates/spread.h"
+
+namespace tidemark::rates {
+
+/// Where figures come from, for their sources.
+struct Origin {
+  std::string kind;     // "measured" on hardware, else "virtual" or "rehearsal": none of hardware
+  std::string machine;  // "NVIDIA H200, driver 580.95.05, CUDA 13.0"
+  std::string date;     // UTC
+};
+/// Of the present platform, today.
+Origin present_origin();
+
+struct Shipped {
+  std::string name;  // "h200-141g"
+  std::string text;  // of the file
+};
+/// Of all profiles in `folder` the one whose "device" is `gpu`, and which was not measured itself
+/// ("-measured"). Throws Unavailable (77) where there is none.
+Shipped shipped_profile(const std::filesystem::path& folder, const std::string& gpu);
+/// TIDEMARK_PROFILES, else profiles/ of the virtual platform.
+std::filesystem::path profiles_folder();
+
+/// The profile's text, named "<name>-<kind>". Times in whole ns, the rest with five digits.
+std::string calibrated(const Shipped& shipped, const std::vector<Rate>& rates,
+                       const Origin& origin);
+/// A line a constant: shipped, measured with its quartiles, their ratio; or why it stays.
+std::string table(const Shipped& shipped, const std::vector<Rate>& rates);
+
+}  // namespace tidemark::rates

@@ -1,0 +1,63 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "harness/device/rates/held.h"
+#include "harness/device/rates/rates.h"
+
+namespace tidemark::rates {
+namespace {
+
+constexpr Bytes kMiB = 1 << 20;
+
+// c = a + b: three times its bytes.
+class Sum {
+ public:
+  explicit Sum(Bytes bytes)
+      : a_(at::ones({bytes / 4}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat))),
+        b_(at::ones_like(a_)),
+        c_(at::empty_like(a_)) {}
+  double time(Held& held) {
+    return held.each([this] { at::add_out(c_, a_, b_); }, 2, 4);
+  }
+
+ private:
+  at::Tensor a_, b_, c_;
+};
+
+Rate bandwidth(const Deadline& deadline) {
+  Rate rate{"memory", "gbps", std::nullopt, ""};
+  const Bytes large = share_of_free(1024 * kMiB), small = large / 4;
+  if (large < 256 * kMiB) {  // the small ones are to be beyond any L2
+    rate.how = "too little memory is free";
+    return rate;
+  }
+  Held held;
+  Sum longer(large), shorter(small);
+  rate.measured = repeat(deadline, [&] {
+    const double time = longer.time(held);
+    return 3 * static_cast<double>(large - small) / (time - shorter.time(held));
+  });
+  rate.how = rate.measured ? fmt::format("sums of {} and {} MiB", small / kMiB, large / kMiB)
+                           : why_none(deadline);
+  return rate;
+}
+
+Rate kernel_latency(const Deadline& deadline) {
+  Rate rate{"host", "kernel_latency_ns", std::nullopt, ""};
+  Held held;
+  at::Tensor one = at::ones({1}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat));
+  rate.measured =
+      repeat(deadline, [&] { return held.each([&] { one.add_(1); }, /*less=*/100, /*more=*/100); });
+  rate.how = rate.measured ? "operators of one element, one behind the other" : why_none(deadline);
+  return rate;
+}
+
+}  // namespace
+
+std::vector<Rate> memory_rates(const Deadline& deadline) {
+  const at::NoGradGuard no_grad;
+  return {bandwidth(deadline), kernel_latency(deadline)};
+}
+
+}  // namespace tidemark::rates

@@ -1,0 +1,26 @@
+// The errors of a command's user, each with its exit code.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace tidemark {
+
+/// The text with spaces for control characters, line breaks among them.
+inline std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
+  return text;
+}
+
+/// A mistake of the user's: one line that says what is wrong and what is possible. Exit code 2.
+struct UsageError : std::runtime_error {
+  explicit UsageError(const std::string& what) : std::runtime_error(on_one_line(what)) {}
+};
+/// Nothing matches what was asked for. Exit code 4.
+struct NothingSelected : std::runtime_error {
+  explicit NothingSelected(const std::string& what) : std::runtime_error(on_one_line(what)) {}
+};
+
+}  // namespace tidemark

@@ -1,0 +1,114 @@
+#include "harness/judge/gradients.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "harness/judge/parity.h"
+
+namespace tidemark {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+
+const Shard* covering(const std::vector<Shard>& all, const Shard& part) {
+  for (const Shard& each : all)
+    if (each.name == part.name && each.offset <= part.offset &&
+        part.offset + part.values.numel() <= each.offset + each.values.numel())
+      return &each;
+  return nullptr;
+}
+
+at::Tensor elements(const Shard& whole, const Shard& part) {
+  return whole.values.reshape({-1})
+      .narrow(0, part.offset - whole.offset, part.values.numel())
+      .contiguous();
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+struct Compared {
+  Distance distance;
+  std::int64_t first = -1;
+};
+
+Compared compare(const at::Tensor& mine, const at::Tensor& theirs) {
+  Compared out;
+  const at::Tensor x = mine.to(at::kDouble), y = theirs.to(at::kDouble);
+  const double *a = x.const_data_ptr<double>(), *b = y.const_data_ptr<double>();
+  double squares = 0, scale = 0;
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    scale += b[i] * b[i];
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    if (out.first < 0) out.first = i;
+    const double apart = std::abs(a[i] - b[i]);
+    squares += apart * apart;
+    out.distance.ulps = std::max(out.distance.ulps, ulp_distance(a[i], b[i], mine.scalar_type()));
+    // Written so that a NaN counts as infinitely far.
+    if (!(apart <= out.distance.absolute)) out.distance.absolute = std::isnan(apart) ? kFar : apart;
+  }
+  if (squares == 0) return out;
+  const double relative =
+      std::sqrt(squares) / std::max(std::sqrt(scale), std::numeric_limits<double>::min());
+  out.distance.relative = std::isnan(relative) ? kFar : relative;
+  return out;
+}
+
+void worsen(std::optional<Distance>& mine, const std::optional<Distance>& theirs) {
+  if (!theirs) return;
+  if (!mine) mine.emplace();
+  mine->ulps = std::max(mine->ulps, theirs->ulps);
+  mine->absolute = std::max(mine->absolute, theirs->absolute);
+  mine->relative = std::max(mine->relative, theirs->relative);
+}
+
+void worsen(GradientError& mine, const GradientError& theirs) {
+  worsen(mine.baseline, theirs.baseline);
+  worsen(mine.reference, theirs.reference);
+  if (theirs.first >= 0 && (mine.first < 0 || theirs.first < mine.first)) mine.first = theirs.first;
+}
+
+void add(std::vector<GradientError>& rows, const GradientError& row) {
+  const auto found = std::ranges::find(rows, row.name, &GradientError::name);
+  if (found == rows.end())
+    rows.push_back(row);
+  else
+    worsen(*found, row);
+}
+
+}  // namespace
+
+std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
+                                           const std::vector<Shard>* baseline,
+                                           const std::vector<Shard>& reference) {
+  std::vector<GradientError> rows;
+  for (const Shard& part : mine) {
+    GradientError row{part.name, part.values.sizes().vec(), {}, {}, -1};
+    const Shard* whole = covering(reference, part);
+    if (whole != nullptr) row.shape = whole->values.sizes().vec();
+    if (part.values.numel() > 0) {
+      const at::Tensor values = part.values.reshape({-1}).contiguous();
+      if (const Shard* other = baseline ? covering(*baseline, part) : nullptr) {
+        const at::Tensor theirs = elements(*other, part);
+        const Compared found = same_bits(values, theirs) ? Compared() : compare(values, theirs);
+        row.baseline = found.distance;
+        if (found.first >= 0) row.first = part.offset + found.first;
+      }
+      if (whole != nullptr) row.reference = compare(values, elements(*whole, part)).distance;
+    }
+    add(rows, row);
+  }
+  return rows;
+}
+
+void worse(std::vector<GradientError>& mine, const std::vector<GradientError>& theirs) {
+  for (const GradientError& row : theirs) add(mine, row);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,22 @@
+// How far each gradient of step 0 is from the baseline's and from the reference's: what a reader
+// sorts to find where two programs part.
+#pragma once
+
+#include <vector>
+
+#include "harness/record/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// A row for each parameter of `mine`, in its order, the worst of its shards. `baseline` is null
+/// for the baseline itself; `reference` holds whole parameters, whose shapes the rows get. A side
+/// that lacks a parameter leaves its distance empty.
+std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
+                                           const std::vector<Shard>* baseline,
+                                           const std::vector<Shard>& reference);
+
+/// Takes in another rank's rows: the worst of both, the earlier first difference.
+void worse(std::vector<GradientError>& mine, const std::vector<GradientError>& theirs);
+
+}  // namespace tidemark

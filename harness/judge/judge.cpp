@@ -1,0 +1,340 @@
+#include "harness/judge/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "harness/judge/saving.h"
+
+namespace tidemark {
+namespace {
+
+constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
+
+Verdict bounded(const std::string& name, const Seen& seen, double low, double high,
+                double measured) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.variant = seen.variant->name;
+  verdict.rank = seen.record.rank;
+  verdict.low = low;
+  verdict.high = high;
+  if (!std::isnan(measured)) verdict.measured = measured;
+  // Written so that a NaN fails.
+  verdict.status = measured >= low && measured <= high ? Status::pass : Status::fail;
+  return verdict;
+}
+
+}  // namespace
+
+std::string verdict_name(const Expectation& expectation) {
+  const std::string basis = name_of(expectation.basis);
+  if (!expectation.moment.empty()) return "trajectory/" + basis + "/" + expectation.moment;
+  return "memory/" + basis + "/" + name_of(expectation.statistic) + "/" + expectation.phase +
+         (expectation.at_end ? "/end" : "");
+}
+
+double measured(const RankRecord& record, const Expectation& expectation) {
+  if (!expectation.moment.empty()) {
+    const Moment* moment = record.moment(expectation.moment);
+    if (moment == nullptr) return kUnmeasured;
+    return static_cast<double>(expectation.statistic == Statistic::requested ? moment->requested
+                                                                             : moment->allocated);
+  }
+  const Phase* phase = record.phase(expectation.phase);
+  if (phase == nullptr) return kUnmeasured;
+  const Level& level = (*phase)[expectation.statistic];
+  return static_cast<double>(expectation.at_end ? level.end : level.peak);
+}
+
+namespace {
+
+struct Judge {
+  const Scenario& scenario;
+  const Trial& trial;
+  const std::vector<Seen>& all;
+  const Oracle* oracle;
+  const Seen* baseline = nullptr;
+  const Seen* lost = nullptr;  // the baseline that did not finish, where none did
+  std::map<const Seen*, std::vector<Expectation>> forms = {};
+
+  Verdict memory(const Seen& seen, const Expectation& expectation) const {
+    const double expected = expectation.formula.evaluate();
+    const double found = measured(seen.record, expectation);
+    const auto slack = static_cast<double>(expectation.slack);
+    auto verdict = bounded(verdict_name(expectation), seen, expected, expected + slack, found);
+    verdict.formula = expectation.formula.text;
+    verdict.values = expectation.formula.values;
+    verdict.slack = slack;
+    verdict.why = expectation.why;
+    if (!expectation.where.empty())
+      verdict.why =
+          "highest: " + expectation.where + (verdict.why.empty() ? "" : "; ") + verdict.why;
+    if (std::isnan(found))
+      verdict.why = expectation.moment.empty()
+                        ? "the program has no phase '" + expectation.phase + "'"
+                        : "the program has no moment '" + expectation.moment + "'";
+    if (expectation.slack * kSharpness > expectation.unit) {
+      verdict.status = Status::fail;
+      verdict.why = "the bound is wider than an eighth of its smallest unit: it proves nothing";
+    }
+    return verdict;
+  }
+
+  std::vector<Verdict> rest(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    auto before = static_cast<double>(seen.record.rest_before);
+    auto verdict =
+        bounded("rest/held", seen, before, before, static_cast<double>(seen.record.rest_after));
+    verdict.formula = "held before the step";
+    verdicts.push_back(verdict);
+    for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
+      auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
+      const double left =
+          found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
+      verdicts.push_back(bounded(std::string("rest/") + transient, seen, 0, 0, left));
+      verdicts.back().formula = "0";
+    }
+    return verdicts;
+  }
+
+  // The shares of the categories are an account: they must add up to the peak that the allocator
+  // reports.
+  Verdict shares(const Seen& seen) const {
+    Bytes sum = 0;
+    for (const auto& category : seen.record.categories) sum += category.peak_share;
+    const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
+    auto verdict = bounded("account/shares", seen, peak, peak, static_cast<double>(sum));
+    verdict.formula = "highest allocated of all phases";
+    return verdict;
+  }
+
+  Verdict equal(const std::string& name, const Seen& seen, const Difference& difference) const {
+    auto verdict = bounded(name, seen, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0));
+    verdict.unit = "ulp";
+    verdict.formula = "the same bits as " + baseline->variant->name;
+    if (!difference.equal) verdict.why = "first difference: " + difference.where;
+    return verdict;
+  }
+
+  Verdict close(const std::string& name, const Seen& seen, const Difference& difference,
+                double condition = 1) const {
+    const double tolerance = oracle->tolerance * condition;
+    auto verdict = bounded(name, seen, 0, tolerance, difference.relative);
+    verdict.unit = "relative";
+    verdict.formula = "|measured - reference| / |reference|";
+    verdict.slack = tolerance;
+    verdict.why = oracle->why;
+    if (verdict.status == Status::fail)
+      verdict.why = "worst: " + difference.worst + "; first difference: " + difference.where;
+    return verdict;
+  }
+
+  std::vector<Verdict> parity(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    if (trial.mode == Mode::shapes) return verdicts;
+    const Numbers& mine = seen.numbers;
+    if (baseline != nullptr && &seen != baseline &&
+        (!scenario.bitwise || scenario.bitwise(*seen.variant))) {
+      const Numbers& theirs = baseline->numbers;
+      verdicts.push_back(
+          equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
+      verdicts.push_back(equal("parity/baseline/gradients", seen,
+                               compare_shards("gradient", mine.gradients, theirs.gradients)));
+      verdicts.push_back(equal("parity/baseline/parameters", seen,
+                               compare_shards("parameter", mine.parameters, theirs.parameters)));
+    }
+    if (oracle != nullptr) {
+      std::vector<LossPoint> loss;
+      for (std::size_t i = 0; i < oracle->loss.size(); ++i)
+        loss.push_back({static_cast<int>(i), oracle->loss[i]});
+      verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss),
+                               oracle->loss_condition));
+      verdicts.push_back(close("parity/reference/gradients", seen,
+                               compare_shards("gradient", mine.gradients, oracle->gradients)));
+      verdicts.push_back(close("parity/reference/parameters", seen,
+                               compare_shards("parameter", mine.parameters, oracle->parameters),
+                               oracle->parameter_condition));
+    }
+    return verdicts;
+  }
+
+  Verdict races(const Seen& seen) const {
+    auto verdict = bounded("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()));
+    verdict.unit = "races";
+    verdict.formula = "0";
+    if (!seen.record.races.empty()) verdict.why = seen.record.races.front().explanation;
+    return verdict;
+  }
+
+  std::string no_baseline() const {
+    return "not judged: no baseline (" + lost->variant->name + " did not finish)";
+  }
+
+  // All that would have been held against the baseline.
+  std::vector<Verdict> unjudged(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    if (lost == nullptr) return verdicts;
+    if (seen.variant->role != Role::baseline) {
+      const auto before = expectations(scenario, trial, *lost->variant, seen.record.rank);
+      verdicts = savings(*lost, before, seen, forms.at(&seen));
+      if (seen.variant->role == Role::fixed && trial.schedule == "lagging")
+        verdicts.push_back(most_saved(*lost, before, seen, forms.at(&seen)));
+    }
+    if (trial.mode == Mode::math && (!scenario.bitwise || scenario.bitwise(*seen.variant)))
+      for (const char* what : {"loss", "gradients", "parameters"})
+        verdicts.push_back({.name = std::string("parity/baseline/") + what,
+                            .variant = seen.variant->name,
+                            .rank = seen.record.rank,
+                            .formula = "the same bits as " + lost->variant->name,
+                            .unit = "ulp"});
+    for (Verdict& verdict : verdicts) {
+      verdict.status = Status::skip;
+      verdict.measured.reset();
+      verdict.why = no_baseline();
+    }
+    return verdicts;
+  }
+
+  std::vector<Verdict> everything(const Seen& seen) const {
+    std::vector<Verdict> verdicts;
+    auto add = [&](std::vector<Verdict> more) {
+      std::ranges::move(more, std::back_inserter(verdicts));
+    };
+    for (const auto& expectation : forms.at(&seen)) verdicts.push_back(memory(seen, expectation));
+    verdicts.push_back(shares(seen));
+    if (seen.variant->role != Role::baseline && baseline != nullptr)
+      add(savings(*baseline, forms.at(baseline), seen, forms.at(&seen)));
+    if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
+      verdicts.push_back(most_saved(*baseline, forms.at(baseline), seen, forms.at(&seen)));
+    add(unjudged(seen));
+    std::vector<Verdict> inspected;
+    if (scenario.inspect) inspected = scenario.inspect(trial, *seen.variant, seen.record);
+    for (auto& verdict : inspected) {
+      verdict.variant = seen.variant->name;
+      verdict.rank = seen.record.rank;
+    }
+    // A baseline that leaks is judged by how much it leaks in a step instead.
+    const bool leaks =
+        seen.variant->role == Role::baseline &&
+        std::ranges::any_of(inspected, [](const auto& v) { return v.name.starts_with("leak/"); });
+    if (!leaks) add(rest(seen));
+    add(parity(seen));
+    verdicts.push_back(races(seen));
+    add(std::move(inspected));
+    for (auto& verdict : verdicts) leave_open(seen, verdict);
+    return verdicts;
+  }
+
+  // What depends on how far the device lags says nothing where it was not held back.
+  std::string unheld(const Seen& seen) const {
+    if (!seen.record.unheld.empty() || baseline == nullptr) return seen.record.unheld;
+    return baseline->record.unheld;
+  }
+  void leave_open(const Seen& seen, Verdict& verdict) const {
+    const bool of_both = verdict.name.starts_with("saving/");
+    const bool lags =
+        verdict.name.starts_with("trajectory/") || verdict.name.starts_with("memory/");
+    const std::string why = of_both ? unheld(seen) : lags ? seen.record.unheld : "";
+    if (why.empty()) return;
+    verdict.status = Status::skip;
+    verdict.why = why;
+  }
+
+  /// A control is caught where a verdict of its declared kind fails.
+  Verdict caught(const Seen& seen) const {
+    Verdict verdict;
+    verdict.name = "control/" + seen.variant->caught_by;
+    verdict.variant = seen.variant->name;
+    verdict.rank = seen.record.rank;
+    verdict.unit = "verdicts";
+    verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
+    verdict.low = 1;
+    if (trial.mode == Mode::shapes && seen.variant->caught_by.starts_with("parity/")) {
+      verdict.status = Status::skip;
+      verdict.why = "needs numbers (--mode math)";
+      return verdict;
+    }
+    double failed = 0;
+    for (const auto& each : everything(seen)) {
+      if (each.status != Status::fail || !each.name.starts_with(seen.variant->caught_by)) continue;
+      // The first few tell the story: which numbers agree, which are off, and from where on.
+      if (failed++ >= 3) continue;
+      verdict.why += (failed == 1 ? "caught by " : "; ") + each.name +
+                     (each.why.empty() ? "" : ": " + each.why);
+    }
+    verdict.measured = failed;
+    verdict.status = failed > 0 ? Status::pass : Status::fail;
+    if (failed == 0) verdict.why = "this wrong fix went unnoticed";
+    if (failed == 0 && scenario.unseen)
+      if (const auto why = scenario.unseen(trial, *seen.variant, seen.record.rank); !why.empty()) {
+        verdict.status = Status::skip;
+        verdict.why = why;
+      }
+    if (failed == 0 && lost != nullptr) {
+      verdict.status = Status::skip;
+      verdict.why = no_baseline();
+    }
+    if (failed == 0 && !seen.record.unheld.empty()) {
+      verdict.status = Status::skip;
+      verdict.why = seen.record.unheld;
+    }
+    return verdict;
+  }
+};
+
+// It threw: an error of the run, or just what its scenario says of this control.
+Verdict broke_off(const Seen& seen) {
+  Verdict verdict;
+  const bool control = seen.variant->role == Role::control;
+  verdict.name = control ? "control/" + seen.variant->caught_by : "run";
+  verdict.variant = seen.variant->name;
+  verdict.rank = seen.record.rank;
+  verdict.status = seen.variant->caught_by.starts_with("error/") ? Status::pass : Status::fail;
+  verdict.formula = "it runs to its end";
+  verdict.why = seen.error;
+  if (verdict.status == Status::pass) {
+    verdict.formula = "it breaks off with an error";
+    verdict.why = "caught by an error: " + seen.error;
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+                           const std::vector<Seen>& seen, const Oracle* oracle) {
+  Judge court{scenario, trial, seen, oracle};
+  for (const auto& each : seen)
+    if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
+      court.baseline = &each;
+  for (const auto& each : seen)
+    if (each.variant->role == Role::baseline && !each.error.empty() && court.baseline == nullptr &&
+        court.lost == nullptr)
+      court.lost = &each;
+  for (const auto& each : seen)
+    if (each.ran())
+      court.forms[&each] = expectations(scenario, trial, *each.variant, each.record.rank);
+  std::vector<Verdict> verdicts;
+  for (const auto& each : seen) {
+    if (!each.error.empty()) {
+      verdicts.push_back(broke_off(each));
+    } else if (!each.skipped.empty()) {
+      Verdict skipped;
+      skipped.name =
+          each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";
+      skipped.variant = each.variant->name;
+      skipped.rank = rank;
+      skipped.why = each.skipped;
+      verdicts.push_back(skipped);
+    } else if (each.variant->role == Role::control) {
+      verdicts.push_back(court.caught(each));
+    } else {
+      std::ranges::move(court.everything(each), std::back_inserter(verdicts));
+    }
+  }
+  return verdicts;
+}
+
+}  // namespace tidemark

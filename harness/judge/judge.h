@@ -1,0 +1,35 @@
+// Verdicts: from what one rank has seen of all variants of a trial, what passes and what fails.
+#pragma once
+
+#include <vector>
+
+#include "harness/judge/parity.h"
+#include "harness/record/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// One variant as one rank has seen it.
+struct Seen {
+  const Variant* variant = nullptr;
+  RankRecord record;
+  Numbers numbers;      // empty in shapes
+  std::string skipped;  // why it did not run
+  std::string error;    // what ended it
+  bool ran() const { return skipped.empty() && error.empty(); }
+};
+
+/// What a rank has seen of what is expected; NaN where the program has no such phase or moment.
+double measured(const RankRecord& record, const Expectation& expectation);
+/// "memory/form/allocated/forward", "memory/replay/reserved/backward/end", "trajectory/form/after
+/// F".
+std::string verdict_name(const Expectation& expectation);
+
+/// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality
+/// unless the expectation states a slack), savings against the first baseline, parity, rest,
+/// trajectory through the expectations' moments, races; and for controls one verdict: that
+/// something of the declared kind fails for them.
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+                           const std::vector<Seen>& seen, const Oracle* oracle);
+
+}  // namespace tidemark

@@ -1,0 +1,151 @@
+#include "harness/judge/parity.h"
+
+#include <ATen/ATen.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+namespace tidemark {
+namespace {
+
+// Maps a float's bits to integers whose order is the numbers' order, so that a difference counts
+// representable numbers.
+template <typename Signed, typename Float>
+Signed ordered(Float value) {
+  auto bits = std::bit_cast<Signed>(value);
+  return bits < 0 ? std::numeric_limits<Signed>::min() - bits : bits;
+}
+
+// In unsigned arithmetic: exact, and without overflow where the two are far apart.
+double steps(std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+  return static_cast<double>(a > b ? x - y : y - x);
+}
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+at::Tensor flat_double(const at::Tensor& values) { return values.reshape({-1}).to(at::kDouble); }
+
+}  // namespace
+
+double ulp_distance(double a, double b, at::ScalarType type) {
+  if (a == b) return 0;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
+  switch (type) {
+    case at::kFloat:
+      return steps(ordered<std::int32_t>(static_cast<float>(a)),
+                   ordered<std::int32_t>(static_cast<float>(b)));
+    case at::kBFloat16:
+      return steps(ordered<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x),
+                   ordered<std::int16_t>(c10::BFloat16(static_cast<float>(b)).x));
+    case at::kHalf:
+      return steps(ordered<std::int16_t>(c10::Half(static_cast<float>(a)).x),
+                   ordered<std::int16_t>(c10::Half(static_cast<float>(b)).x));
+    default:
+      return steps(ordered<std::int64_t>(a), ordered<std::int64_t>(b));
+  }
+}
+
+Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<LossPoint>& b) {
+  Difference result;
+  auto differ = [&](const std::string& where, double ulps) {
+    if (result.equal) {
+      result.where = where;
+      result.ulps = ulps;
+    }
+    result.equal = false;
+  };
+  if (a.size() != b.size() || a.empty()) {
+    differ("the number of losses (" + std::to_string(a.size()) + " against " +
+               std::to_string(b.size()) + ")",
+           kInfinite);
+    result.relative = kInfinite;
+    return result;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].value || !b[i].value) {
+      differ("step " + std::to_string(a[i].step) + " has no value", kInfinite);
+      result.relative = kInfinite;
+      return result;
+    }
+    const double x = *a[i].value, y = *b[i].value;
+    if (std::bit_cast<std::uint64_t>(x) != std::bit_cast<std::uint64_t>(y))
+      differ("loss at step " + std::to_string(a[i].step), ulp_distance(x, y, at::kFloat));
+    const double error =
+        x == y ? 0 : std::abs(x - y) / std::max(std::abs(y), std::numeric_limits<double>::min());
+    if (!(error <= result.relative)) {
+      result.relative = std::isnan(error) ? kInfinite : error;
+      result.worst = "step " + std::to_string(a[i].step);
+    }
+  }
+  return result;
+}
+
+Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
+                          const std::vector<Shard>& b) {
+  Difference result;
+  std::map<std::string, std::vector<const Shard*>> others;
+  for (const auto& shard : b) others[shard.name].push_back(&shard);
+  auto fail = [&](const std::string& where) {
+    if (result.equal) {
+      result.where = where;
+      result.ulps = kInfinite;
+    }
+    result.equal = false;
+    result.relative = kInfinite;
+    result.worst = where;
+  };
+  if (a.empty()) fail("no " + what + " at all");
+  for (const auto& mine : a) {
+    const std::int64_t size = mine.values.numel();
+    if (size == 0) continue;
+    const Shard* other = nullptr;
+    for (const auto* candidate : others[mine.name])
+      if (candidate->offset <= mine.offset &&
+          mine.offset + size <= candidate->offset + candidate->values.numel())
+        other = candidate;
+    if (other == nullptr) {
+      fail(what + " of " + mine.name + " is missing on the other side");
+      continue;
+    }
+    at::Tensor x = mine.values.reshape({-1}).contiguous();
+    at::Tensor y =
+        other->values.reshape({-1}).narrow(0, mine.offset - other->offset, size).contiguous();
+    if (x.scalar_type() == y.scalar_type() &&
+        std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0)
+      continue;
+    x = flat_double(x);
+    y = flat_double(y);
+    const double error = (x - y).norm().item<double>();
+    // A shard of small elements has its share of what the whole tensor's arithmetic is off by.
+    const double share =
+        std::sqrt(static_cast<double>(size) / static_cast<double>(other->values.numel()));
+    const double scale =
+        std::max(y.norm().item<double>(), share * flat_double(other->values).norm().item<double>());
+    const double relative =
+        error == 0 ? 0 : error / std::max(scale, std::numeric_limits<double>::min());
+    if (result.equal) {
+      auto same = at::eq(x, y).logical_or(at::isnan(x).logical_and(at::isnan(y)));
+      if (!same.all().item<bool>()) {
+        auto index = same.logical_not().to(at::kByte).argmax().item<std::int64_t>();
+        result.where =
+            what + " of " + mine.name + " [element " + std::to_string(mine.offset + index) + "]";
+        result.ulps = ulp_distance(x[index].item<double>(), y[index].item<double>(),
+                                   mine.values.scalar_type());
+      } else {
+        result.where = what + " of " + mine.name + " (equal values, other bits or another type)";
+      }
+      result.equal = false;
+    }
+    if (!(relative <= result.relative)) {
+      result.relative = std::isnan(relative) ? kInfinite : relative;
+      result.worst = mine.name;
+    }
+  }
+  return result;
+}
+
+}  // namespace tidemark

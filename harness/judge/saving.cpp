@@ -1,0 +1,215 @@
+#include "harness/judge/saving.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace tidemark {
+namespace {
+
+double lowest(const Expectation& form) { return form.formula.evaluate(); }
+double highest(const Expectation& form) { return lowest(form) + static_cast<double>(form.slack); }
+
+const Expectation* same_in(const std::vector<Expectation>& all, const Expectation& one) {
+  if (one.basis != Basis::form) return nullptr;
+  const auto match = std::ranges::find(all, verdict_name(one), verdict_name);
+  return match == all.end() ? nullptr : &*match;
+}
+
+// Symbols that mean different amounts in the two get the variant's name behind theirs.
+std::string renamed(const Formula& formula, const Formula& other, const std::string& variant,
+                    std::map<std::string, double>& values) {
+  std::string text, name;
+  for (const char c : formula.text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      name += c;
+      continue;
+    }
+    const auto own = formula.values.find(name), others = other.values.find(name);
+    const bool differs = own != formula.values.end() && others != other.values.end() &&
+                         own->second != others->second;
+    if (differs) name += "_" + variant;
+    if (own != formula.values.end()) values[name] = own->second;
+    text += std::exchange(name, {}) + c;
+  }
+  text.pop_back();
+  return text;
+}
+
+Verdict difference(const std::string& name, const Expectation& before, const std::string& baseline,
+                   const Expectation& after, const std::string& variant, double measured) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.variant = variant;
+  verdict.low = lowest(before) - highest(after);
+  verdict.high = highest(before) - lowest(after);
+  verdict.slack = *verdict.high - *verdict.low;
+  if (!std::isnan(measured)) verdict.measured = measured;
+  verdict.formula = "(" + renamed(before.formula, after.formula, baseline, verdict.values) +
+                    ") - (" + renamed(after.formula, before.formula, variant, verdict.values) + ")";
+  // Written so that a NaN fails.
+  verdict.status =
+      measured >= *verdict.low && measured <= *verdict.high ? Status::pass : Status::fail;
+  if (verdict.slack > 0) verdict.why = after.slack > 0 ? after.why : before.why;
+  return verdict;
+}
+
+std::string name_of_saving(const Expectation& form) {
+  const std::string name = verdict_name(form);
+  return "saving/" + (form.moment.empty() ? name.substr(std::string("memory/form/").size())
+                                          : "trajectory/" + form.moment);
+}
+
+// The highest form of a variant's peaks on the ranks of its record, or the rank that has none.
+struct Worst {
+  std::optional<Expectation> form;
+  double high = 0;
+  int without = -1;
+};
+Worst worst_form(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                 const VariantRecord& record) {
+  Worst worst;
+  for (const RankRecord& rank : record.ranks) {
+    // Phases with a form of any statistic, and of the scenario's own.
+    std::set<std::string> phases, formed;
+    for (auto& form : forms_of(scenario, trial, variant, rank.rank)) {
+      if (form.at_end || !form.moment.empty()) continue;
+      phases.insert(form.phase);
+      if (form.statistic != scenario.statistic) continue;
+      formed.insert(form.phase);
+      worst.high = std::max(worst.high, highest(form));
+      if (!worst.form || lowest(form) > lowest(*worst.form)) worst.form = std::move(form);
+    }
+    if (phases.empty() || formed != phases) worst.without = rank.rank;
+  }
+  if (worst.form) worst.form->slack = static_cast<Bytes>(worst.high - lowest(*worst.form));
+  return worst;
+}
+
+std::pair<Bytes, int> worst_peak(const VariantRecord& record, Statistic statistic) {
+  std::pair<Bytes, int> worst{-1, 0};
+  for (const RankRecord& rank : record.ranks)
+    if (const Bytes peak = rank.peak(statistic); peak > worst.first) worst = {peak, rank.rank};
+  return worst;
+}
+
+std::string unheld(const VariantRecord& record) {
+  for (const RankRecord& rank : record.ranks)
+    if (!rank.unheld.empty()) return rank.unheld;
+  return "";
+}
+
+}  // namespace
+
+std::vector<Verdict> savings(const Seen& baseline, const std::vector<Expectation>& before,
+                             const Seen& seen, const std::vector<Expectation>& after) {
+  std::vector<Verdict> verdicts;
+  for (const auto& form : after) {
+    const Expectation* match = same_in(before, form);
+    if (match == nullptr) continue;
+    const double found = measured(baseline.record, *match) - measured(seen.record, form);
+    verdicts.push_back(difference(name_of_saving(form), *match, baseline.variant->name, form,
+                                  seen.variant->name, found));
+    verdicts.back().rank = seen.record.rank;
+  }
+  return verdicts;
+}
+
+Verdict most_saved(const Seen& baseline, const std::vector<Expectation>& before, const Seen& seen,
+                   const std::vector<Expectation>& after) {
+  double most = 0, promised = 0;
+  std::string where = "nowhere";
+  for (const auto& form : after) {
+    const Expectation* match = same_in(before, form);
+    if (match == nullptr) continue;
+    promised = std::max(promised, lowest(*match) - highest(form));
+    const double saved = measured(baseline.record, *match) - measured(seen.record, form);
+    if (saved - static_cast<double>(match->slack + form.slack) <= most) continue;
+    most = saved;
+    where = verdict_name(form);
+  }
+  Verdict verdict{.name = "saving/most", .variant = seen.variant->name};
+  verdict.rank = seen.record.rank;
+  verdict.measured = most;
+  verdict.low = promised > 0 ? 1 : 0;
+  if (promised <= 0) verdict.high = 0;
+  verdict.formula = promised > 0 ? "the largest saving of any phase and statistic > 0"
+                                 : "no saving, as predicted";
+  verdict.why = "largest in " + where;
+  verdict.status = (promised > 0) == (most > 0) ? Status::pass : Status::fail;
+  return verdict;
+}
+
+std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
+                                  const TrialRecord& record) {
+  std::vector<Verdict> verdicts;
+  const auto variant_of = [&](const VariantRecord& one) -> const Variant& {
+    return *std::ranges::find(scenario.variants, one.name, &Variant::name);
+  };
+  const auto ran = [](const VariantRecord& one) { return !one.ranks.empty(); };
+  const auto baseline = std::ranges::find_if(record.variants, [&](const VariantRecord& one) {
+    return one.role == Role::baseline && ran(one);
+  });
+  if (!scenario.forms) return verdicts;
+  if (baseline == record.variants.end()) {
+    const auto lost = std::ranges::find_if(record.variants, [](const VariantRecord& one) {
+      return one.role == Role::baseline && !one.error.empty();
+    });
+    if (lost == record.variants.end()) return verdicts;
+    for (const VariantRecord& one : record.variants)
+      if (one.role == Role::fixed && ran(one))
+        verdicts.push_back({.name = "saving/step",
+                            .variant = one.name,
+                            .why = "not judged: no baseline (" + lost->name + " did not finish)"});
+    return verdicts;
+  }
+  const Worst before = worst_form(scenario, trial, variant_of(*baseline), *baseline);
+  const auto was = worst_peak(*baseline, scenario.statistic);
+  for (const VariantRecord& one : record.variants) {
+    if (one.role != Role::fixed || !ran(one)) continue;
+    const Worst after = worst_form(scenario, trial, variant_of(one), one);
+    const auto is = worst_peak(one, scenario.statistic);
+    const auto saved = static_cast<double>(was.first - is.first);
+    Verdict verdict{.name = "saving/step", .variant = one.name};
+    if (before.without < 0 && after.without < 0 && before.form && after.form) {
+      verdict =
+          difference("saving/step", *before.form, baseline->name, *after.form, one.name, saved);
+    } else {
+      verdict.measured = saved;
+      verdict.why = std::string("no form of ") + name_of(scenario.statistic) +
+                    " here: the allocator decides too much of it (see memory/form/requested)";
+    }
+    if (const auto why = unheld(*baseline) + unheld(one); !why.empty()) {
+      verdict.status = Status::skip;
+      verdict.why = why;
+    }
+    verdict.rank = is.second;
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank) {
+  std::map<std::string, std::set<double>> found;
+  for (const auto& variant : scenario.variants) {
+    if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
+    for (const auto& form : forms_of(scenario, trial, variant, rank))
+      if (form.statistic == Statistic::requested)
+        for (const auto& [symbol, value] : form.formula.values) found[symbol].insert(value);
+  }
+  auto symbols = scenario.symbols;
+  for (auto& symbol : symbols)
+    if (const auto& values = found[symbol.name]; values.size() == 1) symbol.value = *values.begin();
+  if (scenario.replay)
+    symbols.push_back({"replay",
+                       "the highest figure of the plan's allocations, run one by one through a "
+                       "model of PyTorch's caching allocator"});
+  return symbols;
+}
+
+}  // namespace tidemark

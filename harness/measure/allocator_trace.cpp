@@ -1,0 +1,267 @@
+#include "harness/measure/allocator_trace.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <shared_mutex>
+
+#include "harness/device/operators.h"
+#include "harness/device/platform.h"
+#include "harness/device/workspaces.h"
+
+namespace tidemark {
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+std::atomic<const char*> category_now{"activations"};
+std::atomic<AllocatorTrace*> following{nullptr};
+
+Bytes current_of(const c10::CachingAllocator::StatArray& stat) { return stat[0].current; }
+
+c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
+  return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+}
+
+AllocatorAction action_of(TraceEntry::Action action) {
+  switch (action) {
+    case TraceEntry::ALLOC:
+      return AllocatorAction::alloc;
+    case TraceEntry::FREE_REQUESTED:
+      return AllocatorAction::free_requested;
+    case TraceEntry::FREE_COMPLETED:
+      return AllocatorAction::free_completed;
+    case TraceEntry::SEGMENT_ALLOC:
+      return AllocatorAction::segment_alloc;
+    case TraceEntry::SEGMENT_FREE:
+      return AllocatorAction::segment_free;
+    case TraceEntry::SEGMENT_MAP:
+      return AllocatorAction::segment_map;
+    case TraceEntry::SEGMENT_UNMAP:
+      return AllocatorAction::segment_unmap;
+    default:
+      return AllocatorAction::oom;
+  }
+}
+
+}  // namespace
+
+const char* current_category() { return category_now; }
+void set_current_category(const char* name) { category_now = name; }
+
+// The allocator calls this under its own (recursive) lock, and its trackers cannot be detached: one
+// for the process.
+void on_trace(const TraceEntry& entry) {
+  if (AllocatorTrace* trace = following) trace->on_event(entry);
+}
+
+void on_returned(const at::Tensor& tensor) {
+  if (AllocatorTrace* trace = following) trace->describe(tensor);
+}
+
+AllocatorTrace::AllocatorTrace(int device) : device_(device) {
+  static_cast<void>(ops_[""]);  // place 0: none
+  static std::once_flag attached;
+  std::call_once(attached, [] { allocator::attachAllocatorTraceTracker(on_trace); });
+  if (current_of(stats_of(device).reserved_bytes) != 0) take_stock();
+  following = this;
+}
+
+AllocatorTrace::~AllocatorTrace() { following = nullptr; }
+
+// What was there before this follows, from a snapshot.
+void AllocatorTrace::take_stock() {
+  owners_.push_back({"before", 0, 0, true, {}, {}});
+  for (const auto& segment : allocator::snapshot({0, 0}).segments) {
+    if (segment.device != device_) continue;
+    Change change;
+    change.action =
+        segment.is_expandable ? AllocatorAction::segment_map : AllocatorAction::segment_alloc;
+    change.address = static_cast<std::int64_t>(segment.address);
+    change.bytes = static_cast<Bytes>(segment.total_size);
+    change.stream = stream(segment.stream);
+    before_.apply(change);
+    reserved_ += change.bytes;
+    for (const auto& block : segment.blocks) {
+      const auto bytes = static_cast<Bytes>(block.size);
+      if (block.active || block.allocated) {
+        change.action = AllocatorAction::alloc;
+        change.bytes = static_cast<Bytes>(block.requested_size);
+        change.block = bytes;
+        before_.apply(change);
+        live_[change.address] = {bytes, change.bytes, 0, !block.allocated};
+        active_ += bytes;
+        if (block.allocated) {
+          allocated_ += bytes;
+          current_["before"] += bytes;
+        } else {
+          change.action = AllocatorAction::free_requested;
+          before_.apply(change);
+        }
+      }
+      change.address += bytes;
+    }
+  }
+  peak_ = {allocated_, 0, platform().now()};
+  active_peak_ = {active_, 0, platform().now()};
+  at_peak_ = current_;
+}
+
+Bytes AllocatorTrace::allocated() const { return current_of(stats_of(device_).allocated_bytes); }
+
+std::uint32_t AllocatorTrace::stream(void* handle) {
+  const auto [found, added] =
+      stream_places_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
+  if (added) streams_.push_back(platform().stream_name(handle));
+  return found->second;
+}
+
+// An ALLOC event comes before the statistics count its block. Active bytes change at nothing else
+// until the next event (a free that completes is counted after its own event): what they have
+// gained is the block, unsplit remainder and all.
+void AllocatorTrace::settle(const Stats& stats) {
+  if (!unsettled_) return;
+  unsettled_ = false;
+  Change& change = changes_.back();
+  change.block = current_of(stats.active_bytes) - active_;
+  live_[change.address].bytes = change.block;
+  allocated_ += change.block;
+  active_ += change.block;
+  current_[owners_[change.owner].category] += change.block;
+  samples_.back() = {change.time, allocated_, active_, reserved_};
+  if (allocated_ > peak_.bytes) {
+    peak_ = {allocated_, changes_.size(), change.time};
+    at_peak_ = current_;
+  }
+  if (active_ > active_peak_.bytes) active_peak_ = {active_, changes_.size(), change.time};
+}
+
+void AllocatorTrace::settle_now() {
+  const auto stats = stats_of(device_);
+  std::lock_guard lock(mutex_);
+  settle(stats);
+}
+
+void AllocatorTrace::allocated_one(const TraceEntry& entry, Change& change) {
+  held_ += change.bytes;
+  change.owner = static_cast<std::uint32_t>(owners_.size());
+  change.op = ops_[operators::current()];
+  owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
+  live_[change.address] = {0, change.bytes, change.owner, false};
+  unsettled_ = true;
+}
+
+void AllocatorTrace::on_event(const TraceEntry& entry) {
+  if (entry.device_ != device_ || entry.action_ == TraceEntry::SNAPSHOT) return;
+  const auto stats = stats_of(device_);
+  std::lock_guard lock(mutex_);
+  settle(stats);
+  Change change;
+  change.action = action_of(entry.action_);
+  change.address = static_cast<std::int64_t>(entry.addr_);
+  change.bytes = static_cast<Bytes>(entry.size_);
+  change.time = platform().now();
+  change.stream = stream(entry.stream_);
+  switch (change.action) {
+    case AllocatorAction::alloc:
+      allocated_one(entry, change);
+      break;
+    case AllocatorAction::free_requested:
+      held_ -= change.bytes;
+      if (auto found = live_.find(change.address); found != live_.end()) {
+        found->second.pending = true;
+        change.op = owners_[found->second.owner].op;
+        allocated_ -= found->second.bytes;
+        current_[owners_[found->second.owner].category] -= found->second.bytes;
+      }
+      break;
+    case AllocatorAction::free_completed:
+      if (auto found = live_.find(change.address); found != live_.end()) {
+        change.op = owners_[found->second.owner].op;
+        active_ -= found->second.bytes;
+        live_.erase(found);
+      }
+      break;
+    case AllocatorAction::segment_alloc:
+    case AllocatorAction::segment_map:
+      reserved_ += change.bytes;
+      break;
+    case AllocatorAction::segment_free:
+    case AllocatorAction::segment_unmap:
+      reserved_ -= change.bytes;
+      break;
+    case AllocatorAction::oom:
+      break;
+  }
+  changes_.push_back(change);
+  samples_.push_back({change.time, allocated_, active_, reserved_});
+}
+
+// The first tensor that an operator returns on a block is what the block is for.
+void AllocatorTrace::describe(const at::Tensor& tensor) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(reinterpret_cast<std::int64_t>(tensor.storage().data()));
+  if (found == live_.end() || owners_[found->second.owner].described) return;
+  Owner& owner = owners_[found->second.owner];
+  owner.described = true;
+  owner.shape = tensor.sizes().vec();
+  owner.dtype = c10::toString(tensor.scalar_type());
+}
+
+void AllocatorTrace::begin_step() {
+  settle_now();
+  name_workspaces();
+  std::lock_guard lock(mutex_);
+  for (const Change& change : changes_) before_.apply(change);
+  changes_.clear();
+  samples_.clear();
+  // Of what is gone nothing needs to be known any more.
+  std::vector<Owner> kept;
+  for (auto& [address, block] : before_.blocks()) {
+    Owner& owner = owners_[block.owner];
+    kept.push_back(owner);
+    block.owner = static_cast<std::uint32_t>(kept.size() - 1);
+    live_[address].owner = block.owner;
+  }
+  owners_ = std::move(kept);
+  peak_ = {allocated_, 0, platform().now()};
+  active_peak_ = {active_, 0, platform().now()};
+  at_peak_ = current_;
+}
+
+// cuBLAS workspaces are made by PyTorch inside whichever operator multiplies first; their owner
+// knows their addresses.
+void AllocatorTrace::name_workspaces() {
+  for (auto* all : {&at::cuda::cublas_handle_stream_to_workspace(),
+                    &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    std::shared_lock lock(all->mutex);
+    std::lock_guard mine(mutex_);
+    for (const auto& [key, memory] : all->map) {
+      auto found = live_.find(reinterpret_cast<std::int64_t>(memory.get()));
+      if (found == live_.end()) continue;
+      Owner& owner = owners_[found->second.owner];
+      if (std::string_view(owner.category) == "workspaces") continue;
+      current_[owner.category] -= found->second.bytes;
+      current_["workspaces"] += found->second.bytes;
+      owner.category = "workspaces";
+    }
+  }
+}
+
+std::vector<Category> AllocatorTrace::categories() {
+  settle_now();
+  name_workspaces();
+  std::lock_guard lock(mutex_);
+  std::vector<Category> result;
+  std::map<std::string, Category> merged;
+  for (const auto& [name, bytes] : at_peak_) merged[name].peak_share = bytes;
+  for (const auto& [name, bytes] : current_) merged[name].end = bytes;
+  for (auto& [name, entry] : merged)
+    if (entry.peak_share != 0 || entry.end != 0)
+      result.push_back({name, entry.peak_share, entry.end});
+  return result;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,98 @@
+// Follows PyTorch's allocator event by event: which category holds how much, memory over time, and
+// where every block of the last step lay. Fed by the allocator's own trace (requested bytes,
+// addresses) and its statistics (block sizes), so that the shares sum to the peak to the byte.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/measure/block_layout.h"
+#include "harness/record/record.h"
+#include "harness/record/string_table.h"
+
+namespace tidemark {
+
+class AllocatorTrace {
+ public:
+  /// Follows `device` from now on, until destroyed. One at a time in a process.
+  explicit AllocatorTrace(int device);
+  ~AllocatorTrace();
+  AllocatorTrace(const AllocatorTrace&) = delete;
+  AllocatorTrace& operator=(const AllocatorTrace&) = delete;
+
+  void begin_step();  // forgets the peaks, the timeline and the events of the step before
+  /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
+  /// figure exactly.
+  std::vector<Category> categories();
+  std::vector<Sample> timeline() const;
+  /// At the highest allocated moment since begin_step: the `most` largest blocks.
+  std::vector<AliveBlock> largest(std::size_t most);
+  /// At the highest allocated and the highest active moment since begin_step, and now.
+  std::vector<MemoryMap> maps();
+  /// Since begin_step; the last `most`.
+  EventTrace trace(std::size_t most);
+  Bytes allocated() const;  // the allocator's own figure
+  /// What the program holds, as requested, of what it has taken since this follows. Not the
+  /// allocator's `requested`, which counts a freed block until its streams are done with it.
+  Bytes held() const { return held_; }
+
+ private:
+  using Stats = c10::CachingDeviceAllocator::DeviceStats;
+  friend void on_trace(const c10::CachingDeviceAllocator::TraceEntry&);
+  friend void on_returned(const at::Tensor&);
+  void take_stock();
+  void on_event(const c10::CachingDeviceAllocator::TraceEntry& entry);
+  void settle(const Stats& stats);
+  void settle_now();
+  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, Change& change);
+  void name_workspaces();
+  void describe(const at::Tensor& tensor);
+  std::uint32_t stream(void* handle);
+  /// The layout after the first `count` events of the step.
+  BlockLayout at(std::size_t count) const;
+
+  struct Owner {  // what is known of a block besides its place
+    const char* category = nullptr;
+    std::uint32_t op = 0, stream = 0;
+    bool described = false;
+    std::vector<std::int64_t> shape;
+    std::string dtype;
+  };
+  struct Peak {
+    Bytes bytes = 0;
+    std::size_t count = 0;  // events of the step until then
+    Ns time = 0;
+  };
+
+  mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
+  int device_;
+  std::unordered_map<std::int64_t, BlockLayout::Block> live_;  // now
+  std::map<std::string, Bytes> current_, at_peak_;
+  BlockLayout before_;           // when the step began
+  std::vector<Change> changes_;  // since
+  std::vector<Owner> owners_;
+  StringTable ops_;
+  std::vector<std::string> streams_;
+  std::unordered_map<void*, std::uint32_t> stream_places_;
+  bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
+                            // not show yet
+  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, held_ = 0;
+  Peak peak_, active_peak_;
+  std::vector<Sample> samples_;
+};
+
+/// Tells whoever follows of a tensor that an operator has returned.
+void on_returned(const at::Tensor& tensor);
+
+/// What new allocations count as; process-wide, because the autograd threads work for the thread
+/// that waits for them.
+const char* current_category();
+void set_current_category(const char* category);
+
+}  // namespace tidemark

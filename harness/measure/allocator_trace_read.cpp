@@ -1,0 +1,86 @@
+// What can be had of a step when it is over: the moments of its peaks are made again from its
+// events.
+#include <algorithm>
+
+#include "harness/device/platform.h"
+#include "harness/measure/allocator_trace.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kMostSamples = 1500;  // about
+constexpr std::size_t kMostBlocks = 4000;   // of a map
+
+}  // namespace
+
+std::vector<Sample> AllocatorTrace::timeline() const {
+  std::lock_guard lock(mutex_);
+  // Thinned to buckets that keep the highest sample of each statistic, so that no peak is lost.
+  if (samples_.size() <= kMostSamples) return samples_;
+  std::vector<Sample> thin;
+  const std::size_t bucket = samples_.size() * 4 / kMostSamples + 1;
+  for (std::size_t begin = 0; begin < samples_.size(); begin += bucket) {
+    const std::size_t end = std::min(begin + bucket, samples_.size());
+    std::vector<std::size_t> keep{begin, end - 1};
+    for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved}) {
+      std::size_t highest = begin;
+      for (std::size_t i = begin; i < end; ++i)
+        if (samples_[i].*member > samples_[highest].*member) highest = i;
+      keep.push_back(highest);
+    }
+    std::sort(keep.begin(), keep.end());
+    keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
+    for (auto i : keep) thin.push_back(samples_[i]);
+  }
+  return thin;
+}
+
+BlockLayout AllocatorTrace::at(std::size_t count) const {
+  BlockLayout layout = before_;
+  for (std::size_t i = 0; i < count; ++i) layout.apply(changes_[i]);
+  return layout;
+}
+
+std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
+  settle_now();
+  std::lock_guard lock(mutex_);
+  const BlockLayout layout = at(peak_.count);
+  std::vector<const BlockLayout::Block*> blocks;
+  for (const auto& [address, block] : layout.blocks()) blocks.push_back(&block);
+  std::ranges::stable_sort(blocks, std::greater(), &BlockLayout::Block::bytes);
+  blocks.resize(std::min(blocks.size(), most));
+  std::vector<AliveBlock> out;
+  for (const BlockLayout::Block* block : blocks) {
+    const Owner& owner = owners_[block->owner];
+    out.push_back({block->bytes, block->requested, owner.category, ops_.all()[owner.op],
+                   owner.shape, owner.dtype, streams_.at(owner.stream), block->pending});
+  }
+  return out;
+}
+
+std::vector<MemoryMap> AllocatorTrace::maps() {
+  settle_now();
+  std::lock_guard lock(mutex_);
+  std::vector<MemoryMap> out;
+  if (changes_.empty() && before_.blocks().empty()) return out;
+  for (const auto& [name, peak] : {std::pair("peak of allocated", peak_),
+                                   {"peak of active", active_peak_},
+                                   {"end", Peak{0, changes_.size(), platform().now()}}}) {
+    out.push_back(at(peak.count).map(streams_, kMostBlocks));
+    out.back().moment = name;
+    out.back().time = peak.time;
+  }
+  return out;
+}
+
+EventTrace AllocatorTrace::trace(std::size_t most) {
+  settle_now();
+  std::lock_guard lock(mutex_);
+  EventTrace out{streams_, ops_.all(), {}, 0};
+  const std::size_t from = changes_.size() - std::min(most, changes_.size());
+  out.events.assign(changes_.begin() + static_cast<std::ptrdiff_t>(from), changes_.end());
+  out.left_out = static_cast<std::int64_t>(from);
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,54 @@
+// Where the caching allocator's blocks lie: followed from its own events, so that the layout of any
+// moment of a step can be had afterwards.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+/// An event of the allocator, with what it leaves out: the size of the block that an allocation
+/// got.
+struct Change : AllocatorEvent {
+  Bytes block = 0;          // of an alloc
+  std::uint32_t owner = 0;  // of an alloc: whatever the caller knows its block by
+};
+
+class BlockLayout {
+ public:
+  struct Block {
+    Bytes bytes = 0, requested = 0;
+    std::uint32_t owner = 0;
+    bool pending = false;  // its free was requested
+  };
+
+  void apply(const Change& change);
+
+  const std::map<std::int64_t, Block>& blocks() const { return blocks_; }  // active, by address
+  std::map<std::int64_t, Block>& blocks() { return blocks_; }
+  /// Segments by address with what they are cut into; free blocks that touch are one, as the
+  /// allocator merges them. Where there are more than `most` blocks, whole segments are left out,
+  /// the smallest first. `streams` are the names of the changes' streams.
+  MemoryMap map(const std::vector<std::string>& streams, std::size_t most) const;
+
+ private:
+  struct Reserved {
+    Bytes bytes = 0;
+    std::uint32_t stream = 0;
+    bool mapped = false;  // of an expandable segment: grows and shrinks
+    bool small = false;   // its pool, by what was allocated in it
+  };
+  void add_mapped(std::int64_t address, Bytes bytes, std::uint32_t stream);
+  void remove_mapped(std::int64_t address, Bytes bytes);
+  Segment cut(std::int64_t address, const Reserved& reserved,
+              const std::vector<std::string>& streams) const;
+
+  std::map<std::int64_t, Reserved> segments_;
+  std::map<std::int64_t, Block> blocks_;
+};
+
+}  // namespace tidemark

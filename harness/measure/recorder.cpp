@@ -1,0 +1,183 @@
+#include "harness/measure/recorder.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "harness/device/operators.h"
+#include "harness/device/platform.h"
+#include "harness/measure/allocator_trace.h"
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Of a step, in a report: what goes beyond is left out, and counted.
+constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostEvents = 20000;
+
+}  // namespace
+
+CategoryScope::CategoryScope(const char* category) : before_(current_category()) {
+  set_current_category(category);
+}
+CategoryScope::~CategoryScope() { set_current_category(before_); }
+
+struct Recorder::State {
+  struct StepTimer {
+    c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
+  };
+  Mode mode;
+  int steps;
+  bool closely, every_event;
+  c10::DeviceIndex device;
+  AllocatorTrace blocks;
+  c10::CachingDeviceAllocator::DeviceStats before;
+  bool in_phase = false;
+  bool last = false;
+  std::vector<StepTimer> timers;
+  std::vector<std::pair<int, at::Tensor>> losses;  // pinned
+  std::vector<Shard> gradients;                    // pinned
+
+  State(const Trial& trial, bool look_closely, bool all_events)
+      : mode(trial.mode),
+        steps(trial.steps),
+        closely(look_closely),
+        every_event(all_events),
+        device(c10::cuda::current_device()),
+        blocks(device),
+        before(allocator::getDeviceStats(device)) {
+    watch(true);
+  }
+  ~State() {
+    watch(false);
+    platform().follow(false);
+  }
+
+  // Operators are followed where blocks are made that may be alive at the last step's peak: while
+  // the program is built (parameters), in its first step (optimizer state) and in its last.
+  void watch(bool on) const { operators::follow(on && (closely || every_event), on_returned); }
+};
+
+Recorder::Recorder(const Trial& trial, bool closely, bool every_event)
+    : state_(std::make_unique<State>(trial, closely, every_event)) {}
+Recorder::~Recorder() = default;
+
+namespace {
+
+void close_phase(c10::DeviceIndex device, Step& step) {
+  auto stats = allocator::getDeviceStats(device);
+  auto& phase = step.phases.back();
+  auto read = [&](Statistic statistic, const c10::CachingAllocator::StatArray& stat) {
+    phase[statistic] = {stat[0].peak, stat[0].current};
+  };
+  read(Statistic::allocated, stats.allocated_bytes);
+  read(Statistic::active, stats.active_bytes);
+  read(Statistic::reserved, stats.reserved_bytes);
+  read(Statistic::requested, stats.requested_bytes);
+}
+
+}  // namespace
+
+void Recorder::begin_step(int index) {
+  state_->last = index + 1 == state_->steps;
+  record.steps.emplace_back();
+  if (index == 0) platform().steps_begin();
+  state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
+  record.rest_before = state_->blocks.held();
+  if (state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
+  state_->blocks.begin_step();
+  state_->watch(index == 0 || state_->last || state_->every_event);
+  if (state_->last && state_->closely) platform().follow(true);
+}
+
+void Recorder::phase(const std::string& name) {
+  auto& step = record.steps.back();
+  if (state_->in_phase) close_phase(state_->device, step);
+  state_->in_phase = true;
+  step.phases.push_back({name, {}});
+  allocator::resetPeakStats(state_->device);
+  platform().phase(name);
+  if (state_->last) record.phase_starts.emplace_back(name, platform().now());
+}
+
+void Recorder::moment(const std::string& name) {
+  const auto stats = allocator::getDeviceStats(state_->device);
+  record.steps.back().moments.push_back(
+      {name, state_->blocks.allocated(), stats.requested_bytes[0].current});
+}
+
+void Recorder::call(const std::string& op, const std::string& unit) {
+  record.steps.back().calls.push_back({op, unit});
+}
+
+void Recorder::loss(const at::Tensor& value) {
+  at::Tensor slot =
+      at::empty({}, value.options().device(at::kCPU).pinned_memory(true).requires_grad(false));
+  slot.copy_(value.detach().squeeze(), /*non_blocking=*/true);
+  state_->losses.emplace_back(static_cast<int>(record.steps.size()) - 1, slot);
+}
+
+void Recorder::gradients(const std::vector<Shard>& shards) {
+  if (record.steps.size() != 1 || state_->mode == Mode::shapes) return;
+  for (const auto& shard : shards) {
+    at::Tensor copy = at::empty(shard.values.sizes(),
+                                shard.values.options().device(at::kCPU).pinned_memory(true));
+    copy.copy_(shard.values.detach(), /*non_blocking=*/true);
+    state_->gradients.push_back({shard.name, shard.offset, copy});
+  }
+}
+
+void Recorder::end_step() {
+  if (state_->in_phase) close_phase(state_->device, record.steps.back());
+  state_->in_phase = false;
+  state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
+  if (state_->last) record.unheld = platform().steps_end();
+  record.rest_after = state_->blocks.held();
+  if (state_->last && state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
+  if (state_->last) {
+    record.categories = state_->blocks.categories();
+    record.timeline = state_->blocks.timeline();
+    if (state_->closely) {
+      platform().follow(false);
+      record.largest = state_->blocks.largest(kLargest);
+      record.maps = state_->blocks.maps();
+      record.trace = state_->blocks.trace(kMostEvents);
+      record.spans = platform().spans(kMostSpans);
+    }
+  }
+  state_->watch(false);
+}
+
+void Recorder::finish() {
+  auto& counters = record.counters;
+  auto stats = allocator::getDeviceStats(state_->device);
+  counters.num_alloc_retries = stats.num_alloc_retries - state_->before.num_alloc_retries;
+  counters.num_ooms = stats.num_ooms - state_->before.num_ooms;
+  counters.num_device_alloc = stats.num_device_alloc - state_->before.num_device_alloc;
+  counters.num_device_free = stats.num_device_free - state_->before.num_device_free;
+  counters.num_sync_all_streams = stats.num_sync_all_streams - state_->before.num_sync_all_streams;
+  counters.launches = platform().launches();
+  counters.synchronisations = platform().synchronisations();
+  c10::cuda::device_synchronize();
+  std::size_t left = 0, whole = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&left, &whole));
+  record.outside = static_cast<Bytes>(whole - left) - stats.reserved_bytes[0].current;
+  record.owners = platform().owners(stats.reserved_bytes[0].current);
+  if (!platform().keeps_time()) state_->timers.clear();
+  for (auto& timer : state_->timers)
+    step_time_ns.push_back(
+        static_cast<Ns>(static_cast<double>(timer.begin.elapsed_time(timer.end)) * 1e6 + 0.5));
+  for (auto& [index, slot] : state_->losses) {
+    LossPoint point{index, std::nullopt};
+    if (state_->mode == Mode::math) point.value = slot.to(at::kDouble).item<double>();
+    losses.push_back(point);
+  }
+  first_gradients = std::move(state_->gradients);
+  record.races = platform().races();
+}
+
+}  // namespace tidemark

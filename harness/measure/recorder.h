@@ -1,0 +1,59 @@
+// The recorder of one variant on one rank: where a program says which phase begins, which loss and
+// gradients it has. Reading costs no host synchronisation and no device memory, so that measuring
+// changes nothing that is measured.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// What new allocations of this thread (and of the autograd threads while it waits) are counted as,
+/// until the end of scope.
+class CategoryScope {
+ public:
+  explicit CategoryScope(
+      const char* category);  // "parameters", "gradients", "optimizer state", "activations",
+                              // "unsharded", "communication", "temporaries"
+  ~CategoryScope();
+  CategoryScope(const CategoryScope&) = delete;
+  CategoryScope& operator=(const CategoryScope&) = delete;
+
+ private:
+  const char* before_;
+};
+
+class Recorder {
+ public:
+  /// `closely`: blocks, maps, spans and events of the last step, too; `every_event`: the events of
+  /// all steps besides. What is measured does not depend on it.
+  explicit Recorder(const Trial& trial, bool closely = true, bool every_event = false);
+  ~Recorder();
+
+  // What a program says.
+  void phase(const std::string& name);   // the phase before ends here
+  void moment(const std::string& name);  // residency now; named once a step
+  void call(const std::string& op, const std::string& unit);
+  void loss(const at::Tensor& value);  // one element; copied to pinned memory without waiting
+  void gradients(const std::vector<Shard>& shards);  // kept of step 0 only, likewise
+
+  // What the runner says.
+  void begin_step(int index);
+  void end_step();
+  /// Synchronises and reads: the record of this rank, losses, kept gradients.
+  void finish();
+  RankRecord record;
+  std::vector<LossPoint> losses;
+  std::vector<Ns> step_time_ns;
+  std::vector<Shard> first_gradients;  // CPU
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tidemark

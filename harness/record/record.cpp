@@ -1,0 +1,125 @@
+#include "harness/record/record.h"
+
+#include <algorithm>
+
+namespace tidemark {
+
+const char* name_of(Role role) {
+  return role == Role::baseline ? "baseline" : role == Role::fixed ? "fixed" : "control";
+}
+const char* name_of(Mode mode) { return mode == Mode::math ? "math" : "shapes"; }
+const char* name_of(Status status) {
+  return status == Status::pass ? "pass" : status == Status::fail ? "fail" : "skip";
+}
+const char* name_of(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::allocated:
+      return "allocated";
+    case Statistic::active:
+      return "active";
+    case Statistic::reserved:
+      return "reserved";
+    case Statistic::requested:
+      return "requested";
+  }
+  return "?";
+}
+
+const char* name_of(BlockUse use) {
+  return use == BlockUse::active ? "active" : use == BlockUse::pending ? "pending" : "free";
+}
+const char* name_of(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::op:
+      return "operator";
+    case SpanKind::collective:
+      return "collective";
+    case SpanKind::copy:
+      return "copy";
+    case SpanKind::wait:
+      return "wait";
+  }
+  return "?";
+}
+
+const Phase* RankRecord::phase(const std::string& name) const {
+  if (steps.empty()) return nullptr;
+  const auto& phases = steps.back().phases;
+  auto found = std::ranges::find(phases, name, &Phase::name);
+  return found == phases.end() ? nullptr : &*found;
+}
+
+const Moment* RankRecord::moment(const std::string& name) const {
+  if (steps.empty()) return nullptr;
+  const auto& moments = steps.back().moments;
+  auto found = std::ranges::find(moments, name, &Moment::name);
+  return found == moments.end() ? nullptr : &*found;
+}
+
+Bytes RankRecord::peak(Statistic statistic) const {
+  Bytes highest = 0;
+  if (!steps.empty())
+    for (const auto& phase : steps.back().phases)
+      highest = std::max(highest, phase[statistic].peak);
+  return highest;
+}
+
+std::string TrialRecord::name() const {
+  return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" +
+         schedule;
+}
+
+std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant) {
+  if (run.profile_bytes == 0 || variant.ranks.empty()) return std::nullopt;
+  Fit fit{run.profile, run.profile_bytes, 0};
+  for (const RankRecord& rank : variant.ranks)
+    for (const Step& step : rank.steps)
+      for (const Phase& phase : step.phases)
+        fit.reserved = std::max(fit.reserved, phase[Statistic::reserved].peak);
+  return fit;
+}
+
+Course course_of(const TrialRecord& trial) {
+  if (!trial.skipped.empty()) return Course::skipped;
+  if (trial.not_run.empty()) return Course::finished;
+  const bool began = std::ranges::any_of(
+      trial.variants, [](const VariantRecord& variant) { return variant.not_run.empty(); });
+  return began ? Course::cut_short : Course::not_run;
+}
+
+int Report::count(Status status) const {
+  int n = 0;
+  for (const auto& trial : trials)
+    for (const auto& verdict : trial.verdicts) n += verdict.status == status;
+  return n;
+}
+
+int Report::count(Course course) const {
+  return static_cast<int>(std::ranges::count(trials, course, course_of));
+}
+
+bool Report::complete() const {
+  return run.ended.empty() && count(Course::finished) == static_cast<int>(trials.size()) &&
+         std::ranges::all_of(trials, [](const TrialRecord& trial) {
+           return std::ranges::all_of(trial.variants, &std::string::empty, &VariantRecord::error);
+         });
+}
+
+int Report::exit_code() const {
+  bool broke = !run.ended.empty();
+  for (const auto& trial : trials) {
+    broke |= !trial.not_run.empty();
+    for (const auto& variant : trial.variants) broke |= !variant.error.empty();
+  }
+  if (run.interrupted) return 130;
+  if (trials.empty()) return 4;
+  const int skipped = count(Course::skipped);
+  if (broke) return 3;
+  if (skipped > 0 && run.require_all) return 1;
+  if (skipped == static_cast<int>(trials.size())) return 77;
+  if (count(Status::fail) > 0 || !run.faults.empty()) return 1;
+  // Trials ran and nothing was judged: that proves nothing, and must not look like success.
+  return count(Status::pass) > 0 ? 0 : 4;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,34 @@
+// Peaks against one size parameter: the line of the closed forms, and points measured on it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "harness/record/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// Where a curve starts: what a rank of the trial has measured in the last step.
+struct Origin {
+  int rank = 0;
+  Peaks peaks;
+};
+/// Those whose closed forms say where they are: not a peak in a phase without one.
+Peaks measured_peaks(const RankRecord& record, const std::vector<Expectation>& forms);
+
+struct Grown {
+  Growth curve;                    // fewer than two points: there is none
+  std::optional<Verdict> verdict;  // memory/growth/<parameter>: the closed forms hold there too
+};
+
+/// A variant's peaks on one rank with `parameter` from half to twice the trial's value, in quarters
+/// of an octave, where that fits. The lowest and the highest that a device of `capacity` bytes can
+/// hold are measured, in shapes; of a trial of more than four steps the first two, and then there
+/// is no curve where the last one differs from the second.
+Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
+           const Parameter& parameter, const Origin& own, Bytes capacity,
+           const std::function<RankRecord(const Trial&)>& measure);
+
+}  // namespace tidemark
