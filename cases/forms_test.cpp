@@ -24,8 +24,8 @@ class Forms : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     at::globalContext().lazyInitDevice(at::kCUDA);
-    platform().set_race_detection(false);  // the trials of the suites look for them
-    platform().set_capacity(Bytes{64} << 40);
+    set_race_detection(false);  // the trials of the suites look for them
+    set_capacity(Bytes{64} << 40);
   }
   const Scenario& scenario() const {
     return *std::ranges::find(scenarios(), GetParam(), &Scenario::name);

@@ -73,7 +73,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   for (int i = 0; i < kTrials && !::testing::Test::HasFailure(); ++i) {
     const int ranks = draw.between(1, 8);
     World world(draw.between(0, ranks - 1), ranks);
-    platform().set_race_detection(i % 8 == 0);  // it takes most of the time
+    set_race_detection(i % 8 == 0);  // it takes most of the time
     for (const auto& [name, count] : hold(world, draw.trial(ranks, Mode::shapes)))
       passed[name] += count;
   }
@@ -87,7 +87,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
 TEST(ClosedForms, NumbersHoldToo) {
   World world(MPI_COMM_WORLD);
   at::globalContext().lazyInitDevice(at::kCUDA);
-  platform().set_race_detection(true);
+  set_race_detection(true);
   Draw draw(20240112);
   std::map<std::string, int> passed;
   for (int i = 0; i < 8 && !::testing::Test::HasFailure(); ++i) {

@@ -9,7 +9,7 @@
 #include "cases/fsdp_prefetch/reference.h"
 #include "harness/judge/parity.h"
 #include "harness/measure/recorder.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 Scenario fsdp_prefetch_scenario();

@@ -62,7 +62,7 @@ int hold(World& world, const Trial& trial) {
 // One rank at a time, without its partners: any rank of any world.
 TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   at::globalContext().lazyInitDevice(at::kCUDA);
-  platform().set_race_detection(false);  // the trials of the sizes look for them
+  set_race_detection(false);  // the trials of the sizes look for them
   Draw draw(2);
   int checked = 0;
   for (int i = 0; i < 100 && !::testing::Test::HasFailure(); ++i) {

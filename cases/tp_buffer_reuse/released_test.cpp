@@ -14,7 +14,7 @@
 #include "cases/tp_buffer_reuse/program.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/world.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 Scenario tp_buffer_reuse_scenario();

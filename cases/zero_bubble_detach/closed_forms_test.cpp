@@ -53,7 +53,7 @@ class Draw : public testing::Draw {
 TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const auto scenario = zero_bubble_detach_scenario();
-  platform().set_race_detection(false);  // the trials of the sizes look for them
+  set_race_detection(false);  // the trials of the sizes look for them
   Draw draw(138119);
   std::map<std::string, int> passed;
   std::ptrdiff_t forms_of_peaks = 0;

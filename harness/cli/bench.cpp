@@ -18,7 +18,7 @@
 #include "harness/cli/llama.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 extern char** environ;
 
@@ -41,7 +41,7 @@ const Operator kOperators[] = {
 
 void run_operator(benchmark::State& state, const Operator& op, at::Device device, Mode mode) {
   at::NoGradGuard no_grad;
-  platform().set_race_detection(false);
+  set_race_detection(false);
   if (device.is_cuda()) platform().begin(platform_schedules().front(), mode);
   at::Tensor x = at::ones({4, 4}, device), y = at::ones({4, 4}, device);
   for (auto _ : state) benchmark::DoNotOptimize(op.call(x, y));
@@ -81,7 +81,7 @@ constexpr int kWarmUp = 1, kSteps = 2;
 void run_step(benchmark::State& state, const Scenario& scenario, const Variant& variant,
               Trial trial, World& world) {
   trial.steps = kWarmUp + kSteps;
-  platform().set_race_detection(true);  // as in a run
+  set_race_detection(true);  // as in a run
   prepare_device(trial);
   Recorder recorder(trial, /*closely=*/false);
   auto program = scenario.make(trial, variant, world);
@@ -131,9 +131,9 @@ void register_steps(World& world) {
 }
 
 void run_llama(benchmark::State& state, bool races) {
-  platform().set_race_detection(races);
+  set_race_detection(races);
   platform().begin(platform_schedules().front(), Mode::shapes);
-  if (!platform().set_capacity(Bytes{4} << 40)) {
+  if (!set_capacity(Bytes{4} << 40)) {
     state.SkipWithError("needs 421 GiB: the virtual device");
     return;
   }
@@ -147,7 +147,7 @@ void run_llama(benchmark::State& state, bool races) {
     state.counters["reserved_peak"] = static_cast<double>(stats.reserved_bytes[0].peak);
   }
   allocator::emptyCache();
-  platform().set_capacity(0);
+  set_capacity(0);
 }
 
 void print_help() {

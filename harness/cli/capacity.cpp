@@ -68,7 +68,7 @@ Need need_of(const PlannedTrial& planned, int stand_for) {
 void choose_capacity(PlannedTrial& planned, int stand_for, bool fixed) {
   const Need need = need_of(planned, stand_for);
   if (need.least() > 0) planned.needs = need.least();
-  if (platform().kind() != "virtual") return;
+  if (virtual_device() == nullptr) return;
   planned.capacity = platform().capacity();
   if (fixed || need.safe() <= planned.capacity) return;
   const auto twice = std::bit_ceil(static_cast<std::uint64_t>(need.safe())) * 2;
@@ -76,11 +76,13 @@ void choose_capacity(PlannedTrial& planned, int stand_for, bool fixed) {
 }
 
 std::string capacity_notes(const std::vector<PlannedTrial>& planned) {
+  auto* device = virtual_device();
+  if (device == nullptr) return "";
+  const Bytes own = device->profile_capacity();
   std::string notes;
   std::set<std::string> said;
   for (const auto& each : planned) {
-    const Bytes own = profile_capacity();
-    if (!each.unfit.empty() || !each.needs || own == 0 || each.capacity == own) continue;
+    if (!each.unfit.empty() || !each.needs || each.capacity == own) continue;
     const std::string name = each.trial.scenario + "/" + each.trial.size;
     if (*each.needs <= own || !said.insert(name).second) continue;
     notes += fmt::format("note: {} needs {}: does not fit {} ({}); runs with {}\n", name,

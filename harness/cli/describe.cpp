@@ -118,7 +118,7 @@ RunRecord describe_run(int argc, char** argv) {
   run.device_kind = platform().kind();
   run.profile = platform().profile();
   run.capacity_bytes = platform().capacity();
-  run.profile_bytes = profile_capacity();
+  if (auto* device = virtual_device()) run.profile_bytes = device->profile_capacity();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text(*entry);
     const auto equals = text.find('=');

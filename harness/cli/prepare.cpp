@@ -42,7 +42,7 @@ void export_settings(const Options& options) {
 
 // A real GPU cannot be widened.
 void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned) {
-  if (platform().kind() == "virtual") return;
+  if (virtual_device() != nullptr) return;
   CudaFacts facts = library_facts();
   facts.memory = platform().capacity();
   std::optional<Refusal> refused;
@@ -76,7 +76,7 @@ Prepared prepare(const Options& options, int ranks) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
-  platform().set_race_detection(options.races == "on");
+  set_race_detection(options.races == "on");
   Request request = options.request;
   if (options.stand_for >= 0) {
     if (options.stand_for >= request.ranks)

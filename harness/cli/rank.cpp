@@ -26,7 +26,7 @@
 #include "harness/ranks/flight_recorder.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/watchdog.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 namespace {
@@ -71,7 +71,7 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
 // The virtual NCCL knows by itself who does not come. Other ranks that wait for this one give up
 // before it does, and say more.
 std::unique_ptr<Watchdog> watch(int rank, int timeout) {
-  if (platform().kind() == "virtual") return nullptr;
+  if (virtual_device() != nullptr) return nullptr;
   return std::make_unique<Watchdog>(
       Watchdog::Eyes{flight::beats, live_communicators::trouble},
       std::chrono::seconds(timeout + 30), [=](const std::string& trouble) {

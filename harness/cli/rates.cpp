@@ -1,5 +1,5 @@
 // tidemark rates: the constants of a GPU profile, measured on the present device.
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/rates.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/device/platforms.h"
-#include "harness/device/rates/calibrated.h"
+#include "harness/measure/rates/calibrated.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/torchrun.h"
 #include "harness/ranks/watchdog.h"

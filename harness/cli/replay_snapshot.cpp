@@ -62,7 +62,7 @@ class Replay {
     c10::cuda::device_count_ensure_non_zero();
     allocator::init(1);
     platform().begin("instant", Mode::shapes);
-    platform().set_capacity(std::int64_t{1} << 42);
+    set_capacity(std::int64_t{1} << 42);
     for (auto& [id, stream] : streams_) {
       stream.cuda = stream.turn == 0 ? c10::cuda::getDefaultCUDAStream().stream()
                                      : c10::cuda::getStreamFromPool(false).stream();
@@ -102,7 +102,7 @@ class Replay {
     return reinterpret_cast<std::intptr_t>(pointer) - base_ + lowest_;
   }
   void place(std::int64_t address) {
-    if (!platform().place_next(address - lowest_))
+    if (!virtual_device()->place_next(address - lowest_))
       throw SnapshotError(
           fmt::format("has a segment at an address that cannot be had ({})", address));
   }
@@ -228,7 +228,7 @@ class Replay {
 }  // namespace
 
 SnapshotReplay replay_snapshot(const Snapshot& snapshot) {
-  if (platform().kind() != "virtual")
+  if (virtual_device() == nullptr)
     throw std::runtime_error(
         "snapshot replay: needs the virtual device, and this process has NVIDIA's libraries");
   return Replay(snapshot).run();

@@ -21,6 +21,7 @@
 #include "harness/measure/recorder.h"
 #include "harness/ranks/leave.h"
 #include "harness/run/runner.h"
+#include "harness/run/variant.h"
 #include "harness/virtual/device/control.h"
 
 namespace tidemark {

@@ -62,7 +62,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
                         const RunOptions& run_options) {
   const Codec codec{pack, unpack};
   auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
-  const bool repeats = platform().kind() == "virtual" || platform().keeps_time();
+  const bool repeats = virtual_device() != nullptr || platform().keeps_time();
   const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
   std::vector<StepTimes> times{step_times(record)};
   RunOptions repeated = run_options;
@@ -71,7 +71,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
     auto other = run_trial(*planned.scenario, planned.trial, world, codec, repeated);
     if (!world.leads()) continue;
     times.push_back(step_times(other));
-    if (platform().kind() != "virtual") continue;
+    if (virtual_device() == nullptr) continue;
     Verdict verdict{
         .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
@@ -81,7 +81,7 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
     }
     record.verdicts.push_back(verdict);
   }
-  if (platform().kind() != "virtual") add_timing(record, times);
+  if (virtual_device() == nullptr) add_timing(record, times);
   return record;
 }
 
@@ -149,7 +149,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     }
     const auto begin = Clock::now();
     checkpoint.begin(index);
-    if (each.capacity != 0 && !platform().set_capacity(each.capacity))
+    if (each.capacity != 0 && !set_capacity(each.capacity))
       throw std::logic_error(
           fmt::format("the virtual GPU cannot have {} bytes for this trial", each.capacity));
     RunOptions run_options;

@@ -67,7 +67,8 @@ std::string take_seat(const World& world) {
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
   std::size_t here = 1;  // ranks that have this GPU
   std::vector<std::string> parts;
-  for (const auto& ranks : sharing(world.exchange(platform().gpu_identity()))) {
+  for (const auto& ranks :
+       sharing(world.exchange(real_gpu() != nullptr ? real_gpu()->identity() : ""))) {
     parts.push_back(fmt::format("ranks {}", fmt::join(ranks, ", ")));
     if (std::ranges::find(ranks, world.rank()) != ranks.end()) here = ranks.size();
   }

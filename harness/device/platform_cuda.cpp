@@ -18,7 +18,7 @@ constexpr Ns kMargin = 3, kLeast = 50'000'000;
 }  // namespace
 
 // Without a host's name: no two GPUs have one UUID.
-std::string CudaPlatform::gpu_identity() const {
+std::string CudaPlatform::identity() const {
   std::string text;
   for (const char byte : device_properties().uuid.bytes)
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));

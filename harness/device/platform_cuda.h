@@ -11,12 +11,13 @@
 
 namespace tidemark {
 
-class CudaPlatform : public Platform {
+class CudaPlatform : public Platform, public RealGpu {
  public:
   std::string kind() const override { return "cuda"; }
   std::string profile() const override { return device_properties().name; }
   Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
-  std::string gpu_identity() const override;
+  RealGpu* real_gpu() override { return this; }
+  std::string identity() const override;
   std::optional<OutsideOwners> owners(Bytes reserved) const override;
   std::vector<std::string> schedules() const override { return {"device", "instant", "lagging"}; }
   void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override;
@@ -25,16 +26,6 @@ class CudaPlatform : public Platform {
   void steps_begin() override;
   std::string steps_end() override;
   Ns now() const override;
-  std::int64_t launches() const override { return 0; }
-  std::int64_t synchronisations() const override { return 0; }
-  bool set_launch_cost(Ns) override { return false; }
-  bool set_capacity(Bytes) override { return false; }
-  bool set_race_detection(bool) override { return false; }
-  bool detects_races() const override { return false; }
-  void phase(const std::string&) override {}
-  void follow(bool) override {}
-  Spans spans(std::size_t) override { return {{"host"}, {}, {}, 0}; }
-  std::vector<Race> races() const override { return {}; }
   std::string stream_name(void* stream) override;
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override;
 

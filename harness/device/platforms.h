@@ -1,4 +1,4 @@
-// The platforms that platform() chooses among, besides the virtual device.
+// The platforms that platform() chooses among.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +9,8 @@
 
 namespace tidemark {
 
+/// The virtual device; null where the libraries below PyTorch are not its own.
+std::unique_ptr<Platform> virtual_platform();
 /// A real GPU.
 std::unique_ptr<Platform> cuda_platform();
 /// What cuda_platform() does, on the virtual device `below` at its calibrated clock.

@@ -9,13 +9,13 @@ namespace {
 class RehearsalPlatform final : public CudaPlatform {
  public:
   explicit RehearsalPlatform(std::unique_ptr<Platform> below) : below_(std::move(below)) {
-    below_->set_race_detection(false);
+    below_->virtual_device()->set_race_detection(false);
   }
   std::string profile() const override {
     return "rehearsal on the virtual device " + below_->profile();
   }
   /// Each rank has a virtual device, but they are to share it as ranks share the only GPU.
-  std::string gpu_identity() const override { return profile(); }
+  std::string identity() const override { return profile(); }
   void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override {
     below_->begin("calibrated", mode, seed);  // a clock; and in math the numbers
     CudaPlatform::begin(schedule, mode, seed);

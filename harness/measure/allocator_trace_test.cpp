@@ -16,7 +16,7 @@
 #include "harness/device/platform.h"
 #include "harness/judge/gradients.h"
 #include "harness/measure/recorder.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 namespace {
@@ -128,13 +128,13 @@ class Maps : public ::testing::TestWithParam<const char*> {};
 TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
   const std::string schedule = GetParam();
   const bool expandable = schedule == "expandable";
-  if (platform().kind() != "virtual" && (expandable || schedule == "calibrated"))
+  if (virtual_device() == nullptr && (expandable || schedule == "calibrated"))
     GTEST_SKIP() << "for the virtual device";
   prepare_device(trial_of(expandable ? "lagging" : schedule));
   if (expandable) {
     // A segment reserves addresses for the whole device, one for every pool and stream: of a small
     // device ThreadSanitizer, which leaves a program 1.5 TiB of them, has room for all.
-    ASSERT_TRUE(platform().set_capacity(Bytes{2} << 30));
+    ASSERT_TRUE(set_capacity(Bytes{2} << 30));
     c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
   }
   for (unsigned seed = 0; seed < 6; ++seed) {
@@ -171,7 +171,7 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
   }
   if (expandable) {
     c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
-    platform().set_capacity(0);
+    set_capacity(0);
   }
 }
 
@@ -256,7 +256,7 @@ TEST(Largest, NamesOperatorShapeTypeAndCategory) {
 }
 
 TEST(Streams, SpansOfOperatorsCopiesAndWaitsWithTheHostsRunAhead) {
-  if (platform().kind() != "virtual") GTEST_SKIP() << "a GPU does not tell";
+  if (virtual_device() == nullptr) GTEST_SKIP() << "a GPU does not tell";
   const c10::cuda::CUDAStream side = c10::cuda::getStreamFromPool(false, 0);
   const auto record = recorded("calibrated", [&](Recorder& recorder) {
     recorder.phase("forward");
@@ -295,7 +295,7 @@ TEST(Streams, SpansOfOperatorsCopiesAndWaitsWithTheHostsRunAhead) {
 }
 
 TEST(Streams, ARaceNamesTheSpansOfItsTwoAccesses) {
-  if (platform().kind() != "virtual") GTEST_SKIP() << "a GPU does not tell";
+  if (virtual_device() == nullptr) GTEST_SKIP() << "a GPU does not tell";
   const c10::cuda::CUDAStream side = c10::cuda::getStreamFromPool(false, 0);
   const auto record = recorded("calibrated", [&](Recorder& recorder) {
     recorder.phase("forward");

@@ -54,7 +54,7 @@ struct Recorder::State {
   }
   ~State() {
     watch(false);
-    platform().follow(false);
+    if (auto* virtual_one = virtual_device()) virtual_one->follow(false);
   }
 
   // Operators are followed where blocks are made that may be alive at the last step's peak: while
@@ -85,13 +85,14 @@ void close_phase(c10::DeviceIndex device, Step& step) {
 void Recorder::begin_step(int index) {
   state_->last = index + 1 == state_->steps;
   record.steps.emplace_back();
-  if (index == 0) platform().steps_begin();
+  if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
   record.rest_before = state_->blocks.held();
   if (state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   state_->blocks.begin_step();
   state_->watch(index == 0 || state_->last || state_->every_event);
-  if (state_->last && state_->closely) platform().follow(true);
+  if (auto* device = virtual_device(); device != nullptr && state_->last && state_->closely)
+    device->follow(true);
 }
 
 void Recorder::phase(const std::string& name) {
@@ -100,7 +101,7 @@ void Recorder::phase(const std::string& name) {
   state_->in_phase = true;
   step.phases.push_back({name, {}});
   allocator::resetPeakStats(state_->device);
-  platform().phase(name);
+  if (auto* device = virtual_device()) device->phase(name);
   if (state_->last) record.phase_starts.emplace_back(name, platform().now());
 }
 
@@ -135,18 +136,19 @@ void Recorder::end_step() {
   if (state_->in_phase) close_phase(state_->device, record.steps.back());
   state_->in_phase = false;
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
-  if (state_->last) record.unheld = platform().steps_end();
+  if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
   record.rest_after = state_->blocks.held();
   if (state_->last && state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   if (state_->last) {
     record.categories = state_->blocks.categories();
     record.timeline = state_->blocks.timeline();
     if (state_->closely) {
-      platform().follow(false);
+      auto* device = virtual_device();
+      if (device != nullptr) device->follow(false);
       record.largest = state_->blocks.largest(kLargest);
       record.maps = state_->blocks.maps();
       record.trace = state_->blocks.trace(kMostEvents);
-      record.spans = platform().spans(kMostSpans);
+      record.spans = device != nullptr ? device->spans(kMostSpans) : Spans{{"host"}, {}, {}, 0};
     }
   }
   state_->watch(false);
@@ -160,13 +162,15 @@ void Recorder::finish() {
   counters.num_device_alloc = stats.num_device_alloc - state_->before.num_device_alloc;
   counters.num_device_free = stats.num_device_free - state_->before.num_device_free;
   counters.num_sync_all_streams = stats.num_sync_all_streams - state_->before.num_sync_all_streams;
-  counters.launches = platform().launches();
-  counters.synchronisations = platform().synchronisations();
+  if (auto* device = virtual_device()) {
+    counters.launches = device->launches();
+    counters.synchronisations = device->synchronisations();
+  }
   c10::cuda::device_synchronize();
   std::size_t left = 0, whole = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&left, &whole));
   record.outside = static_cast<Bytes>(whole - left) - stats.reserved_bytes[0].current;
-  record.owners = platform().owners(stats.reserved_bytes[0].current);
+  if (auto* gpu = real_gpu()) record.owners = gpu->owners(stats.reserved_bytes[0].current);
   if (!platform().keeps_time()) state_->timers.clear();
   for (auto& timer : state_->timers)
     step_time_ns.push_back(
@@ -177,7 +181,7 @@ void Recorder::finish() {
     losses.push_back(point);
   }
   first_gradients = std::move(state_->gradients);
-  record.races = platform().races();
+  if (auto* device = virtual_device()) record.races = device->races();
 }
 
 }  // namespace tidemark

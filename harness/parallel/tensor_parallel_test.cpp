@@ -10,7 +10,7 @@
 
 #include "harness/parallel/attention.h"
 #include "harness/parallel/swiglu.h"
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 namespace {

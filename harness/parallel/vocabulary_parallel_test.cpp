@@ -9,7 +9,7 @@
 #include <mpi.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "harness/run/runner.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 namespace {

@@ -2,13 +2,13 @@
 // processes, each from a clean device; judges; and gathers everything on rank 0.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <string>
 
 #include "harness/judge/parity.h"
 #include "harness/ranks/world.h"
 #include "harness/record/record.h"
+#include "harness/run/explore.h"
 #include "harness/run/gather.h"
 #include "harness/scenario.h"
 
@@ -22,11 +22,8 @@ enum class Details { none, worst, all };
 struct RunOptions {
   std::function<bool(const Variant&)> selected;      // null: all variants
   std::function<void(const std::string&)> progress;  // what runs now; rank 0 only
-  std::vector<double>
-      run_ahead;  // calibrated only: device time of a launch / host time of a launch, one peak
-                  // each, where the closed forms of instant and lagging differ
-  /// Virtual device: peaks of the first baseline and the drawn fix over the scenario's axes.
-  bool growth = false;
+  std::vector<double> run_ahead;                     // Exploration::run_ahead
+  bool growth = false;                               // Exploration::growth
   Details details = Details::worst;
   /// Gets every variant's record on every rank, with all its events; null: they are not kept.
   std::function<void(const Variant&, const RankRecord&)> events;
@@ -39,15 +36,8 @@ struct RunOptions {
   std::function<std::string(const Variant&)> explain;
 };
 
-/// What an exception says, without PyTorch's backtrace.
-std::string first_line(const std::exception& error);
-
 /// The record of a trial of which nothing has run yet.
 TrialRecord record_of(const Scenario& scenario, const Trial& trial);
-
-/// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
-/// random numbers. Throws std::logic_error where something of before is still alive.
-void prepare_device(const Trial& trial);
 
 /// The whole record on rank 0, this rank's part elsewhere. A variant whose program throws (out of
 /// memory, a failed collective) on any rank ends on all of them with an error that says who threw

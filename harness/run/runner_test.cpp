@@ -291,7 +291,7 @@ TEST(Growth, FindsAFormThatIsRightForOneSizeAlone) {
 }
 
 TEST(Growth, LeavesOutWhatTheDeviceCannotHold) {
-  platform().set_capacity(64 << 20);
+  set_capacity(64 << 20);
   const auto record = run_and_grow([] {
     Scenario scenario = toy_scenario();
     scenario.forms = [right = scenario.forms](const Trial& trial, const Variant& variant,
@@ -303,7 +303,7 @@ TEST(Growth, LeavesOutWhatTheDeviceCannotHold) {
     };
     return scenario;
   }());
-  platform().set_capacity(0);
+  set_capacity(0);
   EXPECT_THAT(failed(record), ::testing::IsEmpty());
   for (const GrowthPoint& point : record.variants[0].growth.at(0).points)
     EXPECT_EQ(point.measured.allocated.has_value(), point.value == 500 || point.value == 1000);

@@ -12,8 +12,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "harness/device/rates/held.h"
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/held.h"
+#include "harness/measure/rates/rates.h"
 
 namespace tidemark::rates {
 namespace {

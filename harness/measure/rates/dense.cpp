@@ -2,8 +2,8 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
-#include "harness/device/rates/held.h"
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/held.h"
+#include "harness/measure/rates/rates.h"
 
 namespace tidemark::rates {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/device/rates/held.h"
+#include "harness/measure/rates/held.h"
 
 #include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDAEvent.h>

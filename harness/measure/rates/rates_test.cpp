@@ -1,5 +1,5 @@
 // What becomes of measurements: which count, and what a profile says of them.
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/rates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/device/choice.h"
-#include "harness/device/rates/calibrated.h"
+#include "harness/measure/rates/calibrated.h"
 
 // NCCL as it fails where the GPUs of a machine cannot reach each other.
 extern "C" ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) { return ncclSystemError; }

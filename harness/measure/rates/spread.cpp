@@ -1,4 +1,4 @@
-#include "harness/device/rates/spread.h"
+#include "harness/measure/rates/spread.h"
 
 #include <chrono>
 #include <cmath>

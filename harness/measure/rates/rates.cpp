@@ -1,4 +1,4 @@
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/rates.h"
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -23,7 +23,7 @@ Bytes share_of_free(Bytes most) {
 std::vector<Rate> measure_rates(double seconds, const std::function<void(const char*)>& beginning) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   c10::cuda::set_device(0);
-  platform().set_race_detection(false);
+  set_race_detection(false);
   const auto offered = platform().schedules();
   const bool own_time = std::ranges::find(offered, "device") != offered.end();
   platform().begin(own_time ? "device" : "calibrated", Mode::shapes);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "harness/device/platform.h"
-#include "harness/device/rates/rates.h"
+#include "harness/measure/rates/rates.h"
 
 namespace tidemark::rates {
 namespace {

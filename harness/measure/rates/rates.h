@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "harness/device/rates/spread.h"
+#include "harness/measure/rates/spread.h"
 
 namespace tidemark::rates {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/device/rates/spread.h"
+#include "harness/measure/rates/spread.h"
 
 namespace tidemark::rates {
 

@@ -1,4 +1,4 @@
-#include "harness/device/rates/calibrated.h"
+#include "harness/measure/rates/calibrated.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/chrono.h>
@@ -85,7 +85,7 @@ Origin present_origin() {
   Origin origin;
   const std::string profile = platform().profile();
   const bool rehearsal = profile.starts_with("rehearsal");
-  origin.kind = platform().kind() == "virtual" ? "virtual" : rehearsal ? "rehearsal" : "measured";
+  origin.kind = virtual_device() != nullptr ? "virtual" : rehearsal ? "rehearsal" : "measured";
   if (origin.kind == "measured") {
     const std::string of_driver = driver_version();
     origin.machine = fmt::format("{}, driver {}, CUDA {}", profile,

@@ -1,0 +1,136 @@
+#include "harness/run/variant.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "harness/device/platform.h"
+#include "harness/device/workspaces.h"
+#include "harness/measure/allocator_trace.h"
+#include "harness/measure/recorder.h"
+#include "harness/ranks/flight_recorder.h"
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Autograd's device thread holds the last node it has run, and with it what that has saved, for a
+// moment after backward has returned.
+void await_autograd(c10::DeviceIndex device) {
+  for (int i = 0; i < 1000; ++i) {
+    if (allocator::getDeviceStats(device).allocated_bytes[0].current == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+std::string first_line(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+void prepare_device(const Trial& trial) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  c10::cuda::device_synchronize();
+  at::cuda::clearCublasWorkspaces();
+  const auto device = c10::cuda::current_device();
+  await_autograd(device);
+  allocator::emptyCache();
+  at::getHostAllocator(at::kCUDA)->empty_cache();
+  auto stats = allocator::getDeviceStats(device);
+  if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
+    throw std::logic_error(
+        "the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
+        " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
+  allocator::resetPeakStats(device);
+  for (auto kind : {at::kCPU, at::kCUDA}) {
+    at::Generator generator =
+        at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
+    generator.set_current_seed(trial.seed);
+  }
+  platform().begin(trial.schedule, trial.mode, trial.seed);
+  set_current_category("activations");
+}
+
+VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                       World& world, const Recording& recording) {
+  prepare_device(trial);
+  VariantRun run;
+  Seen& seen = run.seen;
+  seen.variant = &variant;
+  const std::string where = fmt::format("{}{}/{}/{} {}", recording.purpose, trial.scenario,
+                                        trial.size, trial.schedule, variant.name);
+  flight::place(where);
+  Recorder recorder(trial, recording.details, recording.every_event);
+  {
+    auto program = scenario.make(trial, variant, world);
+    for (int step = 0; step < trial.steps; ++step) {
+      flight::place(fmt::format("{}, step {}", where, step));
+      recorder.begin_step(step);
+      program->step(step, recorder);
+      recorder.end_step();
+    }
+    recorder.finish();
+    if (trial.mode == Mode::math)
+      for (auto& shard : program->parameters())
+        seen.numbers.parameters.push_back({shard.name, shard.offset, shard.values.detach().cpu()});
+  }
+  seen.record = std::move(recorder.record);
+  seen.record.rank = world.rank();
+  if (trial.mode == Mode::math) {
+    seen.numbers.loss = recorder.losses;
+    seen.numbers.gradients = std::move(recorder.first_gradients);
+  }
+  run.loss = std::move(recorder.losses);
+  run.step_time_ns = std::move(recorder.step_time_ns);
+  return run;
+}
+
+void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world) {
+  static std::set<std::string> warm;
+  if (scenario.sizes.empty() || !warm.insert(scenario.name + "/" + variant.name).second) return;
+  trial.params = scenario.sizes.front().params_on(trial.ranks);
+  trial.steps = 2;
+  if (scenario.unfit && !scenario.unfit(trial).empty()) return;
+  if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
+  run_variant(scenario, trial, variant, world, {.purpose = "the warm-up of "});
+}
+
+std::string attempt(World& world, const std::function<void()>& body,
+                    const std::function<std::string()>& about) {
+  std::string mine;
+  try {
+    body();
+  } catch (const std::exception& error) {
+    mine = first_line(error);
+    if (mine.empty()) mine = "an exception without a text";
+    const auto more = about();
+    flight::threw(mine);
+    if (!more.empty()) mine += " [" + more + "]";
+  }
+  std::string first, then;
+  const auto all = world.exchange(mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
+    std::string& text = noticed ? then : first;
+    text += (text.empty() ? "" : "; ") +
+            fmt::format("rank {}: {}", world.alone() ? world.rank() : static_cast<int>(rank),
+                        all[rank]);
+  }
+  return first + (first.empty() || then.empty() ? "" : "; ") + then;
+}
+
+}  // namespace tidemark

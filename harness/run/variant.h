@@ -1,0 +1,52 @@
+// The run of one variant on this rank, from a clean device to its record.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/judge/judge.h"
+#include "harness/ranks/world.h"
+#include "harness/record/record.h"
+#include "harness/scenario.h"
+
+namespace tidemark {
+
+/// What a run of a variant leaves on this rank.
+struct VariantRun {
+  Seen seen;
+  std::vector<LossPoint> loss;
+  std::vector<Ns> step_time_ns;
+};
+
+/// How much is recorded of a run.
+struct Recording {
+  const char* purpose = "";  // "the warm-up of ": for the text that says where a rank is
+  bool details = false;      // blocks, maps, spans and events of the last step
+  bool every_event = false;  // the allocator's events of all steps
+};
+
+/// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
+/// random numbers. Throws std::logic_error where memory of an earlier variant is still alive.
+void prepare_device(const Trial& trial);
+
+/// Runs the trial's steps. Throws what the program throws.
+VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                       World& world, const Recording& recording = {});
+
+/// Runs the variant in its scenario's smallest size, once a process: what a process does once (pool
+/// streams, library handles) is then done before its first record, so that a record depends on its
+/// trial alone.
+void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world);
+
+/// What an exception says, without PyTorch's backtrace.
+std::string first_line(const std::exception& error);
+
+/// Runs `body` on every rank. Returns what ended it on which rank, the same text on all ranks, or
+/// empty; ranks that threw by themselves come before ranks whose communicator was aborted. `about`
+/// is added to the text of a rank that threw.
+std::string attempt(World& world, const std::function<void()>& body,
+                    const std::function<std::string()>& about);
+
+}  // namespace tidemark
