@@ -20,4 +20,22 @@ std::vector<Expectation> expectations(const Scenario& scenario, const Trial& tri
   return all;
 }
 
+std::string unfit(const Scenario& scenario, const Trial& trial) {
+  if (trial.ranks > kMostRanks)
+    return "at most " + std::to_string(kMostRanks) + " ranks, not " + std::to_string(trial.ranks);
+  return scenario.unfit ? scenario.unfit(trial) : "";
+}
+
+Settings settings_of(const Scenario& scenario, const Params& params) {
+  Settings settings;
+  for (const auto& [name, value] : params) {
+    const auto parameter = std::ranges::find(scenario.parameters, name, &Parameter::name);
+    if (parameter == scenario.parameters.end() || parameter->values.empty())
+      settings[name] = value;
+    else
+      settings[name] = parameter->values.at(static_cast<std::size_t>(value - parameter->low));
+  }
+  return settings;
+}
+
 }  // namespace tidemark

@@ -24,7 +24,11 @@ struct Parameter {
   std::string name, what;
   std::int64_t low = 0, high = 0;  // inclusive
   bool axis = false;               // an amount that peaks are drawn over (run/growth.h)
+  /// The names of low, low + 1, ... high, which users write and read; empty: a number.
+  std::vector<std::string> values = {};
 };
+/// The names of a parameter that is off (0) or on (1).
+inline const std::vector<std::string> kSwitch{"no", "yes"};
 
 struct Size {
   std::string name;
@@ -128,7 +132,7 @@ struct Scenario {
   std::vector<Variant> variants;
   /// The fix whose growth is drawn beside the baseline's; the first one where none is named.
   std::string drawn_fix = {};
-  /// Why this trial cannot run (ranks that do not fit), or empty.
+  /// Why this trial cannot run on so many ranks (at most kMostRanks), or empty. Optional.
   std::function<std::string(const Trial&)> unfit;
   /// Why this variant has no place in this trial (nothing for a control to break), or empty; it is
   /// skipped and counted as that. Optional.
@@ -177,12 +181,20 @@ class VariantTable {
   std::vector<Row> rows_;
 };
 
+/// The forms and replays of the scenarios are tested on at most so many ranks.
+inline constexpr int kMostRanks = 64;
+/// Why this trial cannot run (too many ranks, or what the scenario says), or empty.
+std::string unfit(const Scenario& scenario, const Trial& trial);
+
 /// None where the scenario has no forms.
 std::vector<Expectation> forms_of(const Scenario& scenario, const Trial& trial,
                                   const Variant& variant, int rank);
 /// Forms first, then the replay's.
 std::vector<Expectation> expectations(const Scenario& scenario, const Trial& trial,
                                       const Variant& variant, int rank);
+
+/// The values as users write and read them, with names where the parameter has them.
+Settings settings_of(const Scenario& scenario, const Params& params);
 
 /// The registry: every case adds its scenario in scenario.cpp's one exported function
 /// (cases/CMakeLists.txt makes the list).

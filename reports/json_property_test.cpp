@@ -28,6 +28,7 @@ TEST(JsonProperties, WhateverIsWrittenIsReadBack) {
     trial.scenario = *names();
     trial.seed = *rc::gen::arbitrary<std::uint64_t>();
     trial.params[*names()] = *rc::gen::arbitrary<std::int64_t>();
+    trial.params[*names()] = *names();
     VariantRecord& variant = trial.variants[0];
     variant.name = *names();
     variant.error = *names();

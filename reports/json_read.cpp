@@ -34,6 +34,11 @@ std::map<std::string, Value> map(const Node& node, Convert convert) {
   return out;
 }
 
+Setting setting(const Node& node) {
+  if (node.value().is_string()) return node.text();
+  return node.integer();
+}
+
 Phase phase(const Node& node) {
   Phase out;
   out.name = node["name"].text();
@@ -222,7 +227,7 @@ TrialRecord trial(const Node& node) {
   out.ranks = node["ranks"].small_integer();
   out.steps = node["steps"].small_integer();
   out.seed = node["seed"].natural();
-  out.params = map<std::int64_t>(node["params"], integer);
+  out.params = map<Setting>(node["params"], setting);
   out.skipped = node["skipped"].text_or_null();
   out.variants = list<VariantRecord>(node["variants"], variant);
   out.verdicts = list<Verdict>(node["verdicts"], verdict);

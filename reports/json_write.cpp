@@ -43,6 +43,13 @@ Json object(const Map& map) {
   return out;
 }
 
+Json settings(const Settings& all) {
+  Json out = Json::object();
+  for (const auto& [name, value] : all)
+    std::visit([&, key = name](const auto& is) { out[key] = is; }, value);
+  return out;
+}
+
 }  // namespace
 
 Json phase_json(const Phase& phase) {
@@ -255,7 +262,7 @@ Json trial_json(const TrialRecord& trial) {
           {"ranks", trial.ranks},
           {"steps", trial.steps},
           {"seed", trial.seed},
-          {"params", object(trial.params)},
+          {"params", settings(trial.params)},
           {"skipped", text_or_null(trial.skipped)},
           {"variants", array(trial.variants,
                              [](const VariantRecord& v) {

@@ -84,7 +84,7 @@ std::string command(const Report& report, const TrialRecord& trial) {
       in_quotes(trial.scenario), in_quotes(trial.size), name_of(trial.mode), in_quotes(trial.schedule),
       trial.ranks, trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
-    out += " --set " + in_quotes(fmt::format("{}={}", name, value));
+    out += " --set " + in_quotes(fmt::format("{}={}", name, setting_text(value)));
   if (!run.device_kind.empty()) out += " --device " + in_quotes(run.device_kind);
   for (const auto& [flag, variable] : {std::pair{"--gpu", "TIDEMARK_GPU"},
                                        {"--capacity", "TIDEMARK_CAPACITY"},

@@ -276,7 +276,7 @@ Json page_data(const Report& report, const PageBudget& budget) {
           variant.gradients, [&](const GradientError& g) { return page_gradient(g, strings); });
       add_causes(variants.back(), variant);
     }
-    for (const auto& [name, value] : trial.params) params[name] = value;
+    for (const auto& [name, value] : trial.params) std::visit([&](const auto& is) { params[name] = is; }, value);
     trials.push_back({{"scenario", trial.scenario},
                       {"size", trial.size},
                       {"mode", name_of(trial.mode)},

@@ -32,11 +32,15 @@ Scenario fsdp_prefetch_scenario() {
       {"layers", "blocks, one sharded unit each", 1, 512, true},
       {"hidden", "width of every layer", 1, 65536, true},
       {"batch", "rows over all ranks; a rank gets batch / ranks of them", 1, 128},
-      {"precision",
-       "0: fp32; 1: bf16 parameters, reduced in fp32; 2: fp32 shards, gathered as bf16, reduced in "
-       "fp32",
-       0, 2},
-      {"reshard_after_forward", "0: parameters stay gathered from forward to backward", 0, 1}};
+      {.name = "precision",
+       .what =
+           "of parameters; bf16: gradients are reduced in fp32; mixed: fp32 shards, gathered as "
+           "bf16, reduced in fp32",
+       .low = 0,
+       .high = 2,
+       .values = {"fp32", "bf16", "mixed"}},
+      {"reshard_after_forward", "no: parameters stay gathered from forward to backward", 0, 1,
+       false, kSwitch}};
   const auto size = [](std::int64_t layers, std::int64_t hidden, std::int64_t precision) {
     return Params{{"layers", layers},
                   {"hidden", hidden},
@@ -54,7 +58,6 @@ Scenario fsdp_prefetch_scenario() {
               }}};
   s.variants = variants().list();
   s.unfit = [](const Trial& trial) -> std::string {
-    if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
     if (trial["batch"] < trial.ranks) {
       return "a batch of " + std::to_string(trial["batch"]) + " rows gives nothing to some of " +
              std::to_string(trial.ranks) + " ranks; set batch=" + std::to_string(trial.ranks) +

@@ -18,7 +18,6 @@ namespace tidemark {
 namespace {
 
 std::string unfit(const Trial& trial) {
-  if (trial.ranks > 64) return "at most 64 ranks, not " + std::to_string(trial.ranks);
   for (const char* name : {"heads", "kv_heads", "ffn", "sequence"}) {
     if (trial[name] % trial.ranks != 0) {
       return std::string(name) + "=" + std::to_string(trial[name]) + " does not divide among " +
@@ -73,7 +72,7 @@ Scenario tp_buffer_reuse_scenario() {
       {"sequence", "tokens of a sequence, over all ranks", 2, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
       {"in_flight", "microbatches whose forward is done before the first backward", 1, 64, true},
-      {"precision", "0: fp32; 1: bf16", 0, 1}};
+      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}}};
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
              // A quarter of the operators: for losses over a hundred steps.
              {"losses", size(1, 64, 96, 8, 8, 32, 1, 0), {Mode::math, Mode::shapes}},

@@ -2,7 +2,7 @@
 """Runs PyTorch's own pipelining code, one rank by itself, with this scenario's model: the source of pytorch.json.
 
     LD_PRELOAD=$(ls $PWD/build/dev/virtual/*.so.* | tr '\\n' ':') TIDEMARK_SCHEDULE=instant TIDEMARK_CAPACITY=4398046511104 \\
-      python3 cases/zero_bubble_detach/pytorch.py --rank 1 --schedule zb_v --variant drop_grads_hooks --checkpointing 2
+      python3 cases/zero_bubble_detach/pytorch.py --rank 1 --schedule zbv --variant drop_grads_hooks --checkpointing 2
 
 with the torch 2.11.0 wheel; prints one line of JSON: peaks in bytes of the last step, and the requested peak of every step.
 The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The habits of pytorch_edits.py are
@@ -26,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 from pytorch_edits import HABITS, KEEPS_ALL_OUTPUTS, VARIANTS, install
 
 SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved_1f1b": "ScheduleInterleaved1F1B",
-             "interleaved_zb": "ScheduleInterleavedZeroBubble", "zb_v": "ScheduleZBVZeroBubble"}
+             "interleaved_zb": "ScheduleInterleavedZeroBubble", "zbv": "ScheduleZBVZeroBubble"}
 
 
 def arguments(words):
@@ -105,7 +105,7 @@ def pipeline(a, pipelining):
     meta = lambda *shape, dtype=torch.bfloat16: torch.empty(*shape, device="meta", dtype=dtype)
     ids, hidden, logits = meta(tokens, dtype=torch.long), meta(tokens, a.hidden), meta(tokens, a.vocabulary)
     own = [a.rank + k * a.ranks for k in range(a.virtual_stages)]
-    if a.schedule == "zb_v":
+    if a.schedule == "zbv":
         own = [a.rank, stages - 1 - a.rank]
     parts = [pipelining.PipelineStage(Part(i, stages, a), i, stages, torch.device("cuda", 0), input_args=(hidden if i else ids,),
                                       output_args=(logits if i == stages - 1 else hidden,)) for i in own]

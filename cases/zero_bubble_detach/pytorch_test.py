@@ -15,24 +15,24 @@ from peaks import peaks
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "pytorch.json"
-NUMBER = {"gpipe": 0, "1f1b": 1, "interleaved_1f1b": 2, "interleaved_zb": 5, "zb_v": 6}  # of the scenario's parameter "schedule"
+SCHEDULES = ["gpipe", "1f1b", "interleaved_1f1b", "interleaved_zb", "zbv"]
 SPLIT = ["hook_cycle", "hooks_alone", "hooks_detach_outputs_loss", "hooks_detach_last", "drop_grads_hooks"]
 SMALL = {"layers": 13, "hidden": 1024, "ffn": 2816, "heads": 16, "kv_heads": 4, "vocabulary": 5003, "sequence": 384,
          "microbatch": 2, "microbatches": 6, "virtual_stages": 3, "checkpointing": 1}
 ONE, TWO = {"virtual_stages": 1}, {"virtual_stages": 2}
 PROGRAMS = [("interleaved_zb", 4, {"checkpointing": 0}), ("interleaved_zb", 4, {"checkpointing": 2, "microbatches": 4}),
             ("interleaved_zb", 2, SMALL), ("interleaved_zb", 3, SMALL | TWO),
-            ("zb_v", 4, TWO | {"checkpointing": 0}), ("zb_v", 3, SMALL | TWO), ("zb_v", 2, SMALL | TWO | {"checkpointing": 2}),
+            ("zbv", 4, TWO | {"checkpointing": 0}), ("zbv", 3, SMALL | TWO), ("zbv", 2, SMALL | TWO | {"checkpointing": 2}),
             ("gpipe", 4, ONE | {"checkpointing": 0}), ("gpipe", 3, SMALL | ONE),
             ("1f1b", 4, ONE | {"checkpointing": 0}), ("1f1b", 3, SMALL | ONE), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}),
             ("interleaved_1f1b", 4, {"checkpointing": 0}), ("interleaved_1f1b", 3, SMALL)]
-LEAKING = [("interleaved_zb", 4, {"checkpointing": 0}), ("interleaved_zb", 2, SMALL), ("zb_v", 3, SMALL | TWO | {"checkpointing": 2}),
+LEAKING = [("interleaved_zb", 4, {"checkpointing": 0}), ("interleaved_zb", 2, SMALL), ("zbv", 3, SMALL | TWO | {"checkpointing": 2}),
            ("1f1b", 3, SMALL | ONE)]  # the baseline as released, in its third step
 
 
 def planned():
     for schedule, ranks, parameters in PROGRAMS:
-        variants = SPLIT if schedule in ("interleaved_zb", "zb_v") else ["drop_grads_hooks"]
+        variants = SPLIT if schedule in ("interleaved_zb", "zbv") else ["drop_grads_hooks"]
         yield {"schedule": schedule, "ranks": ranks, "steps": 2, "parameters": parameters}, variants
     for schedule, ranks, parameters in LEAKING:
         yield {"schedule": schedule, "ranks": ranks, "steps": 3, "parameters": parameters}, ["as_released"]
@@ -71,10 +71,10 @@ def main() -> int:
     if options.record:
         record(Path(options.tidemark).resolve().parent / "virtual")
     wrong = 0
-    compared = {schedule: 0 for schedule in NUMBER}
+    compared = {schedule: 0 for schedule in SCHEDULES}
     for row in json.loads(RECORDED.read_text(encoding="utf-8")):
         schedule, parameters = row["schedule"], row["parameters"]
-        ours = peaks(options.tidemark, "requested", list(row["peaks"]), row["ranks"], parameters | {"schedule": NUMBER[schedule]}, row["steps"])
+        ours = peaks(options.tidemark, "requested", list(row["peaks"]), row["ranks"], parameters | {"schedule": schedule}, row["steps"])
         for variant, ranks in row["peaks"].items():
             for rank, theirs in enumerate(ranks):
                 measured = ours[variant][rank]

@@ -38,9 +38,10 @@ std::string particulars(const PlannedTrial& each) {
   const auto size = std::ranges::find(each.scenario->sizes, each.trial.size, &Size::name);
   const Params usual =
       size == each.scenario->sizes.end() ? Params() : size->params_on(each.trial.ranks);
+  const Settings settings = settings_of(*each.scenario, each.trial.params);
   for (const auto& [name, value] : each.trial.params)
     if (const auto own = usual.find(name); own == usual.end() || own->second != value)
-      out += fmt::format(", {}={}", name, value);
+      out += fmt::format(", {}={}", name, setting_text(settings.at(name)));
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <map>
@@ -19,13 +20,21 @@ Trial example(const Scenario& scenario) {
 nlohmann::ordered_json as_json(const Scenario& scenario) {
   nlohmann::ordered_json json{
       {"name", scenario.name}, {"title", scenario.title}, {"story", scenario.story}};
-  for (const auto& p : scenario.parameters)
-    json["parameters"].push_back(
-        {{"name", p.name}, {"what", p.what}, {"low", p.low}, {"high", p.high}});
+  for (const auto& p : scenario.parameters) {
+    nlohmann::ordered_json parameter{{"name", p.name}, {"what", p.what}};
+    if (p.values.empty())
+      parameter.update({{"low", p.low}, {"high", p.high}});
+    else
+      parameter["values"] = p.values;
+    json["parameters"].push_back(parameter);
+  }
   for (const auto& size : scenario.sizes) {
     std::vector<std::string> modes;
     for (Mode mode : size.modes) modes.push_back(name_of(mode));
-    json["sizes"].push_back({{"name", size.name}, {"modes", modes}, {"params", size.params}});
+    nlohmann::ordered_json params;
+    for (const auto& [name, value] : settings_of(scenario, size.params))
+      std::visit([&](const auto& is) { params[name] = is; }, value);
+    json["sizes"].push_back({{"name", size.name}, {"modes", modes}, {"params", params}});
   }
   const Trial trial = example(scenario);
   for (const auto& variant : scenario.variants) {
@@ -66,13 +75,17 @@ void print(const Scenario& scenario) {
         variant.caught_by.empty() ? "" : fmt::format(" [must be caught by {}]", variant.caught_by));
   fmt::print("\n  parameters\n");
   for (const auto& p : scenario.parameters)
-    fmt::print("    {:<20} {}..{}  {}\n", p.name, p.low, p.high, p.what);
+    fmt::print("    {:<20} {}  {}\n", p.name,
+               p.values.empty() ? fmt::format("{}..{}", p.low, p.high)
+                                : fmt::format("{}", fmt::join(p.values, ", ")),
+               p.what);
   fmt::print("\n  sizes\n");
   for (const auto& size : scenario.sizes) {
     std::string text;
     for (Mode mode : size.modes)
       text += fmt::format("{}{}", text.empty() ? "" : "|", name_of(mode));
-    for (const auto& [name, value] : size.params) text += fmt::format(" {}={}", name, value);
+    for (const auto& [name, value] : settings_of(scenario, size.params))
+      text += fmt::format(" {}={}", name, setting_text(value));
     if (size.on_ranks) text += " (more with more ranks)";
     fmt::print("    {:<20} {}\n", size.name, text);
   }

@@ -25,6 +25,11 @@ const char* name_of(Statistic statistic) {
   return "?";
 }
 
+std::string setting_text(const Setting& setting) {
+  const auto* number = std::get_if<std::int64_t>(&setting);
+  return number != nullptr ? std::to_string(*number) : std::get<std::string>(setting);
+}
+
 const char* name_of(BlockUse use) {
   return use == BlockUse::active ? "active" : use == BlockUse::pending ? "pending" : "free";
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace tidemark {
@@ -14,6 +15,10 @@ namespace tidemark {
 using Bytes = std::int64_t;
 using Ns = std::int64_t;
 using Params = std::map<std::string, std::int64_t>;
+/// A parameter's value as users write and read it: a number, or a name where it has named values.
+using Setting = std::variant<std::int64_t, std::string>;
+using Settings = std::map<std::string, Setting>;
+std::string setting_text(const Setting& setting);
 
 enum class Role { baseline, fixed, control };
 enum class Mode { math, shapes };
@@ -315,7 +320,7 @@ struct TrialRecord {
   Mode mode = Mode::shapes;
   int ranks = 1, steps = 0;
   std::uint64_t seed = 0;
-  Params params;
+  Settings params;
   std::string skipped;  // the reason, where the trial did not run
   std::vector<VariantRecord> variants;
   std::vector<Verdict> verdicts;

@@ -51,11 +51,18 @@ void require_known(const std::string& what, const std::string& name, const Items
         fmt::format("unknown {} '{}'{} (there are: {})", what, name, where, names(items)));
 }
 
-std::int64_t parse_value(const std::string& text, const std::string& setting) {
+std::int64_t parse_value(const Parameter& parameter, const std::string& text,
+                         const std::string& setting) {
+  const auto named = std::ranges::find(parameter.values, text);
+  if (named != parameter.values.end())
+    return parameter.low + std::distance(parameter.values.begin(), named);
   std::int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw UsageError(fmt::format("--set {}: '{}' is not a whole number", setting, text));
+  const bool number = error == std::errc() && end == text.data() + text.size();
+  if (!parameter.values.empty() && (!number || value < parameter.low || value > parameter.high))
+    throw UsageError(fmt::format("--set {}: {} is one of {}", setting, parameter.name,
+                                 fmt::join(parameter.values, ", ")));
+  if (!number) throw UsageError(fmt::format("--set {}: '{}' is not a whole number", setting, text));
   return value;
 }
 
@@ -69,7 +76,7 @@ void apply(const std::vector<std::string>& settings, const Scenario& scenario, P
     if (parameter == scenario.parameters.end())
       throw UsageError(fmt::format("--set {}: {} has no parameter '{}' (there are: {})", setting,
                                    scenario.name, key, names(scenario.parameters)));
-    const auto value = parse_value(setting.substr(equals + 1), setting);
+    const auto value = parse_value(*parameter, setting.substr(equals + 1), setting);
     if (value < parameter->low || value > parameter->high)
       throw UsageError(fmt::format("--set {}: {} must be from {} to {}", setting, key,
                                    parameter->low, parameter->high));
@@ -212,14 +219,11 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
     apply(request.set, scenario, trial.params);
     return trial;
   };
-  const auto unfit_of = [](const Scenario& scenario, const Trial& trial) {
-    return scenario.unfit ? scenario.unfit(trial) : "";
-  };
   auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
     const auto variants = chosen_variants(scenario, patterns, size.name);
     if (variants.empty()) return;
     Trial trial = trial_of(scenario, piece, size);
-    const std::string unfit = unfit_of(scenario, trial);
+    const std::string why_not = unfit(scenario, trial);
     for (const auto& schedule : chosen_schedules(request.schedule, schedules)) {
       if (request.schedule.empty() && !runs_under(piece, schedule, schedules)) continue;
       trial.schedule = schedule;
@@ -228,7 +232,7 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
                other.trial.mode == trial.mode && other.trial.schedule == schedule;
       };
       if (std::ranges::any_of(planned, twin)) continue;
-      planned.push_back({&scenario, trial, variants, size.slow, unfit});
+      planned.push_back({&scenario, trial, variants, size.slow, why_not});
     }
   };
   const bool by_pattern =

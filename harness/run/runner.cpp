@@ -164,7 +164,8 @@ std::vector<Verdict> judge_variants(OwnTrial& own) {
 }  // namespace
 
 TrialRecord record_of(const Scenario& scenario, const Trial& t) {
-  TrialRecord record{t.scenario, t.size, t.schedule, t.mode, t.ranks, t.steps, t.seed, t.params};
+  TrialRecord record{t.scenario, t.size,  t.schedule, t.mode,
+                     t.ranks,    t.steps, t.seed,     settings_of(scenario, t.params)};
   record.story = scenario.story;
   record.statistic = scenario.statistic;
   return record;
@@ -175,6 +176,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   OwnTrial own{{scenario, trial, world, options}, record_of(scenario, trial), {}};
   run_variants(own);
   std::vector<Verdict> of_growth = explore_variants(own);
+  release_device();  // the next trial may set a smaller capacity
   own.record.verdicts = judge_variants(own);
   std::ranges::move(of_growth, std::back_inserter(own.record.verdicts));
   TrialRecord record = gather(std::move(own.record), world, codec);

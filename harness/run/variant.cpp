@@ -41,14 +41,18 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-void prepare_device(const Trial& trial) {
+void release_device() {
   at::globalContext().lazyInitDevice(at::kCUDA);
   c10::cuda::device_synchronize();
   at::cuda::clearCublasWorkspaces();
-  const auto device = c10::cuda::current_device();
-  await_autograd(device);
+  await_autograd(c10::cuda::current_device());
   allocator::emptyCache();
   at::getHostAllocator(at::kCUDA)->empty_cache();
+}
+
+void prepare_device(const Trial& trial) {
+  release_device();
+  const auto device = c10::cuda::current_device();
   auto stats = allocator::getDeviceStats(device);
   if (stats.allocated_bytes[0].current != 0 || stats.reserved_bytes[0].current != 0)
     throw std::logic_error(
@@ -103,7 +107,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.sizes.empty() || !warm.insert(scenario.name + "/" + variant.name).second) return;
   trial.params = scenario.sizes.front().params_on(trial.ranks);
   trial.steps = 2;
-  if (scenario.unfit && !scenario.unfit(trial).empty()) return;
+  if (!unfit(scenario, trial).empty()) return;
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   run_variant(scenario, trial, variant, world, {.purpose = "the warm-up of "});
 }

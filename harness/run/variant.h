@@ -27,6 +27,9 @@ struct Recording {
   bool every_event = false;  // the allocator's events of all steps
 };
 
+/// Gives back the device memory that nothing uses any more: workspaces and the allocator's cache.
+void release_device();
+
 /// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
 /// random numbers. Throws std::logic_error where memory of an earlier variant is still alive.
 void prepare_device(const Trial& trial);
