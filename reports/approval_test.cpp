@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "reports/benchmark.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
 #include "reports/testing/sample.h"

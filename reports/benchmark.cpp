@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/overview.h"
 
 namespace tidemark {

@@ -1,40 +1,35 @@
-// Parts of report.json that other JSON holds in the same form.
+// Parts of the record that report.html holds in the form of report.json.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "harness/record/record.h"
+#include "harness/record/json_writer.h"
 
 namespace tidemark {
 
-/// Null for what is not finite; whole numbers without a point.
-nlohmann::ordered_json number(double value);
-nlohmann::ordered_json number(const std::optional<double>& value);
-nlohmann::ordered_json text_or_null(const std::string& text);
+using JsonPart = nlohmann::ordered_json;
 
-nlohmann::ordered_json phase_json(const Phase& phase);
-nlohmann::ordered_json counters_json(const Counters& counters);
-nlohmann::ordered_json race_json(const Race& race);
-nlohmann::ordered_json categories_json(const std::vector<Category>& categories);
-nlohmann::ordered_json phase_starts_json(const RankRecord& rank);
+inline JsonPart number(const std::optional<double>& value) { return JsonWriter::value(value); }
+inline JsonPart phase_json(const Phase& phase) { return json_of(phase); }
+inline JsonPart counters_json(const Counters& counters) { return json_of(counters); }
+inline JsonPart race_json(const Race& race) { return json_of(race); }
+inline JsonPart summary_json(const Report& report) { return json_of(Summary(report)); }
+inline JsonPart categories_json(const RankRecord& rank) {
+  return json_of(rank, {"categories"})["categories"];
+}
+inline JsonPart phase_starts_json(const RankRecord& rank) { return json_of(rank.phase_starts); }
 /// Adds what only a real GPU tells of a rank, where it has.
-void add_gpu_facts(nlohmann::ordered_json& out, const RankRecord& rank);
+inline void add_gpu_facts(JsonPart& out, const RankRecord& rank) {
+  out.update(json_of(rank, {"outside_allocator", "outside_owners", "unheld"}));
+}
 /// Adds whether and on what a trial ran.
-void add_course(nlohmann::ordered_json& out, const TrialRecord& trial);
-/// Verdicts and trials by how they went, each counted once.
-nlohmann::ordered_json summary_json(const Report& report);
-nlohmann::ordered_json loss_json(const LossPoint& point);
-/// The ranks' form is the caller's, and what is to be said of the gradients.
-nlohmann::ordered_json variant_json(const VariantRecord& variant, nlohmann::ordered_json ranks);
-
-// json_memory.cpp: what of a step is many figures, as columns.
-nlohmann::ordered_json alive_json(const AliveBlock& block);
-nlohmann::ordered_json map_json(const MemoryMap& map);
-nlohmann::ordered_json spans_json(const Spans& spans);
-nlohmann::ordered_json trace_json(const EventTrace& trace);
-nlohmann::ordered_json gradient_json(const GradientError& gradient);
+inline void add_course(JsonPart& out, const TrialRecord& trial) {
+  out.update(json_of(trial, {"not_run", "capacity_bytes", "needs_bytes"}));
+}
+/// All of a variant but its ranks, whose form is the caller's, and its gradients.
+inline JsonPart variant_json(const VariantRecord& variant, JsonPart ranks) {
+  JsonPart out = json_of(variant, {"name", "role", "error", "loss", "step_time_ns", "sweep",
+                                   "growth", "what", "timing", "not_run", "fits"});
+  out["ranks"] = std::move(ranks);
+  return out;
+}
 
 }  // namespace tidemark

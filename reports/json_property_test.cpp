@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/testing/property.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

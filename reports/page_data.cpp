@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "reports/headline.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
 #include "reports/cause.h"
@@ -132,7 +132,7 @@ Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
   Json out{
       {"rank", rank.rank},
       {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
-      {"categories", categories_json(rank.categories)},
+      {"categories", categories_json(rank)},
       {"counters", counters_json(rank.counters)},
       {"races", list(races, race_json)},
       {"races_in_all", rank.races.size()},

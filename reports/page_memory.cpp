@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reports/json_letters.h"
+#include "harness/record/meaning.h"
 #include "reports/json_parts.h"
 #include "reports/thin.h"
 
@@ -74,7 +74,7 @@ PageJson page_spans(const Spans& spans, std::size_t most, std::vector<Race>& rac
   Ns before = 0;
   for (std::size_t i : kept) {
     const Span& s = spans.all[i];
-    kinds += kKinds[static_cast<std::size_t>(s.kind)];
+    kinds += kSpanKinds[static_cast<std::size_t>(s.kind)];
     lane.push_back(s.stream);
     name.push_back(strings[spans.names[s.name]]);
     begin.push_back(s.begin - before);

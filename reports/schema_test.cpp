@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -8,7 +10,8 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "reports/json.h"
+#include "harness/record/json.h"
+#include "reports/testing/filled.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -41,13 +44,21 @@ std::string objection(const Json& value) {
 
 Json written(const Report& report) { return Json::parse(json_text(report)); }
 
+TEST(Schema, IsMadeFromTheFields) {
+  const std::string made = json_text(report_schema());
+  if (std::getenv("TIDEMARK_APPROVE")) std::ofstream(TIDEMARK_SCHEMA) << made;
+  std::ifstream in(TIDEMARK_SCHEMA);
+  EXPECT_EQ(first_difference(made, {std::istreambuf_iterator<char>(in), {}}), "")
+      << "wanted? TIDEMARK_APPROVE=1 schema_test writes it";
+}
+
 TEST(Schema, HoldsForReports) {
   Report no_numbers = small_report();
   no_numbers.trials[0].variants[0].loss = {{0, std::nullopt}, {1, NAN}, {2, -INFINITY}, {3, -0.0}};
   no_numbers.trials[0].variants[0].error = "rank 1 died";
   for (const Report& report :
        {small_report(), gpu_report(), cut_report(), sample_report(), hostile_report(), no_numbers,
-        Report()}) {
+        testing::filled_report(), Report()}) {
     Report named = report;
     if (named.run.device_kind.empty()) named.run.device_kind = "cuda";
     EXPECT_EQ(objection(written(named)), "");

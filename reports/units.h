@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/record/one_line.h"
 #include "harness/record/record.h"
 
 namespace tidemark {
@@ -33,9 +34,6 @@ std::optional<Bytes> parse_bytes(const std::string& text);
 
 std::string duration(Ns ns);  // "53.2 ms"
 
-/// The only text of others that reaches a terminal or a table: control characters (line breaks too)
-/// become spaces, bytes that are not UTF-8 become '?'.
-std::string one_line(const std::string& text);
 /// One line, as HTML and XML write it between tags and in double quotes.
 std::string markup_text(const std::string& text);
 

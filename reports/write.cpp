@@ -11,7 +11,7 @@
 
 #include "reports/benchmark.h"
 #include "reports/html.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
 #include "reports/snapshot/of_rank.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/html.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/sample.h"
 #include "reports/testing/unpack.h"

@@ -12,7 +12,7 @@
 #include "reports/compare/render.h"
 #include "reports/events/compare_events.h"
 #include "reports/events/compare_traces.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/numbers/compare_numbers.h"
 
 namespace tidemark {

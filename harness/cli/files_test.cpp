@@ -9,7 +9,7 @@
 #include "harness/cli/github.h"
 #include "harness/cli/suggest.h"
 #include "reports/headline.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/numbers/sample.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"

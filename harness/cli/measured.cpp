@@ -5,7 +5,7 @@
 
 #include "harness/cli/files.h"
 #include "reports/events/compare_events.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "harness/cli/files.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {

@@ -9,7 +9,7 @@
 #include "harness/ranks/flight_recorder.h"
 #include "harness/run/gather.h"
 #include "harness/run/runner.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/write.h"
 
 namespace tidemark {

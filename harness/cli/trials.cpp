@@ -20,7 +20,7 @@
 #include "harness/run/bracket.h"
 #include "harness/run/runner.h"
 #include "reports/events/events.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/write.h"
 
 namespace tidemark {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/record/fields.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -78,6 +79,51 @@ void add_step(const Step& step, std::size_t at, const std::array<double, 4>& hig
     series.count("calls/" + op, at, count);
 }
 
+/// The single figures among a struct's fields: bytes and counts. Not those that only some runs have.
+class Figures {
+ public:
+  Figures(std::vector<Metric>& out, std::string path, double scale)
+      : out_(out), path_(std::move(path)), scale_(scale) {}
+
+  void operator()(const char* key, const std::int64_t& x, const Meaning& meaning = {},
+                  const char* = "") {
+    if (meaning.name == meaning::bytes.name)
+      out_.push_back({path_ + key, Kind::memory, Worse::up, "bytes", {number(x)}, scale_});
+    else if (meaning.name == meaning::count.name)
+      out_.push_back({path_ + key, Kind::counters, Worse::up, "times", {number(x)}});
+  }
+  void operator()(const char* key, const std::map<std::string, std::int64_t>& all, const Meaning&,
+                  const char* = "") {
+    for (const auto& [name, calls] : all)
+      out_.push_back({fmt::format("{}/{}", key, name), Kind::counters, Worse::up, "calls",
+                      {number(calls)}, {}, true});
+  }
+  void operator()(const char* key, Counters& counters, const Meaning& = {}, const char* = "") {
+    Figures inner(out_, fmt::format("{}{}/", path_, key), scale_);
+    visit(counters, inner);
+  }
+  template <class Fields>
+  void group(const char* key, const char*, Fields fields) {
+    Figures inner(out_, fmt::format("{}{}/", path_, key), scale_);
+    fields(inner);
+  }
+
+  // Everything else is no figure of its own.
+  void operator()(const char*, const auto&, const auto&...) {}
+  void title(auto&&...) {}
+  void later(auto&&...) {}
+  void optional(auto&&...) {}
+  void keyed(auto&&...) {}
+  void runs(auto&&...) {}
+  void derived(auto&&...) {}
+  void columns(auto&&...) {}
+
+ private:
+  std::vector<Metric>& out_;
+  std::string path_;
+  double scale_;
+};
+
 }  // namespace
 
 const char* name_of(Kind kind) {
@@ -132,36 +178,17 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
   for (std::size_t i = 0; i < rank.steps.size(); ++i) add_step(rank.steps[i], i, highest, series);
   std::vector<Metric> out = series.take();
 
-  const auto add = [&](const std::string& name, Kind kind, const char* unit, std::int64_t value,
-                       std::optional<double> scale = {}) {
-    out.push_back({name, kind, Worse::up, unit, {number(value)}, scale});
+  const auto add = [&](const std::string& name, Bytes value, Worse worse) {
+    out.push_back({name, Kind::memory, worse, "bytes", {number(value)}, highest[0], true});
   };
-  const auto count = [&] { out.back().counted = true; };
-  add("races", Kind::races, "races", static_cast<std::int64_t>(rank.races.size()));
-  add("rest/before", Kind::memory, "bytes", rank.rest_before, highest[0]);
-  add("rest/after", Kind::memory, "bytes", rank.rest_after, highest[0]);
+  out.push_back({"races", Kind::races, Worse::up, "races", {static_cast<double>(rank.races.size())}});
   for (const Category& c : rank.categories) {
-    add("category/" + c.name, Kind::memory, "bytes", c.peak_share, highest[0]);
-    count();
-    out.back().worse = Worse::neither;  // the shares of one peak: what one gains another loses
-    add("category/" + c.name + "/end", Kind::memory, "bytes", c.end, highest[0]);
-    count();
+    // The shares of one peak: what one gains another loses.
+    add("category/" + c.name, c.peak_share, Worse::neither);
+    add("category/" + c.name + "/end", c.end, Worse::up);
   }
-  const Counters& c = rank.counters;
-  const std::pair<const char*, std::int64_t> counters[] = {
-      {"num_ooms", c.num_ooms},
-      {"num_alloc_retries", c.num_alloc_retries},
-      {"num_device_alloc", c.num_device_alloc},
-      {"num_device_free", c.num_device_free},
-      {"num_sync_all_streams", c.num_sync_all_streams},
-      {"launches", c.launches},
-      {"synchronisations", c.synchronisations}};
-  for (const auto& [name, value] : counters)
-    add(std::string("counters/") + name, Kind::counters, "times", value);
-  for (const auto& [op, calls] : c.collectives) {
-    add("collectives/" + op, Kind::counters, "calls", calls);
-    count();
-  }
+  Figures figures(out, "", highest[0]);
+  visit(const_cast<RankRecord&>(rank), figures);  // `visit` serves reading too; this only looks
   return out;
 }
 

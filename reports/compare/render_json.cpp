@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/compare/render.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "reports/curves/formats.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {

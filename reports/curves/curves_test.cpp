@@ -5,7 +5,7 @@
 
 #include "reports/curves/curve.h"
 #include "reports/curves/number.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

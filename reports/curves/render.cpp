@@ -5,7 +5,7 @@
 
 #include "reports/curves/parity.h"
 #include "reports/document.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/markdown.h"
 #include "reports/units.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "reports/events/compare_events.h"
-#include "reports/json_node.h"
+#include "harness/record/json_node.h"
 
 namespace tidemark {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reports/events/events.h"
-#include "reports/json_letters.h"
+#include "harness/record/meaning.h"
 #include "reports/units.h"
 
 namespace tidemark {

@@ -6,7 +6,7 @@
 
 #include "reports/document.h"
 #include "reports/history/history.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/units.h"
 
 namespace tidemark {

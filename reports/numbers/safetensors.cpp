@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "reports/json_node.h"
+#include "harness/record/json_node.h"
 #include "reports/units.h"
 
 namespace tidemark {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/predicted/predicted.h"
 #include "reports/units.h"
 

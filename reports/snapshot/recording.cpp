@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/json_node.h"
+#include "harness/record/json_node.h"
 
 namespace tidemark {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/document.h"
-#include "reports/json.h"
+#include "harness/record/json.h"
 #include "reports/snapshot/analysis.h"
 #include "reports/units.h"
 

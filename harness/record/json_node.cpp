@@ -1,4 +1,4 @@
-#include "reports/json_node.h"
+#include "harness/record/json_node.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "reports/units.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark {
 
@@ -98,6 +98,11 @@ double Node::number() const {
 
 std::optional<double> Node::number_or_null() const {
   return value_.is_null() ? std::nullopt : std::optional(number());
+}
+
+bool Node::boolean() const {
+  need(value_.is_boolean(), "true or false");
+  return value_.get<bool>();
 }
 
 double Node::hexadecimal() const {

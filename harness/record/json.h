@@ -1,5 +1,4 @@
-// report.json: the record of a run as data, both ways. The format is schema.json; every rendering
-// reads the same record.
+// report.json: the record of a run as data, both ways. Its fields are those of fields.h.
 #pragma once
 
 #include <filesystem>
@@ -28,5 +27,8 @@ std::string json_text(const Report& report);
 Report parse_report(std::string_view text, const std::string& where);
 /// `path` is report.json or the folder that holds it.
 Report read_report(const std::filesystem::path& path);
+
+/// JSON Schema (draft 7) of report.json, made from the fields.
+nlohmann::ordered_json report_schema();
 
 }  // namespace tidemark

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/json.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {

@@ -23,6 +23,8 @@ class Node {
   const Json& value() const { return value_; }
   std::size_t size() const { return value_.size(); }
   [[noreturn]] void fail(const std::string& what) const;
+  /// Fails where the value is not `what`.
+  void need(bool holds, const char* what) const;
 
   Node operator[](std::string_view key) const;
   bool has(std::string_view key) const;
@@ -48,13 +50,13 @@ class Node {
   std::uint64_t natural() const;
   double number() const;
   std::optional<double> number_or_null() const;
+  bool boolean() const;
   double hexadecimal() const;  // a string as printf's %a writes it, nan and inf included
 
  private:
   Node(const Json& value, const Node& parent, std::string_view name, std::size_t index)
       : value_(value), parent_(&parent), name_(name), index_(index) {}
 
-  void need(bool holds, const char* what) const;
   std::string place() const;
 
   const Json& value_;

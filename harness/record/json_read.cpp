@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "harness/record/json.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/one_line.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void check_version(const Node& root) {
+  if (const std::string schema = root["schema"].text(); schema != kSchema) {
+    root.fail(fmt::format("it is a '{}', not a '{}'", schema, kSchema));
+  }
+  const std::string version = root["schema_version"].text(), mine = kSchemaVersion;
+  if (version.substr(0, version.find('.')) != mine.substr(0, mine.find('.'))) {
+    root.fail(fmt::format(
+        "schema version {} where this tidemark reads {}: use the tidemark that wrote it", version,
+        mine));
+  }
+}
+
+// Of files alone: between ranks nobody edits.
+void check_passes(const Report& report, const std::string& where) {
+  for (const TrialRecord& trial : report.trials) {
+    for (const Verdict& v : trial.verdicts) {
+      if (v.status != Status::pass || !v.measured) continue;
+      if ((!v.low || *v.measured >= *v.low) && (!v.high || *v.measured <= *v.high)) continue;
+      throw std::runtime_error(one_line(fmt::format(
+          "{}: {} {} rank {}: {} says pass where {} is outside what was expected: the file was "
+          "edited",
+          where, trial.name(), v.variant, v.rank, v.name, *v.measured)));
+    }
+  }
+}
+
+}  // namespace
+
+Report parse_report(std::string_view text, const std::string& where) {
+  nlohmann::ordered_json json;
+  try {
+    json = Json::parse(text);
+  } catch (const nlohmann::json::parse_error& e) {
+    const bool cut = e.byte >= text.size();
+    throw std::runtime_error(fmt::format(
+        "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
+        cut ? "the file is cut off; run again" : "the file was changed or is another one"));
+  } catch (const nlohmann::json::exception&) {  // a number that no double can hold
+    throw std::runtime_error(
+        fmt::format("{}: holds a number that is none of a report: the file was changed", where));
+  }
+  const Node root(json, where);
+  check_version(root);
+  Report report;
+  JsonReader::read(root["run"], report.run);
+  JsonReader::read(root["trials"], report.trials);
+  root["summary"]["exit_code"].integer();
+  for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
+    const auto said = root["summary"][key].integer();
+    if (said != report.count(status)) {
+      root["summary"].fail(fmt::format("says {} {} where the verdicts are {}: the file was edited",
+                                       said, key, report.count(status)));
+    }
+  }
+  return report;
+}
+
+Report read_report(const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read: give the folder that a run wrote (--out)", file.string()));
+  }
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  Report report = parse_report(text, file.string());
+  check_passes(report, file.string());
+  return report;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,223 @@
+// Reader of the record's fields (fields.h) from JSON. Throws as Node does.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "harness/record/fields.h"
+#include "harness/record/json_node.h"
+#include "harness/record/json_writer.h"
+
+namespace tidemark {
+
+class JsonReader {
+ public:
+  explicit JsonReader(const Node& node) : node_(node) {}
+
+  template <class T>
+  static void read(const Node& node, T& x) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      x = node.text();
+    } else if constexpr (std::is_same_v<T, bool>) {
+      x = node.boolean();
+    } else if constexpr (std::is_same_v<T, double>) {
+      x = node.number_or_null().value_or(std::numeric_limits<double>::infinity());
+    } else if constexpr (std::is_same_v<T, int>) {
+      x = node.small_integer();
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      x = node.natural();
+    } else if constexpr (std::is_same_v<T, std::int64_t>) {
+      x = node.integer();
+    } else if constexpr (std::is_enum_v<T>) {
+      x = enumerator<T>(node);
+    } else {
+      compose(node, x);
+    }
+  }
+
+  void title(const char*, const char* = "") {}
+  template <class T>
+  void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+    const Node member = node_[key];
+    if (!meaning.null_if_empty || !member.value().is_null()) read(member, x);
+  }
+  template <class T>
+  void later(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+    if (node_.has(key)) (*this)(key, x, meaning);
+  }
+  template <class T>
+  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+    if (node_.has(key)) (*this)(key, x, meaning);
+  }
+  template <class T>
+  void keyed(const char* key, std::vector<T>& all, const char*) {
+    node_[key].members([&](const std::string& name, const Node& member) {
+      T& each = all.emplace_back();
+      each.name = name;
+      read(member, each);
+    });
+  }
+  template <class T>
+  void runs(const char* key, std::vector<T>& all, const char*) {
+    constexpr std::size_t kMost = 100'000;
+    node_[key].each([&](const Node& item) {
+      const int times = item.has("times") ? item["times"].small_integer() : 1;
+      if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMost)
+        item["times"].fail("is no number of steps (from 1 to 100,000 in all)");
+      T each;
+      read(item, each);
+      all.insert(all.end(), static_cast<std::size_t>(times), each);
+    });
+  }
+  void exact(const char* key, const char* hex, std::optional<double>& x) {
+    if (!node_[hex].value().is_null()) x = node_[hex].hexadecimal();
+    const auto decimal = node_[key].number_or_null();
+    if (decimal && x != decimal)
+      node_.fail(fmt::format("'{}' and '{}' are different numbers", key, hex));
+  }
+  template <class Value>
+  void derived(const char* key, Value made, const char*, const char* fault) {
+    checks_.push_back([this, key, made, fault] {
+      const Node member = node_[key];
+      if (member.value() != JsonWriter::value(made())) member.fail(fault);
+    });
+  }
+  template <class Fields>
+  void group(const char* key, const char*, Fields fields) {
+    const Node member = node_[key];
+    JsonReader inner(member);
+    fields(inner);
+    inner.finish();
+  }
+  template <class Fields>
+  void either(const char* key, std::string& text, Fields fields) {
+    if (node_.has(key))
+      (*this)(key, text);
+    else
+      fields(*this);
+  }
+  template <class Row, class Columns>
+  void columns(std::vector<Row>& rows, Columns each) {
+    Column<Row> column{rows, node_};
+    each(column);
+  }
+  template <class Holds>
+  void check(Holds holds, const char* fault) {
+    checks_.push_back([this, holds, fault] {
+      if (!holds()) node_.fail(fault);
+    });
+  }
+  /// Holds what was read against the conditions on it.
+  void finish() const {
+    for (const auto& check : checks_) check();
+  }
+
+ private:
+  template <class Row>
+  struct Column {
+    std::vector<Row>& rows;
+    const Node& node;
+    bool first = true;
+
+    void size(const Node& column, std::size_t count) {
+      if (first) rows.resize(count);
+      first = false;
+      if (count != rows.size())
+        column.fail(fmt::format("has {} values where the columns before it have {}", count,
+                                rows.size()));
+    }
+    template <class Set>
+    void fill(const char* key, Set set) {
+      const Node column = node[key];
+      column.need(column.value().is_array(), "an array");
+      size(column, column.size());
+      auto row = rows.begin();
+      column.each([&](const Node& item) { set(*row++, item); });
+    }
+    template <class T>
+    void operator()(const char* key, T Row::* member) {
+      fill(key, [member](Row& row, const Node& item) { row.*member = item.integer(); });
+    }
+    template <class T>
+    void places(const char* key, T Row::* member, const std::vector<std::string>& names) {
+      fill(key, [&](Row& row, const Node& item) {
+        const std::int64_t place = item.integer();
+        if (place < 0 || static_cast<std::size_t>(place) >= names.size())
+          item.fail(fmt::format("{} is no place in a list of {} names", place, names.size()));
+        row.*member = static_cast<T>(place);
+      });
+    }
+    template <class T>
+    void letters(const char* key, T Row::* member, std::string_view all) {
+      const Node column = node[key];
+      const std::string text = column.text();
+      size(column, text.size());
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto place = all.find(text[i]);
+        if (place == std::string_view::npos)
+          column.fail(fmt::format("'{}' is not one of the letters {}", text[i], all));
+        rows[i].*member = static_cast<T>(place);
+      }
+    }
+  };
+
+  template <class Enum>
+  static Enum enumerator(const Node& node) {
+    const std::string name = node.text();
+    std::string possible;
+    for (const Enum e : enumerators(Enum())) {
+      if (name == name_of(e)) return e;
+      possible += fmt::format("{}{}", possible.empty() ? "" : ", ", name_of(e));
+    }
+    node.fail(fmt::format("'{}' is not one of {}", name, possible));
+  }
+
+  template <class T>
+  static void compose(const Node& node, std::vector<T>& all) {
+    all.clear();
+    all.reserve(node.size());
+    node.each([&](const Node& item) { read(item, all.emplace_back()); });
+  }
+  template <class T>
+  static void compose(const Node& node, std::map<std::string, T>& all) {
+    node.members([&](const std::string& key, const Node& member) {
+      if (std::is_floating_point_v<T> && member.value().is_null())
+        all[key] = std::numeric_limits<T>::quiet_NaN();
+      else
+        read(member, all[key]);
+    });
+  }
+  template <class T>
+  static void compose(const Node& node, std::optional<T>& x) {
+    if (node.value().is_null()) return;
+    T value{};
+    read(node, value);
+    x = std::move(value);
+  }
+  static void compose(const Node& node, Setting& x) {
+    if (node.value().is_string())
+      x = node.text();
+    else
+      x = node.integer();
+  }
+  template <class T>
+  static void compose(const Node& node, T& x) {
+    node.need(node.value().is_object(), "an object");
+    JsonReader inner(node);
+    tidemark::visit(x, inner);
+    inner.finish();
+  }
+
+  const Node& node_;
+  std::vector<std::function<void()>> checks_;
+};
+
+}  // namespace tidemark

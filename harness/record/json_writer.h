@@ -1,0 +1,192 @@
+// Writer of the record's fields (fields.h) as JSON.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "harness/record/fields.h"
+
+namespace tidemark {
+
+/// Null for a number that is not finite. Whole numbers have no point: a byte count in a formula's
+/// values reads as bytes, not as 8.388608e+08.
+nlohmann::ordered_json number(double value);
+
+/// Null for an empty text.
+nlohmann::ordered_json text_or_null(const std::string& text);
+
+class JsonWriter {
+ public:
+  using Json = nlohmann::ordered_json;
+  using Keys = std::vector<std::string_view>;
+
+  /// `only`: the keys to write of the outermost struct; empty: all.
+  explicit JsonWriter(Keys only = {}) : only_(std::move(only)) {}
+  Json take() { return std::move(out_); }
+
+  template <class T>
+  static Json value(const T& x, const Meaning& meaning = {}) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return meaning.null_if_empty ? text_or_null(x) : Json(x);
+    } else if constexpr (std::is_same_v<T, double>) {
+      return number(x);
+    } else if constexpr (std::is_enum_v<T>) {
+      return name_of(x);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return x;
+    } else {
+      return composed(x, meaning);
+    }
+  }
+
+  void title(const char*, const char* = "") {}
+  template <class T>
+  void operator()(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
+    if (wanted(key)) out_.push_back({key, value(x, meaning)});
+  }
+  template <class T>
+  void later(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
+    (*this)(key, x, meaning);
+  }
+  template <class T>
+  void optional(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
+    if (x != T()) (*this)(key, x, meaning);
+  }
+  template <class T>
+  void optional(const char* key, const std::optional<T>& x, const Meaning& meaning = {},
+                const char* = "") {
+    if (x) (*this)(key, *x, meaning);
+  }
+  template <class T>
+  void keyed(const char* key, const std::vector<T>& all, const char*) {
+    if (!wanted(key)) return;
+    Json object = Json::object();
+    for (const T& each : all) object[each.name] = value(each);
+    out_.push_back({key, std::move(object)});
+  }
+  template <class T>
+  void runs(const char* key, const std::vector<T>& all, const char*) {
+    if (!wanted(key)) return;
+    Json list = Json::array();
+    for (std::size_t i = 0; i < all.size();) {
+      std::size_t next = i + 1;
+      while (next < all.size() && all[next] == all[i]) ++next;
+      list.push_back({{"times", next - i}});
+      list.back().update(value(all[i]));
+      i = next;
+    }
+    out_.push_back({key, std::move(list)});
+  }
+  void exact(const char* key, const char* hex, const std::optional<double>& x) {
+    const bool finite = x && std::isfinite(*x);
+    out_.push_back({key, finite ? Json(*x) : Json(nullptr)});
+    out_.push_back({hex, x ? Json(fmt::format("{:a}", *x)) : Json(nullptr)});
+  }
+  template <class Value>
+  void derived(const char* key, Value made, const char*, const char*) {
+    if (wanted(key)) out_.push_back({key, value(made())});
+  }
+  template <class Fields>
+  void group(const char* key, const char*, Fields fields) {
+    if (!wanted(key)) return;
+    JsonWriter inner;
+    fields(inner);
+    out_.push_back({key, inner.take()});
+  }
+  template <class Fields>
+  void either(const char* key, const std::string& text, Fields fields) {
+    if (text.empty())
+      fields(*this);
+    else
+      (*this)(key, text);
+  }
+  template <class Row, class Columns>
+  void columns(const std::vector<Row>& rows, Columns each) {
+    Column<Row> column{rows, out_};
+    each(column);
+  }
+  template <class Holds>
+  void check(Holds, const char*) {}
+
+ private:
+  template <class Row>
+  struct Column {
+    const std::vector<Row>& rows;
+    Json& out;
+
+    template <class T>
+    void operator()(const char* key, T Row::* member) {
+      Json::array_t list;
+      list.reserve(rows.size());
+      for (const Row& row : rows) list.emplace_back(row.*member);
+      out.push_back({key, std::move(list)});
+    }
+    template <class T>
+    void places(const char* key, T Row::* member, const std::vector<std::string>&) {
+      (*this)(key, member);
+    }
+    template <class T>
+    void letters(const char* key, T Row::* member, std::string_view all) {
+      std::string text;
+      for (const Row& row : rows) text += all[static_cast<std::size_t>(row.*member)];
+      out.push_back({key, std::move(text)});
+    }
+  };
+
+  template <class T>
+  static Json composed(const std::vector<T>& all, const Meaning& meaning) {
+    Json out = Json::array();
+    for (const T& each : all) out.push_back(value(each, meaning));
+    return out;
+  }
+  template <class T>
+  static Json composed(const std::map<std::string, T>& all, const Meaning& meaning) {
+    Json out = Json::object();
+    for (const auto& [key, each] : all) out.push_back({key, value(each, meaning)});
+    return out;
+  }
+  template <class T>
+  static Json composed(const std::optional<T>& x, const Meaning& meaning) {
+    return x ? value(*x, meaning) : Json(nullptr);
+  }
+  static Json composed(const Setting& x, const Meaning&) {
+    return std::visit([](const auto& is) { return Json(is); }, x);
+  }
+  template <class T>
+  static Json composed(const T& x, const Meaning&) {
+    JsonWriter inner;
+    tidemark::visit(const_cast<T&>(x), inner);  // `visit` serves reading too; this only looks
+    return inner.take();
+  }
+
+  bool wanted(std::string_view key) const {
+    return only_.empty() || std::ranges::find(only_, key) != only_.end();
+  }
+
+  Keys only_;
+  Json out_ = Json::object();
+};
+
+/// A struct of the record as JSON.
+template <class T>
+nlohmann::ordered_json json_of(const T& x) {
+  return JsonWriter::value(x);
+}
+/// Some of its keys.
+template <class T>
+nlohmann::ordered_json json_of(const T& x, JsonWriter::Keys only) {
+  JsonWriter writer(std::move(only));
+  tidemark::visit(const_cast<T&>(x), writer);
+  return writer.take();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,52 @@
+// Kinds of values of the record, as report.json's schema names them, and the words of enumerators.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+/// A kind of value: its name among the schema's definitions, and its schema.
+struct Meaning {
+  const char* name = nullptr;  // null: the member's type says it all
+  const char* schema = "";
+  bool null_if_empty = false;
+};
+namespace meaning {
+inline constexpr Meaning none{};
+inline constexpr Meaning bytes{"bytes", R"({"type": "integer"})"};
+inline constexpr Meaning ns{"ns", R"({"type": "integer"})"};
+inline constexpr Meaning count{"count", R"({"type": "integer", "minimum": 0})"};
+inline constexpr Meaning positive{"positive", R"({"type": "integer", "minimum": 1})"};
+inline constexpr Meaning place{"place", R"({"type": "integer", "minimum": -1})"};
+inline constexpr Meaning rank{"rank_number", R"({"type": "integer", "minimum": 0})"};
+inline constexpr Meaning ratio{"ratio", R"({"type": "number", "minimum": 0})"};
+inline constexpr Meaning name{"name", R"({"type": "string", "minLength": 1})"};
+inline constexpr Meaning reason{"reason", R"({"type": ["string", "null"], "minLength": 1})", true};
+inline constexpr Meaning device{"device_kind", R"({"enum": ["virtual", "cuda"]})"};
+inline constexpr Meaning pool{"pool", R"({"enum": ["small", "large"]})"};
+inline constexpr Meaning verdict{
+    "verdict_name",
+    R"json({"type": "string", "pattern": "^((parity|memory|saving|trajectory|rest|race|control)/.|run$)"})json"};
+inline constexpr Meaning exit_code{"exit_code", R"({"enum": [0, 1, 2, 3, 4, 77, 130]})"};
+}  // namespace meaning
+
+/// The letters of enumerators in columns, in their order.
+inline constexpr std::string_view kUses = "apf";          // active, pending, free
+inline constexpr std::string_view kSpanKinds = "olcw";    // operator, collective, copy, wait
+inline constexpr std::string_view kActions = "arcsfmuo";  // alloc, free_requested, free_completed,
+                                                          // segment_alloc, _free, _map, _unmap, oom
+
+/// All enumerators of a type, which name_of() names.
+constexpr auto enumerators(Role) {
+  return std::array{Role::baseline, Role::fixed, Role::control};
+}
+constexpr auto enumerators(Mode) { return std::array{Mode::math, Mode::shapes}; }
+constexpr auto enumerators(Status) {
+  return std::array{Status::pass, Status::fail, Status::skip};
+}
+constexpr auto enumerators(Statistic) { return kStatistics; }
+
+}  // namespace tidemark

@@ -1,0 +1,47 @@
+#include "harness/record/one_line.h"
+
+namespace tidemark {
+namespace {
+
+/// Length of the UTF-8 sequence that starts at `at`, 0 where there is none.
+std::size_t sequence(const std::string& text, std::size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  if (at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
+  }
+  if (length < 3) return length;
+  const auto second = static_cast<unsigned char>(text[at + 1]);
+  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool outside = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
+  return overlong || outside ? 0 : length;
+}
+
+}  // namespace
+
+std::string one_line(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence(text, at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (length == 0) {
+      out += '?';
+    } else if (length == 1 && (byte < 0x20 || byte == 0x7f)) {
+      out += ' ';
+    } else if (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0) {
+      out += ' ';  // C1 controls, which terminals obey too
+    } else {
+      out.append(text, at, length);
+    }
+    at += length == 0 ? 1 : length;
+  }
+  return out;
+}
+
+}  // namespace tidemark

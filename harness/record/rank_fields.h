@@ -1,0 +1,261 @@
+// Fields of what one rank records; fields.h says how they are named.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/record/meaning.h"
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+template <class F>
+void visit(Level& x, F& f) {
+  f.title("level");
+  f("peak", x.peak, meaning::bytes);
+  f("end", x.end, meaning::bytes);
+}
+
+template <class F>
+void visit(Phase& x, F& f) {
+  f.title("phase");
+  f("name", x.name, meaning::name);
+  for (const Statistic s : kStatistics) f(name_of(s), x[s]);
+}
+
+template <class F>
+void visit(Moment& x, F& f) {
+  f.title("moment");
+  f("name", x.name, meaning::name);
+  f("allocated", x.allocated, meaning::bytes);
+  f("requested", x.requested, meaning::bytes);
+}
+
+template <class F>
+void visit(Call& x, F& f) {
+  f.title("call");
+  f("op", x.op, meaning::name);
+  f("unit", x.unit, meaning::name);
+}
+
+template <class F>
+void visit(Step& x, F& f) {
+  f.title("step");
+  f("phases", x.phases);
+  f("moments", x.moments);
+  f("calls", x.calls, meaning::none, "what the program did to its units, in order");
+}
+
+template <class F>
+void visit(Category& x, F& f) {
+  f.title("category");
+  f("peak_share", x.peak_share, meaning::bytes);
+  f("end", x.end, meaning::bytes);
+}
+
+template <class F>
+void visit(Counters& x, F& f) {
+  f.title("counters");
+  f("num_alloc_retries", x.num_alloc_retries, meaning::count);
+  f("num_ooms", x.num_ooms, meaning::count);
+  f("num_device_alloc", x.num_device_alloc, meaning::count);
+  f("num_device_free", x.num_device_free, meaning::count);
+  f("num_sync_all_streams", x.num_sync_all_streams, meaning::count);
+  f("launches", x.launches, meaning::count);
+  f("synchronisations", x.synchronisations, meaning::count);
+  f("collectives", x.collectives, meaning::count);
+}
+
+template <class F>
+void visit(Access& x, F& f) {
+  f.title("access");
+  f("op", x.op);
+  f("stream", x.stream);
+  f.later("span", x.span, meaning::place, "its place in the rank's spans, or -1");
+}
+
+template <class F>
+void visit(Race& x, F& f) {
+  f.title("race");
+  f("first", x.first);
+  f("second", x.second);
+  f("bytes", x.bytes, meaning::bytes);
+  f("explanation", x.explanation);
+}
+
+template <class F>
+void visit(std::pair<std::string, Ns>& x, F& f) {
+  f.title("phase_start");
+  f("name", x.first, meaning::name);
+  f("time", x.second, meaning::ns);
+}
+
+template <class F>
+void visit(AliveBlock& x, F& f) {
+  f.title("alive",
+          "op: the operator that allocated it, empty where operators were not followed (they are "
+          "while a program is built, in its first and in its last step); shape and dtype of the "
+          "first tensor on it; pending: freed, and awaiting its streams");
+  f("bytes", x.bytes, meaning::bytes);
+  f("requested", x.requested, meaning::bytes);
+  f("category", x.category);
+  f("op", x.op);
+  f("shape", x.shape, meaning::count);
+  f("dtype", x.dtype);
+  f("stream", x.stream);
+  f("pending", x.pending);
+}
+
+template <class F>
+void visit(Segment& x, F& f) {
+  f.title("segment",
+          "columns of equal length, a block each, end to end; states a letter each: active, pending "
+          "(its free was requested), free");
+  f("address", x.address);
+  f("bytes", x.bytes, meaning::bytes);
+  f("stream", x.stream);
+  f("pool", x.pool, meaning::pool);
+  f.columns(x.parts, [](auto& column) {
+    column("offset", &SegmentPart::offset);
+    column("block_bytes", &SegmentPart::bytes);
+    column("requested", &SegmentPart::requested);
+    column.letters("states", &SegmentPart::use, kUses);
+  });
+  f.check(
+      [&] {
+        Bytes at = 0;
+        for (const SegmentPart& part : x.parts) {
+          if (part.offset != at || part.bytes <= 0) return false;
+          at += part.bytes;
+        }
+        return at == x.bytes;
+      },
+      "its blocks do not lie end to end, or do not sum to its bytes");
+}
+
+template <class F>
+void visit(MemoryMap& x, F& f) {
+  f.title("map",
+          "everything reserved at a moment of the last step; left_out: its smallest segments, where "
+          "there were too many blocks");
+  f("moment", x.moment, meaning::name);
+  f("time", x.time, meaning::ns);
+  f("segments", x.segments);
+  f.group("left_out", "", [&](auto& g) {
+    g("segments", x.left_out, meaning::count);
+    g("bytes", x.left_out_bytes, meaning::bytes);
+  });
+}
+
+template <class F>
+void visit(Spans& x, F& f) {
+  f.title("spans",
+          "columns of equal length, in the order of enqueueing: what occupied each stream in the "
+          "last step, on the device's clock, and the host's waits (stream 0). kinds a letter each: o "
+          "operator, l collective, c copy, w wait. enqueued: the host's clock. left_out: the "
+          "shortest, where there were too many");
+  f("streams", x.streams);
+  f("names", x.names);
+  f.columns(x.all, [&](auto& column) {
+    column.letters("kinds", &Span::kind, kSpanKinds);
+    column.places("stream", &Span::stream, x.streams);
+    column.places("name", &Span::name, x.names);
+    column("enqueued", &Span::enqueued);
+    column("begin", &Span::begin);
+    column("end", &Span::end);
+  });
+  f("left_out", x.left_out, meaning::count);
+}
+
+template <class F>
+void visit(EventTrace& x, F& f) {
+  f.title("trace",
+          "columns of equal length: the allocator's events of the last step. actions a letter each: "
+          "a alloc, r free_requested, c free_completed, s segment_alloc, f segment_free, m "
+          "segment_map, u segment_unmap, o oom. left_out: the first ones, where there were too many");
+  f("streams", x.streams);
+  f("ops", x.ops);
+  f.columns(x.events, [&](auto& column) {
+    column.letters("actions", &AllocatorEvent::action, kActions);
+    column("address", &AllocatorEvent::address);
+    column("bytes", &AllocatorEvent::bytes);
+    column("time", &AllocatorEvent::time);
+    column.places("stream", &AllocatorEvent::stream, x.streams);
+    column.places("op", &AllocatorEvent::op, x.ops);
+  });
+  f("left_out", x.left_out, meaning::count);
+}
+
+template <class F>
+void visit(Distance& x, F& f) {
+  f.title("distance", "null: not finite");
+  f("ulps", x.ulps);
+  f("absolute", x.absolute);
+  f("relative", x.relative);
+}
+
+template <class F>
+void visit(GradientError& x, F& f) {
+  f.title("gradient", "first: the first element that differs from the baseline's, or -1");
+  f("name", x.name, meaning::name);
+  f("shape", x.shape, meaning::count);
+  f("baseline", x.baseline);
+  f("reference", x.reference);
+  f("first", x.first, meaning::place);
+}
+
+template <class F>
+void visit(OutsideOwners& x, F& f) {
+  f.title("outside_owners",
+          "the owners of that memory of a real GPU, as NVML tells them apart; driver: kept back by "
+          "driver and firmware. Or why they are not known");
+  f.either("unknown", x.unknown, [&](auto& g) {
+    g("own", x.own, meaning::bytes);
+    g("others", x.others, meaning::bytes);
+    g("driver", x.driver, meaning::bytes);
+  });
+}
+
+template <class F>
+void visit(RankRecord& x, F& f) {
+  f.title("rank");
+  f("rank", x.rank, meaning::rank);
+  f.derived(
+      "phases", [&] { return x.steps.empty() ? std::vector<Phase>() : x.steps.back().phases; },
+      "of the last step", "differs from the last of 'steps'");
+  f.keyed("categories", x.categories,
+          "of the last step; the shares sum to its highest allocated moment");
+  f("counters", x.counters);
+  f("races", x.races);
+  f.group("rest", "what the program holds before the last step and after it, as requested",
+          [&](auto& g) {
+            g("before", x.rest_before, meaning::bytes);
+            g("after", x.rest_after, meaning::bytes);
+          });
+  f.runs("steps", x.steps, "times: steps in a row that are all this one");
+  f("phase_starts", x.phase_starts);
+  f.group("timeline",
+          "columns of equal length: the last step's memory over the host's time, thinned, peaks kept",
+          [&](auto& g) {
+            g.columns(x.timeline, [](auto& column) {
+              column("time", &Sample::time);
+              column("allocated", &Sample::allocated);
+              column("active", &Sample::active);
+              column("reserved", &Sample::reserved);
+            });
+          });
+  f.later("largest", x.largest, meaning::none,
+          "blocks alive at the highest allocated moment of the last step, the largest first");
+  f.later("maps", x.maps);
+  f.later("spans", x.spans);
+  f.later("trace", x.trace);
+  f.optional("outside_allocator", x.outside, meaning::bytes,
+             "what the device holds beyond 'reserved' when the steps are over: context, NCCL, "
+             "cuBLAS, and what other processes have on it");
+  f.optional("outside_owners", x.owners);
+  f.optional("unheld", x.unheld, meaning::name,
+             "why a real GPU was not held back under lagging; not there where it was");
+}
+
+}  // namespace tidemark

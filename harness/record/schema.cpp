@@ -1,0 +1,217 @@
+// Schema of report.json, made from the record's fields (fields.h).
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "harness/record/json.h"
+#include "harness/record/json_writer.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json reference(const std::string& name) { return {{"$ref", "#/definitions/" + name}}; }
+
+class SchemaMaker {
+ public:
+  explicit SchemaMaker(Json& definitions) : definitions_(definitions) {}
+
+  void title(const char* name, const char* about = "") {
+    name_ = name;
+    if (*about != 0) object_["description"] = about;
+  }
+  template <class T>
+  void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
+    add(key, of(x, meaning), about, true);
+  }
+  template <class T>
+  void later(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
+    add(key, of(x, meaning), about, true);
+  }
+  template <class T>
+  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
+    if constexpr (std::is_same_v<T, bool>)
+      add(key, {{"const", true}}, about, false);
+    else
+      add(key, of(x, meaning), about, false);
+  }
+  template <class T>
+  void optional(const char* key, std::optional<T>&, const Meaning& meaning = {},
+                const char* about = "") {
+    T x{};
+    add(key, of(x, meaning), about, false);
+  }
+  template <class T>
+  void keyed(const char* key, std::vector<T>&, const char* about) {
+    T x{};
+    add(key, {{"type", "object"}, {"additionalProperties", of(x, {})}}, about, true);
+  }
+  template <class T>
+  void runs(const char* key, std::vector<T>&, const char* about) {
+    T x{};
+    SchemaMaker item(definitions_);
+    int times = 1;
+    item("times", times, meaning::positive);
+    tidemark::visit(x, item);
+    add(key, {{"type", "array"}, {"items", item.define()}}, about, true);
+  }
+  void exact(const char* key, const char* hex, std::optional<double>& x) {
+    add(key, of(x, {}), "", true);
+    add(hex,
+        {{"type", {"string", "null"}}, {"pattern", "^-?(0x[0-9a-f.]+p[+-][0-9]+|nan|inf)$"}}, "",
+        true);
+  }
+  template <class Value>
+  void derived(const char* key, Value made, const char* about, const char*) {
+    auto x = made();
+    add(key, of(x, {}), about, true);
+  }
+  template <class Fields>
+  void group(const char* key, const char* about, Fields fields) {
+    SchemaMaker inner(definitions_);
+    fields(inner);
+    add(key, inner.object(), about, true);
+  }
+  template <class Fields>
+  void either(const char* key, const std::string&, Fields fields) {
+    fields(*this);
+    other_ = key;
+  }
+  template <class Row, class Columns>
+  void columns(std::vector<Row>&, Columns each) {
+    Column<Row> column{*this};
+    each(column);
+  }
+  template <class Holds>
+  void check(Holds, const char*) {}
+
+  /// The schema of all fields so far.
+  Json object() {
+    Json out{{"type", "object"}, {"additionalProperties", false}};
+    out["required"] = required_;
+    out["properties"] = properties_;
+    if (!other_.empty()) {
+      Json alone{{"type", "object"}, {"additionalProperties", false}};
+      alone["required"] = Json::array({other_});
+      alone["properties"] = {{other_, leaf(meaning::name)}};
+      out = {{"oneOf", Json::array({out, alone})}};
+    }
+    Json described = object_;
+    described.update(out);
+    return described;
+  }
+  /// Puts it among the definitions, and returns a reference to it.
+  Json define() {
+    definitions_[name_] = object();
+    return reference(name_);
+  }
+  Json leaf(const Meaning& meaning) {
+    definitions_[meaning.name] = Json::parse(meaning.schema);
+    return reference(meaning.name);
+  }
+
+ private:
+  template <class Row>
+  struct Column {
+    SchemaMaker& maker;
+    template <class T>
+    void operator()(const char* key, T Row::*) {
+      maker.add(key, maker.leaf({"column", R"({"type": "array", "items": {"type": "integer"}})"}),
+                "", true);
+    }
+    template <class T>
+    void places(const char* key, T Row::*, const std::vector<std::string>&) {
+      maker.add(key,
+                maker.leaf({"places",
+                            R"({"type": "array", "items": {"type": "integer", "minimum": 0}})"}),
+                "", true);
+    }
+    template <class T>
+    void letters(const char* key, T Row::*, std::string_view all) {
+      maker.add(key, {{"type", "string"}, {"pattern", fmt::format("^[{}]*$", all)}}, "", true);
+    }
+  };
+
+  void add(const char* key, Json schema, const char* about, bool required) {
+    if (*about != 0) schema["description"] = about;
+    properties_[key] = std::move(schema);
+    if (required) required_.push_back(key);
+  }
+
+  template <class T>
+  Json of(const std::vector<T>&, const Meaning& meaning) {
+    T x{};
+    return {{"type", "array"}, {"items", of(x, meaning)}};
+  }
+  template <class T>
+  Json of(const std::map<std::string, T>&, const Meaning& meaning) {
+    T x{};
+    return {{"type", "object"}, {"additionalProperties", of(x, meaning)}};
+  }
+  template <class T>
+  Json of(const std::optional<T>&, const Meaning& meaning) {
+    T x{};
+    const Json inner = of(x, meaning);
+    if (std::is_same_v<T, double>) return inner;  // null already
+    return {{"anyOf", Json::array({inner, {{"type", "null"}}})}};
+  }
+  template <class T>
+  Json of(const T&, const Meaning& meaning) {
+    if (meaning.name != nullptr) return leaf(meaning);
+    if constexpr (std::is_same_v<T, std::string>) {
+      return {{"type", "string"}};
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return {{"type", "boolean"}};
+    } else if constexpr (std::is_same_v<T, double>) {
+      return leaf({"number",
+                   R"({"type": ["number", "null"], "description": "null: no value, or not finite"})"});
+    } else if constexpr (std::is_integral_v<T>) {
+      return {{"type", "integer"}};
+    } else if constexpr (std::is_same_v<T, Setting>) {
+      return {{"type", {"integer", "string"}}};
+    } else if constexpr (std::is_enum_v<T>) {
+      Json names = Json::array();
+      for (const T e : enumerators(T())) names.push_back(name_of(e));
+      return {{"enum", names}};
+    } else {
+      SchemaMaker inner(definitions_);
+      T x{};
+      tidemark::visit(x, inner);
+      return inner.define();
+    }
+  }
+
+  Json& definitions_;
+  Json object_ = Json::object(), properties_ = Json::object(), required_ = Json::array();
+  std::string name_, other_;
+};
+
+}  // namespace
+
+nlohmann::ordered_json report_schema() {
+  Json definitions = Json::object();
+  SchemaMaker maker(definitions);
+  Report report;
+  Summary summary;
+  maker("run", report.run);
+  maker("trials", report.trials);
+  maker("summary", summary);
+  Json root = maker.object();
+  Json properties{{"schema", {{"const", kSchema}}},
+                  {"schema_version", {{"type", "string"}, {"pattern", "^1\\.[0-9]+$"}}}};
+  properties.update(root["properties"]);
+  return {{"$schema", "http://json-schema.org/draft-07/schema#"},
+          {"$id", fmt::format("tidemark-report-{}", kSchemaVersion)},
+          {"title", "tidemark report"},
+          {"description",
+           "The record of a run. Byte counts are integers; times are integer nanoseconds on the "
+           "device's clock (virtual, or real). Two runs of the same trials on the virtual platform "
+           "differ in the object 'run' only."},
+          {"type", "object"},
+          {"additionalProperties", false},
+          {"required", {"schema", "schema_version", "run", "trials", "summary"}},
+          {"properties", std::move(properties)},
+          {"definitions", std::move(definitions)}};
+}
+
+}  // namespace tidemark
