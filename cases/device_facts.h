@@ -1,4 +1,4 @@
-// What plans of memory must know of the current device (reference/replay.h).
+// Facts of the current device that plans of memory need (reference/replay.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// What PyTorch's fused attention kernels allocate: flash (ATen/native/transformers/cuda/flash_attn/
-// flash_api.cpp) in half precision, memory-efficient (mem_eff_attention/kernel_backward.h) in
-// single.
+// Allocations of PyTorch's fused attention kernels: flash
+// (ATen/native/transformers/cuda/flash_attn/ flash_api.cpp) in half precision, memory-efficient
+// (mem_eff_attention/kernel_backward.h) in single.
 #pragma once
 
 #include <cstdint>

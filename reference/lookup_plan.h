@@ -1,4 +1,4 @@
-// What PyTorch's gradient of an embedding allocates besides its result. More than 3,072 tokens are
+// Allocations of PyTorch's gradient of an embedding, besides its result. More than 3,072 tokens are
 // sorted, so that equal ones lie side by side, and their gradients summed ten rows at a time
 // (ATen/native/cuda/Embedding.cu and EmbeddingBackwardKernel.cu).
 #pragma once

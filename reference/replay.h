@@ -1,7 +1,7 @@
-// What plans of a training step share: memory taken and given back in the model of the caching
-// allocator, by phase, and the temporaries of the operators around sharded parameters. The plan of
-// a model (sharded_plan.h, transformer_plan.h) derives from it and says what its algorithm takes,
-// when, and on which stream.
+// Common part of the plans of a training step: memory taken and given back in the model of the
+// caching allocator, by phase, and the temporaries of the operators around sharded parameters. The
+// plan of a model (sharded_plan.h, transformer_plan.h) derives from it and says what its algorithm
+// takes, when, and on which stream.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How a run went, in the words that the terminal, the page and summary.md share.
+// Headline of a run, in the words that the terminal, the page and summary.md share.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What `tidemark run` prints when it is done.
+// Text that `tidemark run` prints at its end.
 #pragma once
 
 #include <string>

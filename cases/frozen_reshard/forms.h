@@ -1,5 +1,5 @@
-// What a rank's memory must be on paper: the highest of the moments of each phase, what every
-// backward leaves, and the trajectory. Nothing here is taken from the plan.
+// Forms of a rank's memory: the highest of the moments of each phase, what every backward leaves,
+// and the trajectory. Nothing here is taken from the plan.
 #pragma once
 
 #include <vector>

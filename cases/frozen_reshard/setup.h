@@ -1,5 +1,5 @@
-// What a trial of the scenario is made of: sizes, which units are frozen in which step, and how a
-// step's batch is divided. The program and the plan read it.
+// Setup of a trial of the scenario: sizes, which units are frozen in which step, and how a step's
+// batch is divided. The program and the plan read it.
 #pragma once
 
 #include "cases/frozen_reshard/variants.h"

@@ -1,5 +1,5 @@
-// How the variants of the scenario differ: in when backward reshards frozen units, and in what its
-// end takes for granted.
+// Variants of the scenario. They differ in when backward reshards frozen units, and in what its end
+// takes for granted.
 #pragma once
 
 #include "harness/parallel/sharded_step.h"

@@ -1,4 +1,4 @@
-// What a rank's memory must be, in the words of a formula: rest, units, shards, gradients.
+// Closed forms of a rank's memory: rest, units, shards, gradients.
 #pragma once
 
 #include <vector>

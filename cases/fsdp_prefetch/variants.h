@@ -1,4 +1,4 @@
-// How the variants of the scenario differ: in the layout and the references of their collectives,
+// Variants of the scenario. They differ in the layout and the references of their collectives,
 // nothing else.
 #pragma once
 

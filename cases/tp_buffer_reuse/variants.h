@@ -1,4 +1,4 @@
-// How the variants of the scenario differ: where gathered activations live, and what the GLU saves.
+// Variants of the scenario. They differ in where gathered activations live, and what the GLU saves.
 #pragma once
 
 #include "harness/parallel/tensor_parallel.h"

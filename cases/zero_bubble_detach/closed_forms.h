@@ -1,4 +1,4 @@
-// What a rank holds between the actions of its schedule, and its peaks, in the words of a formula.
+// Closed forms of what a rank holds between the actions of its schedule, and of its peaks.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How the variants of the scenario differ: in what a stage drops and when, nothing else.
+// Variants of the scenario. They differ in what a stage drops and when, nothing else.
 #pragma once
 
 #include "harness/parallel/pipeline_stage.h"

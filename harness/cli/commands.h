@@ -1,4 +1,4 @@
-// What each command does. All return the process's exit code.
+// The commands. All return the process's exit code.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What GitHub Actions shows of a run or a comparison: annotations and the job's summary. Silent
+// Output of a run or a comparison for GitHub Actions: annotations and the job's summary. Silent
 // everywhere else.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What `run --numbers` writes: a file a variant and rank (reports/numbers/).
+// The files that `run --numbers` writes: a file a variant and rank (reports/numbers/).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// What the allocator held when it ran out of memory, as a PyTorch snapshot beside the report.
+// Record of what the allocator held when it ran out of memory, as a PyTorch snapshot beside the
+// report.
 #pragma once
 
 #include <filesystem>

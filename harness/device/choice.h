@@ -1,4 +1,4 @@
-// Which libraries lie below PyTorch: the virtual platform's or NVIDIA's.
+// Choice of the libraries below PyTorch: the virtual platform's or NVIDIA's.
 #pragma once
 
 #include <stdexcept>

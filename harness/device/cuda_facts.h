@@ -1,5 +1,5 @@
-// What a run on a GPU asks of the machine, as facts, and the one line that says what it lacks: so
-// that every refusal can be tried without the hardware.
+// Requirements of a run on a GPU, as facts, and the one line that says what it lacks: so that every
+// refusal can be tried without the hardware.
 #pragma once
 
 #include <cstdint>

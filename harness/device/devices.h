@@ -1,4 +1,4 @@
-// Which GPU a rank works on, and who else does.
+// Choice of the GPU that a rank works on, and the ranks that share it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Which operator a thread is in, and which tensors operators return: PyTorch's own record function,
-// on any device. It only looks on: nothing that is measured depends on it.
+// Observer of the operator that a thread is in, and of the tensors that operators return: PyTorch's
+// own record function, on any device. It only looks on: nothing that is measured depends on it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// Whether NCCL takes ranks that share a GPU: NVIDIA's says no where it finds out.
+// Test whether NCCL accepts ranks that share a GPU. NVIDIA's refuses them where it detects them.
 #pragma once
 
 #include <stdexcept>

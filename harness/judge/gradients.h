@@ -1,4 +1,4 @@
-// How far each gradient of step 0 is from the baseline's and from the reference's: what a reader
+// Errors of the gradients of step 0 against the baseline's and from the reference's: what a reader
 // sorts to find where two programs part.
 #pragma once
 

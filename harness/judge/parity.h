@@ -1,4 +1,5 @@
-// Are two variants' numbers the same? Bits first; where they differ, the first place and how far.
+// Comparison of two variants' numbers: bits first; where they differ, the first place and the
+// distance.
 #pragma once
 
 #include <string>

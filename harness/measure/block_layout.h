@@ -1,4 +1,4 @@
-// Where the caching allocator's blocks lie: followed from its own events, so that the layout of any
+// Layout of the caching allocator's blocks, followed from its own events, so that the layout of any
 // moment of a step can be had afterwards.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Which sharded units of a model are frozen (their parameters require no gradient), and which
-// reduce their gradients in which backward.
+// Choice of the sharded units of a model that are frozen (their parameters require no gradient),
+// and which reduce their gradients in which backward.
 #pragma once
 
 #include <cstdint>

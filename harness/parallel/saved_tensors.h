@@ -1,5 +1,5 @@
-// What autograd does with the tensors that an operator saves for its backward, for as long as a
-// scope lives: C++'s counterpart of torch.autograd.graph.saved_tensors_hooks.
+// Hooks on the tensors that an operator saves for its backward, for as long as a scope lives: C++'s
+// counterpart of torch.autograd.graph.saved_tensors_hooks.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>

@@ -1,5 +1,5 @@
-// What a training program does with its sharded parameters at the end of a step: hands out what
-// this rank has of them, and updates it.
+// The optimizer of sharded parameters: hands out what this rank has of them, and updates it at the
+// end of a step.
 #pragma once
 
 #include <vector>

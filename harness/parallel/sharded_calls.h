@@ -1,4 +1,4 @@
-// What the log of a sharded step's calls (ShardedStep::observe) says about its order.
+// Verdicts on the order of a sharded step's calls (ShardedStep::observe).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What the sharded units of one model share: the layout (which memory a gather uses, on which
-// streams it runs), the streams, and what is under way within a step. The structure follows
-// PyTorch 2.11's FSDP2 (torch/distributed/fsdp/_fully_shard) call by call, so that the allocator
-// sees the same sequence.
+// State that the sharded units of one model share: the layout (which memory a gather uses, on which
+// streams it runs), the streams, and what is under way within a step. The structure follows PyTorch
+// 2.11's FSDP2 (torch/distributed/fsdp/_fully_shard) call by call, so that the allocator sees the
+// same sequence.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// How a process of ours ends.
+// End of a process.
 #pragma once
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// What a run leaves behind: plain data, no libtorch. The runner fills it, verdicts are made from
-// it, reports/ renders it.
+// The record of a run: plain data, no libtorch. The runner fills it, verdicts are made from it,
+// reports/ renders it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What one trial alone cannot say: a run with a clock lies between the two schedules that need no
+// Verdicts over several trials: a run with a clock lies between the two schedules that need no
 // clock.
 #pragma once
 

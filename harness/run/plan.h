@@ -1,5 +1,5 @@
-// From what the user asked for to the list of trials; everything that can be wrong with the request
-// is found here, before any process is started or any file written.
+// The plan: the list of trials that a request selects. Everything that can be wrong with the
+// request is found here, before any process is started or any file written.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// How far the numbers of two machines are from each other on one rank, tensor by tensor.
+// Differences between the numbers of two machines on one rank, tensor by tensor.
 #pragma once
 
 #include <cstdint>

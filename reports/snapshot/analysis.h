@@ -1,5 +1,5 @@
-// What a snapshot says: the peak and what was alive there, frees that wait, fragmentation; and how
-// two differ.
+// Analysis of a snapshot: the peak and what was alive there, frees that wait, fragmentation; and
+// how two differ.
 #pragma once
 
 #include <cstdint>

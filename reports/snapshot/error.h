@@ -1,4 +1,4 @@
-// What is wrong with a snapshot, in one line.
+// Error of a snapshot, in one line.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// What a run recorded of a rank's memory, as a PyTorch memory snapshot.
+// Memory of a rank in a run, as a PyTorch memory snapshot.
 #pragma once
 
 #include "harness/record/record.h"

@@ -1,4 +1,4 @@
-// How long the device takes for something, whatever the host takes to ask for it.
+// Time of the device for a piece of work, without the time that the host takes to enqueue it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What repeated measurements of one figure say.
+// Spread of repeated measurements of one figure.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Where device memory lies: one fixed range of this process's address space, so that an address
+// Addresses of device memory: one fixed range of this process's address space, so that an address
 // depends on the program alone and not on the loader's randomisation. Reserved without memory
 // behind it; pages come when memory is allocated.
 #pragma once

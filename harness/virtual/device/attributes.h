@@ -1,5 +1,5 @@
-// What the device says about itself. The runtime's cudaDeviceAttr and the driver's
-// CUdevice_attribute share their numbers.
+// The device's attributes. The runtime's cudaDeviceAttr and the driver's CUdevice_attribute share
+// their numbers.
 #pragma once
 
 #include <driver_types.h>

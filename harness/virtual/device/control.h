@@ -1,6 +1,6 @@
-// How a program steers and reads the virtual device: plain C, so that it can be looked up by name
-// (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no virtual device
-// is. Without any call the environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY,
+// Interface by which a program controls and reads the virtual device: plain C, so that it can be
+// looked up by name (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no
+// virtual device is. Without any call the environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY,
 // TIDEMARK_PLACEMENT, TIDEMARK_SCHEDULE, TIDEMARK_MODE (math: bytes move), TIDEMARK_UNKNOWN, and
 // TIDEMARK_DEVICES (how many the process sees; 1).
 #pragma once

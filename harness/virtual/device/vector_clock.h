@@ -1,5 +1,5 @@
-// What is ordered before a point: for each stream that matters, how many of its operations. Sparse
-// and sorted: a program has hundreds of streams, of which a handful ever meet.
+// Vector clock: for each stream that matters, the number of its operations that are ordered before
+// a point. Sparse and sorted: a program has hundreds of streams, of which a handful ever meet.
 #pragma once
 
 #include <algorithm>

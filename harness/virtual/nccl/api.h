@@ -1,4 +1,4 @@
-// How the exported functions are written.
+// Helpers of the exported functions.
 #pragma once
 
 #include "harness/virtual/nccl/failure.h"

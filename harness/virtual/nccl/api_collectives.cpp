@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "harness/virtual/nccl/api.h"
-#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/group.h"
+#include "harness/virtual/nccl/transport.h"
 
 namespace {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "harness/virtual/nccl/api.h"
-#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/cuda.h"
-#include "harness/virtual/nccl/family.h"
+#include "harness/virtual/nccl/derived.h"
 #include "harness/virtual/nccl/group.h"
+#include "harness/virtual/nccl/transport.h"
 
 using namespace tidemark::nccl;
 

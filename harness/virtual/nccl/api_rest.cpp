@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "harness/virtual/nccl/api.h"
-#include "harness/virtual/nccl/carrier.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/transport.h"
 
 using namespace tidemark::nccl;
 

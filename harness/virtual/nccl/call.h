@@ -1,5 +1,4 @@
-// What a rank called: the part of a call on which the ranks have to agree, and its text for
-// messages.
+// A call of a rank: the part of a call on which the ranks have to agree, and its text for messages.
 #pragma once
 
 #include <nccl.h>

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "harness/virtual/nccl/cuda.h"
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -80,8 +80,8 @@ void set_error(ncclComm& comm, ncclResult_t code, const std::string& text) {
 
 ncclResult_t poll_error(ncclComm& comm) {
   if (!comm.alone && comm.size > 1) {
-    Mailbox::of_process().progress();
-    for (const Notice& notice : Mailbox::of_process().notices(comm.id, comm.rank)) {
+    MessageQueue::of_process().progress();
+    for (const Notice& notice : MessageQueue::of_process().notices(comm.id, comm.rank)) {
       if (notice.failure) set_error(comm, ncclInvalidUsage, notice.text);
     }
   }
@@ -96,8 +96,8 @@ void notify(ncclComm& comm, int target, bool failure, const std::string& text) {
   header.source = comm.rank;
   header.target = target;
   header.words[0] = failure ? 1 : 0;
-  Mailbox::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
-                             Payload::copy_of(text.data(), text.size()));
+  MessageQueue::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
+                                  Payload::copy_of(text.data(), text.size()));
 }
 
 void leave(ncclComm_t handle, State state) {
@@ -115,7 +115,7 @@ void leave(ncclComm_t handle, State state) {
   for (int target = 0; target < comm.size; ++target) {
     if (target != comm.rank) notify(comm, target, false, text);
   }
-  Mailbox::of_process().forget(comm.id, comm.rank);
+  MessageQueue::of_process().forget(comm.id, comm.rank);
 }
 
 std::string text_of(const ncclComm& comm) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/virtual/nccl/failure.h"
-#include "harness/virtual/nccl/letter.h"
+#include "harness/virtual/nccl/message.h"
 
 namespace tidemark::nccl {
 

@@ -1,4 +1,4 @@
-// How long collectives take on the virtual clock. With n ranks, a link of B bytes/ns (one
+// Cost model of collectives on the virtual clock. With n ranks, a link of B bytes/ns (one
 // direction, per GPU) and latency a:
 //
 //   all-reduce                  2(n-1)/n * N/B + 2(n-1) a     N: bytes of the buffer

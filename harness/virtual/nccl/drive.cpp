@@ -23,7 +23,7 @@ bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting
 void drive(std::vector<Exchange>& exchanges) {
   Waiting waiting;
   for (int round = 0;; ++round) {
-    Mailbox::of_process().progress();
+    MessageQueue::of_process().progress();
     if (advance(exchanges, round, waiting)) return;
     waiting.rest();
   }

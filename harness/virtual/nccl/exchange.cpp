@@ -63,7 +63,7 @@ void Exchange::post(device::Ns start) {
     stage_ = Stage::done;
   } else if (operation_.call.function == Function::send) {
     const Operation& op = operation_;
-    Mailbox::of_process().send(
+    MessageQueue::of_process().send(
         process(op.call.root), header(Kind::message, op.call.root),
         op.call.moves_data ? Payload::copy_of(op.send, op.bytes()) : Payload());
     stage_ = Stage::done;
@@ -79,7 +79,7 @@ void Exchange::post_parts() {
   }
   parts_.resize(static_cast<std::size_t>(size()));
   for (int target = 0; target < size(); ++target) {
-    Mailbox::of_process().send(process(target), header(Kind::part, target), slice_for(target));
+    MessageQueue::of_process().send(process(target), header(Kind::part, target), slice_for(target));
   }
   whole_ = {};
 }
@@ -100,7 +100,7 @@ bool Exchange::advance() {
   if (stage_ == Stage::parts) {
     if (!take_parts(Kind::part)) return false;
     compare();
-    for (const LetterPtr& part : parts_) latest_ = std::max(latest_, part->header.start);
+    for (const MessagePtr& part : parts_) latest_ = std::max(latest_, part->header.start);
     if (chunked() && operation_.call.moves_data) {
       send_reduced_chunk();
       stage_ = Stage::chunks;
@@ -118,10 +118,10 @@ bool Exchange::advance() {
 
 bool Exchange::take_message() {
   const Operation& op = operation_;
-  LetterPtr letter =
-      Mailbox::of_process().take(op.comm->id, op.comm->rank, Kind::message, op.call.root, number_);
-  if (!letter) return false;
-  const Call& theirs = letter->header.call;
+  MessagePtr message = MessageQueue::of_process().take(op.comm->id, op.comm->rank, Kind::message,
+                                                       op.call.root, number_);
+  if (!message) return false;
+  const Call& theirs = message->header.call;
   if (theirs.type != op.call.type || theirs.count != op.call.count ||
       theirs.moves_data != op.call.moves_data) {
     std::string text = fmt::format(
@@ -132,8 +132,8 @@ bool Exchange::take_message() {
     if (op.call.root != op.comm->rank) notify(*op.comm, op.call.root, true, text);
     throw Failure(ncclInvalidUsage, text);
   }
-  latest_ = std::max(latest_, letter->header.start);
-  copy_to(op.recv, 0, letter->payload);
+  latest_ = std::max(latest_, message->header.start);
+  copy_to(op.recv, 0, message->payload);
   stage_ = Stage::done;
   return true;
 }
@@ -141,10 +141,10 @@ bool Exchange::take_message() {
 bool Exchange::take_parts(Kind kind) {
   bool all = true;
   for (int source = 0; source < size(); ++source) {
-    LetterPtr& part = parts_[static_cast<std::size_t>(source)];
+    MessagePtr& part = parts_[static_cast<std::size_t>(source)];
     if (!part)
-      part = Mailbox::of_process().take(operation_.comm->id, operation_.comm->rank, kind, source,
-                                        number_);
+      part = MessageQueue::of_process().take(operation_.comm->id, operation_.comm->rank, kind,
+                                             source, number_);
     all = all && part != nullptr;
   }
   return all;
@@ -152,8 +152,8 @@ bool Exchange::take_parts(Kind kind) {
 
 // The same on all ranks: the first rank that differs from the lowest one.
 void Exchange::compare() const {
-  const Letter* first = nullptr;
-  for (const LetterPtr& part : parts_) {
+  const Message* first = nullptr;
+  for (const MessagePtr& part : parts_) {
     if (!part) continue;
     if (first == nullptr) first = part.get();
     if (part->header.call == first->header.call) continue;
@@ -172,7 +172,7 @@ void Exchange::assemble() {
     return;
   if (op.call.reduction != Reduction::none) {
     std::vector<Input> inputs;
-    for (const LetterPtr& part : parts_)
+    for (const MessagePtr& part : parts_)
       inputs.push_back({part->payload.data.get(), part->header.words[0]});
     reduce(op.recv, inputs, op.call.count, static_cast<ncclDataType_t>(op.call.type),
            op.call.reduction, size());
@@ -188,12 +188,12 @@ void Exchange::send_reduced_chunk() {
   const Operation& op = operation_;
   auto type = static_cast<ncclDataType_t>(op.call.type);
   std::vector<Input> inputs;
-  for (const LetterPtr& part : parts_)
+  for (const MessagePtr& part : parts_)
     inputs.push_back({part->payload.data.get(), part->header.words[0]});
   Payload reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
   reduce(reduced.data.get(), inputs, reduced.size / size_of(type), type, op.call.reduction, size());
   for (int target = 0; target < size(); ++target) {
-    Mailbox::of_process().send(process(target), header(Kind::chunk, target), reduced);
+    MessageQueue::of_process().send(process(target), header(Kind::chunk, target), reduced);
   }
   std::fill(parts_.begin(), parts_.end(), nullptr);
 }

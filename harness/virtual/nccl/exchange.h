@@ -9,7 +9,7 @@
 
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/nccl/communicator.h"
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
 
@@ -52,7 +52,7 @@ class Exchange {
   const Operation& operation() const { return operation_; }
   /// The latest start of all participants that this rank waited for.
   device::Ns latest() const { return latest_; }
-  const std::vector<LetterPtr>& parts() const { return parts_; }
+  const std::vector<MessagePtr>& parts() const { return parts_; }
 
  private:
   enum class Stage { parts, chunks, done };
@@ -77,7 +77,7 @@ class Exchange {
   std::uint64_t number_ = 0;
   device::Ns start_ = -1, latest_ = -1;
   Payload whole_;  // the send buffer, when several ranks get all of it
-  std::vector<LetterPtr> parts_;
+  std::vector<MessagePtr> parts_;
 };
 
 }  // namespace tidemark::nccl

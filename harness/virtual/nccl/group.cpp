@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "harness/virtual/nccl/carrier.h"
+#include "harness/virtual/nccl/transport.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -38,7 +38,7 @@ void end_group() {
   if (!closed.requests.empty() && !closed.operations.empty()) {
     fail(ncclInvalidUsage, "a group holds either communicators to make or operations, not both");
   }
-  if (!closed.requests.empty()) meet(closed.requests);
+  if (!closed.requests.empty()) bootstrap(closed.requests);
   if (closed.operations.empty()) return;
   for (const Operation& operation : closed.operations) check_usable(operation.comm);
   carry_out(closed.operations);
@@ -64,7 +64,7 @@ void submit(const Request& request) {
   if (group.depth > 0) {
     group.requests.push_back(request);
   } else {
-    meet({request});
+    bootstrap({request});
   }
 }
 

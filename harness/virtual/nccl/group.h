@@ -2,8 +2,8 @@
 // the outermost end runs them. A call outside a group is a group of one.
 #pragma once
 
+#include "harness/virtual/nccl/bootstrap.h"
 #include "harness/virtual/nccl/exchange.h"
-#include "harness/virtual/nccl/rendezvous.h"
 
 namespace tidemark::nccl {
 

@@ -46,11 +46,11 @@ void initialise() {
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
     done->set_value();
   }).detach();
-  if (finished.wait_for(patience()) != std::future_status::ready) {
+  if (finished.wait_for(time_limit()) != std::future_status::ready) {
     fail(ncclSystemError,
          "MPI_Init has waited {} s for the other processes of the job: every rank has to use NCCL "
          "or MPI",
-         patience().count());
+         time_limit().count());
   }
   std::atexit(finalize_at_exit);
 }
@@ -88,7 +88,7 @@ bool declared_alone() {
   return text != nullptr && std::string_view(text) == "1";
 }
 
-std::chrono::duration<double> patience() {
+std::chrono::duration<double> time_limit() {
   const char* text = std::getenv("TIDEMARK_TIMEOUT");
   double seconds = text == nullptr ? 0 : std::atof(text);
   return std::chrono::duration<double>(seconds > 0 ? seconds : 300);

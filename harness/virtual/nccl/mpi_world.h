@@ -22,6 +22,6 @@ bool declared_alone();
 
 /// How long anything waits for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300
 /// without it.
-std::chrono::duration<double> patience();
+std::chrono::duration<double> time_limit();
 
 }  // namespace tidemark::nccl

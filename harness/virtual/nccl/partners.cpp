@@ -10,7 +10,9 @@ bool Exchange::here_already(int source) const {
   Kind kind = op.call.function == Function::recv
                   ? Kind::message
                   : (stage_ == Stage::chunks ? Kind::chunk : Kind::part);
-  return Mailbox::of_process().look(op.comm->id, op.comm->rank, kind, source, number_).has_value();
+  return MessageQueue::of_process()
+      .look(op.comm->id, op.comm->rank, kind, source, number_)
+      .has_value();
 }
 
 std::vector<int> Exchange::missing() const {
@@ -34,7 +36,7 @@ void Exchange::check_partners() {
          text_of(operation_.call));
   }
   // In this order: what a rank sent before it left is then already here.
-  std::vector<Notice> notices = Mailbox::of_process().notices(comm.id, comm.rank);
+  std::vector<Notice> notices = MessageQueue::of_process().notices(comm.id, comm.rank);
   std::vector<int> ranks = missing();
   for (const Notice& notice : notices) {
     if (std::find(ranks.begin(), ranks.end(), notice.source) == ranks.end()) continue;
@@ -65,7 +67,7 @@ std::string Exchange::absent(double seconds) {
       is_collective(op.call.function) ? "call" : "message", number_, op.comm->name, size());
   for (int rank : ranks) {
     for (Kind kind : {Kind::part, Kind::message}) {
-      auto other = Mailbox::of_process().waiting(op.comm->id, op.comm->rank, kind, rank);
+      auto other = MessageQueue::of_process().waiting(op.comm->id, op.comm->rank, kind, rank);
       if (other)
         text += fmt::format("; rank {} has called {} (not met here)", rank, text_of(other->call));
     }

@@ -1,4 +1,5 @@
-// Which bytes of a send buffer go to which rank, and how much of the buffers an operation uses.
+// Slices: the bytes of a send buffer that go to each rank, and the parts of the buffers that an
+// operation uses.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the tests of this folder share: the ranks of the test, device memory, and numbers decoded
+// Fixtures of the tests of this folder: the ranks of the test, device memory, and numbers decoded
 // and rounded without any of the library's own arithmetic.
 #pragma once
 

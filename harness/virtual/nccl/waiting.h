@@ -16,7 +16,7 @@ class Waiting {
 
  private:
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::chrono::duration<double> limit_ = patience();
+  std::chrono::duration<double> limit_ = time_limit();
   int rests_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What PyTorch's CUDA operators compute on the virtual device, where kernels compute nothing. Plain
+// Numbers of PyTorch's CUDA operators on the virtual device, whose kernels compute nothing. Plain
 // C, to be called by a program or looked up by name.
 //
 //   off     PyTorch is untouched

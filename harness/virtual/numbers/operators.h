@@ -1,4 +1,4 @@
-// What is known about single operators.
+// Table of properties of single operators.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

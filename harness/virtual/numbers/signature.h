@@ -1,4 +1,4 @@
-// What an operator's schema says, read once.
+// Signature of an operator, read from its schema once.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,4 +1,4 @@
-// What an operator's tensors are to race detection: reads and writes from its schema.
+// Accesses of an operator's tensors for race detection: reads and writes from its schema.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -1,4 +1,4 @@
-// What the functions of the virtual NVML share.
+// State that the functions of the virtual NVML share.
 #pragma once
 
 #include <nvml.h>

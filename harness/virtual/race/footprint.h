@@ -1,5 +1,6 @@
-// Which bytes an access touches: rows of equal width at equal distance. A dense tensor is one row,
-// a narrow view of a matrix one a row of it; so views that interleave are seen to be disjoint.
+// Footprint of an access, the bytes that it touches: rows of equal width at equal distance. A dense
+// tensor is one row, a narrow view of a matrix one a row of it; so views that interleave are seen
+// to be disjoint.
 #pragma once
 
 #include <cstddef>

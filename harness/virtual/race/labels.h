@@ -1,5 +1,5 @@
-// What an access is called in a report: operator, phase, element type and shape; each distinct one
-// is kept once.
+// Labels of accesses in a report: operator, phase, element type and shape; each distinct one is
+// kept once.
 #pragma once
 
 #include <cstdint>

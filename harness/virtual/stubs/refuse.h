@@ -1,5 +1,5 @@
-// What every generated stub library includes. A function that is not modelled names itself once and
-// returns its library's own "not supported", whatever its arguments are (C linkage: the caller
+// Common part of every generated stub library. A function that is not modelled names itself once
+// and returns its library's own "not supported", whatever its arguments are (C linkage: the caller
 // cleans up).
 #pragma once
 

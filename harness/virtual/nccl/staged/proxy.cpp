@@ -1,8 +1,8 @@
-#include "harness/virtual/nccl/staged/courier.h"
+#include "harness/virtual/nccl/staged/proxy.h"
 
 #include <thread>
 
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -19,28 +19,28 @@ void post(std::vector<Exchange>& exchanges) {
 
 }  // namespace
 
-Courier& Courier::of_process() {
-  static auto* courier = new Courier;  // outlives every thread
-  return *courier;
+Proxy& Proxy::of_process() {
+  static auto* proxy = new Proxy;  // outlives every thread
+  return *proxy;
 }
 
-Courier::Courier() { std::thread(&Courier::run, this).detach(); }
+Proxy::Proxy() { std::thread(&Proxy::run, this).detach(); }
 
-void Courier::take(Transfer transfer) {
+void Proxy::take(Transfer transfer) {
   const std::lock_guard lock(mutex_);
   count(transfer, 1);
   taken_.push_back(std::move(transfer));
   changed_.notify_all();
 }
 
-void Courier::settle(const ncclComm& comm) {
+void Proxy::settle(const ncclComm& comm) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, patience(), [&] { return !pending_.contains(&comm); }))
+  if (!changed_.wait_for(lock, time_limit(), [&] { return !pending_.contains(&comm); }))
     fail(ncclRemoteError, "{} still has calls under way after {} s", text_of(comm),
-         patience().count());
+         time_limit().count());
 }
 
-void Courier::count(const Transfer& transfer, int by) {
+void Proxy::count(const Transfer& transfer, int by) {
   for (const Exchange& exchange : transfer.exchanges) {
     const ncclComm* comm = exchange.operation().comm;
     if ((pending_[comm] += by) == 0) pending_.erase(comm);
@@ -48,9 +48,9 @@ void Courier::count(const Transfer& transfer, int by) {
 }
 
 // Whatever happens, the stream is let go in the end.
-bool Courier::advance(Transfer& transfer) {
+bool Proxy::advance(Transfer& transfer) {
   if (!transfer.waiting) {
-    if (!transfer.lane->arrived(transfer.number)) return false;
+    if (!transfer.staging->arrived(transfer.number)) return false;
     transfer.waiting.emplace();
   }
   try {
@@ -60,11 +60,11 @@ bool Courier::advance(Transfer& transfer) {
     mark_failed(transfer.exchanges, failure);
     remember_error(failure.what());
   }
-  transfer.lane->answer(transfer.number);
+  transfer.staging->answer(transfer.number);
   return true;
 }
 
-void Courier::run() {
+void Proxy::run() {
   std::list<Transfer> under_way;
   Waiting pace;
   for (;;) {
@@ -73,7 +73,7 @@ void Courier::run() {
       if (under_way.empty()) changed_.wait(lock, [this] { return !taken_.empty(); });
       under_way.splice(under_way.end(), taken_);
     }
-    Mailbox::of_process().progress();
+    MessageQueue::of_process().progress();
     bool moved = false;
     for (auto each = under_way.begin(); each != under_way.end();) {
       if (!advance(*each)) {

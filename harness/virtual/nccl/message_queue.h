@@ -1,5 +1,5 @@
-// Every process's one mailbox: letters go out over MPI without ever blocking, and wait here until
-// the communicator and rank that they are for ask. All traffic of all communicators uses two
+// The message queue of a process: messages go out over MPI without ever blocking, and wait here
+// until the communicator and rank that they are for ask. All traffic of all communicators uses two
 // reserved tags of MPI_COMM_WORLD (a communicator of its own would have to be made by all processes
 // together, and sub-groups know nothing of each other).
 #pragma once
@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "harness/virtual/nccl/letter.h"
+#include "harness/virtual/nccl/message.h"
 #include "harness/virtual/nccl/mpi_world.h"
 
 namespace tidemark::nccl {
@@ -31,27 +31,27 @@ struct Notice {
   std::string text;
 };
 
-class Mailbox {
+class MessageQueue {
  public:
-  static Mailbox& of_process();
+  static MessageQueue& of_process();
 
-  /// Sends over MPI from now on. Before, and for ever in a process without partners, letters stay
+  /// Sends over MPI from now on. Before, and for ever in a process without partners, messages stay
   /// in the process.
   void connect(const MpiWorld& world);
   MpiWorld world() const;
 
-  /// Takes the letter over at once; `process` is a rank of the MPI world, or here.
+  /// Takes the message over at once; `process` is a rank of the MPI world, or here.
   void send(int process, const Header& header, const Payload& payload = {});
   /// Receives what has come, pushes on what is still leaving. Cheap when there is nothing.
   void progress();
 
-  /// Removes and returns a letter once it is here with its whole payload.
-  LetterPtr take(const CommId& comm, int target, Kind kind, int source, std::uint64_t number);
-  /// A letter that stays here (hello: several ranks of one process may read it).
-  std::optional<Letter> look(const CommId& comm, int target, Kind kind, int source,
-                             std::uint64_t number);
+  /// Removes and returns a message once it is here with its whole payload.
+  MessagePtr take(const CommId& comm, int target, Kind kind, int source, std::uint64_t number);
+  /// A message that stays here (hello: several ranks of one process may read it).
+  std::optional<Message> look(const CommId& comm, int target, Kind kind, int source,
+                              std::uint64_t number);
   std::vector<Notice> notices(const CommId& comm, int target);
-  /// The first letter of this kind from `source` that waits unread, whatever its number.
+  /// The first message of this kind from `source` that waits unread, whatever its number.
   std::optional<Header> waiting(const CommId& comm, int target, Kind kind, int source);
 
   /// The rank will not ask again: what is here for it goes, what comes later is dropped.
@@ -64,7 +64,7 @@ class Mailbox {
   using Key =
       std::tuple<CommId, int, Kind, int, std::uint64_t>;  // comm, target, kind, source, number
   struct Arriving {
-    LetterPtr letter;
+    MessagePtr message;
     std::vector<MPI_Request> requests;
   };
   struct Leaving {
@@ -73,8 +73,8 @@ class Mailbox {
     std::vector<MPI_Request> requests;
   };
 
-  Mailbox() = default;
-  void file(LetterPtr letter);
+  MessageQueue() = default;
+  void file(MessagePtr message);
   bool receive_one();
   void post(int process, const Header& header, const Payload& payload);
   void advance();
@@ -83,8 +83,8 @@ class Mailbox {
   mutable std::mutex mutex_;
   std::condition_variable something_leaves_;
   MpiWorld world_;
-  bool connected_ = false, closed_ = false, courier_runs_ = false;
-  std::map<Key, LetterPtr> letters_;
+  bool connected_ = false, closed_ = false, proxy_runs_ = false;
+  std::map<Key, MessagePtr> messages_;
   std::map<std::pair<CommId, int>, std::vector<Notice>> notices_;
   std::set<std::pair<CommId, int>> forgotten_;
   std::deque<Arriving> arriving_;

@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,18 +19,18 @@ bool finished(std::vector<MPI_Request>& requests) {
 }
 
 int before_finalize(MPI_Comm, int, void*, void*) {
-  Mailbox::of_process().close();
+  MessageQueue::of_process().close();
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
-Mailbox& Mailbox::of_process() {
-  static auto* mailbox = new Mailbox;  // outlives every thread
-  return *mailbox;
+MessageQueue& MessageQueue::of_process() {
+  static auto* queue = new MessageQueue;  // outlives every thread
+  return *queue;
 }
 
-void Mailbox::connect(const MpiWorld& world) {
+void MessageQueue::connect(const MpiWorld& world) {
   std::lock_guard lock(mutex_);
   if (connected_ || world.size == 1) return;
   world_ = world;
@@ -41,60 +41,60 @@ void Mailbox::connect(const MpiWorld& world) {
   MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
 }
 
-MpiWorld Mailbox::world() const {
+MpiWorld MessageQueue::world() const {
   std::lock_guard lock(mutex_);
   return world_;
 }
 
-void Mailbox::close() {
+void MessageQueue::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
 }
 
-void Mailbox::send(int process, const Header& header, const Payload& payload) {
+void MessageQueue::send(int process, const Header& header, const Payload& payload) {
   std::lock_guard lock(mutex_);
   Header stamped = header;
   stamped.process = world_.rank;
   stamped.bytes = payload.size;
   if (process == here || process == world_.rank) {
-    file(std::make_shared<Letter>(Letter{stamped, payload, true, -1}));
+    file(std::make_shared<Message>(Message{stamped, payload, true, -1}));
   } else if (connected_ && !closed_) {
     post(process, stamped, payload);
   }
 }
 
-// Both messages of a letter go out under the lock: the receiver matches bodies to headers by their
+// Header and payload of a message go out under the lock: the receiver matches bodies to headers by their
 // order.
-void Mailbox::post(int process, const Header& header, const Payload& payload) {
+void MessageQueue::post(int process, const Header& header, const Payload& payload) {
   bool inlined = payload.size <= inline_limit;
-  Leaving& letter = leaving_.emplace_back();
-  letter.head.resize(sizeof header + (inlined ? payload.size : 0));
-  std::memcpy(letter.head.data(), &header, sizeof header);
+  Leaving& message = leaving_.emplace_back();
+  message.head.resize(sizeof header + (inlined ? payload.size : 0));
+  std::memcpy(message.head.data(), &header, sizeof header);
   if (inlined && payload.size > 0)
-    std::memcpy(letter.head.data() + sizeof header, payload.data.get(), payload.size);
-  MPI_Isend(letter.head.data(), static_cast<int>(letter.head.size()), MPI_BYTE, process, head_tag,
-            MPI_COMM_WORLD, &letter.requests.emplace_back());
+    std::memcpy(message.head.data() + sizeof header, payload.data.get(), payload.size);
+  MPI_Isend(message.head.data(), static_cast<int>(message.head.size()), MPI_BYTE, process, head_tag,
+            MPI_COMM_WORLD, &message.requests.emplace_back());
   if (!inlined) {
-    letter.payload = payload;
+    message.payload = payload;
     for (std::size_t at = 0; at < payload.size; at += chunk_limit) {
       MPI_Isend(payload.data.get() + at, static_cast<int>(std::min(chunk_limit, payload.size - at)),
-                MPI_BYTE, process, body_tag, MPI_COMM_WORLD, &letter.requests.emplace_back());
+                MPI_BYTE, process, body_tag, MPI_COMM_WORLD, &message.requests.emplace_back());
     }
   }
-  if (finished(letter.requests)) {
+  if (finished(message.requests)) {
     leaving_.pop_back();
     return;
   }
-  if (!courier_runs_) {
-    courier_runs_ = true;
-    std::thread(&Mailbox::deliver_alone, this).detach();
+  if (!proxy_runs_) {
+    proxy_runs_ = true;
+    std::thread(&MessageQueue::deliver_alone, this).detach();
   }
   something_leaves_.notify_one();
 }
 
 // A large message leaves only while its sender calls MPI, but the sender is free to go on with
 // something else. This thread sleeps whenever nothing is under way.
-void Mailbox::deliver_alone() {
+void MessageQueue::deliver_alone() {
   std::unique_lock lock(mutex_);
   while (!closed_) {
     something_leaves_.wait(lock, [this] { return closed_ || !leaving_.empty(); });
@@ -106,111 +106,111 @@ void Mailbox::deliver_alone() {
   }
 }
 
-void Mailbox::progress() {
+void MessageQueue::progress() {
   std::lock_guard lock(mutex_);
   if (connected_ && !closed_) advance();
 }
 
-void Mailbox::advance() {
+void MessageQueue::advance() {
   for (int i = 0; i < 64 && receive_one(); ++i) {
   }
   std::erase_if(arriving_, [](Arriving& one) {
     if (!finished(one.requests)) return false;
-    one.letter->complete = true;
+    one.message->complete = true;
     return true;
   });
   std::erase_if(leaving_, [](Leaving& one) { return finished(one.requests); });
 }
 
-bool Mailbox::receive_one() {
+bool MessageQueue::receive_one() {
   int flag = 0;
-  MPI_Message message;
+  MPI_Message probed;
   MPI_Status status;
-  MPI_Improbe(MPI_ANY_SOURCE, head_tag, MPI_COMM_WORLD, &flag, &message, &status);
+  MPI_Improbe(MPI_ANY_SOURCE, head_tag, MPI_COMM_WORLD, &flag, &probed, &status);
   if (flag == 0) return false;
   int size = 0;
   MPI_Get_count(&status, MPI_BYTE, &size);
   std::vector<std::byte> head(static_cast<std::size_t>(size));
-  MPI_Mrecv(head.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  MPI_Mrecv(head.data(), size, MPI_BYTE, &probed, MPI_STATUS_IGNORE);
 
-  auto letter = std::make_shared<Letter>();
-  std::memcpy(&letter->header, head.data(), sizeof(Header));
-  std::size_t bytes = letter->header.bytes;
+  auto message = std::make_shared<Message>();
+  std::memcpy(&message->header, head.data(), sizeof(Header));
+  std::size_t bytes = message->header.bytes;
   if (head.size() > sizeof(Header)) {
-    letter->payload = Payload::copy_of(head.data() + sizeof(Header), bytes);
+    message->payload = Payload::copy_of(head.data() + sizeof(Header), bytes);
   } else if (bytes > 0) {
-    letter->payload = Payload::allocate(bytes);
-    letter->complete = false;
-    Arriving& arriving = arriving_.emplace_back(Arriving{letter, {}});
+    message->payload = Payload::allocate(bytes);
+    message->complete = false;
+    Arriving& arriving = arriving_.emplace_back(Arriving{message, {}});
     for (std::size_t at = 0; at < bytes; at += chunk_limit) {
-      MPI_Irecv(letter->payload.data.get() + at,
+      MPI_Irecv(message->payload.data.get() + at,
                 static_cast<int>(std::min(chunk_limit, bytes - at)), MPI_BYTE, status.MPI_SOURCE,
                 body_tag, MPI_COMM_WORLD, &arriving.requests.emplace_back());
     }
   }
-  file(std::move(letter));
+  file(std::move(message));
   return true;
 }
 
-void Mailbox::file(LetterPtr letter) {
-  const Header& head = letter->header;
+void MessageQueue::file(MessagePtr message) {
+  const Header& head = message->header;
   if (head.kind == Kind::hello) {
     auto [place, is_new] =
-        letters_.try_emplace(Key{head.comm, -1, head.kind, head.source, 0}, letter);
+        messages_.try_emplace(Key{head.comm, -1, head.kind, head.source, 0}, message);
     if (!is_new && place->second->header.process != head.process)
       place->second->contradicted = head.process;
     return;
   }
   if (forgotten_.contains({head.comm, head.target})) return;
   if (head.kind == Kind::notice) {
-    const auto* text = reinterpret_cast<const char*>(letter->payload.data.get());
+    const auto* text = reinterpret_cast<const char*>(message->payload.data.get());
     notices_[{head.comm, head.target}].push_back(
-        {head.source, head.words[0] != 0, std::string(text, letter->payload.size)});
+        {head.source, head.words[0] != 0, std::string(text, message->payload.size)});
     return;
   }
-  letters_.emplace(Key{head.comm, head.target, head.kind, head.source, head.number},
-                   std::move(letter));
+  messages_.emplace(Key{head.comm, head.target, head.kind, head.source, head.number},
+                    std::move(message));
 }
 
-LetterPtr Mailbox::take(const CommId& comm, int target, Kind kind, int source,
-                        std::uint64_t number) {
+MessagePtr MessageQueue::take(const CommId& comm, int target, Kind kind, int source,
+                              std::uint64_t number) {
   std::lock_guard lock(mutex_);
-  auto place = letters_.find(Key{comm, target, kind, source, number});
-  if (place == letters_.end() || !place->second->complete) return nullptr;
-  LetterPtr letter = std::move(place->second);
-  letters_.erase(place);
-  return letter;
+  auto place = messages_.find(Key{comm, target, kind, source, number});
+  if (place == messages_.end() || !place->second->complete) return nullptr;
+  MessagePtr message = std::move(place->second);
+  messages_.erase(place);
+  return message;
 }
 
-std::optional<Letter> Mailbox::look(const CommId& comm, int target, Kind kind, int source,
-                                    std::uint64_t number) {
+std::optional<Message> MessageQueue::look(const CommId& comm, int target, Kind kind, int source,
+                                          std::uint64_t number) {
   std::lock_guard lock(mutex_);
-  auto place = letters_.find(Key{comm, target, kind, source, number});
-  if (place == letters_.end()) return std::nullopt;
+  auto place = messages_.find(Key{comm, target, kind, source, number});
+  if (place == messages_.end()) return std::nullopt;
   return *place->second;
 }
 
-std::vector<Notice> Mailbox::notices(const CommId& comm, int target) {
+std::vector<Notice> MessageQueue::notices(const CommId& comm, int target) {
   std::lock_guard lock(mutex_);
   auto place = notices_.find({comm, target});
   return place == notices_.end() ? std::vector<Notice>() : place->second;
 }
 
-std::optional<Header> Mailbox::waiting(const CommId& comm, int target, Kind kind, int source) {
+std::optional<Header> MessageQueue::waiting(const CommId& comm, int target, Kind kind, int source) {
   std::lock_guard lock(mutex_);
-  auto place = letters_.lower_bound(Key{comm, target, kind, source, 0});
-  if (place == letters_.end()) return std::nullopt;
+  auto place = messages_.lower_bound(Key{comm, target, kind, source, 0});
+  if (place == messages_.end()) return std::nullopt;
   const Header& header = place->second->header;
   bool same = header.comm == comm && header.target == target && header.kind == kind &&
               header.source == source;
   return same ? std::optional(header) : std::nullopt;
 }
 
-void Mailbox::forget(const CommId& comm, int target) {
+void MessageQueue::forget(const CommId& comm, int target) {
   std::lock_guard lock(mutex_);
   forgotten_.insert({comm, target});
-  letters_.erase(letters_.lower_bound(Key{comm, target, Kind::part, -1, 0}),
-                 letters_.upper_bound(Key{comm, target, Kind::notice, INT32_MAX, UINT64_MAX}));
+  messages_.erase(messages_.lower_bound(Key{comm, target, Kind::part, -1, 0}),
+                  messages_.upper_bound(Key{comm, target, Kind::notice, INT32_MAX, UINT64_MAX}));
   notices_.erase({comm, target});
 }
 

@@ -1,11 +1,11 @@
-#include "harness/virtual/nccl/family.h"
+#include "harness/virtual/nccl/derived.h"
 
 #include <algorithm>
 #include <set>
 
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/group.h"
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -34,9 +34,9 @@ Operation meeting(ncclComm& comm, Function function) {
 }
 
 // The ranks with this one's color, by key, then by rank.
-std::vector<int> of_one_color(const std::vector<LetterPtr>& parts, std::int64_t color) {
+std::vector<int> of_one_color(const std::vector<MessagePtr>& parts, std::int64_t color) {
   std::vector<std::pair<std::int64_t, int>> found;
-  for (const LetterPtr& part : parts) {
+  for (const MessagePtr& part : parts) {
     if (part->header.words[0] == color)
       found.emplace_back(part->header.words[1], part->header.source);
   }

@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/carrier.h"
+#include "harness/virtual/nccl/transport.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,14 +8,14 @@
 
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/slices.h"
-#include "harness/virtual/nccl/staged/courier.h"
+#include "harness/virtual/nccl/staged/proxy.h"
 
 namespace tidemark::nccl {
 namespace {
 
 // The operations of a group that use one stream, and the transfer that they become.
 struct Passage {
-  Lane* lane;
+  StagingBuffer* staging;
   std::vector<Operation> operations = {};  // as called
   std::vector<std::byte*> received = {};   // where, in the staging, what they receive will be
   Transfer transfer = {};
@@ -30,11 +30,12 @@ std::mutex& order() {
   return *mutex;
 }
 
-Lane& lane_of(const Operation& op) {
-  static auto* lanes = new std::map<std::pair<int, device::StreamHandle>, std::unique_ptr<Lane>>;
-  auto& lane = (*lanes)[{op.comm->device, op.stream}];
-  if (!lane) lane = std::make_unique<Lane>(op.stream);
-  return *lane;
+StagingBuffer& staging_of(const Operation& op) {
+  static auto* buffers =
+      new std::map<std::pair<int, device::StreamHandle>, std::unique_ptr<StagingBuffer>>;
+  auto& staging = (*buffers)[{op.comm->device, op.stream}];
+  if (!staging) staging = std::make_unique<StagingBuffer>(op.stream);
+  return *staging;
 }
 
 // Nobody else takes part, and nothing is to be computed.
@@ -51,11 +52,11 @@ void copy_own(const Operation& op) {
   const auto* from = static_cast<const std::byte*>(op.send);
   auto* to = static_cast<std::byte*>(op.recv);
   if (from == nullptr || to == nullptr) return;
-  Lane& lane = lane_of(op);
+  StagingBuffer& staging = staging_of(op);
   for (std::size_t part = 0; part < parts.received && parts.sent > 0; ++part) {
     const std::byte* source =
         from + (parts.sent == 1 ? 0 : (parts.received == 1 ? rank : part)) * bytes;
-    if (to + part * bytes != source) lane.copy(to + part * bytes, source, bytes);
+    if (to + part * bytes != source) staging.copy(to + part * bytes, source, bytes);
   }
 }
 
@@ -66,35 +67,35 @@ std::size_t size_of(const Operation& op) {
 }
 
 void go_out(Passage& passage) {
-  Lane& lane = *passage.lane;
+  StagingBuffer& staging = *passage.staging;
   std::size_t bytes = 0;
   for (const Operation& op : passage.operations) bytes += size_of(op);
-  std::byte* place = lane.room(bytes);
+  std::byte* place = staging.room(bytes);
   const auto take = [&](std::size_t size) { return std::exchange(place, place + padded(size)); };
   for (const Operation& op : passage.operations) {
     const Parts parts = parts_of(op);
     Operation staged = op;
     staged.send = take(parts.sent * op.bytes());
     staged.recv = take(parts.received * op.bytes());
-    lane.copy(const_cast<void*>(staged.send), op.send, parts.sent * op.bytes());
+    staging.copy(const_cast<void*>(staged.send), op.send, parts.sent * op.bytes());
     if (op.device_scalar != nullptr) {
       staged.device_scalar = take(1);
-      lane.copy(const_cast<void*>(staged.device_scalar), op.device_scalar,
-                nccl::size_of(static_cast<ncclDataType_t>(op.call.type)));
+      staging.copy(const_cast<void*>(staged.device_scalar), op.device_scalar,
+                   nccl::size_of(static_cast<ncclDataType_t>(op.call.type)));
     }
     passage.received.push_back(static_cast<std::byte*>(staged.recv));
     passage.transfer.exchanges.emplace_back(staged).number();
   }
-  passage.transfer.lane = &lane;
-  passage.transfer.number = passage.number = lane.arrive();
+  passage.transfer.staging = &staging;
+  passage.transfer.number = passage.number = staging.arrive();
 }
 
 void come_back(const Passage& passage) {
-  Lane& lane = *passage.lane;
-  lane.await(passage.number);
+  StagingBuffer& staging = *passage.staging;
+  staging.await(passage.number);
   for (std::size_t i = 0; i < passage.operations.size(); ++i) {
     const Operation& op = passage.operations[i];
-    lane.copy(op.recv, passage.received[i], parts_of(op).received * op.bytes());
+    staging.copy(op.recv, passage.received[i], parts_of(op).received * op.bytes());
   }
 }
 
@@ -103,7 +104,7 @@ void over_the_host(std::vector<Passage>& passages) {
     const cuda::OnDevice on(passage.operations.front().comm->device);
     go_out(passage);
   }
-  for (Passage& passage : passages) Courier::of_process().take(std::move(passage.transfer));
+  for (Passage& passage : passages) Proxy::of_process().take(std::move(passage.transfer));
   for (const Passage& passage : passages) {
     const cuda::OnDevice on(passage.operations.front().comm->device);
     come_back(passage);
@@ -148,9 +149,9 @@ void carry_out(const std::vector<Operation>& operations) {
         copy_own(op);
         continue;
       }
-      Lane* lane = &lane_of(op);
-      auto place = std::ranges::find(passages, lane, &Passage::lane);
-      if (place == passages.end()) place = passages.insert(passages.end(), Passage{lane});
+      StagingBuffer* staging = &staging_of(op);
+      auto place = std::ranges::find(passages, staging, &Passage::staging);
+      if (place == passages.end()) place = passages.insert(passages.end(), Passage{staging});
       place->operations.push_back(op);
     }
     try {
@@ -163,7 +164,7 @@ void carry_out(const std::vector<Operation>& operations) {
   if (!meetings.empty()) meet(meetings);
 }
 
-void settle(ncclComm& comm) { Courier::of_process().settle(comm); }
+void settle(ncclComm& comm) { Proxy::of_process().settle(comm); }
 
 double estimate(const std::vector<Operation>&) {
   fail(ncclInvalidUsage, "the staged NCCL estimates no times");

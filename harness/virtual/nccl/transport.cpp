@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/carrier.h"
+#include "harness/virtual/nccl/transport.h"
 
 #include "harness/virtual/nccl/accesses.h"
 #include "harness/virtual/nccl/drive.h"

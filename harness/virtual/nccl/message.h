@@ -1,4 +1,4 @@
-// What travels between ranks: a fixed header and, where data moves, a payload.
+// A message between ranks: a fixed header and, where data moves, a payload.
 #pragma once
 
 #include <cstddef>
@@ -50,12 +50,12 @@ struct Payload {
   static Payload copy_of(const void* source, std::size_t size);
 };
 
-struct Letter {
+struct Message {
   Header header;
   Payload payload;
   bool complete = true;   // the payload has arrived
   int contradicted = -1;  // another process that claims to be the same rank (hello)
 };
-using LetterPtr = std::shared_ptr<Letter>;
+using MessagePtr = std::shared_ptr<Message>;
 
 }  // namespace tidemark::nccl

@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/staged/lane.h"
+#include "harness/virtual/nccl/staged/staging_buffer.h"
 
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,7 @@
 namespace tidemark::nccl {
 namespace {
 
-constexpr std::size_t kLeast = std::size_t{1} << 20;  // few lanes ever need less than they get
+constexpr std::size_t kLeast = std::size_t{1} << 20;  // few buffers ever need less than they get
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(ncclUnhandledCudaError, "{}: {}", what, cudaGetErrorString(error));
@@ -52,18 +52,18 @@ CUdeviceptr on_device(std::uint32_t& word) {
 }  // namespace
 
 // Apart, so that neither side's polling disturbs the other.
-struct Lane::Words {
+struct StagingBuffer::Words {
   alignas(128) std::uint32_t arrived = 0;
   alignas(128) std::uint32_t answered = 0;
 };
 
-Lane::Lane(CUstream stream)
+StagingBuffer::StagingBuffer(CUstream stream)
     : stream_(stream),
-      words_(new (pinned(sizeof(Words))) Words),
+      words_(new(pinned(sizeof(Words))) Words),
       arrived_(on_device(words_->arrived)),
       answered_(on_device(words_->answered)) {}
 
-std::byte* Lane::room(std::size_t bytes) {
+std::byte* StagingBuffer::room(std::size_t bytes) {
   if (bytes > bytes_) {
     // What the stream still uses of the old one stays where it is: less than the new one's size in
     // all, and nothing waits for the device.
@@ -73,29 +73,29 @@ std::byte* Lane::room(std::size_t bytes) {
   return memory_;
 }
 
-void Lane::copy(void* to, const void* from, std::size_t bytes) {
+void StagingBuffer::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0)
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy of the staging");
 }
 
-std::uint32_t Lane::arrive() {
+std::uint32_t StagingBuffer::arrive() {
   static OnWord* const write = of_driver("cuStreamWriteValue32");
   check(write(stream_, arrived_, ++number_, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
   return number_;
 }
 
-void Lane::await(std::uint32_t number) {
+void StagingBuffer::await(std::uint32_t number) {
   static OnWord* const wait = of_driver("cuStreamWaitValue32");
   check(wait(stream_, answered_, number, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
 }
 
 // As the device compares: numbers may wrap.
-bool Lane::arrived(std::uint32_t number) const {
+bool StagingBuffer::arrived(std::uint32_t number) const {
   const auto word = std::atomic_ref(words_->arrived).load(std::memory_order_acquire);
   return static_cast<std::int32_t>(word - number) >= 0;
 }
 
-void Lane::answer(std::uint32_t number) {
+void StagingBuffer::answer(std::uint32_t number) {
   std::atomic_ref(words_->answered).store(number, std::memory_order_release);
 }
 

@@ -1,6 +1,6 @@
-// What lies below the exchange of data, in two libraries of one API: the virtual device, on whose
-// clock operations are put as they are called (carrier.cpp), or a real CUDA runtime, whose streams
-// say when they run (staged/carrier.cpp).
+// The layer below the exchange of data, in two libraries of one API: the virtual device, on whose
+// clock operations are put as they are called (transport.cpp), or a real CUDA runtime, whose
+// streams say when they run (staged/transport.cpp).
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/letter.h"
+#include "harness/virtual/nccl/message.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "harness/virtual/nccl/rendezvous.h"
+#include "harness/virtual/nccl/bootstrap.h"
 
 #include <sys/random.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "harness/virtual/nccl/cuda.h"
-#include "harness/virtual/nccl/mailbox.h"
+#include "harness/virtual/nccl/message_queue.h"
 #include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
@@ -45,8 +45,8 @@ void check(const Request& request) {
   }
 }
 
-std::optional<Letter> greeting(const Request& request, int source) {
-  return Mailbox::of_process().look(request.id, -1, Kind::hello, source, 0);
+std::optional<Message> greeting(const Request& request, int source) {
+  return MessageQueue::of_process().look(request.id, -1, Kind::hello, source, 0);
 }
 
 void greet(const Request& request, const MpiWorld& world) {
@@ -56,28 +56,28 @@ void greet(const Request& request, const MpiWorld& world) {
   header.source = request.rank;
   header.call.count = static_cast<std::uint64_t>(request.size);
   for (int process = 0; process < world.size; ++process)
-    Mailbox::of_process().send(process, header);
+    MessageQueue::of_process().send(process, header);
 }
 
 // The processes of all ranks, once every one of them has greeted; empty before.
 std::vector<int> gathered(const Request& request) {
   std::vector<int> processes;
   for (int source = 0; source < request.size; ++source) {
-    auto letter = greeting(request, source);
-    if (!letter) continue;
-    if (letter->contradicted >= 0) {
+    auto message = greeting(request, source);
+    if (!message) continue;
+    if (message->contradicted >= 0) {
       fail(ncclInvalidUsage,
            "processes {} and {} both claim to be rank {} of {} of the same unique id",
-           letter->header.process, letter->contradicted, source, request.size);
+           message->header.process, message->contradicted, source, request.size);
     }
-    auto size = static_cast<int>(letter->header.call.count);
+    auto size = static_cast<int>(message->header.call.count);
     if (size != request.size) {
       fail(ncclInvalidUsage,
            "rank {} (process {}) wants a communicator of {} ranks, rank {} (process {}) one of {}",
-           request.rank, Mailbox::of_process().world().rank, request.size, source,
-           letter->header.process, size);
+           request.rank, MessageQueue::of_process().world().rank, request.size, source,
+           message->header.process, size);
     }
-    processes.push_back(letter->header.process);
+    processes.push_back(message->header.process);
   }
   if (static_cast<int>(processes.size()) < request.size) processes.clear();
   return processes;
@@ -92,13 +92,13 @@ std::vector<int> gathered(const Request& request) {
        list_of(absent), request.size, seconds, list_of(present));
 }
 
-void meet_over_mpi(const std::vector<Request>& requests, const MpiWorld& world) {
-  Mailbox::of_process().connect(world);
+void bootstrap_over_mpi(const std::vector<Request>& requests, const MpiWorld& world) {
+  MessageQueue::of_process().connect(world);
   for (const Request& request : requests) greet(request, world);
   Waiting waiting;
   std::vector<std::vector<int>> found(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    Mailbox::of_process().progress();
+    MessageQueue::of_process().progress();
     found[i] = gathered(requests[i]);
     if (!found[i].empty()) {
       ++i;
@@ -115,7 +115,7 @@ void meet_over_mpi(const std::vector<Request>& requests, const MpiWorld& world) 
   }
 }
 
-void meet_here(const std::vector<Request>& requests) {
+void bootstrap_here(const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     auto present = std::count_if(requests.begin(), requests.end(),
                                  [&](const Request& r) { return r.id == request.id; });
@@ -151,14 +151,14 @@ CommId id_of(const ncclUniqueId* ids, int count) {
   return hash_of(ids, static_cast<std::size_t>(count) * sizeof *ids);
 }
 
-void meet(const std::vector<Request>& requests) {
+void bootstrap(const std::vector<Request>& requests) {
   for (const Request& request : requests) check(request);
   for (const Request& request : requests) claim(request);
   MpiWorld world = declared_alone() ? MpiWorld{} : join_world();
   if (world.size > 1) {
-    meet_over_mpi(requests, world);
+    bootstrap_over_mpi(requests, world);
   } else {
-    meet_here(requests);
+    bootstrap_here(requests);
   }
 }
 

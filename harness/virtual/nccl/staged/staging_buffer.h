@@ -1,5 +1,5 @@
 // A stream's end of the staging: pinned memory through which its transfers pass, and the two words
-// by which it and the courier tell each other how far they are.
+// by which it and the proxy tell each other how far they are.
 #pragma once
 
 #include <cuda.h>
@@ -10,12 +10,12 @@
 
 namespace tidemark::nccl {
 
-class Lane {
+class StagingBuffer {
  public:
   /// Of a stream of the current device. Never freed: streams outlive the library's calls.
-  explicit Lane(CUstream stream);
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  explicit StagingBuffer(CUstream stream);
+  StagingBuffer(const StagingBuffer&) = delete;
+  StagingBuffer& operator=(const StagingBuffer&) = delete;
 
   // --- from the calling thread, in the order of the stream
 
@@ -28,7 +28,7 @@ class Lane {
   /// The stream waits for the answer to that number.
   void await(std::uint32_t number);
 
-  // --- from the courier
+  // --- from the proxy
 
   bool arrived(std::uint32_t number) const;
   void answer(std::uint32_t number);

@@ -1,6 +1,6 @@
-// How ranks that only share a unique id find each other. Every rank greets every process of the MPI
-// world with "I am rank r of n of this id" and collects the greetings of the others: nobody has to
-// serve, and the id's creator need not take part.
+// Bootstrap of ranks that only share a unique id. Every rank greets every process of the MPI world
+// with "I am rank r of n of this id" and collects the greetings of the others: nobody has to serve,
+// and the id's creator need not take part.
 #pragma once
 
 #include <vector>
@@ -26,6 +26,6 @@ CommId id_of(const ncclUniqueId* ids, int count);
 /// Makes all of them, or none (Failure: bad ranks, ranks that contradict each other, a rank that
 /// does not come). Without an MPI world a request whose n ranks are all in `requests` gets its
 /// partners, any other is alone.
-void meet(const std::vector<Request>& requests);
+void bootstrap(const std::vector<Request>& requests);
 
 }  // namespace tidemark::nccl

@@ -9,31 +9,31 @@
 #include <vector>
 
 #include "harness/virtual/nccl/drive.h"
-#include "harness/virtual/nccl/staged/lane.h"
+#include "harness/virtual/nccl/staged/staging_buffer.h"
 
 namespace tidemark::nccl {
 
 /// What the calls of a group have to exchange on one stream, in the host's memory.
 struct Transfer {
-  Lane* lane = nullptr;
+  StagingBuffer* staging = nullptr;
   std::uint32_t number = 0;             // of the stream's arrival
   std::vector<Exchange> exchanges;      // numbered, not posted
   std::optional<Waiting> waiting = {};  // since the stream has arrived
   int round = 0;
 };
 
-class Courier {
+class Proxy {
  public:
-  static Courier& of_process();
+  static Proxy& of_process();
 
   /// Takes it over. All transfers are under way together, so that no order of calls on several
   /// streams or communicators can deadlock.
   void take(Transfer transfer);
-  /// Waits until none of the communicator is left. Throws Failure after patience().
+  /// Waits until none of the communicator is left. Throws Failure after time_limit().
   void settle(const ncclComm& comm);
 
  private:
-  Courier();
+  Proxy();
   void run();
   static bool advance(Transfer& transfer);
   void count(const Transfer& transfer, int by);
