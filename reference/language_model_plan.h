@@ -3,7 +3,7 @@
 // done, I), or done (W); what it holds in each state is a sum of
 //   x    one activation [tokens, hidden]: a block's input, its output's gradient, a stage's output
 //   a_w  saved by a block's parameter-owning nodes, its input apart: released by the weight pass
-//   a_n  saved by its other nodes: released by nobody but the end of the graph. Attention's output
+//   a_n  saved by its other nodes: released only at the end of the graph. Attention's output
 //        is among them, for attention reads it again, although the output projection owns it too
 //   g    gradients taken down at a block's intermediates, its output's apart
 //   logits, logp (log-probabilities, and the loss's weight), s (what a norm saves beside x), loss

@@ -116,7 +116,7 @@ class Chain {
         sums.cancels *= dmiddle.cancels(wide);
         add_backward(dmiddle.value, x[l], p[1].values, rows_, hidden_, dx, d[l * each + 1]);
       }
-      if (l > 0) sums.cancels *= dx.cancels(wide);  // nobody reads the input's
+      if (l > 0) sums.cancels *= dx.cancels(wide);  // the input's is not read
       dy = std::move(dx.value);
     }
     return sums;

@@ -12,7 +12,7 @@ struct Policy {
   bool remove_hooks = true;
   bool catch_all_misses = false;
   bool root_decides_sync = false;
-  /// A trainable unit is gathered again after its backward, and nobody frees it.
+  /// A trainable unit is gathered again after its backward, and never freed.
   bool stays_regathered = false;
   /// Parameters of the trial that a control sets itself, because without them it is right
   /// (microbatches: at least).

@@ -1,4 +1,4 @@
-// Clocks that nobody has thought of: durations drawn from a seed, a hundred seeds here, more with
+// Random clocks: durations drawn from a seed, a hundred seeds here, more with
 // TIDEMARK_TEST_SEEDS. Whatever the clock is, the numbers are the same, nothing races, and memory
 // lies between the two schedules that need no clock.
 //

@@ -67,7 +67,7 @@ Scenario fsdp_prefetch_scenario() {
   };
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     return variant.role == Role::control && trial.ranks == 1
-               ? "one rank gathers from nobody, so nothing can race with a gather"
+               ? "one rank has no partner to gather from, so nothing can race with a gather"
                : "";
   };
   s.make = [](const Trial& trial, const Variant& variant,

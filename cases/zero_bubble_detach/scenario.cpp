@@ -1,6 +1,6 @@
 // A pipeline stage that splits its backward keeps its graph after the input pass, because the
-// weight pass starts in the middle of it. What the other nodes saved is read by nobody any more,
-// and still lives as long as somebody holds a root (outputs and losses, which are returned when the
+// weight pass starts in the middle of it. What the other nodes saved is never read again,
+// and still lives as long as a root is held (outputs and losses, which are returned when the
 // step ends) or, through the hooks that took down the gradients, an intermediate. Seen in PyTorch's
 // zero bubble schedules up to 2.5.1.
 #include "harness/scenario.h"
@@ -74,7 +74,8 @@ Scenario zero_bubble_detach_scenario() {
       "later, in the pipeline's bubbles, so the first pass keeps the graph. Outputs and losses "
       "that "
       "are kept until the step ends, and hooks that refer to their parameter groups, hold every "
-      "microbatch's graph: activations that nobody will read pile up with the microbatches, and "
+      "microbatch's graph: activations that are never read again pile up with the microbatches, "
+      "and "
       "with checkpointing every run again of a block adds to them.";
   s.parameters = {
       {"layers", "blocks of the model", 1, 1024, true},

@@ -64,7 +64,7 @@ const VariantTable<StagePolicy>& variants() {
         "a detached copy is returned, and the original stays in its list", "trajectory/"},
        with(&StagePolicy::keeps_undetached)},
       {{"hook_cycle", Role::control,
-        "hooks refer to their groups for ever, and nobody collects the cycles", "rest/"},
+        "hooks refer to their groups for ever, and the cycles are never collected", "rest/"},
        {.detach_outputs = true, .detach_loss = true, .detach_last = true, .never_collects = true}},
       {{"detach_before_input", Role::control,
         "detached before the input pass: no gradient reaches the stage before", "parity/"},

@@ -118,7 +118,7 @@ int run_parity(const ParityArguments& arguments) {
 
 void add_parity(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand("parity",
-                                     "two loss curves, of anybody's training: 'step loss' lines, "
+                                     "two loss curves, of any training: 'step loss' lines, "
                                      "CSV, JSON lines, JSON, Megatron's "
                                      "golden values, report.json");
   auto arguments = std::make_shared<ParityArguments>();

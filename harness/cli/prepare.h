@@ -1,5 +1,5 @@
 // What has to be settled before a run, the same in the launching process and in a rank that
-// somebody else's launcher started.
+// another launcher started.
 #pragma once
 
 #include <filesystem>

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr int kLongestTrial = 60;  // s, of NCCL on a shared GPU; it takes seconds to connect
 
-// The launching process has chosen and made the folder; under somebody else's launcher rank 0 does,
+// The launching process has chosen and made the folder; under another launcher rank 0 does,
 // and all ranks hear of it where it cannot.
 fs::path folder_of(const Options& options, const std::string& id, World& world) {
   if (launched_by_tidemark()) return options.out;
@@ -162,7 +162,7 @@ int rank_command(const Options& options, int argc, char** argv) {
       if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);
-  } catch (const UsageError& error) {  // these three are the same on all ranks: nobody waits
+  } catch (const UsageError& error) {  // these three are the same on all ranks: none waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;
   } catch (const NothingSelected& error) {

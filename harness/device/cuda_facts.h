@@ -37,7 +37,7 @@ inline constexpr int kSilent = -1;
 struct Refusal {
   std::string why;         // one line: what, where, what to do
   int code;                // 2 bad input, 3 infrastructure, 77 this machine cannot
-  std::string brief = {};  // the same where nobody asked for a GPU: no advice; empty: `why`
+  std::string brief = {};  // the same where no GPU was asked for: no advice; empty: `why`
 };
 
 /// The first thing that stands in the way of a run on a GPU, or nothing.

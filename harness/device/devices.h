@@ -16,7 +16,7 @@ namespace tidemark {
 /// std::runtime_error where no GPU is seen, or where it takes one process alone.
 std::string take_seat(const World& world);
 
-/// The ranks that share, from every rank's GPU by name; an empty name is nobody else's.
+/// The ranks that share, from every rank's GPU by name; an empty name is not shared.
 std::vector<std::vector<int>> sharing(const std::vector<std::string>& gpus);
 
 }  // namespace tidemark

@@ -98,7 +98,7 @@ struct Answer {
 };
 
 // In a process of its own: a driver that hangs or dies must not take this one along, and what it
-// loads stands in nobody's way.
+// loads blocks no other process.
 Answer ask(const fs::path& path) {
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) return {};

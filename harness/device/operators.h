@@ -15,7 +15,7 @@ using Returned = void (*)(const at::Tensor& tensor);
 void follow(bool on, Returned returned = nullptr);
 
 /// "aten::mm (MmBackward0)": the innermost operator that is more than an allocation, and the
-/// backward node around it; empty outside operators, and where nobody follows.
+/// backward node around it; empty outside operators, and where no observer is attached.
 std::string current();
 
 }  // namespace tidemark::operators

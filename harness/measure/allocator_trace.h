@@ -87,7 +87,7 @@ class AllocatorTrace {
   std::vector<Sample> samples_;
 };
 
-/// Tells whoever follows of a tensor that an operator has returned.
+/// Tells the trace that follows of a tensor that an operator has returned.
 void on_returned(const at::Tensor& tensor);
 
 /// What new allocations count as; process-wide, because the autograd threads work for the thread

@@ -27,7 +27,7 @@ enum class Reference {
   record_stream,  // the allocator keeps a freed block until the communication stream has passed
                   // this point
   stash,          // the work keeps the tensors until wait() has made the waiting stream wait
-  none,           // nobody: a race
+  none,           // no owner: a race
   unstash_before_wait,  // the work drops the tensors in wait(), but before the stream waits: a race
 };
 

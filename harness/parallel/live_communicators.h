@@ -1,5 +1,5 @@
-// The NCCL communicators that this process has: for somebody who is not in their calls and has to
-// know how they are, and to end them. A collective that nobody comes to returns to nobody.
+// The NCCL communicators of this process, for the watchdog: it asks for their asynchronous errors
+// and aborts them, because a collective whose partner does not come never returns to its caller.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@ namespace tidemark::live_communicators {
 
 /// Of the calling thread's device; `name` is how a line calls it ("communicator 1 of 4 ranks").
 void add(ncclComm* comm, const std::string& name);
-/// Gives it back to its owner, to be ended. False: it was aborted here, and nobody may touch it.
+/// Gives it back to its owner, to be ended. False: it was aborted here, and must not be used.
 bool take(ncclComm* comm);
 
-/// What NCCL met in one of them when nobody was calling it, one line; empty where all are well.
+/// The asynchronous error of one of them, one line; empty where all are well.
 std::string trouble();
 
 /// Ends all of them with ncclCommAbort, and waits for that at most so long: it may itself wait for

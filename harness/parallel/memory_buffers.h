@@ -1,5 +1,5 @@
 // Persistent communication buffers by name: made once, used again and again, never freed between
-// steps. Whoever hands one out as if it were a fresh tensor aliases it.
+// steps. A program that hands one out as if it were a fresh tensor aliases it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

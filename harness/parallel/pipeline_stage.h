@@ -2,8 +2,8 @@
 // under way. What it keeps, and for how long, is its policy.
 //
 // As in torch/distributed/pipelining/stage.py: every microbatch's output is kept until the step
-// ends, to be merged and returned; the roots of the backward until its last pass. Whoever holds one
-// of them holds its graph, and with it whatever the passes have not released.
+// ends, to be merged and returned; the roots of the backward until its last pass. Each of them
+// holds its graph, and with it what the passes have not released.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -28,7 +28,7 @@ struct InputPass {
   /// Hooks go once they have taken down their gradients, and the weight pass drops the gradients
   /// and intermediates of a group when it has used them. Without that, intermediate -> hook ->
   /// group
-  /// -> intermediate is a cycle: it keeps the graph until somebody collects the groups.
+  /// -> intermediate is a cycle: it keeps the graph until the groups are collected.
   bool clean_hooks = true;
   /// Everything saved by nodes that the weight pass will not run is let go at the end of the pass.
   bool release = false;

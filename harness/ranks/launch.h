@@ -43,7 +43,7 @@ int leave(int rank, int code);
 /// From one rank, before they end: launch() says that they are to be started again, and why. Only
 /// where launched_by_tidemark().
 void ask_again(const std::string& why);
-/// In a rank: its launcher was launch() above, and not somebody else's mpirun or srun.
+/// In a rank: its launcher was launch() above, and not another mpirun or srun.
 bool launched_by_tidemark();
 /// In a rank: the session's folder, which the launching process removes at the end; empty without.
 std::filesystem::path session_folder();

@@ -1,5 +1,5 @@
-// Ends a rank that gets no further: on a real GPU a collective that somebody does not come to holds
-// the host for ever, in a call that nothing returns from. And one whose communication has broken.
+// The watchdog of a rank on a real GPU: it ends a rank that makes no progress, because a collective
+// whose partner does not come never returns, and a rank whose communication has failed.
 #pragma once
 
 #include <chrono>

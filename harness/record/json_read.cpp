@@ -26,7 +26,7 @@ void check_version(const Node& root) {
   }
 }
 
-// Of files alone: between ranks nobody edits.
+// Only files can have been edited; records between ranks cannot.
 void check_passes(const Report& report, const std::string& where) {
   for (const TrialRecord& trial : report.trials) {
     for (const Verdict& v : trial.verdicts) {

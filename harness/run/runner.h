@@ -28,7 +28,7 @@ struct RunOptions {
   /// Gets every variant's record on every rank, with all its events; null: they are not kept.
   std::function<void(const Variant&, const RankRecord&)> events;
   /// Gets every variant's numbers on every rank, and what the reference allows them (its tolerance,
-  /// condition and reason); in mode math alone. Null: nobody does.
+  /// condition and reason); in mode math alone. Null: not wanted.
   std::function<void(const Variant&, const Numbers&, const Oracle&)> numbers;
   /// Gets every variant, as this rank has it, once it has ended on all ranks. Null: not kept.
   std::function<void(const VariantRecord&)> ended;
@@ -41,7 +41,7 @@ TrialRecord record_of(const Scenario& scenario, const Trial& trial);
 
 /// The whole record on rank 0, this rank's part elsewhere. A variant whose program throws (out of
 /// memory, a failed collective) on any rank ends on all of them with an error that says who threw
-/// what, and the others go on: a rank that unwinds aborts its communicators, so nobody waits for
+/// what, and the others go on: a rank that unwinds aborts its communicators, so no rank waits for
 /// it. Throws std::runtime_error where a rank does not come back at all.
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
                       const Codec& codec, const RunOptions& options = {});

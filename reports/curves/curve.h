@@ -1,4 +1,4 @@
-// Loss curves, of tidemark's or of anybody's training, from the formats in which people keep them.
+// Loss curves of any training, from the usual file formats.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ bool locate(const void* address, std::size_t bytes, Side& side) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   for (const DeviceMemory* memory : engine().memory) {
     if (value - memory->span.begin < memory->span.bytes)
-      return false;  // device memory that nobody has allocated
+      return false;  // device memory that is not allocated
   }
   const Span mappings = mapping_span();
   if (value - mappings.begin < mappings.bytes) return false;
@@ -82,7 +82,8 @@ void move(char* to, const char* from, const Rectangle& r) {
   });
 }
 
-// What one side of a copy touches, for race detection; the host's pageable memory is nobody else's.
+// What one side of a copy touches, for race detection; the host's pageable memory belongs to one
+// thread.
 void note_access(const Stream& s, const char* name, Side side, const void* address,
                  const Rectangle& r, std::size_t pitch, std::size_t slice, bool write) {
   if (!race::is_on() || side.place == Place::pageable) return;

@@ -72,7 +72,7 @@ Ns host_now();
 /// Which device owns this address, or -1 (host memory, or nothing of ours).
 int device_of(const void* address);
 /// Whether bytes move at present: data is on for the process and not suspended on this thread.
-/// Whoever would copy, set, reduce or send real bytes asks here first.
+/// Every function that copies, sets, reduces or sends real bytes asks here first.
 bool data_moves();
 /// What tidemark_device_answer_reads has set on this thread; null when nothing is.
 const std::int64_t* answer_to_reads();

@@ -24,7 +24,7 @@ std::int64_t spins_for(const Kernel& kernel, void** arguments) {
 }
 
 // PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names are
-// only filed, in one flat table, until somebody asks.
+// only filed, in one flat table, until it is asked for.
 class Names {
  public:
   struct Slot {

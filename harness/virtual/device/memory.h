@@ -44,7 +44,7 @@ void* module_variable(int device, const void* symbol, std::size_t bytes);
 
 namespace tidemark::device {
 
-/// One device's memory. The engine's lock is held by whoever calls.
+/// One device's memory. The caller holds the engine's lock.
 class DeviceMemory {
  public:
   /// Throws std::runtime_error where there is no such placement.

@@ -10,7 +10,7 @@
 
 namespace tidemark::device {
 
-/// The engine's lock is held by whoever calls.
+/// The caller holds the engine's lock.
 class StreamPool {
  public:
   explicit StreamPool(int owner) : device(owner) {}
@@ -35,7 +35,7 @@ class StreamPool {
  private:
   struct FreeBlock {
     std::size_t bytes;
-    Mark ready;                // what has to be done before the memory may be used by anybody
+    Mark ready;                // what has to be done before the memory may be used again
     std::int64_t stream = -1;  // the one that freed it; -1: never used
   };
 

@@ -17,7 +17,7 @@ cudaError_t check(const CUmemAllocationProp* p) {
     return cudaErrorNotSupported;
   }
   // PyTorch tries fabric handles (the device's attributes deny them) and then asks for file
-  // descriptors, in case somebody exports them: that is what is refused.
+  // descriptors, in case they are exported: that is what is refused.
   return p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? cudaErrorNotSupported
                                                                              : cudaSuccess;
 }
@@ -72,7 +72,7 @@ CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* 
                         size_t count) {
   return answer([&] {
     if (!descriptions || count == 0) return cudaErrorInvalidValue;
-    // One process: whoever may access it, this address space can.
+    // One process: every device that may access it lies in this address space.
     bool readable = false, writable = false;
     for (size_t i = 0; i < count; ++i) {
       readable |= descriptions[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;

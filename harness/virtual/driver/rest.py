@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the functions of an NVIDIA header that nobody has written by hand: each says its name and answers
+"""Writes the functions of an NVIDIA header that are not written by hand: each says its name and answers
 "not supported" (801 in the runtime as in the driver). usage: rest.py LIBRARY HEADER OUTPUT SOURCE..."""
 import pathlib
 import re

@@ -1,6 +1,6 @@
 // Bootstrap of ranks that only share a unique id. Every rank greets every process of the MPI world
-// with "I am rank r of n of this id" and collects the greetings of the others: nobody has to serve,
-// and the id's creator need not take part.
+// with "I am rank r of n of this id" and collects the greetings of the others: no process has to
+// serve, and the id's creator need not take part.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting
 /// The same until all are done.
 void drive(std::vector<Exchange>& exchanges);
 
-/// Whoever waits for this rank on one of these communicators need not wait for the time-out.
+/// Ranks that wait for this one on one of these communicators need not wait for the time-out.
 void mark_failed(const std::vector<Exchange>& exchanges, const Failure& failure);
 
 }  // namespace tidemark::nccl

@@ -6,7 +6,7 @@
 //   end = max(own start, latest start of the participants of each collective, start of each sender)
 //   + cost
 //
-// A send alone waits for nobody (it is buffered): it ends at its own start + cost. With a single
+// A send alone does not wait (it is buffered): it ends at its own start + cost. With a single
 // rank, or from a rank to itself, an operation is a copy on the device: read and written once,
 // nothing when in place.
 #pragma once

@@ -9,7 +9,7 @@ namespace tidemark::nccl {
 
 class Waiting {
  public:
-  /// Gives the core to somebody else: a yield at first, soon short sleeps.
+  /// Gives the core to another thread: a yield at first, soon short sleeps.
   void rest();
   bool too_long() const { return std::chrono::steady_clock::now() - begun_ > limit_; }
   double limit_seconds() const { return limit_.count(); }

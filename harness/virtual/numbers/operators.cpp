@@ -10,7 +10,7 @@ namespace {
 using Names = std::unordered_set<std::string>;
 
 // PyTorch's boxed form of an operator with several out tensors drops its arguments before it pushes
-// references to them as results: somebody else has to hold them until it has returned.
+// references to them as results: the caller has to hold them until it has returned.
 void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const torch::jit::Stack held = stack;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);

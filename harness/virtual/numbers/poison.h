@@ -1,5 +1,5 @@
 // Memory with a known past: the caching allocator's free blocks are filled with one byte, so that a
-// result that nobody computed is that byte and not by chance the right one.
+// result that was not computed is that byte and not by chance the right one.
 #pragma once
 
 #include <ATen/ATen.h>

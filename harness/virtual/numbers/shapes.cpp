@@ -1,4 +1,4 @@
-// shapes and cost: no numbers, and nobody is told otherwise.
+// shapes and cost: no numbers, and reading one is refused.
 #include <limits>
 
 #include "harness/virtual/numbers/device_calls.h"
@@ -73,7 +73,7 @@ class CostKernel final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     Bracket bracket(signature_.name.c_str());
     const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
-    Stack held;  // as in math: several out tensors come back as references that nobody else holds
+    Stack held;  // as in math: several out tensors come back as references that nothing else holds
     if (signature_.returns > 1) held.assign(arguments, arguments + signature_.arguments);
     bracket.bytes = signature_.argument_bytes(arguments);
     Watch watch(signature_, arguments);

@@ -13,7 +13,7 @@ class WatchedKernel final : public c10::OperatorKernel {
       : signature_(op), original_(std::move(original)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
     const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
-    Stack held;  // as in math: several out tensors come back as references that nobody else holds
+    Stack held;  // as in math: several out tensors come back as references that nothing else holds
     if (signature_.returns > 1) held.assign(arguments, arguments + signature_.arguments);
     Watch watch(signature_, arguments);
     original_.callBoxed(op, keys, stack);

@@ -1,5 +1,5 @@
 // NVML's devices: the machine's GPUs, whatever CUDA_VISIBLE_DEVICES leaves this process of them.
-// Each process has virtual devices of its own, so nobody else has memory on them.
+// Each process has virtual devices of its own, so no other process has memory on them.
 #include <unistd.h>
 
 #include <algorithm>

@@ -55,7 +55,7 @@ const char* nvmlErrorString(nvmlReturn_t error) {
   }
 }
 
-// No NVIDIA driver has this version: nobody is to take it for one's.
+// No NVIDIA driver has this version: it cannot be taken for one.
 nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned size) {
   return nvml_users > 0 ? nvml_give("virtual", text, size) : NVML_ERROR_UNINITIALIZED;
 }

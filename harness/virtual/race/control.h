@@ -1,7 +1,7 @@
 // Race detection, for programs and for the operator layer: plain C, looked up by name as
 // device/control.h is. The device sees streams, events, synchronisations, copies, memsets and
 // collectives by itself; which tensors an operator reads and writes, which memory the allocator
-// gives to whom, and what the host reads, somebody has to say.
+// gives to whom, and what the host reads, has to be told to it.
 //
 // A race: two accesses to the same bytes, one of them a write, that no stream order, event or host
 // synchronisation puts one after the other. All threads of the host count as one (what they do to
@@ -23,7 +23,7 @@ enum { TIDEMARK_ACCESS_DIMS = 8 };
 /// One tensor of an operator. Device memory only.
 struct tidemark_access {
   const void* address;  // of its first element
-  const void* storage;  // whose memory it is; null: nobody's in particular
+  const void* storage;  // whose memory it is; null: no storage
   const char* type;     // of its elements, a name that lives for ever
   uint32_t element;     // bytes
   uint32_t dims;

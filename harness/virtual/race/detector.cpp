@@ -110,7 +110,7 @@ struct Detector {
     conflicts.clear();
   }
 
-  // Whoever is given the freed memory next does not know of this access; or it is this operator
+  // The next owner of the freed memory does not know of this access; or it is this operator
   // itself that was given the memory of its argument.
   void check_alive(const Access& access, std::uint64_t operation) {
     const Block* block = blocks.find(access.block);
@@ -130,7 +130,7 @@ struct Detector {
                        text_of(*block) + ")"
                  : what + " of a block (" + text_of(*block) + ") that was freed" +
                        in_phase(block->freed) +
-                       " before this was enqueued: whoever gets that memory next may overwrite it";
+                       " before this was enqueued: the next owner of that memory may overwrite it";
     });
   }
 

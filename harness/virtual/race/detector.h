@@ -1,5 +1,5 @@
-// The race detector, for the files of the virtual device; the engine's lock is held by whoever
-// calls, except where said.
+// The race detector, for the files of the virtual device. The caller holds the engine's lock,
+// except where said.
 #pragma once
 
 #include <atomic>

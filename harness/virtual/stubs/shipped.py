@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-# Names of libraries that belong to the system or to PyTorch, hence to nobody here.
+# Names of libraries that belong to the system or to PyTorch, hence to none here.
 SYSTEM = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|torch\w*|c10\w*|shm|caffe2\w*)\.so|ld-linux")
 
 

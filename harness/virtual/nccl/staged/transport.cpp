@@ -38,7 +38,7 @@ StagingBuffer& staging_of(const Operation& op) {
   return *staging;
 }
 
-// Nobody else takes part, and nothing is to be computed.
+// No other rank takes part, and nothing is to be computed.
 bool is_copy(const Operation& op) {
   return op.comm->alone || (op.comm->size == 1 && is_collective(op.call.function) &&
                             op.call.reduction != Reduction::premul_sum);
@@ -111,7 +111,7 @@ void over_the_host(std::vector<Passage>& passages) {
   }
 }
 
-// The runtime has failed somewhere in between: nobody is to wait for the rest.
+// The runtime has failed somewhere in between: no rank is to wait for the rest.
 void give_up(const std::vector<Operation>& operations, const Failure& failure) {
   std::vector<Exchange> exchanges;
   for (const Operation& op : operations) exchanges.emplace_back(op);
