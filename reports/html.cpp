@@ -1,20 +1,116 @@
 #include "reports/html.h"
 
-#include <stdexcept>
+#include <fmt/format.h>
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "reports/headline.h"
 #include "reports/page_data.h"
+#include "reports/page_overview.h"
+#include "reports/thin.h"
+#include "reports/units.h"
 
 namespace tidemark {
 
 extern const std::string_view kPage;  // from page/, by embed.py
 
-std::string html(const Report& report) {
-  constexpr std::string_view kHole = "@DATA@";
-  std::string page(kPage);
-  const auto hole = page.find(kHole);
-  if (hole == std::string::npos)
-    throw std::logic_error("page/index.html has no " + std::string(kHole));
-  return page.replace(hole, kHole.size(), packed_page_data(report));
+namespace {
+
+constexpr std::size_t kPoints = 4000;  // of a line: more than a chart has pixels
+
+std::string filled(const std::string& title, const std::string& body, const std::string& data) {
+  std::string out;
+  std::string_view rest = kPage;
+  for (const auto& [hole, text] :
+       {std::pair<std::string_view, const std::string&>{"@TITLE@", title},
+        {"@BODY@", body},
+        {"@DATA@", data}}) {
+    const auto at = rest.find(hole);
+    if (at == std::string_view::npos)
+      throw std::logic_error(fmt::format("page/index.html has no {}", hole));
+    out.append(rest.substr(0, at)).append(text);
+    rest.remove_prefix(at + hole.size());
+  }
+  return out.append(rest);
+}
+
+nlohmann::ordered_json json_of(const Line& line) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  const auto level = [&](std::size_t i) {
+    return std::isfinite(line.points[i].second) ? line.points[i].second : 0;
+  };
+  for (std::size_t i : extremes(line.points.size(), kPoints, {level})) {
+    const auto& [x, y] = line.points[i];
+    if (std::isfinite(x))
+      points.push_back({x, std::isfinite(y) ? nlohmann::ordered_json(y) : nullptr});
+  }
+  return {{"name", line.name}, {"points", std::move(points)}};
+}
+
+/// A figure whose data stand in a block that no browser runs.
+std::string figure(const Chart& chart) {
+  nlohmann::ordered_json json{{"title", chart.title},
+                              {"x", chart.x},
+                              {"y", chart.y},
+                              {"bytes", chart.bytes},
+                              {"lines", nlohmann::ordered_json::array()}};
+  for (const Line& line : chart.lines)
+    if (!line.points.empty()) json["lines"].push_back(json_of(line));
+  if (json["lines"].empty()) return "";
+  std::string data;
+  for (char c : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+    c == '<' ? data += "\\u003c" : data += c;
+  return fmt::format(
+      "<figure><figcaption>{}</figcaption><script type=\"application/json\">{}</script></figure>\n",
+      markup_text(chart.title), data);
+}
+
+std::string cell(const std::string& text, bool head) {
+  if (head) return "<th scope=\"col\">" + markup_text(text) + "</th>";
+  const bool number =
+      !text.empty() && std::string_view("0123456789+-").find(text[0]) != std::string_view::npos;
+  return (number ? "<td class=\"figure\">" : "<td>") + markup_text(text) + "</td>";
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  if (rows.size() < 2) return "";
+  std::string out = "<div class=\"scroller\" tabindex=\"0\"><table>\n<thead>";
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    out += "<tr>";
+    for (const std::string& text : rows[r]) out += cell(text, r == 0);
+    out += r == 0 ? "</tr></thead>\n<tbody>" : "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string text_of(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "<p>" + markup_text(line) + "</p>\n";
+  return out;
+}
+
+}  // namespace
+
+std::string html(const Report& report, const Report* base) {
+  return filled(markup_text("tidemark: " + headline(report)), page_overview(report, base),
+                packed_page_data(report, base));
+}
+
+std::string html(const Document& document) {
+  std::string body = fmt::format("<header class=\"top\"><h1 class=\"{}\">{}</h1></header>\n",
+                                 name_of(document.status), markup_text(document.headline));
+  for (const Section& section : document.sections) {
+    body += "<section>\n";
+    if (!section.title.empty()) body += "<h2>" + markup_text(section.title) + "</h2>\n";
+    body += text_of(section.text);
+    for (const Chart& chart : section.charts) body += figure(chart);
+    body += table(section.rows) + "</section>\n";
+  }
+  return filled(markup_text(fmt::format("tidemark {}: {}", document.command, document.headline)),
+                body, "");
 }
 
 }  // namespace tidemark

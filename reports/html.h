@@ -1,13 +1,44 @@
-// report.html: one file that needs no network, a few megabytes however large the run. Its sources
-// are the modules in page/, put together at build time; its data is page_data.h.
+// HTML pages, each one file that needs no network: the page of a report, and documents of text,
+// tables and lines. All text stands in the source, readable without JavaScript; the modules in
+// page/ draw the charts and the pages of a report's scenarios (their data is page_data.h).
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/record/record.h"
 
 namespace tidemark {
 
-std::string html(const Report& report);
+/// With the figures of another run of the same trials beside it where `base` is given.
+std::string html(const Report& report, const Report* base = nullptr);
+
+struct Line {
+  std::string name;
+  std::vector<std::pair<double, double>>
+      points;  // ascending; one that is not finite parts the line
+};
+
+struct Chart {
+  std::string title, x, y;
+  bool bytes = false;  // the figures on y are bytes
+  std::vector<Line> lines;
+};
+
+struct Section {
+  std::string title;
+  std::vector<std::string> text;  // a line each
+  std::vector<Chart> charts;
+  /// The first row is the header. A cell that starts with a digit, '+' or '-' is set as a figure.
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct Document {
+  std::string command, headline;
+  Status status = Status::pass;
+  std::vector<Section> sections;
+};
+std::string html(const Document& document);
 
 }  // namespace tidemark

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "reports/headline.h"
+#include "reports/cause.h"
+#include "reports/compare/pairs.h"
 #include "harness/record/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
-#include "reports/cause.h"
 #include "reports/saving.h"
-#include "reports/page_memory.h"
 #include "reports/thin.h"
 #include "reports/trace.h"
+#include "reports/write.h"
 
 namespace tidemark {
 namespace {
@@ -24,6 +24,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
+
+/// Every text once, by its place.
+class Strings {
+ public:
+  std::size_t operator[](const std::string& text) {
+    const auto [found, added] = places_.try_emplace(text, all_.size());
+    if (added) all_.push_back(text);
+    return found->second;
+  }
+  Json take() { return std::move(all_); }
+
+ private:
+  std::unordered_map<std::string, std::size_t> places_;
+  Json::array_t all_;
+};
 
 /// The verdicts of a trial that differ in the rank alone.
 struct Assertion {
@@ -109,11 +124,6 @@ Json list(const Items& items, Convert convert, std::size_t most = SIZE_MAX) {
   return out;
 }
 
-/// What of the whole budget each timeline, each map and each rank's spans get.
-struct Shares {
-  std::size_t samples, spans, blocks, races;
-};
-
 /// What is used after it was freed first, then by size.
 bool worse_race(const Race& a, const Race& b) {
   const auto freed = [](const Race& race) {
@@ -122,34 +132,38 @@ bool worse_race(const Race& a, const Race& b) {
   return std::pair(!freed(a), -a.bytes) < std::pair(!freed(b), -b.bytes);
 }
 
-Json rank_json(const RankRecord& rank, const Shares& shares, Strings& strings) {
-  const std::vector<Sample> kept = thin(rank.timeline, shares.samples);
+Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budget) {
+  const std::vector<Sample> kept = thin(rank.timeline, most);
   std::vector<Race> races = rank.races;
   std::ranges::stable_sort(races, worse_race);
-  races.resize(std::min(races.size(), shares.races));
-  const Json spans = page_spans(rank.spans, shares.spans, races, strings);
+  races.resize(std::min(races.size(), budget.races));
   const bool stepped = !rank.steps.empty();
-  Json out{
-      {"rank", rank.rank},
-      {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
-      {"categories", categories_json(rank)},
-      {"counters", counters_json(rank.counters)},
-      {"races", list(races, race_json)},
-      {"races_in_all", rank.races.size()},
-      {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
-      {"phase_starts", phase_starts_json(rank)},
-      {"timeline",
-       {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
-        {"time", differences(kept, &Sample::time)},
-        {"allocated", differences(kept, &Sample::allocated)},
-        {"active", differences(kept, &Sample::active)},
-        {"reserved", differences(kept, &Sample::reserved)}}},
-      {"largest", list(rank.largest, [&](const AliveBlock& b) { return page_block(b, strings); })},
-      {"maps", list(rank.maps,
-                    [&](const MemoryMap& map) { return page_map(map, shares.blocks, strings); })},
-      {"spans", spans}};
+  Json out{{"rank", rank.rank},
+           {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
+           {"categories", categories_json(rank)},
+           {"counters", counters_json(rank.counters)},
+           {"races", list(races, race_json)},
+           {"races_in_all", rank.races.size()},
+           {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
+           {"phase_starts", phase_starts_json(rank)},
+           {"timeline",
+            {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
+             {"time", differences(kept, &Sample::time)},
+             {"allocated", differences(kept, &Sample::allocated)},
+             {"active", differences(kept, &Sample::active)},
+             {"reserved", differences(kept, &Sample::reserved)}}}};
   add_gpu_facts(out, rank);
   return out;
+}
+
+Json distance_row(const std::optional<Distance>& distance) {
+  if (!distance) return nullptr;
+  return {number(distance->ulps), number(distance->absolute), number(distance->relative)};
+}
+
+/// [name, [sizes], first, [ulps, absolute, relative] or null, the same of the reference]
+Json gradient_row(const GradientError& g, Strings& strings) {
+  return {strings[g.name], g.shape, g.first, distance_row(g.baseline), distance_row(g.reference)};
 }
 
 /// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.
@@ -164,46 +178,14 @@ std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::
   return each;
 }
 
-template <class Length>
-std::vector<std::size_t> lengths_of(const Report& report, Length length) {
+/// How many samples of each timeline are kept: at most more than a chart has pixels.
+std::size_t samples_of(const Report& report, const PageBudget& budget) {
   std::vector<std::size_t> lengths;
   for (const TrialRecord& trial : report.trials)
     for (const VariantRecord& variant : trial.variants)
-      for (const RankRecord& rank : variant.ranks) length(rank, lengths);
-  return lengths;
+      for (const RankRecord& rank : variant.ranks) lengths.push_back(rank.timeline.size());
+  return fair_share(lengths, budget.samples, kFewestSamples, 2000);
 }
-
-Shares shares_of(const Report& report, const PageBudget& budget) {
-  const auto samples = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
-    lengths.push_back(rank.timeline.size());
-  });
-  const auto spans = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
-    lengths.push_back(rank.spans.all.size());
-  });
-  const auto blocks = lengths_of(report, [](const RankRecord& rank, auto& lengths) {
-    for (const MemoryMap& map : rank.maps) {
-      std::size_t parts = 0;
-      for (const Segment& segment : map.segments) parts += segment.parts.size();
-      lengths.push_back(parts);
-    }
-  });
-  // At most more than a chart has pixels.
-  return {fair_share(samples, budget.samples, kFewestSamples, 2000),
-          fair_share(spans, budget.spans, kFewestSamples, 2000),
-          fair_share(blocks, budget.blocks, kFewestSamples, 2000), budget.races};
-}
-
-// [scenario, how many were not caught, how many were not tried, text]
-Json controls_json(const Report& report) {
-  return list(control_tallies(report), [](const ControlTally& tally) {
-    return Json{tally.scenario, tally.missed.size(),
-                tally.count() - tally.caught - static_cast<int>(tally.missed.size()), tally.text()};
-  });
-}
-
-}  // namespace
-
-namespace {
 
 Json savings_json(const TrialRecord& trial) {
   Json out = Json::array();
@@ -227,54 +209,52 @@ Json symbols_json(const TrialRecord& trial) {
   return out;
 }
 
-Json broken_json(const Report& report) {
+/// [[what, path below the run's folder], ...]: the files that write_all writes.
+Json files_json(const VariantRecord& variant, const std::string& place) {
   Json out = Json::array();
-  for (const Breakdown& one : breakdowns(report)) {
-    out.push_back({{"scenario", one.trial->scenario},
-                   {"size", one.trial->size},
-                   {"variants", one.variants},
-                   {"schedules", one.schedules},
-                   {"brief", one.brief},
-                   {"full", one.variant->error}});
-  }
+  if (std::ranges::any_of(variant.ranks, [](const auto& rank) { return !rank.timeline.empty(); }))
+    out.push_back({"trace", "trace/" + place + ".json.gz"});
+  for (const RankRecord& rank : variant.ranks)
+    if (!rank.trace.events.empty())
+      out.push_back({fmt::format("snapshot of rank {}", rank.rank),
+                     fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank)});
+  if (!loss_lines(variant).empty()) out.push_back({"losses", "loss/" + place + ".txt"});
   return out;
 }
 
-/// Of failed verdicts that share a cause: which variant, how many, why.
-Json causes_json(const Report& report) {
-  Json out = Json::array();
-  for (const FailureGroup& group : failure_groups(report)) {
-    if (group.failures.size() < 2 || group.why.empty()) continue;
-    const Failure& first = group.failures.front();
-    out.push_back({{"scenario", first.trial->scenario},
-                   {"size", first.trial->size},
-                   {"variant", group.variant},
-                   {"count", group.failures.size()},
-                   {"why", group.why}});
-  }
+/// The figures of another run's variant that stand beside.
+Json base_json(const VariantRecord& variant) {
+  Json out{{"step_time_ns", typical_step_time(variant)}};
+  for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved})
+    out[name_of(s)] = worst_peak(variant, s);
   return out;
-}
-
-void add_causes(Json& out, const VariantRecord& variant) {
-  out["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
-  out["shaped"] = shaped_by_capacity(variant);
 }
 
 }  // namespace
 
-Json page_data(const Report& report, const PageBudget& budget) {
+Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
   Strings strings;
   Json trials = Json::array();
-  const Shares shares = shares_of(report, budget);
+  const std::size_t samples = samples_of(report, budget);
+  const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
+  std::map<std::string, int> taken;
   for (const TrialRecord& trial : report.trials) {
+    const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
     Json variants = Json::array(), params = Json::object();
     for (const VariantRecord& variant : trial.variants) {
       variants.push_back(variant_json(variant, list(variant.ranks, [&](const RankRecord& rank) {
-                                        return rank_json(rank, shares, strings);
+                                        return rank_json(rank, samples, budget);
                                       })));
-      variants.back()["gradients"] = list(
-          variant.gradients, [&](const GradientError& g) { return page_gradient(g, strings); });
-      add_causes(variants.back(), variant);
+      variants.back()["gradients"] =
+          list(variant.gradients, [&](const GradientError& g) { return gradient_row(g, strings); });
+      Json& added = variants.back();
+      added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
+      added["shaped"] = shaped_by_capacity(variant);
+      added["files"] = files_json(variant, variant_place(trial, variant, taken));
+      if (pair == pairs.trials.end()) continue;
+      const auto& all = pair->base->variants;
+      const auto other = std::ranges::find(all, variant.name, &VariantRecord::name);
+      if (other != all.end() && !other->ranks.empty()) added["base"] = base_json(*other);
     }
     for (const auto& [name, value] : trial.params) std::visit([&](const auto& is) { params[name] = is; }, value);
     trials.push_back({{"scenario", trial.scenario},
@@ -305,31 +285,20 @@ Json page_data(const Report& report, const PageBudget& budget) {
     trials[assertion.trial]["assertions"].push_back(assertion_json(assertion, strings));
   const Json head = to_json(Report{report.run, {}});
   return {{"run", head["run"]},
-          {"summary", summary_json(report)},
-          {"headline", {name_of(headline_status(report)), headline(report), counts_text(report)}},
-          {"gaps", gaps(report)},
-          {"fits", fits_text(report)},
-          {"controls", controls_json(report)},
-          {"broken", broken_json(report)},
-          {"causes", causes_json(report)},
           {"left_out", in_all - assertions.size()},
           {"strings", strings.take()},
           {"trials", std::move(trials)}};
 }
 
-std::string packed_page_data(const Report& report, PageBudget budget) {
+std::string packed_page_data(const Report& report, const Report* base, PageBudget budget) {
   for (;;) {
-    const Json data = page_data(report, budget);
+    const Json data = page_data(report, budget, base);
     std::string packed = gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (packed.size() <= budget.packed || budget.assertions == 0) return base64(packed);
-    const Shares shares = shares_of(report, budget);
-    if (std::max({shares.samples, shares.spans, shares.blocks}) > kFewestSamples) {
+    if (samples_of(report, budget) > kFewestSamples)
       budget.samples /= 2;
-      budget.spans /= 2;
-      budget.blocks /= 2;
-    } else {
+    else
       budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
-    }
   }
 }
 

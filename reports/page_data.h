@@ -1,5 +1,5 @@
-// What report.html carries: the report without what the page does not show, texts once, timelines
-// as differences and thinned where they are long, compressed. report.json stays whole beside it.
+// The data of report.html: the report without what the page does not show, texts once, timelines as
+// differences and thinned where they are long, compressed. report.json stays whole beside it.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,21 @@ namespace tidemark {
 /// How much of a report the page carries. What is left out is counted there.
 struct PageBudget {
   std::size_t samples = 500'000;  // over all timelines: what a browser reads at once
-  std::size_t spans = 150'000;    // over all ranks: the longest stay, and what races name
-  std::size_t blocks = 150'000;   // over all maps: the largest segments stay
   std::size_t assertions =
       50'000;  // verdicts that differ in the rank alone count once; failed ones stay longest
   std::size_t races = 20;          // a rank
   std::size_t packed = 4'500'000;  // bytes, compressed
 };
 
-/// "strings" holds every text of a verdict once; page/model.js reads this format.
-nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget = {});
+/// "strings" holds every text of a verdict once; page/data.js reads this format. Variants that
+/// `base` has too carry its figures.
+nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget = {},
+                                 const Report* base = nullptr);
 
-/// page_data as gzipped JSON in base64, samples, spans, blocks and assertions halved until the
-/// budget holds. The same report gives the same bytes.
-std::string packed_page_data(const Report& report, PageBudget budget = {});
+/// page_data as gzipped JSON in base64, samples and assertions halved until the budget holds. The
+/// same report gives the same bytes.
+std::string packed_page_data(const Report& report, const Report* base = nullptr,
+                             PageBudget budget = {});
 
 std::string base64(std::string_view bytes);
 

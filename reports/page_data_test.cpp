@@ -68,98 +68,47 @@ TEST(Thin, WhatOnlyRepeatsGoesFirst) {
   EXPECT_TRUE(thin(std::vector<Sample>(), 100).empty());
 }
 
-TEST(Thin, OfSpansTheLongestStayAndWhatIsWanted) {
-  Spans spans{{"host", "a"}, {"x"}, {}, 0};
-  for (Ns i = 0; i < 1000; ++i)
-    spans.all.push_back({1, 0, SpanKind::op, i, i * 10, i * 10 + (i * 37) % 1000});
-  EXPECT_EQ(thin(spans, 1000, {}).size(), 1000u);
-  const auto kept = thin(spans, 10, {0});  // 0 lasts no time at all
-  ASSERT_EQ(kept.size(), 10u);
-  EXPECT_EQ(kept[0], 0u);
+TEST(Thin, ExtremesOfAnyHeights) {
+  const auto saw = [](std::size_t i) { return i == 4321 ? 1e9 : static_cast<double>(i % 10); };
+  const std::vector<std::size_t> kept = tidemark::extremes(100'000, 50, {saw});
+  EXPECT_LE(kept.size(), 50u);
   EXPECT_TRUE(std::ranges::is_sorted(kept));
-  for (std::size_t i = 1; i < kept.size(); ++i)
-    EXPECT_GE(spans.all[kept[i]].end - spans.all[kept[i]].begin, 991);
+  EXPECT_TRUE(std::ranges::binary_search(kept, 4321u));
+  EXPECT_EQ(kept.front(), 0u);
+  EXPECT_EQ(kept.back(), 99'999u);
 }
 
-TEST(Thin, OfSegmentsTheLargestStayInTheirOrder) {
-  MemoryMap map;
-  for (Bytes i = 0; i < 8; ++i)
-    map.segments.push_back(
-        {i << 30, (i % 4 + 1) << 20, "a", "large", {{0, 1, 1, {}}, {1, 1, 1, {}}}});
-  EXPECT_EQ(thin(map, 100).size(), 8u);
-  EXPECT_EQ(thin(map, 0).size(), 1u);
-  const auto kept = thin(map, 4);
-  ASSERT_EQ(kept.size(), 2u);
-  EXPECT_EQ(kept[0]->address, Bytes{3} << 30);
-  EXPECT_EQ(kept[1]->address, Bytes{7} << 30);
-}
-
-TEST(PageData, HoldsBlocksMapsSpansAndGradients) {
-  const Report report = small_report();
-  const Json data = page_data(report), &texts = data["strings"];
-  const Json sample_data = page_data(sample_report(2));
-  const auto text = [&](const Json& place) { return texts[place.get<int>()].get<std::string>(); };
-  const Json& variant = data["trials"][1]["variants"][0];
-  const Json& rank = variant["ranks"][0];
-  EXPECT_EQ(data["trials"][1]["story"], report.trials[1].story);
-  EXPECT_EQ(variant["what"], "buffers are recorded on a stream");
-  ASSERT_EQ(rank["largest"].size(), 8u);
-  EXPECT_EQ(text(rank["largest"][1][3]), "aten::empty");
-  EXPECT_EQ(rank["largest"][1][7], 1);
-  const Json& map = rank["maps"][1];
-  EXPECT_EQ(text(map["moment"]), "peak of active");
-  ASSERT_EQ(map["segments"].size(), 2u);
-  EXPECT_EQ(map["segments"][1][4], "pppa");
-  EXPECT_EQ(map["segments"][1][5], (Json{1 << 20, 1 << 20, 1 << 20, 1 << 20}));
-  EXPECT_EQ(map["left_out"], 0);
-  const RankRecord& record = report.trials[1].variants[0].ranks[0];
-  const Json& spans = rank["spans"];
-  ASSERT_EQ(spans["lane"].size(), record.spans.all.size());
-  Ns begin = 0;
-  for (std::size_t i = 0; i < record.spans.all.size(); ++i) {
-    const Span& span = record.spans.all[i];
-    begin += spans["begin"][i].get<Ns>();
-    EXPECT_EQ(begin, span.begin);
-    EXPECT_EQ(begin + spans["length"][i].get<Ns>(), span.end);
-    EXPECT_EQ(begin - spans["wait"][i].get<Ns>(), span.enqueued);
-    EXPECT_EQ(text(spans["name"][i]), record.spans.names[span.name]);
-  }
-  EXPECT_EQ(rank["races"][0]["first"]["span"], record.races[0].first.span);
-  const Json& wrong = sample_data["trials"][3]["variants"][7];  // unstash_before_wait, lagging
+TEST(PageData, HoldsGradients) {
+  const Json data = page_data(sample_report(2));
+  const Json& wrong = data["trials"][3]["variants"][7];  // unstash_before_wait, lagging
   const Json& gradient = wrong["gradients"][3];
-  EXPECT_EQ(sample_data["strings"][gradient[0].get<int>()], "layers.3.weight");
+  EXPECT_EQ(data["strings"][gradient[0].get<int>()], "layers.3.weight");
   EXPECT_EQ(gradient[2], 21);
   EXPECT_TRUE(gradient[3][0].is_null()) << "infinitely far";
   EXPECT_EQ(gradient[4][1], 0.375);
 }
 
-TEST(PageData, ARaceFindsItsSpansAmongTheFewThatAreLeft) {
-  Report report = huge_report();
-  report.trials.resize(1);
-  PageBudget budget;
-  budget.spans = 64 * 40;
-  const Json data = page_data(report, budget);
-  const Json& rank = data["trials"][0]["variants"][2]["ranks"][5];
-  const RankRecord& record = report.trials[0].variants[2].ranks[5];
-  EXPECT_EQ(rank["spans"]["lane"].size(), 40u);
-  EXPECT_EQ(rank["spans"]["in_all"], 700);
-  for (const char* side : {"first", "second"}) {
-    const auto place = rank["races"][0][side]["span"].get<std::int64_t>();
-    ASSERT_GE(place, 0);
-    EXPECT_EQ(rank["spans"]["length"][static_cast<std::size_t>(place)], 0) << side;
-  }
-  EXPECT_EQ(record.spans.all[3].end, record.spans.all[3].begin);
+TEST(PageData, HoldsTheFiguresOfAnotherRunWhereBothHaveTheVariant) {
+  const Report report = small_report();
+  Report base = report;
+  base.trials[0].variants.pop_back();
+  base.trials[0].variants[0].step_time_ns = {1, 2, 3};
+  for (RankRecord& rank : base.trials[0].variants[0].ranks)
+    for (Phase& phase : rank.steps.back().phases) phase[Statistic::active].peak = 77;
+  const Json variants = page_data(report, {}, &base)["trials"][0]["variants"];
+  EXPECT_EQ(variants[0]["base"]["active"], 77);
+  EXPECT_EQ(variants[0]["base"]["step_time_ns"], 3);
+  EXPECT_FALSE(variants[1].contains("base"));
+  base.trials[0].seed += 1;
+  EXPECT_FALSE(page_data(report, {}, &base)["trials"][0]["variants"][0].contains("base"))
+      << "another trial";
+  EXPECT_FALSE(page_data(report)["trials"][0]["variants"][0].contains("base"));
 }
 
 TEST(PageData, HoldsTheFiguresOfTheReport) {
   const Report report = small_report();
   const Json data = page_data(report);
   EXPECT_EQ(data["run"]["argv"][2], "fsdp_prefetch");
-  EXPECT_EQ(data["summary"]["passed"], 5);
-  EXPECT_EQ(data["summary"]["failed"], 1);
-  EXPECT_EQ(data["summary"]["skipped"], 0) << "a skipped trial is no verdict";
-  EXPECT_EQ(data["summary"]["trials"]["skipped"], 1);
-  EXPECT_EQ(data["headline"][1], "1 of 6 verdicts failed");
   EXPECT_EQ(data["left_out"], 0);
   const Json& trial = data["trials"][1];
   EXPECT_EQ(trial["schedule"], "lagging");

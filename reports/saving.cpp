@@ -11,12 +11,6 @@
 namespace tidemark {
 namespace {
 
-Bytes worst_peak(const VariantRecord& variant, Statistic statistic) {
-  Bytes worst = 0;
-  for (const RankRecord& rank : variant.ranks) worst = std::max(worst, rank.peak(statistic));
-  return worst;
-}
-
 /// By operation, a step, on the rank that calls it most.
 std::map<std::string, double> calls_a_step(const VariantRecord& variant, int steps) {
   std::map<std::string, double> most;
@@ -56,13 +50,13 @@ std::string short_number(double value) {
   return text;
 }
 
-/// Gibibytes from one on: the unit in which a card's memory is told.
-ByteUnit unit_of(Bytes largest) {
-  if (largest >= Bytes{1} << 30) return {"GiB", 1 << 30, 2};
-  return unit_for(largest);
-}
-
 }  // namespace
+
+Bytes worst_peak(const VariantRecord& variant, Statistic statistic) {
+  Bytes worst = 0;
+  for (const RankRecord& rank : variant.ranks) worst = std::max(worst, rank.peak(statistic));
+  return worst;
+}
 
 std::vector<Saving> savings_of(const TrialRecord& trial) {
   const auto ran = [](const VariantRecord& one) {
@@ -102,44 +96,56 @@ std::string price_text(const Saving& saving) {
   return out;
 }
 
-std::optional<ResultTable> result_of(const Overview& overview) {
+ByteUnit saving_unit(Bytes largest) {
+  if (largest >= Bytes{1} << 30) return {"GiB", 1 << 30, 2};
+  return unit_for(largest);
+}
+
+std::string saved_text(const Saving& saving, const ByteUnit& unit, const std::string& name) {
+  if (!saving.before) return "not judged: no baseline ran";
+  const double share = *saving.before == 0 ? 0
+                                           : 100.0 * static_cast<double>(saving.saved()) /
+                                                 static_cast<double>(*saving.before);
+  std::string out = fmt::format("{}{} ({:.{}f} %)", unit(saving.saved()), name, share,
+                                std::abs(share) < 1 ? 2 : 0);
+  if (saving.none_predicted && saving.saved() == 0) out = "no saving predicted";
+  if (saving.judged == Status::fail) out += ", not as predicted";
+  if (!saving.judged || saving.judged == Status::skip) out += ", not judged";
+  return out;
+}
+
+const TrialRecord* telling_trial(const Overview& overview) {
   const TrialRecord* telling = nullptr;
-  std::vector<Saving> savings;
   Bytes most = 0;
   for (const TrialRecord* trial : overview.trials) {
-    std::vector<Saving> all = savings_of(*trial);
+    const std::vector<Saving> all = savings_of(*trial);
     Bytes best = std::numeric_limits<Bytes>::min();
     for (const Saving& one : all) best = std::max(best, one.saved());
     if (all.empty() || (telling != nullptr && best <= most)) continue;
     telling = trial;
-    savings = std::move(all);
     most = best;
   }
+  return telling;
+}
+
+std::optional<ResultTable> result_of(const Overview& overview) {
+  const TrialRecord* telling = telling_trial(overview);
   if (telling == nullptr) return std::nullopt;
+  const std::vector<Saving> savings = savings_of(*telling);
   Bytes largest = 0;
   for (const Saving& one : savings)
     largest = std::max({largest, one.before.value_or(0), one.after});
-  const ByteUnit unit = unit_of(largest);
+  const ByteUnit unit = saving_unit(largest);
   const std::string base = savings.front().baseline;
   ResultTable table;
   table.title = fmt::format("{} memory at its highest in a step, worst rank, {}, under {}{}",
                             name_of(telling->statistic), unit.name, one_line(telling->schedule),
                             base.empty() ? "" : fmt::format(", against {}", one_line(base)));
   for (const Saving& one : savings) {
-    std::string saved = "not judged: no baseline ran";
-    if (one.before) {
-      const double share = *one.before == 0 ? 0
-                                            : 100.0 * static_cast<double>(one.saved()) /
-                                                  static_cast<double>(*one.before);
-      saved = fmt::format("{} ({:.{}f} %)", unit(one.saved()), share, std::abs(share) < 1 ? 2 : 0);
-      if (one.none_predicted && one.saved() == 0) saved = "no saving predicted";
-      if (one.judged == Status::fail) saved += ", not as predicted";
-      if (!one.judged || one.judged == Status::skip) saved += ", not judged";
-    }
     table.rows.push_back(
         {one_line(one.fix),
-         fmt::format("{} -> {}", one.before ? unit(*one.before) : "-", unit(one.after)), saved,
-         price_text(one)});
+         fmt::format("{} -> {}", one.before ? unit(*one.before) : "-", unit(one.after)),
+         saved_text(one, unit), price_text(one)});
   }
   return table;
 }

@@ -8,6 +8,7 @@
 
 #include "harness/record/record.h"
 #include "reports/overview.h"
+#include "reports/units.h"
 
 namespace tidemark {
 
@@ -27,11 +28,23 @@ struct Saving {
   Bytes saved() const { return before.value_or(after) - after; }
 };
 
+/// Over the phases of the last step, on the rank where it is highest; 0 where none ran.
+Bytes worst_peak(const VariantRecord& variant, Statistic statistic);
+
 /// Of every fix that ran, in the order of the variants.
 std::vector<Saving> savings_of(const TrialRecord& trial);
 
 /// "1.227x step time, +5 all_gather a step, 8 blocks recomputed"; empty without a baseline.
 std::string price_text(const Saving& saving);
+
+/// Of trials that differ in the schedule alone the one where a fix saves most; null where no fix
+/// ran.
+const TrialRecord* telling_trial(const Overview& overview);
+/// Gibibytes from one on: the unit in which a card's memory is told.
+ByteUnit saving_unit(Bytes largest);
+/// "24.61 (74 %)" and whether that is as predicted, or why nothing is saved; `name` follows the
+/// figure.
+std::string saved_text(const Saving& saving, const ByteUnit& unit, const std::string& name = "");
 
 /// The result of trials that differ in the schedule alone, in the words of a table: under the
 /// schedule where a fix saves most.

@@ -26,15 +26,12 @@ namespace fs = std::filesystem;
   throw std::runtime_error(fmt::format("{}: {}: {}", path.string(), what, remedy));
 }
 
-/// Two trials (of different parameters, say) may have one name: the second is told apart by its
-/// place.
 std::vector<File> per_variant(const Report& report) {
   std::vector<File> out;
   std::map<std::string, int> taken;
   for (const TrialRecord& trial : report.trials) {
     for (const VariantRecord& variant : trial.variants) {
-      std::string name = trial_folder(trial) + path_component(variant.name);
-      if (const int before = taken[name]++; before > 0) name += fmt::format("_{}", before + 1);
+      const std::string name = variant_place(trial, variant, taken);
       if (std::string lines = loss_lines(variant); !lines.empty())
         out.push_back({"loss/" + name + ".txt", std::move(lines)});
       const bool sampled = std::ranges::any_of(
@@ -50,12 +47,12 @@ std::vector<File> per_variant(const Report& report) {
   return out;
 }
 
-std::vector<File> renderings(const Report& report) {
+std::vector<File> renderings(const Report& report, const Report* base = nullptr) {
   std::vector<File> out = per_variant(report);
   out.push_back({"junit.xml", junit(report)});
   out.push_back({"summary.md", markdown(report)});
   out.push_back({"benchmark.json", benchmark_json(report)});
-  out.push_back({"report.html", html(report)});
+  out.push_back({"report.html", html(report, base)});
   return out;
 }
 
@@ -127,6 +124,13 @@ std::string trial_folder(const TrialRecord& trial) {
   return out;
 }
 
+std::string variant_place(const TrialRecord& trial, const VariantRecord& variant,
+                          std::map<std::string, int>& taken) {
+  std::string out = trial_folder(trial) + path_component(variant.name);
+  if (const int before = taken[out]++; before > 0) out += fmt::format("_{}", before + 1);
+  return out;
+}
+
 void write_files(const fs::path& folder, const std::vector<File>& files,
                  const std::string& remedy) {
   Drafts drafts(remedy);
@@ -145,14 +149,16 @@ void write_all(const fs::path& folder, const Report& report) {
   write_files(folder, files);
 }
 
-Rendered rerender(const fs::path& path) {
+Rendered rerender(const fs::path& path, const fs::path& base) {
   const bool file = path.filename() == "report.json" && !fs::is_directory(path);
   if (!file && !fs::is_directory(path))
     refuse(path, "is neither a run's folder nor its report.json",
            "give the folder that a run wrote (--out)");
   const fs::path parent = path.parent_path(), folder = !file ? path : parent.empty() ? "." : parent;
   Report report = read_report(path);
-  write_files(folder, renderings(report),
+  std::optional<Report> other;
+  if (!base.empty()) other = read_report(base);
+  write_files(folder, renderings(report, other ? &*other : nullptr),
               "make the folder writable, or copy report.json to another and render that");
   return {folder, std::move(report)};
 }

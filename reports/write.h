@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct Rendered {
   std::filesystem::path folder;
   Report report;
 };
-/// Everything but report.json again, from report.json. `path` is it, or its folder.
-Rendered rerender(const std::filesystem::path& path);
+/// Everything but report.json again, from report.json. `path` is it, or its folder; so is `base`,
+/// whose figures report.html sets beside where it is given.
+Rendered rerender(const std::filesystem::path& path, const std::filesystem::path& base = {});
 
 struct File {
   std::string path;  // below the folder
@@ -32,6 +34,11 @@ void write_files(const std::filesystem::path& folder, const std::vector<File>& f
 
 /// "scenario/size/rN/mode/schedule/" of a run's folder.
 std::string trial_folder(const TrialRecord& trial);
+
+/// "scenario/size/rN/mode/schedule/variant". Two trials (of different parameters, say) may have one
+/// name: the second is told apart by a number. `taken` counts them.
+std::string variant_place(const TrialRecord& trial, const VariantRecord& variant,
+                          std::map<std::string, int>& taken);
 
 /// A name as one component of a path: what is not a letter, digit or one of "._-" becomes '_'.
 std::string path_component(const std::string& name);

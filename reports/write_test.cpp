@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "reports/headline.h"
 #include "reports/html.h"
 #include "harness/record/json.h"
+#include "reports/page_data.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/sample.h"
 #include "reports/testing/unpack.h"
@@ -236,22 +239,70 @@ TEST(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
   EXPECT_TRUE(snapshot_of(RankRecord()).traces.empty());
 }
 
-TEST(Html, NamesOfTheReportAreNotInTheMarkup) {
-  const std::string page = html(hostile_report()), plain = html({});
+TEST(Html, NamesOfTheReportStayText) {
+  const std::string page = html(hostile_report());
   EXPECT_EQ(page.find("<img"), std::string::npos);
   EXPECT_EQ(page.find("onerror=\""), std::string::npos);
-  // But for the data, the page is the same whatever the report says.
-  const auto without_data = [](const std::string& text) {
-    const auto begin = text.find("id=\"data\">"), end = text.find("</script>", begin);
-    EXPECT_EQ(
-        text.substr(begin + 10, end - begin - 10)
-            .find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="),
-        std::string::npos);
-    return text.substr(0, begin) + text.substr(end);
-  };
-  EXPECT_EQ(without_data(page), without_data(plain));
+  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;img"));
   EXPECT_THAT(unpacked_page_data(page)["trials"][0]["scenario"].get<std::string>(),
               testing::StartsWith("</script><img"));
+}
+
+TEST(Html, ResultAndTableStandInTheSource) {
+  const Report report = sample_report(2);
+  const std::string page = html(report), source = page.substr(0, page.find("id=\"data\""));
+  EXPECT_THAT(source, HasSubstr("<title>tidemark: " + headline(report) + "</title>"));
+  EXPECT_THAT(source, HasSubstr(">" + headline(report) + "</h1>"));
+  EXPECT_THAT(source, HasSubstr("a href=\"#/fsdp_prefetch?trial=0\">fsdp_prefetch</a> / "));
+  EXPECT_THAT(source, HasSubstr(" bytes</small>"));
+  EXPECT_THAT(source, HasSubstr("memory/form/reserved/backward"));
+  EXPECT_THAT(source, testing::Not(HasSubstr("<noscript")));
+}
+
+TEST(Html, AnotherRunStandsBeside) {
+  const Report report = small_report();
+  Report base = report;
+  base.run.id = "last-night";
+  for (Phase& phase : base.trials[1].variants[0].ranks[0].steps.back().phases)
+    phase[Statistic::active].peak += 1 << 20;
+  const std::string page = html(report, &base);
+  EXPECT_THAT(page, HasSubstr("Compared with run last-night"));
+  EXPECT_THAT(page, HasSubstr(". 1 of 12 peaks differ."));
+  EXPECT_THAT(html(report, &report), HasSubstr(". 0 of 12 peaks differ."));
+  EXPECT_THAT(html(report), testing::Not(HasSubstr("Compared with run")));
+}
+
+TEST(Html, OfADocumentTheTextAndTheDataOfItsCharts) {
+  const std::string page =
+      html(Document{"parity",
+                    "<b>",
+                    Status::fail,
+                    {{"title",
+                      {"a < b"},
+                      {{"</script>", "step", "loss", false, {{"A", {{1, 0.5}, {2, NAN}}}}},
+                       {"no points", "step", "loss", false, {{"A", {}}}}},
+                      {{"step", "A"}, {"1", "x"}}}}});
+  EXPECT_THAT(page, HasSubstr("<h1 class=\"fail\">&lt;b&gt;</h1>"));
+  EXPECT_THAT(page, HasSubstr("<p>a &lt; b</p>"));
+  EXPECT_THAT(page, HasSubstr(R"({"title":"\u003c/script>","x":"step","y":"loss","bytes":false,)"
+                              R"("lines":[{"name":"A","points":[[1.0,0.5],[2.0,null]]}]})"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"figure\">1</td><td>x</td>"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("no points")));
+}
+
+// What the page links to is what write_all writes.
+TEST(Html, EveryLinkedFileIsThere) {
+  ScratchFolder scratch;
+  int n = 0;
+  for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
+    const fs::path at = scratch / std::to_string(++n);
+    write_all(at, report);
+    for (const auto& trial : page_data(report)["trials"])
+      for (const auto& variant : trial["variants"])
+        for (const auto& file : variant["files"])
+          EXPECT_TRUE(fs::exists(at / file[1].get<std::string>())) << file;
+  }
+  EXPECT_GT(page_data(sample_report(2))["trials"][2]["variants"][0]["files"].size(), 2u);
 }
 
 // The browser's test cuts the network; this one sees what a browser would not come to.

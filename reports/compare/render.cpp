@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "reports/compare/pairs.h"
+#include "reports/html.h"
 #include "reports/markdown.h"
 #include "reports/overview.h"
 #include "reports/units.h"
@@ -12,7 +15,8 @@
 namespace tidemark {
 namespace {
 
-constexpr std::size_t kShown = 40;  // of each kind; JSON has them all
+constexpr std::size_t kShown = 40, kRows = 500;  // of each kind, on HTML pages; JSON has all
+constexpr std::size_t kCharted = 12;             // variants that changed
 
 std::string where(const Place& place) {
   std::string out = one_line(place.trial);
@@ -52,17 +56,6 @@ std::string described(const Side& side) {
                      one_line(run.started), one_line(run.tidemark), one_line(run.git));
 }
 
-template <class Line>
-void list(std::string& out, const std::string& title, std::size_t count, const char* bullet,
-          Line line) {
-  if (count == 0) return;
-  out += title;
-  for (std::size_t i = 0; i < std::min(count, kShown); ++i) out += bullet + line(i) + "\n";
-  if (count > kShown)
-    out += fmt::format("{}and {} more (--format json has them all)\n", bullet, count - kShown);
-  out += "\n";
-}
-
 std::vector<std::string> sentences(const Comparison& c, Effect effect) {
   std::vector<std::string> out;
   for (const Turn& turn : c.turns)
@@ -72,24 +65,111 @@ std::vector<std::string> sentences(const Comparison& c, Effect effect) {
   return out;
 }
 
-struct Words {
-  const char *before, *after, *bullet;
-  std::string (*text)(const std::string&);
+struct Part {
+  std::string title;
+  std::vector<std::string> lines;
 };
 
-std::string body(const Comparison& c, const Words& words) {
-  std::string out;
-  const auto part = [&](const std::string& title, const std::vector<std::string>& lines) {
-    list(out, fmt::format("{}{} ({}){}", words.before, title, lines.size(), words.after),
-         lines.size(), words.bullet, [&](std::size_t i) { return words.text(lines[i]); });
-  };
-  part("Regressions", sentences(c, Effect::regression));
-  part(missing_title(c), c.missing);
-  part("Improvements", sentences(c, Effect::improvement));
-  part("Other changes", sentences(c, Effect::changed));
-  part("New", c.fresh);
-  part("The runs were made differently", c.differently);
+/// What stands in every rendering; parts without a line are left out.
+std::vector<Part> parts(const Comparison& c) {
+  std::vector<Part> out{{"Regressions", sentences(c, Effect::regression)},
+                        {missing_title(c), c.missing},
+                        {"Improvements", sentences(c, Effect::improvement)},
+                        {"Other changes", sentences(c, Effect::changed)},
+                        {"New", c.fresh},
+                        {"The runs were made differently", c.differently}};
+  std::erase_if(out, [](const Part& part) { return part.lines.empty(); });
   return out;
+}
+
+/// At most `most` of the lines, and a last one that says how many more there are.
+std::vector<std::string> first(const std::vector<std::string>& lines, std::size_t most) {
+  if (lines.size() <= most) return lines;
+  std::vector<std::string> out(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(most));
+  out.push_back(fmt::format("and {} more (--format json has them all)", lines.size() - most));
+  return out;
+}
+
+/// Each part as a heading between `before` and `after`, and its lines behind `bullet`.
+std::string body(const Comparison& c, const char* before, const char* after, const char* bullet,
+                 std::string (*text)(const std::string&)) {
+  std::string out;
+  for (const auto& [title, lines] : parts(c)) {
+    out += fmt::format("{}{} ({}){}", before, title, lines.size(), after);
+    for (const std::string& line : first(lines, kShown)) out += bullet + text(line) + "\n";
+    out += "\n";
+  }
+  return out;
+}
+
+/// Where charts are wanted: what changed, the worst first; a rank where the change has one.
+struct Spot {
+  std::string trial, variant;
+  int rank;
+};
+
+std::vector<Spot> spots(const Comparison& c) {
+  std::vector<Spot> out;
+  const auto add = [&](const Place& place, int rank) {
+    const bool known = std::ranges::any_of(out, [&](const Spot& spot) {
+      return spot.trial == place.trial && spot.variant == place.variant;
+    });
+    if (out.size() < kCharted && !place.variant.empty() && !known)
+      out.push_back({place.trial, place.variant, std::max(rank, 0)});
+  };
+  for (Effect effect : {Effect::regression, Effect::improvement, Effect::changed}) {
+    for (const Change& change : c.changes)
+      if (change.effect == effect) add(change.place, change.rank);
+    for (const Turn& turn : c.turns)
+      if (turn.effect == effect)
+        add(turn.place, turn.place.ranks.empty() ? 0 : turn.place.ranks[0]);
+  }
+  return out;
+}
+
+Line memory_line(const std::string& name, const VariantRecord& variant, int rank) {
+  Line out{name, {}};
+  const auto found = std::ranges::find(variant.ranks, rank, &RankRecord::rank);
+  if (found == variant.ranks.end()) return out;
+  for (const Sample& s : found->timeline)
+    out.points.emplace_back(static_cast<double>(s.time) * 1e-6, static_cast<double>(s.active));
+  return out;
+}
+
+Line loss_line(const std::string& name, const VariantRecord& variant) {
+  Line out{name, {}};
+  for (const LossPoint& p : variant.loss)
+    if (p.value) out.points.emplace_back(p.step, *p.value);
+  return out;
+}
+
+std::vector<Chart> charts(const Comparison& c, const Side& base, const Side& fresh) {
+  std::vector<Chart> out;
+  const Pairs pairs = pair_trials(base.report, fresh.report);
+  for (const Spot& spot : spots(c)) {
+    const auto pair = std::ranges::find(pairs.trials, spot.trial, &TrialPair::name);
+    if (pair == pairs.trials.end()) continue;
+    const auto in = [&](const TrialRecord& trial) {
+      return std::ranges::find(trial.variants, spot.variant, &VariantRecord::name);
+    };
+    const auto a = in(*pair->base), b = in(*pair->fresh);
+    if (a == pair->base->variants.end() || b == pair->fresh->variants.end()) continue;
+    const std::string name = spot.trial + " " + spot.variant;
+    out.push_back({fmt::format("{}, rank {}: active memory over the last step", name, spot.rank),
+                   "ms of the host's clock",
+                   "active",
+                   true,
+                   {memory_line("base", *a, spot.rank), memory_line("new", *b, spot.rank)}});
+    out.push_back(
+        {name + ": loss", "step", "loss", false, {loss_line("base", *a), loss_line("new", *b)}});
+  }
+  return out;
+}
+
+/// "no regression", "1 regression", "nothing was compared".
+std::string result(const Comparison& c) {
+  if (c.exit_code() == 4) return "nothing was compared";
+  return c.exit_code() == 0 ? "no regression" : plural(c.regressions(), "regression");
 }
 
 }  // namespace
@@ -147,7 +227,7 @@ std::string comparison_summary(const Comparison& c) {
 
 std::string comparison_text(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("base: {}\nnew:  {}\n\n", described(base), described(fresh));
-  out += body(c, {"", "\n", "  ", [](const std::string& text) { return one_line(text); }});
+  out += body(c, "", "\n", "  ", one_line);
   if (c.same_run) out += fmt::format("note: {}\n", same_run_text(c));
   for (const std::string& threshold : c.unmatched)
     out += fmt::format("note: --threshold {} fits no metric that was compared\n", threshold);
@@ -157,14 +237,26 @@ std::string comparison_text(const Comparison& c, const Side& base, const Side& f
 
 std::string comparison_markdown(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("# tidemark compare: {}\n\n{}\n\n- base: {}\n- new: {}\n\n",
-                                c.exit_code() == 0   ? "no regression"
-                                : c.exit_code() == 4 ? "nothing was compared"
-                                                     : plural(c.regressions(), "regression"),
-                                comparison_summary(c), markdown_text(described(base)),
+                                result(c), comparison_summary(c), markdown_text(described(base)),
                                 markdown_text(described(fresh)));
   if (c.same_run) out += fmt::format("{}.\n\n", same_run_text(c));
-  out += body(c, {"## ", "\n\n", "- ", markdown_text});
+  out += body(c, "## ", "\n\n", "- ", markdown_text);
   return out + fmt::format("Thresholds: `{}`\n", fmt::join(c.thresholds, " "));
+}
+
+std::string comparison_html(const Comparison& c, const Side& base, const Side& fresh) {
+  Document out{"compare", result(c), c.exit_code() == 0 ? Status::pass : Status::fail, {}};
+  std::vector<std::string> top{comparison_summary(c), "Base: " + described(base),
+                               "New: " + described(fresh)};
+  if (c.same_run) top.push_back(same_run_text(c));
+  out.sections.push_back({"", std::move(top), {}, {}});
+  for (const auto& [title, lines] : parts(c))
+    out.sections.push_back(
+        {fmt::format("{} ({})", title, lines.size()), first(lines, kRows), {}, {}});
+  out.sections.push_back({"Both runs, overlaid", {}, charts(c, base, fresh), {}});
+  if (out.sections.back().charts.empty()) out.sections.pop_back();
+  out.sections.push_back({"Thresholds", {fmt::format("{}", fmt::join(c.thresholds, " "))}, {}, {}});
+  return html(out);
 }
 
 }  // namespace tidemark

@@ -134,7 +134,7 @@ TEST(Parity, EveryRenderingNamesTheFirstDivergence) {
   EXPECT_THAT(parity_text(report), HasSubstr("2 of 3 steps diverge"));
   EXPECT_THAT(parity_markdown(report), HasSubstr("first divergence at step 1"));
   EXPECT_THAT(parity_html(report), HasSubstr("first divergence at step 1"));
-  EXPECT_THAT(parity_html(report), HasSubstr("<polyline"));
+  EXPECT_THAT(parity_html(report), HasSubstr("<figure>"));
   const auto json = nlohmann::json::parse(parity_json(report));
   EXPECT_EQ(json["curves"][0]["first"]["step"], 1);
   EXPECT_EQ(json["curves"][0]["largest"]["a"], "nan");

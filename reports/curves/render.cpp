@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/curves/parity.h"
-#include "reports/document.h"
+#include "reports/html.h"
 #include "harness/record/json.h"
 #include "reports/markdown.h"
 #include "reports/units.h"
@@ -165,35 +165,35 @@ std::string parity_html(const ParityReport& report) {
   const char* verdict = code == 0   ? "The curves hold"
                         : code == 4 ? "No number was compared"
                                     : "The curves do not hold";
-  std::string body = fmt::format(
-      "<h1 class=\"{}\">{}</h1>\n<p>{}</p>\n<p class=\"quiet\">A: {} ({})<br>B: {} ({})<br>Rule: "
-      "{}; {}</p>\n",
-      code == 0 ? "pass" : "fail", verdict, html_text(parity_summary(report)),
-      html_text(report.a.path), report.a.format, html_text(report.b.path), report.b.format,
-      html_text(rule.text()), kRules);
+  Document out{"parity", verdict, code == 0 ? Status::pass : Status::fail, {}};
+  out.sections.push_back(
+      {"",
+       {parity_summary(report), fmt::format("A: {} ({})", report.a.path, report.a.format),
+        fmt::format("B: {} ({})", report.b.path, report.b.format),
+        fmt::format("Rule: {}; {}", rule.text(), kRules)},
+       {},
+       {}});
   for (const CurveParity& c : report.curves) {
-    body += "<h2>" + html_text(title(c)) + "</h2>\n<ul>\n";
-    for (const std::string& text : lines(c, rule)) body += "<li>" + html_text(text) + "</li>\n";
-    body += "</ul>\n";
-    body += svg({title(c),
-                 "step",
-                 "",
-                 false,
-                 {line("A", c, &Divergence::a), line("B", c, &Divergence::b)}});
+    Section section{title(c), lines(c, rule), {}, {{"step", "A", "B", "difference", "ULP"}}};
+    section.charts.push_back({title(c),
+                              "step",
+                              "",
+                              false,
+                              {line("A", c, &Divergence::a), line("B", c, &Divergence::b)}});
     if (c.different > 0)
-      body += svg({"Distance",
-                   "step",
-                   rule.single ? "ULP of float32" : "ULP of float64",
-                   false,
-                   {line("|b - a|", c, &Divergence::ulps)}});
-    std::vector<std::vector<std::string>> rows{{"step", "A", "B", "difference", "ULP"}};
+      section.charts.push_back({"Distance",
+                                "step",
+                                rule.single ? "ULP of float32" : "ULP of float64",
+                                false,
+                                {line("|b - a|", c, &Divergence::ulps)}});
     for (const Divergence& d : c.steps)
-      if (!d.holds && rows.size() <= kRows)
-        rows.push_back({std::to_string(d.step), value(d.a, rule.single), value(d.b, rule.single),
-                        fmt::format("{:.6g}", d.difference), exact(d.ulps)});
-    if (rows.size() > 1) body += html_table(rows);
+      if (!d.holds && section.rows.size() <= kRows)
+        section.rows.push_back({std::to_string(d.step), value(d.a, rule.single),
+                                value(d.b, rule.single), fmt::format("{:.6g}", d.difference),
+                                exact(d.ulps)});
+    out.sections.push_back(std::move(section));
   }
-  return html_document(std::string("tidemark parity: ") + verdict, body);
+  return html(out);
 }
 
 }  // namespace tidemark

@@ -85,7 +85,7 @@ TEST_F(Past, TheRunAtWhichAMetricStepped) {
       EXPECT_EQ(trend["points"][4]["value"], 6291456);
     }
   EXPECT_TRUE(found);
-  EXPECT_THAT(history_html(history, false), HasSubstr("<polyline"));
+  EXPECT_THAT(history_html(history, false), HasSubstr("<figure>"));
 }
 
 TEST_F(Past, TimeStepsBeyondItsThresholdAlone) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/document.h"
 #include "reports/history/history.h"
+#include "reports/html.h"
 #include "harness/record/json.h"
 #include "reports/units.h"
 
@@ -146,26 +146,38 @@ std::string history_json(const History& history) {
 std::string history_html(const History& history, bool all) {
   const auto stepped = shown(history, false);
   const auto trends = all ? shown(history, true) : stepped;
-  std::string body = fmt::format("<h1>History</h1>\n<p>{}</p>\n", summary(history, stepped.size()));
+  Document out{"history", summary(history, stepped.size()), Status::pass, {}};
   for (std::size_t i = 0; i < std::min(trends.size(), kCharts); ++i) {
     const Trend& trend = *trends[i];
     Line line{trend.metric.unit, {}};
     for (const PastPoint& point : trend.points)
       line.points.emplace_back(static_cast<double>(point.run), point.value.value_or(NAN));
-    body += svg(
-        {title(trend, history), "run (oldest first)", "", trend.metric.unit == "bytes", {line}});
-    body += "<p>" + html_text(levels(trend, history)) + "</p>\n";
+    out.sections.push_back({title(trend, history),
+                            {levels(trend, history)},
+                            {{trend.metric.name,
+                              "run (oldest first)",
+                              trend.metric.unit,
+                              trend.metric.unit == "bytes",
+                              {std::move(line)}}},
+                            {}});
   }
   if (trends.size() > kCharts)
-    body += fmt::format("<p class=\"quiet\">And {} more: --metric GLOB chooses.</p>\n",
-                        trends.size() - kCharts);
-  std::vector<std::vector<std::string>> rows{
-      {"run", "started", "exit", "passed", "failed", "skipped", "device", "git"}};
+    out.sections.push_back(
+        {"",
+         {fmt::format("And {} more: --metric GLOB chooses.", trends.size() - kCharts)},
+         {},
+         {}});
+  Section runs{
+      "Runs",
+      {},
+      {},
+      {{"run", "started", "exit", "passed", "failed", "skipped", "device", "git", "folder"}}};
   for (auto run = history.runs.rbegin(); run != history.runs.rend(); ++run)
-    rows.push_back({run->id, run->started, std::to_string(run->exit_code),
-                    std::to_string(run->passed), std::to_string(run->failed),
-                    std::to_string(run->skipped), run->device, run->git});
-  return html_document("tidemark history", body + "<h2>Runs</h2>\n" + html_table(rows));
+    runs.rows.push_back({run->id, run->started, std::to_string(run->exit_code),
+                         std::to_string(run->passed), std::to_string(run->failed),
+                         std::to_string(run->skipped), run->device, run->git, run->folder});
+  out.sections.push_back(std::move(runs));
+  return html(out);
 }
 
 }  // namespace tidemark

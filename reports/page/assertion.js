@@ -1,13 +1,14 @@
 // One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
 import { h, freshId } from './dom.js';
 import { copyable, scroller } from './controls.js';
-import { duration, exact, rankList } from './format.js';
+import { bytes, duration, exact, exactBytes, rankList } from './format.js';
 
 const OPEN = 1; // failures that explain themselves at once
 
 function withUnit(value, unit) {
   if (value === null || value === undefined) return 'no value';
-  return unit === 'ns' ? duration(value) : `${exact(value)} ${unit}`;
+  if (unit === 'ns') return duration(value);
+  return unit === 'bytes' && Math.abs(value) >= 1024 ? `${bytes(value)} = ${exactBytes(value)}` : `${exact(value)} ${unit}`;
 }
 
 function bounds({ expected: { low, high }, unit }) {

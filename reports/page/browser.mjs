@@ -71,7 +71,7 @@ export async function open(browser, file, { hash = '', width = 1280, dark = fals
   await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' });
   page.address = pathToFileURL(file).href;
   await page.goto(page.address + hash);
-  await page.waitForSelector('h1, .empty');
+  await page.waitForSelector('main[data-shown], .empty');
   await settled(page);
   return page;
 }

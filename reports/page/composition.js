@@ -4,7 +4,6 @@ import { legend } from './frame.js';
 import { scroller, section } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
 import { rankRecord, variantIn } from './model.js';
-import { blockTables } from './blocks.js';
 
 export function composition(group, { schedule, rank }) {
   const rows = group.variants
@@ -21,7 +20,7 @@ export function composition(group, { schedule, rank }) {
   const largest = Math.max(1, ...rows.map(({ record }) => total(record)));
   const unit = unitFor(largest);
   const kept = names.filter((name) => rows.some(({ record }) => share(record, name) !== 0));
-  const tone = (name) => `tone-${names.indexOf(name) % 12}`;
+  const tone = (name) => `part-${names.indexOf(name) % 10}`;
   return section(
     'composition',
     'What the peak is made of',
@@ -104,6 +103,5 @@ export function composition(group, { schedule, rank }) {
         ),
       ),
     ),
-    blockTables(rows),
   );
 }

@@ -80,15 +80,16 @@ export function scroller(label, table) {
   return h('div', { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label }, table);
 }
 
-/** A command with a button that copies it. */
-export function copyable(command) {
+/** Gives a box with a command a button that copies it. */
+export function addCopy(box) {
+  const code = box.querySelector('code');
   const button = h(
     'button',
     {
       class: 'copy',
       onclick: async () => {
         try {
-          await navigator.clipboard.writeText(command);
+          await navigator.clipboard.writeText(code.textContent);
           button.textContent = 'Copied';
         } catch {
           getSelection().selectAllChildren(code); // a page opened from a file may not reach the clipboard
@@ -101,6 +102,8 @@ export function copyable(command) {
     },
     'Copy',
   );
-  const code = h('code', {}, command);
-  return h('div', { class: 'command' }, code, button);
+  box.append(button);
+  return box;
 }
+
+export const copyable = (command) => addCopy(h('div', { class: 'command' }, h('code', {}, command)));

@@ -1,9 +1,8 @@
-// What a fix costs: time, collectives, recomputation; and what it saves for that.
+// The price of each variant: time, collectives, recomputation.
 import { h } from './dom.js';
-import { picture } from './cost_picture.js';
-import { choice, scroller, section } from './controls.js';
+import { scroller, section } from './controls.js';
 import { duration, exact } from './format.js';
-import { STATISTICS, baselineOf, peak, stepTime, variantIn } from './model.js';
+import { baselineOf, stepTime, variantIn } from './model.js';
 
 const signed = (value) => {
   const rounded = Math.round(value * 100) / 100;
@@ -44,12 +43,6 @@ function rowOf(group, schedule, { name, role }, base) {
     syncs: each(variant, (c) => c.synchronisations) - each(base, (c) => c.synchronisations),
     extra,
     counted: own.map((one) => [one.name.slice('cost/'.length), one.verdicts[0]]),
-    saved: Object.fromEntries(
-      STATISTICS.map((statistic) => [
-        statistic,
-        (peak(base, statistic) ?? 0) - (peak(variant, statistic) ?? 0),
-      ]),
-    ),
   };
 }
 
@@ -118,37 +111,10 @@ export function cost(group, { schedule }, virtual) {
     ? group.variants.map((one) => rowOf(group, schedule, one, base)).filter(Boolean)
     : [];
   if (rows.length === 0) return null;
-  const most = (statistic) =>
-    Math.max(...rows.map((row) => (row.role === 'fixed' ? row.saved[statistic] : 0)));
-  const own = {
-    statistic: STATISTICS.reduce((best, one) => (most(one) > most(best) ? one : best), 'active'),
-  };
-  const body = h('div', {});
-  const draw = () => body.replaceChildren(picture(group, rows, own.statistic, name));
-  draw();
   return section(
     'cost',
-    'Saving and its price',
-    `Under ${schedule}, against ${name}: the peak saved over the step time (median after the first step).${virtual ? ' Times are of the virtual clock: good for comparing variants, not a forecast of hardware.' : ''}`,
-    h(
-      'div',
-      { class: 'controls' },
-      choice(
-        'Statistic',
-        STATISTICS.map((one) => [one, one]),
-        own.statistic,
-        (statistic) => {
-          own.statistic = statistic;
-          draw();
-        },
-      ),
-    ),
-    body,
-    h(
-      'p',
-      { class: 'quiet' },
-      'A step, against the baseline; counts of the rank that has most. Columns to the right are counted over the whole run.',
-    ),
+    'Price',
+    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls a step under ${schedule}, against ${name}, on the rank that has most. Columns to the right are counted over the whole run.`,
     table(rows),
   );
 }

@@ -79,67 +79,12 @@ function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
   return assertion;
 }
 
-const STATES = { a: 'active', p: 'pending', f: 'free' };
-const KINDS = { o: 'operator', l: 'collective', c: 'copy', w: 'wait' };
-
-function blockOf([bytes, requested, category, op, shape, dtype, stream, pending], strings) {
-  return {
-    bytes,
-    requested,
-    category: strings[category],
-    op: strings[op],
-    shape,
-    dtype: strings[dtype],
-    stream: strings[stream],
-    pending: pending === 1,
-  };
-}
-
-/** Blocks lie end to end. */
-function segmentOf([address, bytes, stream, pool, states, sizes, requested], strings) {
-  let offset = 0;
-  let used = 0;
-  const blocks = sizes.map((size, i) => {
-    const state = STATES[states[i]];
-    const block = { offset, bytes: size, state };
-    block.requested = state === 'free' ? 0 : requested[used++];
-    offset += size;
-    return block;
-  });
-  return { address, bytes, stream: strings[stream], pool: strings[pool], blocks };
-}
-
-const mapOf = (raw, strings) => ({
-  ...raw,
-  moment: strings[raw.moment],
-  segments: raw.segments.map((segment) => segmentOf(segment, strings)),
-});
-
-function spansOf(raw, strings) {
-  let begin = 0;
-  return {
-    in_all: raw.in_all,
-    lanes: raw.lanes.map((lane) => strings[lane]),
-    all: raw.lane.map((lane, i) => {
-      begin += raw.begin[i];
-      return {
-        lane,
-        kind: KINDS[raw.kinds[i]],
-        name: strings[raw.name[i]],
-        enqueued: begin - raw.wait[i],
-        begin,
-        end: begin + raw.length[i],
-      };
-    }),
-  };
-}
-
 const distanceOf = (row) =>
   row && { ulps: row[0] ?? Infinity, absolute: row[1] ?? Infinity, relative: row[2] ?? Infinity };
 
 /** The report of page_data.cpp with names instead of places and levels instead of differences. */
-export async function load() {
-  const report = await unpacked(document.getElementById('data'));
+export async function load(element) {
+  const report = await unpacked(element);
   const { strings } = report;
   for (const trial of report.trials) {
     trial.assertions = trial.assertions.map((raw) => assertionOf(trial, raw, strings));
@@ -164,10 +109,6 @@ export async function load() {
         active: summed(packed.active),
         reserved: summed(packed.reserved),
       }));
-      const { largest, maps, spans } = record;
-      later(record, 'largest', () => largest.map((block) => blockOf(block, strings)));
-      later(record, 'maps', () => maps.map((map) => mapOf(map, strings)));
-      later(record, 'spans', () => spansOf(spans, strings));
     }
   }
   return report;

@@ -1,7 +1,5 @@
 // Elements are made, never parsed: a name from a report can only ever become text.
 
-const SVG = 'http://www.w3.org/2000/svg';
-
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -18,10 +16,6 @@ function fill(element, attributes, children) {
 
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
-}
-
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
 /** An id no other element has. */

@@ -1,4 +1,4 @@
-// Figures as people read them. The same rules as in units.cpp.
+// Figures as people read them.
 
 const UNITS = [
   ['GiB', 2 ** 30],
@@ -7,14 +7,14 @@ const UNITS = [
   ['bytes', 1],
 ];
 
-/** One unit for figures that stand together: `smallest` still shows in it as long as `largest` stays readable. */
+/** One unit for figures that stand together: `smallest` still shows in it. */
 export function unitFor(largest, smallest = 0) {
   const size = Math.abs(largest);
-  let at = [10 * 2 ** 30, 2 ** 20, 10 * 2 ** 10, 0].findIndex((least) => size >= least);
-  while (at < 3 && smallest > 0 && smallest < UNITS[at][1] && size < 1e5 * UNITS[at + 1][1])
-    at += 1;
+  let at = UNITS.findIndex(([, bytes]) => size >= bytes);
+  if (at < 0) at = 3;
+  while (at < 3 && smallest > 0 && smallest < UNITS[at][1] / 10) at += 1;
   const [name, bytes] = UNITS[at];
-  const decimals = at === 3 ? 0 : at === 0 || (at === 1 && size < 100 * bytes) ? 2 : 1;
+  const decimals = at === 3 ? 0 : at === 0 || size < 100 * bytes ? 2 : 1;
   return { name, bytes, format: (value) => grouped((value / bytes).toFixed(decimals)) };
 }
 

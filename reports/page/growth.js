@@ -1,4 +1,4 @@
-// Peaks over a size parameter: the line of the closed forms and the points measured on it.
+// Peaks over a size parameter, or over how far the host runs ahead: the line of the closed forms, and points measured.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
@@ -8,46 +8,60 @@ import { toneOf } from './model.js';
 
 const FIGURES = ['allocated', 'active', 'reserved', 'resident'];
 
-/** Of a variant one curve, as {line, dots, legend}; null where the figure has no closed form. */
+const RUN_AHEAD = 'kernel time / launch time';
+
+/** All curves of a variant; those over the run-ahead have no form. */
+function curvesOf({ growth, sweep }) {
+  if (sweep.length < 2) return growth;
+  const points = sweep.map((point) => ({ value: point.ratio, predicted: {}, measured: point }));
+  return [...growth, { parameter: RUN_AHEAD, rank: null, points }];
+}
+
+/** Of a variant one curve, as {lines, legend}; null where the figure was neither predicted nor measured. */
 function curveOf(group, variant, { parameter, figure }, unit) {
-  const found = variant.growth.find((one) => one.parameter === parameter);
-  const points = found?.points.filter((point) => point.predicted[figure] !== null) ?? [];
+  const found = curvesOf(variant).find((one) => one.parameter === parameter);
+  const formed = parameter !== RUN_AHEAD;
+  const level = ({ predicted, measured }) => (formed ? predicted : measured)[figure] ?? null;
+  const points = found?.points.filter((point) => level(point) !== null) ?? [];
   if (points.length < 2) return null;
   const common = { panel: 0, tone: toneOf(group, variant.name) };
-  const [low, high] = [points[0], points.at(-1)].map((one) => unit.format(one.predicted[figure]));
-  return {
-    line: {
-      ...common,
-      name: `${variant.name}, by formula`,
-      points: points.map((point) => [point.value, point.predicted[figure]]),
-    },
-    dots: {
-      ...common,
-      name: `${variant.name}, measured`,
-      bare: true,
-      dots: true,
-      points: points.map((point) => [point.value, point.measured[figure]]),
-      texts: points.map(({ measured }) =>
-        measured[figure] === null ? '–' : exactBytes(measured[figure]),
-      ),
-    },
-    legend: { name: variant.name, ...common, note: `${low} to ${high} ${unit.name}` },
+  const [low, high] = [points[0], points.at(-1)].map((one) => unit.format(level(one)));
+  const line = {
+    ...common,
+    name: formed ? `${variant.name}, by formula` : variant.name,
+    dots: !formed,
+    points: points.map((point) => [point.value, level(point)]),
   };
+  const dots = formed && {
+    ...common,
+    name: `${variant.name}, measured`,
+    bare: true,
+    dots: true,
+    points: points.map((point) => [point.value, point.measured[figure]]),
+    texts: points.map(({ measured }) => (measured[figure] === null ? '–' : exactBytes(measured[figure]))),
+  };
+  const note = low === high ? `always ${low} ${unit.name}` : `${low} to ${high} ${unit.name}`;
+  return { lines: [line, dots].filter(Boolean), legend: { name: variant.name, ...common, note } };
 }
 
 export function growth(group) {
   const variants = group.trials.flatMap((trial) =>
-    trial.variants.filter((variant) => variant.growth.length > 0),
+    trial.variants.filter((variant) => curvesOf(variant).length > 0),
   );
   if (variants.length === 0) return null;
-  const curves = variants.flatMap((variant) => variant.growth);
-  const parameters = [...new Set(curves.map(({ parameter }) => parameter))];
+  const curves = variants.flatMap(curvesOf);
+  const known = new Set(curves.map(({ parameter }) => parameter));
+  const parameters = [...[...known].filter((one) => one !== RUN_AHEAD), ...[RUN_AHEAD].filter((one) => known.has(one))];
   const figures = FIGURES.filter((figure) =>
-    curves.some(({ points }) => points.some(({ predicted }) => predicted[figure] !== null)),
+    curves.some(({ points }) =>
+      points.some(({ predicted, measured }) => (predicted[figure] ?? measured[figure] ?? null) !== null),
+    ),
   );
-  // Where the two part the most.
+  // Where the variants part the most.
   const spread = (figure) => {
-    const ends = variants.map((one) => one.growth[0]?.points.at(-1)?.predicted[figure] ?? 0);
+    const ends = curves
+      .filter(({ parameter }) => parameter === parameters[0])
+      .map(({ points }) => (parameters[0] === RUN_AHEAD ? points.at(-1).measured : points.at(-1).predicted)[figure] ?? 0);
     return (Math.max(...ends) - Math.min(...ends)) / Math.max(1, ...ends);
   };
   const own = {
@@ -62,17 +76,22 @@ export function growth(group) {
       .flatMap(({ points }) =>
         points.flatMap(({ predicted, measured }) => [predicted[own.figure], measured[own.figure]]),
       )
-      .filter((level) => level !== null);
+      .filter((level) => level !== null && level !== undefined);
     const [lowest, highest] = [Math.min(...levels), Math.max(...levels)];
+    const whole = own.parameter !== RUN_AHEAD;
     const unit = unitFor(highest);
     const mark = cardLine(highest);
     const drawn = variants.map((variant) => curveOf(group, variant, own, unit)).filter(Boolean);
+    if (drawn.length === 0) {
+      body.replaceChildren(h('p', { class: 'empty' }, `No figure of ${own.figure} is known over ${own.parameter}.`));
+      return;
+    }
     const entries = drawn.map((one) => one.legend);
     body.replaceChildren(
       legend(entries),
       chart({
         label: `${own.figure} memory over ${own.parameter}: ${entries.map(({ name, note }) => `${name} ${note}`).join(', ')}`,
-        series: drawn.flatMap(({ line, dots }) => [line, dots]),
+        series: drawn.flatMap(({ lines }) => lines),
         panels: [
           {
             title: `${own.figure === 'resident' ? 'resident' : `peak of ${own.figure}`}, ${unit.name}, over ${own.parameter}`,
@@ -85,7 +104,9 @@ export function growth(group) {
             mark,
           },
         ],
-        x: { name: own.parameter, whole: true, format: (value) => exact(Math.round(value)) },
+        x: whole
+          ? { name: own.parameter, whole, format: (value) => exact(Math.round(value)) }
+          : { name: own.parameter, log: true, format: (value) => `${Number(value.toPrecision(3))}×` },
         panelHeight: 220,
       }),
       h('p', { class: 'quiet' }, cardNote(highest)),
@@ -103,14 +124,24 @@ export function growth(group) {
       },
     );
   draw();
+  const sized = curves.find(({ parameter }) => parameter !== RUN_AHEAD);
   return section(
     'growth',
-    'How peaks grow with the size',
-    `Rank ${curves[0].rank} with one parameter from half to twice its value and everything else as it is, under lagging. Lines: the closed forms. Points: measured.${figures.includes('resident') ? ' Resident: what the program has requested, at the highest of the moments that it names.' : ''}`,
+    'How peaks grow',
+    [
+      sized &&
+        `Over a size: rank ${sized.rank} with one parameter from half to twice its value and everything else as it is, under lagging. Lines are the closed forms, points are measured.`,
+      parameters.includes(RUN_AHEAD) &&
+        `Over ${RUN_AHEAD}: the worst rank while the time of a kernel grows against what its launch costs the host; to the right the device falls behind.`,
+      figures.includes('resident') &&
+        'Resident is what the program has requested, at the highest of the moments that it names.',
+    ]
+      .filter(Boolean)
+      .join(' '),
     h(
       'div',
       { class: 'controls' },
-      pick('Parameter', 'parameter', parameters),
+      pick('Over', 'parameter', parameters),
       pick('Peak of', 'figure', figures),
     ),
     body,

@@ -1,8 +1,8 @@
 // A row a variant: its verdicts under every schedule, and what it does to the peak of a step, at which price.
 import { h } from './dom.js';
 import { scroller } from './controls.js';
-import { exact, exactBytes, plural } from './format.js';
-import { bestIn, cardUnit, savedText } from './model.js';
+import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
+import { bestIn, peak, savedText } from './model.js';
 
 function cell(trial, variant, show) {
   const { error, brief, not_run: lost } = trial.variants.find(({ name }) => name === variant) ?? {};
@@ -34,22 +34,38 @@ function cell(trial, variant, show) {
   );
 }
 
+const bytesIn = (unit, value) =>
+  h('td', { class: 'figure' }, h('data', { value }, `${unit.format(value)} ${unit.name}`), h('small', {}, exactBytes(value)));
+
 /** All rows under the one schedule where a fix saves most, so that they compare. */
 function savingCells(best, variant) {
   const saving = best?.trial.savings.find(({ fix }) => fix === variant);
-  if (!saving) return [h('td', {}), h('td', {}), h('td', {})];
+  if (!saving) return [h('td', {}), h('td', {})];
   const { before, after, judged } = saving;
-  const unit = cardUnit(Math.max(before ?? 0, after));
-  const peak = (value) => h('data', { value, title: exactBytes(value) }, unit.format(value));
   return [
-    h('td', { class: 'figure' }, before === null ? '–' : peak(before), ' → ', peak(after), ` ${unit.name}`),
     h(
       'td',
-      { class: before === null || before <= after ? 'figure quiet' : 'figure' },
+      { class: before === null || before <= after ? 'words quiet' : 'words' },
       savedText(saving),
       judged && h('span', { class: `status ${judged}` }, h('span', { class: 'unseen' }, judged)),
     ),
-    h('td', { class: 'quiet' }, saving.price),
+    h('td', { class: 'words quiet' }, saving.price),
+  ];
+}
+
+/** Peaks in the scenario's statistic: of this run, and of the run beside it with the difference. */
+function peakCells(trial, statistic, variant, beside, unit) {
+  const record = trial.variants.find(({ name }) => name === variant);
+  const now = peak(record, statistic);
+  if (now === null) return [h('td', {}), beside && [h('td', {}), h('td', {})]];
+  const before = record.base?.[statistic];
+  if (!beside) return bytesIn(unit, now);
+  if (before === undefined) return [bytesIn(unit, now), h('td', { class: 'quiet', colspan: 2 }, 'not there')];
+  const by = now - before;
+  return [
+    bytesIn(unit, now),
+    bytesIn(unit, before),
+    h('td', { class: by === 0 ? 'quiet' : 'figure changed' }, by === 0 ? 'none' : `${by > 0 ? '+' : '−'}${bytes(Math.abs(by))}`),
   ];
 }
 
@@ -96,6 +112,10 @@ function about({ first }) {
 export function matrix(group, show) {
   const rows = group.variants.slice();
   const best = bestIn(group);
+  const trial = best?.trial ?? group.first;
+  const statistic = best?.saving.statistic ?? 'active';
+  const highest = Math.max(0, ...trial.variants.map((variant) => peak(variant, statistic) ?? 0));
+  const beside = group.trials.some(({ variants }) => variants.some(({ base }) => base));
   for (const name of group.trials.flatMap((trial) => [...trial.tallies.keys()])) {
     if (!rows.some((row) => row.name === name)) rows.push({ name, role: '' });
   }
@@ -118,8 +138,9 @@ export function matrix(group, show) {
               col('variant'),
               col('role'),
               group.schedules.map((schedule) => col(schedule)),
-              col(best ? `${best.saving.statistic} peak, ${best.trial.schedule}` : '', 'figure'),
-              col(best ? 'saved' : '', 'figure'),
+              col(`${statistic} peak, ${trial.schedule}`, 'figure'),
+              beside && [col('before', 'figure'), col('change', 'figure')],
+              col(best ? 'saved' : ''),
               col(best ? 'price' : ''),
             ),
           ),
@@ -133,6 +154,7 @@ export function matrix(group, show) {
                 h('th', { scope: 'row' }, name),
                 h('td', { class: 'quiet' }, role),
                 group.trials.map((trial) => cell(trial, name, show)),
+                peakCells(trial, statistic, name, beside, unitFor(highest)),
                 savingCells(best, name),
               ),
             ),

@@ -1,5 +1,5 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
-import { unitFor } from './format.js';
+import { exact, plural, unitFor } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
@@ -153,6 +153,23 @@ export function tallyOf(trials) {
   return sum;
 }
 
+export function statusOf({ pass, fail, error, lost }) {
+  return fail > 0 || error > 0 || lost > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
+}
+
+export function tallyText({ pass, fail, skip, error, lost, trials, left, ran }) {
+  return [
+    lost > 0 && `${exact(lost)} of ${plural(trials, 'trial')} did not finish`,
+    error > 0 && `${plural(error, 'variant')} ended in error`,
+    fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
+    fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
+    left > 0 && `${exact(left)} of ${plural(trials, 'trial')} skipped`,
+    fail === 0 && pass === 0 && (skip + left + ran > 0 ? 'nothing judged' : 'nothing ran'),
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
 /** What the closed form predicts: a figure, or null where it bounds no single one. */
 export function predicted({ expected: { low, high } }) {
   return low === high ? low : null;
@@ -167,14 +184,6 @@ export function bestFix(groups) {
   return all.reduce((best, one) => (!best || gain(one) > gain(best) ? one : best), null);
 }
 
-/** "8.66 GiB": gibibytes from one on, the unit in which a card's memory is told. */
-export function cardUnit(largest) {
-  const gib = 2 ** 30;
-  return largest < gib
-    ? unitFor(largest)
-    : { name: 'GiB', bytes: gib, format: (value) => (value / gib).toFixed(2) };
-}
-
 function judgedText({ judged }) {
   if (judged === 'fail') return ', not as predicted';
   return judged === 'pass' ? '' : ', not judged';
@@ -186,7 +195,7 @@ export function savedText(saving, what = '') {
   if (before === null) return 'not judged: no baseline ran';
   const saved = before - after;
   if (none && saved === 0) return 'no saving predicted';
-  const unit = cardUnit(before);
+  const unit = unitFor(before);
   const percent = before === 0 ? 0 : (100 * saved) / before;
   const share = percent.toFixed(Math.abs(percent) < 1 ? 2 : 0);
   return `${unit.format(saved)} ${unit.name} (${share} %)${what}${judgedText(saving)}`;

@@ -6,11 +6,11 @@ import { resolve } from 'node:path';
 import { launch, open, settled } from './browser.mjs';
 import { choose } from './looking.mjs';
 
-/** overview.png; of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png and streams.png. */
+/** overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
 export async function pictures(browser, report, out) {
   const width = 1160;
   let page = await open(browser, report, { width });
-  await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 760 } });
+  await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 700 } });
   page = await open(browser, report, { width, hash: '#/fsdp_prefetch' });
   const trials = page.getByLabel('Trial');
   if ((await trials.count()) > 0) {
@@ -22,11 +22,7 @@ export async function pictures(browser, report, out) {
   }
   if ((await page.getByRole('radio', { name: 'lagging' }).count()) > 0)
     await choose(page, 'Schedule', 'lagging');
-  for (const [section, name] of [
-    ['#time', 'memory'],
-    ['#streams', 'streams'],
-  ])
-    await page.locator(section).screenshot({ path: `${out}/${name}.png` });
+  await page.locator('#time').screenshot({ path: `${out}/memory.png` });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

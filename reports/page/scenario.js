@@ -1,17 +1,14 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
 import { h } from './dom.js';
-import { pick, section, select } from './controls.js';
-import { bestFix, cardUnit, tallyOf, tellingSchedule } from './model.js';
+import { pick, scroller, section, select } from './controls.js';
+import { unitFor } from './format.js';
+import { bestFix, statusOf, tallyOf, tallyText, tellingSchedule, variantIn } from './model.js';
 import { matrix } from './matrix.js';
-import { statusOf, tallyText } from './overview.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
 import { symbols } from './symbols.js';
 import { timeline } from './timeline.js';
 import { composition } from './composition.js';
-import { segments } from './segments.js';
-import { gantt } from './gantt.js';
-import { runAhead } from './run_ahead.js';
 import { growth } from './growth.js';
 import { formulas } from './formula.js';
 import { losses } from './loss.js';
@@ -46,7 +43,7 @@ function inAWord(groups) {
   const best = bestFix(groups);
   if (!best || best.saving.before <= best.saving.after) return null;
   const { group, trial, saving } = best;
-  const unit = cardUnit(saving.before);
+  const unit = unitFor(saving.before);
   const percent = (100 * (saving.before - saving.after)) / saving.before;
   return `${saving.fix} peaks at ${unit.format(saving.after)} ${unit.name} of ${saving.statistic} memory where ${saving.baseline} takes ${unit.format(saving.before)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${trial.schedule})${saving.price && `; price: ${saving.price}`}.`;
 }
@@ -75,51 +72,93 @@ function storyOf(groups) {
   ];
 }
 
+/** An entry of the contents: the address belongs to the pages, so it scrolls. */
+const entry = (title) =>
+  h('li', {}, h('button', { class: 'link', onclick: () => title.parentElement.scrollIntoView() }, title.textContent));
+
+const READ_BY = [
+  ['trace', 'Perfetto (ui.perfetto.dev): streams, collectives, waits, run-ahead of the host'],
+  ['snapshot', 'pytorch.org/memory_viz or tidemark snapshot show: segments, blocks, what allocated them'],
+  ['losses', 'any text editor: a line a step'],
+];
+
+/** Links to the files beside report.html. */
+function files(group, { schedule }) {
+  const rows = group.variants
+    .map(({ name }) => [name, variantIn(group, schedule, name)?.files ?? []])
+    .filter(([, all]) => all.length > 0);
+  if (rows.length === 0) return null;
+  return section(
+    'files',
+    'Files for other tools',
+    `Of the variants under ${schedule}, in the folder of this page.`,
+    scroller(
+      'Files of every variant',
+      h(
+        'table',
+        {},
+        h('thead', {}, h('tr', {}, ['variant', 'files'].map((text) => h('th', { scope: 'col' }, text)))),
+        h(
+          'tbody',
+          {},
+          rows.map(([name, all]) =>
+            h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, all.map(([what, path]) => [h('a', { href: path }, what), ' ']))),
+          ),
+        ),
+      ),
+    ),
+    READ_BY.filter(([kind]) => rows.some(([, all]) => all.some(([what]) => what.startsWith(kind)))).map(([kind, what]) =>
+      h('p', { class: 'quiet' }, `A ${kind === 'losses' ? 'file of losses' : kind} opens in ${what}.`),
+    ),
+  );
+}
+
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
-export function scenarioPage({ name, groups }, wanted, keep, virtual) {
+export function scenarioPage({ name, groups }, wanted, keep, { device }) {
   const bar = h('div', {
     class: 'controls bar',
     role: 'group',
     'aria-label': 'What the sections below show',
   });
   const body = h('div', { class: 'memory' });
+  const list = h('ul', {});
+  const contents = h('nav', { class: 'contents', 'aria-label': 'Contents of this page' }, list);
   const shared = {};
   const all = formulas(groups); // of every trial: made once
 
   function draw() {
     const { group } = shared;
     const only = group.trials.flatMap((trial) => trial.assertions);
-    const list = verdicts(only, { schedule: group.schedules.length > 1 ? shared.schedule : '' });
+    const found = verdicts(only, { schedule: group.schedules.length > 1 ? shared.schedule : '' });
     body.replaceChildren(
       ...[
-        section('overview', 'Verdicts', null, matrix(group, list.show)),
+        section('overview', 'Verdicts', null, matrix(group, found.show)),
         group.ran && [
           peaks(group, shared),
           timeline(group, shared),
           savings(group, shared),
           composition(group, shared),
-          segments(group, shared),
-          gantt(group, shared),
-          runAhead(group),
           growth(group),
           symbols(group, shared),
           all,
           losses(group, shared),
-          cost(group, shared, virtual),
+          cost(group, shared, device.kind === 'virtual'),
           hardware(group, shared),
           races(group, shared),
+          files(group, shared),
         ],
         only.length > 0 &&
           section(
             'assertions',
-            'Every assertion',
+            'Every verdict',
             'Its formula, the values put in, what was measured, and the command that runs it again.',
-            list.element,
+            found.element,
           ),
       ]
         .flat()
         .filter(Boolean),
     );
+    list.replaceChildren(...[...body.querySelectorAll('h2')].map(entry));
     keep({ trial: groups.indexOf(group), schedule: shared.schedule, rank: shared.rank });
   }
 
@@ -176,6 +215,7 @@ export function scenarioPage({ name, groups }, wanted, keep, virtual) {
       ),
       storyOf(groups),
     ),
+    contents,
     bar,
     body,
   ];

@@ -1,13 +1,16 @@
 // What the page shows, and what its controls change.
 import assert from 'node:assert/strict';
-import { open, settled } from './browser.mjs';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
 import { typeOf, ulps } from './ulp.js';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
-export const tests = ({ browser, file }) => ({
+export const tests = ({ browser, axe, file }) => ({
   async 'distances in units of the last place, round scales'() {
     assert.equal(typeOf([1, -0.5, 0]), 'bfloat16');
     assert.equal(typeOf([1, Math.fround(0.1)]), 'float32');
@@ -34,43 +37,88 @@ export const tests = ({ browser, file }) => ({
     }
   },
 
-  async 'overview: headline, every scenario and variant, savings'() {
+  async 'overview: headline, what failed, every scenario with its savings'() {
     const page = await open(browser, file('sample'));
     assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
+    assert.equal(await page.title(), 'tidemark: 8 of 1,692 verdicts failed');
     assert.match(await text(page, '.virtual'), /Virtual device/);
     assert.match(await text(page, '#failed'), /memory\/form\/reserved\/backward/);
+    const rows = await texts(page, '#scenarios tbody tr');
+    assert.equal(rows.length, 9);
     assert.match(
-      await text(page, '.card'),
-      /record_stream.*baseline\s+3.81 GiB\s+stash.*fixed\s+0.88 GiB\s+2.94 GiB \(77 %\) of the step’s active peak saved, not judged: scale, lagging; price: 1.000x step time/s,
+      rows[0],
+      /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 870 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,422,400 bytes\s+0.50 GiB\s+536,883,200 bytes\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
     );
-    const rows = await texts(page, '#verdicts tbody tr');
-    assert.equal(rows.length, 16);
+    await page.locator('#failed .copy').first().click();
     assert.match(
-      rows[2],
-      /stash\s+fixed\s+52\s+52\s+52\s+1.94 → 0.50 GiB\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
+      await page.evaluate(() => getSelection().toString() || navigator.clipboard.readText()),
+      /tidemark run fsdp_prefetch .*--schedule lagging/,
     );
-    assert.match(await text(page, '#verdicts'), /record_stream under lagging: the capacity shaped this run/);
     await whole(page, 'overview');
-    await page
-      .getByRole('button', { name: 'separate_streams under lagging, 36 passed, 4 failed' })
-      .first()
-      .click();
+    await page.getByRole('link', { name: 'Every verdict that failed' }).click();
     await settled(page);
     assert.equal(await text(page, 'h1'), 'All verdicts');
-    assert.deepEqual(
-      [...new Set(await texts(page, '.assertion td:nth-child(2)'))],
-      ['separate_streams'],
-    );
-    assert.equal(await page.locator('.assertion').count(), 1);
+    assert.equal(await page.locator('.assertion').count(), 2);
     await page.goBack();
     assert.match(await text(page, 'h1'), /verdicts failed/);
-    await page.locator('.card a').first().click();
+    await page.locator('#scenarios a').nth(1).click();
     await settled(page);
     assert.equal(await text(page, 'h1'), 'fsdp_prefetch');
+    assert.match(page.url(), /trial=1/);
     assert.ok(
       await page.locator('h1').evaluate((h1) => h1 === document.activeElement),
       'focus follows',
     );
+  },
+
+  async 'result and table without JavaScript'() {
+    const context = await browser.newContext({ javaScriptEnabled: false, offline: true });
+    const page = await context.newPage();
+    await page.goto(pathToFileURL(file('sample')).href);
+    assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
+    assert.equal(await page.locator('#scenarios tbody tr').count(), 9);
+    await context.close();
+  },
+
+  async 'the figures of another run beside'() {
+    const page = await open(browser, file('beside'));
+    assert.match(await text(page, '.base'), /^Compared with run 3f9a1c of .*: 8 of 1,692 verdicts failed. 3 of 144 peaks differ/);
+    const rows = await texts(page, '#scenarios tbody tr');
+    assert.match(rows[0], /1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB\s+-50 %$/);
+    assert.match(rows[1], /none$/);
+    const scenario = await open(browser, file('beside'), { hash: '#/fsdp_prefetch?trial=0' });
+    assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+536,883,200 bytes\s+1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB/);
+    await whole(scenario, 'beside');
+  },
+
+  async 'a document: text, tables, lines with a gap'() {
+    const page = await open(browser, file('document'));
+    assert.equal(await text(page, 'h1'), '2 runs, <b>1</b> stepped');
+    assert.equal(await page.title(), 'tidemark history: 2 runs, <b>1</b> stepped');
+    assert.match(await text(page, 'section'), /Peaks <\/script>\s+A line of text.\s+Another.\s+memory <i>/);
+    assert.equal(await page.locator('figure .chart').count(), 2);
+    assert.equal((await paths(page, 'figure >> nth=0 >>')).length, 2);
+    const chart = page.locator('figure .chart').first();
+    await chart.focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    assert.match(await chart.locator('[aria-live]').innerText(), /^run 1: base no number, new 1,048,576 bytes/);
+    assert.deepEqual(await accessibility(page, axe), []);
+    await whole(page, 'document');
+  },
+
+  async 'the contents and the files of a scenario'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const entries = page.getByRole('navigation', { name: 'Contents' }).getByRole('button');
+    assert.deepEqual(await entries.allInnerTexts(), await texts(page, '.memory h2'));
+    await entries.filter({ hasText: 'Price' }).click();
+    await settled(page);
+    const { top, shown } = await page.locator('#cost').evaluate((one) => ({ top: one.getBoundingClientRect().top, shown: innerHeight }));
+    assert.ok(top >= 0 && top < shown, `the section is in sight: ${top}`);
+    for (const name of ['trace', 'snapshot of rank 0', 'losses']) {
+      const href = await page.locator('#files').getByRole('link', { name }).first().getAttribute('href');
+      assert.ok(existsSync(join(dirname(file('sample')), href)), href);
+    }
   },
 
   async 'what only a GPU tells'() {
@@ -108,10 +156,9 @@ export const tests = ({ browser, file }) => ({
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
     });
-    assert.equal(await page.locator('.chart').count(), 5);
+    assert.equal(await page.locator('.chart').count(), 3);
     for (const [section, lines] of [
       ['#time', 6],
-      ['#run-ahead', 8],
       ['#growth', 2],
       ['#loss', 11],
     ])
@@ -119,9 +166,6 @@ export const tests = ({ browser, file }) => ({
         (await paths(page, section)).length >= lines,
         `${section}: ${(await paths(page, section)).length}`,
       );
-    const names = await page.locator('#cost .chart svg').textContent();
-    for (const name of ['record_stream', 'stash, per_collective', 'rate_limiter'])
-      assert.ok(names.includes(name), `#cost: ${name} in ${names}`);
     assert.match(await text(page, '#loss .legend'), /stash bit for bit equal/);
     assert.doesNotMatch(await text(page, '#loss .legend'), /unstash_before_wait/, 'a control is drawn where it is asked for');
     for (const box of await page.locator('#loss').getByRole('checkbox').all()) await box.check();
@@ -140,7 +184,7 @@ export const tests = ({ browser, file }) => ({
     const all = await paths(page, '#time');
     assert.match(
       await text(page, '#time .legend'),
-      /record_stream[\s\S]*active 1,984.0 MiB[\s\S]*stash[\s\S]*active 512.0 MiB/,
+      /record_stream[\s\S]*active 1.94 GiB[\s\S]*stash[\s\S]*active 0.50 GiB/,
     );
     await choose(page, 'Statistic', 'reserved');
     assert.doesNotMatch(await text(page, '#time .legend'), /active/);
@@ -168,7 +212,7 @@ export const tests = ({ browser, file }) => ({
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     assert.match(
       await text(page, '#growth .legend'),
-      /record_stream 2,224.0 to 5,296.0 MiB\s+stash 1,112.0 to 2,648.0 MiB/,
+      /record_stream 2.17 to 5.17 GiB\s+stash 1.09 to 2.59 GiB/,
     );
     const active = await paths(page, '#growth');
     const chart = page.locator('#growth .chart');
@@ -186,6 +230,11 @@ export const tests = ({ browser, file }) => ({
     await page.locator('#growth').getByRole('radio', { name: 'allocated' }).check();
     await settled(page);
     assert.notDeepEqual(await paths(page, '#growth'), active);
+    await page.locator('#growth').getByRole('radio', { name: 'kernel time / launch time' }).check();
+    await page.locator('#growth').getByRole('radio', { name: 'reserved' }).check();
+    await settled(page);
+    assert.match(await text(page, '#growth .legend'), /record_stream 0.65 to 1.65 GiB/);
+    assert.match(await readAt(1), /^kernel time \/ launch time [\d.]+×: record_stream/);
   },
 
   async 'the keyboard reads and zooms all panels in step'() {
@@ -228,7 +277,7 @@ export const tests = ({ browser, file }) => ({
     assert.deepEqual(page.wrong, []);
   },
 
-  async 'what was alive at the peak: categories, the ten largest blocks, what is pending'() {
+  async 'what was alive at the peak'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     assert.match(await text(page, '.story'), /^A gathered buffer is kept until/);
     await page.getByText('What each variant does').click();
@@ -237,74 +286,7 @@ export const tests = ({ browser, file }) => ({
       .getByRole('button', { name: /^allocated/ })
       .first()
       .click();
-    const [first] = await texts(page, '.alive');
-    assert.match(first, /Peak of record_stream[\s\S]*unsharded[\s\S]*largest blocks/);
-    assert.match(first, /64.00 MiB\s+communication\s+aten::empty\s+Float \[16777213\]\s+freed, pending/);
-    await page.locator('.blocks summary').click();
-    const tables = page.locator('.blocks table');
-    assert.equal(await tables.count(), 8, 'a table a variant');
-    assert.equal(await tables.nth(0).locator('tbody tr').count(), 8);
-    assert.equal(await tables.nth(0).locator('.pending').count(), 7);
-    assert.equal(await tables.nth(2).locator('.pending').count(), 0, 'a stash leaves none');
-    await whole(page, 'blocks');
-  },
-
-  async 'segments: where the fragmentation is, and what waits'() {
-    const page = await open(browser, file('sample'), { hash: SCENARIO });
-    const figures = () => text(page, '#segments .states');
-    const count = (state) => page.locator(`#segments rect.${state}`).count();
-    assert.match(await figures(), /reserved 512.0 MiB\s+held by tensors 64.0 MiB\s+freed, awaiting a stream 448.0 MiB/);
-    assert.equal(await page.locator('#segments li:has(svg)').count(), 2);
-    assert.equal(await count('pending'), 7);
-    assert.match(
-      await page.locator('#segments svg').nth(1).getAttribute('aria-label'),
-      /256.0 MiB, large pool, stream 1: 64.00 MiB held by tensors, 192.0 MiB freed/,
-    );
-    await choose(page, 'Moment', 'end');
-    assert.match(await figures(), /held by tensors 0 bytes|held by tensors 0.0 MiB/);
-    assert.match(await figures(), /free in empty segments 512.0 MiB/);
-    await choose(page, 'Moment', 'peak of allocated');
-    await page.locator('#segments select').selectOption({ label: 'stash' });
-    assert.equal(await count('pending'), 0);
-    assert.match(await figures(), /free between blocks in use \(3 holes\) 192.0 MiB/);
-    assert.match(await text(page, '#segments'), /stash on rank 3/); // the worst
-    await choose(page, 'Rank', '1');
-    assert.match(await text(page, '#segments'), /record_stream on rank 1/);
-    await whole(page, 'segments');
-  },
-
-  async 'streams: spans, waits, run-ahead, races between their two accesses'() {
-    const page = await open(browser, file('sample'), { hash: SCENARIO });
-    const gantt = page.locator('.gantt');
-    const kinds = (kind) => page.locator(`.gantt rect.${kind}`).count();
-    assert.deepEqual(await texts(page, '.gantt-lanes > div'), ['host', 'default stream', 'stream 1']);
-    assert.equal(await kinds('collective'), 8);
-    assert.equal(await kinds('operator'), 8);
-    assert.ok((await kinds('wait')) >= 2);
-    assert.equal(await page.locator('.gantt .issued').count(), 1);
-    assert.match(await text(page, '#streams'), /host runs at most [\d.]+ µs ahead of the device and waits for it 1 time/);
-    assert.equal(await page.locator('.race-line').count(), 0);
-    await gantt.focus();
-    await page.keyboard.press('ArrowRight');
-    assert.match(await text(page, '.reading-line'), /^stream 1: ncclDevKernel_AllGather, collective, 300 ns from 0 ns, enqueued 0 ns ahead$/);
-    assert.equal(await page.locator('.gantt rect.read').count(), 1);
-    const wide = await page.locator('.gantt rect.collective').first().getAttribute('width');
-    await page.keyboard.press('+');
-    assert.ok(Number(await page.locator('.gantt rect.collective').first().getAttribute('width')) > 1.5 * Number(wide));
-    await page.keyboard.press('0');
-    assert.equal(await page.locator('.gantt rect.collective').first().getAttribute('width'), wide);
-    await page.locator('#streams select').selectOption({ label: 'no_reference (races)' });
-    assert.equal(await page.locator('.race-line').count(), 1);
-    assert.match(await text(page, '.race-note'), /1 race, each drawn between its two accesses/);
-    // From the middle of the collective on its lane to the middle of the operator on its own.
-    const line = await page.locator('.race-line line').evaluate((one) => ['x1', 'y1', 'x2', 'y2'].map((name) => Number(one.getAttribute(name))));
-    const box = (kind) =>
-      page.locator(`.gantt rect.${kind}`).last().evaluate((one) => ['x', 'width', 'y', 'height'].map((name) => Number(one.getAttribute(name))));
-    for (const [kind, x, y] of [['collective', line[0], line[1]], ['operator', line[2], line[3]]]) {
-      const [left, width, top, height] = await box(kind);
-      assert.ok(x > left && x < left + width && y > top && y < top + height, `the race meets its ${kind}`);
-    }
-    await whole(page, 'streams');
+    assert.match((await texts(page, '.alive'))[0], /Peak of record_stream[\s\S]*unsharded/);
   },
 
   async 'gradients by parameter: sorted by any error, the first divergence linked'() {

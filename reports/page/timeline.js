@@ -4,7 +4,6 @@ import { chart } from './chart.js';
 import { choice, several, section } from './controls.js';
 import { cardLine, cardNote } from './card.js';
 import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
-import { fewBlocks } from './blocks.js';
 import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
@@ -65,10 +64,6 @@ function alive(found, x) {
               ),
             ),
         ),
-        record.largest.length > 0 && [
-          h('div', { class: 'quiet' }, 'The largest blocks then'),
-          fewBlocks(record),
-        ],
       ),
     );
 }
@@ -198,7 +193,7 @@ export function timeline(group, { schedule, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `Last step, ${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar below to zoom.`,
+        `${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
     );
   }
@@ -207,7 +202,7 @@ export function timeline(group, { schedule, rank }) {
   return section(
     'time',
     'Memory over time',
-    null,
+    'The last step, on the clock of the host that allocates. Every variant begins at 0.',
     h(
       'div',
       { class: 'controls' },

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/document.h"
+#include "reports/html.h"
 #include "harness/record/json.h"
 #include "reports/snapshot/analysis.h"
 #include "reports/units.h"
@@ -165,11 +165,8 @@ std::string snapshot_summary_json(const Named& named) {
 }
 
 std::string snapshot_html(const Named& named, std::size_t top) {
-  std::string body =
-      fmt::format("<h1>Memory snapshot</h1>\n<p class=\"quiet\">{}</p>\n", html_text(named.path));
+  Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}, {}, {}}}};
   for (const DeviceSummary& d : analyse(named.snapshot)) {
-    body += fmt::format("<h2>Device {}</h2>\n<p>Peak: {}{}</p>\n<p>End: {}</p>\n", d.device,
-                        holdings(d.peak), when(d), holdings(d.end));
     Line allocated{"allocated", {}}, active{"active", {}}, reserved{"reserved", {}};
     for (std::size_t i = 0; i < d.curve.size(); ++i) {
       const auto x = static_cast<double>(i + 1);
@@ -177,27 +174,27 @@ std::string snapshot_html(const Named& named, std::size_t top) {
       active.points.emplace_back(x, static_cast<double>(d.curve[i].active));
       reserved.points.emplace_back(x, static_cast<double>(d.curve[i].reserved));
     }
-    body += svg({fmt::format("Device {}: memory over the trace", d.device),
-                 "event",
-                 "bytes",
-                 true,
-                 {active, allocated, reserved}});
-    std::vector<std::vector<std::string>> rows{
-        {"bytes at the peak", "count", "size", "site", "lifetime"}};
+    Section section{fmt::format("Device {}", d.device),
+                    {fmt::format("Peak: {}{}", holdings(d.peak), when(d)),
+                     "End: " + holdings(d.end), "Fragmentation: " + fragmentation(d.fragmentation)},
+                    {{"Memory over the trace",
+                      "event",
+                      "memory",
+                      true,
+                      {std::move(active), std::move(allocated), std::move(reserved)}}},
+                    {{"bytes at the peak", "count", "size", "site", "lifetime"}}};
     for (const Site* one : at_peak(d))
-      if (rows.size() <= top)
-        rows.push_back({bytes(one->bytes), std::to_string(one->count), bytes(one->size), one->site,
-                        lifetime(*one)});
-    body += html_table(rows);
-    if (!d.pending.empty()) {
-      body += fmt::format("<h3>Pending frees ({})</h3>\n<ul>\n", d.pending.size());
-      for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
-        body += "<li>" + html_text(pending_line(d.pending[i])) + "</li>\n";
-      body += "</ul>\n";
-    }
-    body += "<p>Fragmentation: " + html_text(fragmentation(d.fragmentation)) + "</p>\n";
+      if (section.rows.size() <= top)
+        section.rows.push_back({bytes(one->bytes), std::to_string(one->count), bytes(one->size),
+                                one->site, lifetime(*one)});
+    out.sections.push_back(std::move(section));
+    if (d.pending.empty()) continue;
+    Section waiting{fmt::format("Pending frees ({})", d.pending.size()), {}, {}, {}};
+    for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
+      waiting.text.push_back(pending_line(d.pending[i]));
+    out.sections.push_back(std::move(waiting));
   }
-  return html_document("tidemark snapshot", body);
+  return html(out);
 }
 
 std::string difference_text(const Named& before, const Named& after, std::size_t top) {

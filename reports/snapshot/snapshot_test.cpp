@@ -122,7 +122,7 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
       text, HasSubstr("peak: allocated 700, active 700, reserved 1,024 bytes after event 3 of 9"));
   EXPECT_THAT(text, HasSubstr("400 bytes (57.1%) in 1 x 400: b train.py:9, lives 30 us"));
   EXPECT_THAT(text, HasSubstr("pending frees at the end: 1, 200 bytes"));
-  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("<polyline"));
+  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("<figure>"));
   const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
   EXPECT_EQ(json["devices"][0]["peak"]["active"], 700);
 }

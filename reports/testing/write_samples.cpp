@@ -1,5 +1,6 @@
-// sample_reports DIR [huge]: writes every made-up report as DIR/<name>/; with "huge" the page of
-// the largest one, too.
+// sample_reports DIR [huge]: writes every made-up report as DIR/<name>/; with "huge" pages alone,
+// too: of the largest report, of one beside another, and a document.
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -25,6 +26,27 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
   tidemark::write_all(folder / "empty", {});
   if (argc == 3) {
+    tidemark::Report before = tidemark::sample_report();
+    for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
+      for (auto& level : phase.levels) level.peak *= 2;
+    tidemark::write_files(folder / "beside",
+                          {{"report.html", tidemark::html(tidemark::sample_report(), &before)}});
+    tidemark::write_files(
+        folder / "document",
+        {{"report.html", tidemark::html(tidemark::Document{
+                             "history",
+                             "2 runs, <b>1</b> stepped",
+                             tidemark::Status::fail,
+                             {{"Peaks </script>",
+                               {"A line of text.", "Another."},
+                               {{"memory <i>",
+                                 "run",
+                                 "active",
+                                 true,
+                                 {{"base", {{0, 1 << 20}, {1, NAN}, {2, 2 << 20}, {3, 3 << 20}}},
+                                  {"new", {{0, 1 << 20}, {3, 4 << 20}}}}},
+                                {"loss", "step", "loss", false, {{"", {{0, 0.25}, {1, 0.125}}}}}},
+                               {{"run", "peak"}, {"r1", "1,048,576"}}}}})}});
     tidemark::write_files(folder / "huge",
                           {{"report.html", tidemark::html(tidemark::huge_report())}});
   }

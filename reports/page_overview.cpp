@@ -1,0 +1,332 @@
+#include "reports/page_overview.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "reports/cause.h"
+#include "reports/compare/pairs.h"
+#include "reports/headline.h"
+#include "reports/saving.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kListed = 20;  // errors, and groups of failures
+constexpr std::size_t kInFull = 3;   // failures of a group that are told in full
+
+std::string text(const std::string& value) { return markup_text(value); }
+
+std::string element(const char* tag, const char* kind, const std::string& content) {
+  return fmt::format("<{0} class=\"{1}\">{2}</{0}>", tag, kind, content);
+}
+
+std::string status(Status kind, const std::string& words) {
+  return fmt::format("<span class=\"status {}\">{}</span>", name_of(kind), text(words));
+}
+
+std::string sentence(std::string line, const char* kind = "gap") {
+  const std::string first = line.substr(0, line.find(':'));  // a name stays as it is
+  if (first.find_first_of("_/") == std::string::npos)
+    line[0] = static_cast<char>(std::toupper(line[0]));
+  return element("p", kind, text(line) + ".");
+}
+
+/// A term and its definition; nothing where there is none.
+std::string entry(const std::string& term, const std::string& html) {
+  return html.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", text(term), html);
+}
+
+std::string code(const std::string& value) {
+  return value.empty() ? "" : "<code>" + text(value) + "</code>";
+}
+
+std::string command_line(const std::string& value) {
+  return element("div", "command", code(value));
+}
+
+/// The section's heading, and what follows it.
+std::string section(const char* id, const char* title, const std::string& html) {
+  return html.empty() ? ""
+                      : fmt::format(
+                            "<section id=\"{0}\" aria-labelledby=\"{0}-title\">\n<h2 "
+                            "id=\"{0}-title\">{1}</h2>\n{2}</section>\n",
+                            id, title, html);
+}
+
+std::size_t changed_peaks(const Pairs& pairs, std::size_t& all) {
+  std::size_t changed = 0;
+  for (const TrialPair& pair : pairs.trials)
+    for (const VariantRecord& variant : pair.fresh->variants) {
+      const auto other = std::ranges::find(pair.base->variants, variant.name, &VariantRecord::name);
+      if (other == pair.base->variants.end() || other->ranks.empty() || variant.ranks.empty())
+        continue;
+      for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
+        ++all;
+        changed += worst_peak(variant, s) != worst_peak(*other, s);
+      }
+    }
+  return changed;
+}
+
+std::string base_text(const Report& base, const Pairs& pairs) {
+  std::size_t all = 0;
+  const std::size_t changed = changed_peaks(pairs, all);
+  return element(
+      "p", "gap base",
+      fmt::format("<b>Compared with run {}</b> of {}: {}. {} of {} peaks differ. Columns named "
+                  "“before” hold its figures; tidemark compare tells every difference.",
+                  text(base.run.id), text(base.run.started), text(headline(base)), changed, all));
+}
+
+std::string top(const Report& report, const Report* base, const Pairs& pairs) {
+  const RunRecord& run = report.run;
+  std::string facts = counts_text(report);
+  for (const std::string& fact :
+       {run.profile, run.torch.empty() ? "" : "torch " + run.torch, run.started})
+    if (!fact.empty()) facts += " · " + fact;
+  std::string out =
+      fmt::format("<header class=\"top\">\n<h1 class=\"{}\" tabindex=\"-1\">{}</h1>\n",
+                  name_of(headline_status(report)), text(headline(report))) +
+      element("p", "facts", text(facts)) + "\n";
+  for (const auto& lines : {run.faults, gaps(report), fits_text(report)})
+    for (const std::string& line : lines) out += sentence(line) + "\n";
+  if (!run.sharing.empty()) out += sentence(run.sharing, "gap sharing") + "\n";
+  if (run.device_kind == "virtual")
+    out += element("p", "virtual",
+                   "<b>Virtual device.</b> Memory is PyTorch’s own CUDA allocator, to the byte. "
+                   "Step times are on a virtual clock: they compare variants and forecast no "
+                   "hardware.") +
+           "\n";
+  if (base != nullptr) out += base_text(*base, pairs) + "\n";
+  return out +
+         "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
+         "(all figures), <a href=\"summary.md\">summary.md</a>, <a "
+         "href=\"junit.xml\">junit.xml</a>, <a href=\"benchmark.json\">benchmark.json</a>.</p>"
+         "\n</header>\n";
+}
+
+/// "6 MiB: 6,291,456 bytes": the unit that people read first.
+std::string sized(const Verdict& verdict, std::optional<double> value, const std::string& exact) {
+  if (!value || verdict.unit != "bytes" || std::abs(*value) < 1024) return text(exact);
+  return text(bytes_text(static_cast<Bytes>(*value)) + ": " + exact);
+}
+
+std::string failure(const Report& report, const Failure& failure) {
+  const Verdict& v = *failure.verdict;
+  return "<li>" +
+         element(
+             "p", "note",
+             status(Status::fail, "failed") +
+                 fmt::format(" <b>{}</b>, {}, {}, {}", text(v.name), text(failure.trial->name()),
+                             text(v.variant), ranks_text(failure.ranks))) +
+         "<dl>" + entry("Why", text(v.why)) +
+         entry("Measured", sized(v, v.measured, measured_text(v))) +
+         entry("Expected", sized(v, v.low == v.high ? v.low : std::nullopt, expected_text(v))) +
+         entry("Formula", code(formula_text(v))) +
+         entry("Run it again", command_line(command(report, *failure.trial))) + "</dl></li>\n";
+}
+
+std::string failed(const Report& report) {
+  std::string out;
+  const auto broken = breakdowns(report);
+  for (std::size_t i = 0; i < std::min(broken.size(), kListed); ++i) {
+    const Breakdown& one = broken[i];
+    out += "<li>" + element("p", "note",
+                            status(Status::fail, "error") +
+                                text(fmt::format(" {} / {}, {} under {}: {}", one.trial->scenario,
+                                                 one.trial->size, fmt::join(one.variants, ", "),
+                                                 fmt::join(one.schedules, ", "), one.brief)));
+    if (one.variant->error != one.brief)
+      out += "<details><summary>The full text</summary>" +
+             element("p", "quiet", text(one.variant->error)) + "</details>";
+    out += "</li>\n";
+  }
+  const auto groups = failure_groups(report);
+  for (std::size_t i = 0; i < std::min(groups.size(), kListed); ++i) {
+    const auto& all = groups[i].failures;
+    const std::size_t whole = all.size() > kInFull ? 1 : all.size();
+    for (std::size_t k = 0; k < whole; ++k) out += failure(report, all[k]);
+    if (whole < all.size())
+      out += element(
+          "li", "note",
+          text(fmt::format("{} more failed in {}{}",
+                           plural(static_cast<std::int64_t>(all.size() - whole), "verdict"),
+                           groups[i].variant,
+                           groups[i].why.empty() ? "." : " for this reason: " + groups[i].why)));
+  }
+  if (out.empty()) return "";
+  return "<ul class=\"plain\">\n" + out +
+         "</ul>\n<p><a href=\"#/-/assertions?status=fail\">Every verdict that failed</a></p>\n";
+}
+
+std::string encoded(const std::string& name) {
+  std::string out;
+  for (char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-';
+    plain ? out += c : out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+/// How the verdicts of trials that differ in the schedule alone came out.
+std::string outcome(const Overview& overview) {
+  int passed = 0, failed = 0, errors = 0, left = 0, lost = 0;
+  for (const OverviewRow& row : overview.rows)
+    for (const Cell& cell : row.cells) {
+      passed += cell.passed, failed += cell.failed;
+      errors += !cell.error.empty();
+    }
+  for (const TrialRecord* trial : overview.trials) {
+    left += !trial->skipped.empty();
+    lost += !trial->not_run.empty();
+  }
+  const std::string trials = plural(static_cast<int>(overview.trials.size()), "trial");
+  std::vector<std::string> parts;
+  if (lost > 0) parts.push_back(fmt::format("{} of {} did not finish", lost, trials));
+  if (errors > 0) parts.push_back(plural(errors, "variant") + " ended in error");
+  if (failed > 0)
+    parts.push_back(
+        fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict")));
+  if (failed == 0 && passed > 0) parts.push_back(plural(passed, "verdict") + " passed");
+  if (left > 0) parts.push_back(fmt::format("{} of {} skipped", left, trials));
+  if (passed + failed + lost + left == 0) parts.push_back("nothing judged");
+  return status(failed + errors + lost > 0 ? Status::fail
+                : passed > 0               ? Status::pass
+                                           : Status::skip,
+                fmt::format("{}", fmt::join(parts, ", ")));
+}
+
+/// Gibibytes first, every byte below.
+std::string figure(const ByteUnit& unit, std::optional<Bytes> value) {
+  if (!value) return "<td class=\"figure quiet\">–</td>";
+  return fmt::format(
+      "<td class=\"figure\"><data value=\"{}\">{} {}</data><small>{} bytes</small></td>", *value,
+      unit(*value), unit.name, exact(static_cast<double>(*value)));
+}
+
+std::string change(Bytes now, Bytes before) {
+  if (now == before) return "<td class=\"quiet\">none</td>";
+  return fmt::format(
+      "<td class=\"figure changed\">{}{}<small>{:+.3g} %</small></td>", now > before ? "+" : "−",
+      bytes_text(std::abs(now - before)),
+      before == 0 ? 100 : 100 * static_cast<double>(now - before) / static_cast<double>(before));
+}
+
+std::string saving_cells(const Saving& one, const Pairs& pairs, const TrialRecord& trial,
+                         bool beside) {
+  const ByteUnit unit = saving_unit(std::max(one.before.value_or(0), one.after));
+  std::string out = "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
+                    figure(unit, one.after) + "<td>" +
+                    text(saved_text(one, unit, " " + std::string(unit.name))) +
+                    (one.judged ? " " + status(*one.judged, "") : "") + "</td><td>" +
+                    text(price_text(one)) + "</td>";
+  if (!beside) return out;
+  const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
+  if (pair != pairs.trials.end())
+    for (const Saving& other : savings_of(*pair->base))
+      if (other.fix == one.fix)
+        return out + figure(unit, other.after) + change(one.after, other.after);
+  return out + "<td class=\"quiet\" colspan=\"2\">not there</td>";
+}
+
+std::string group_rows(const Overview& overview, const std::string& link,
+                       const std::string& controls, const Pairs& pairs, bool beside) {
+  const TrialRecord *telling = telling_trial(overview), &first = *overview.trials[0];
+  const std::vector<Saving> all = telling == nullptr ? std::vector<Saving>() : savings_of(*telling);
+  const std::string about =
+      telling == nullptr
+          ? overview.detail()
+          : fmt::format("{} peak under {}", name_of(telling->statistic), telling->schedule);
+  const std::string span = fmt::format(" rowspan=\"{}\"", std::max<std::size_t>(1, all.size()));
+  std::string out = fmt::format(
+      "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small></th><td{0}>{5}{6}"
+      "</td>",
+      span, link, text(first.scenario), text(first.size), text(about), outcome(overview),
+      controls.empty() ? "" : "<small>" + text(controls) + "</small>");
+  for (const Saving& one : all)
+    out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, pairs, *telling, beside) +
+           "</tr>\n";
+  return all.empty()
+             ? out + fmt::format("<td class=\"quiet\" colspan=\"{}\">No fix ran.</td></tr>\n",
+                                 beside ? 7 : 5)
+             : out;
+}
+
+std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
+  std::vector<Overview> groups = overviews(report);
+  if (groups.empty()) return "";
+  std::ranges::stable_partition(groups, [](const Overview& group) {
+    return std::ranges::any_of(group.trials, [](const TrialRecord* trial) {
+      return std::ranges::any_of(trial->variants, &std::string::empty, &VariantRecord::not_run);
+    });
+  });
+  std::map<std::string, std::string> controls;
+  for (const ControlTally& tally : control_tallies(report)) controls[tally.scenario] = tally.text();
+  std::string out =
+      "<p class=\"lede\">Highest peak of a step, on the worst rank, in the scenario’s own "
+      "statistic "
+      "and under the schedule where a fix saves most. A mark says whether the saving is as "
+      "predicted.</p>\n<div class=\"scroller\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"Savings of every scenario\"><table class=\"scenarios\">\n<thead><tr>";
+  for (const char* name : {"scenario / size", "result", "fix"})
+    out += fmt::format("<th scope=\"col\">{}</th>", name);
+  for (const char* name : {"peak without", "peak with"})
+    out += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", name);
+  out += "<th scope=\"col\">saved</th><th scope=\"col\">price</th>";
+  if (beside)
+    out +=
+        "<th scope=\"col\" class=\"figure\">before: peak with</th><th scope=\"col\" "
+        "class=\"figure\">change</th>";
+  out += "</tr></thead>\n<tbody>\n";
+  std::map<std::string, int> place;
+  for (const Overview& group : groups) {
+    const std::string& name = group.trials[0]->scenario;
+    const int at = place[name]++;
+    out += group_rows(group, fmt::format("#/{}?trial={}", encoded(name), at),
+                      at == 0 ? controls[name] : "", pairs, beside);
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string provenance(const RunRecord& run) {
+  std::string device = run.device_kind;
+  if (!run.profile.empty()) device += ", " + run.profile;
+  if (run.capacity_bytes > 0) device += ", " + bytes_text(run.capacity_bytes);
+  std::string out = "<dl class=\"provenance\">\n";
+  if (!run.argv.empty())
+    out += entry("Command", command_line(fmt::format("{}", fmt::join(run.argv, " "))));
+  for (const auto& [term, value] :
+       {std::pair<const char*, std::string>{"Run", run.id},
+        {"Started", run.started},
+        {"Took", run.duration_ns > 0 ? duration(run.duration_ns) + " on the host’s clock" : ""},
+        {"Device", device},
+        {"Held against", run.device_kind == "virtual"
+                             ? "recordings of PyTorch’s allocator on real GPUs, event by "
+                               "event (reports/measured/README.md)"
+                             : ""},
+        {"Host", run.host},
+        {"tidemark", run.tidemark},
+        {"Commit", run.git},
+        {"torch", run.torch},
+        {"NCCL", run.nccl},
+        {"MPI", run.mpi}})
+    out += entry(term, text(value));
+  for (const auto& [name, value] : run.env) out += entry(name, code(value));
+  return out + "</dl>\n";
+}
+
+}  // namespace
+
+std::string page_overview(const Report& report, const Report* base) {
+  const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
+  return top(report, base, pairs) + section("failed", "What failed", failed(report)) +
+         section("scenarios", "Scenarios", scenarios(report, pairs, base != nullptr)) +
+         section("provenance", "Provenance", provenance(report.run));
+}
+
+}  // namespace tidemark
