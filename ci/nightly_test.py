@@ -56,6 +56,7 @@ def main() -> None:
 
     code, _, called = night("--schedule", "lagging", TIDEMARK_NIGHTLY_THRESHOLD="memory=1KiB")
     check(code == 0 and sum(c.startswith("compare") for c in called) == 6, "the second night compares, in three formats")
+    check(any(c.startswith("report ") and f"--base {out}/r2/{first}" in c for c in called), f"the page has the figures of both nights: {called}")
     check("--schedule lagging" in called[0], "arguments go to tidemark run")
     check(f"/r2/{first} " in called[1] and "--threshold memory=1KiB" in called[1] and "--allow-missing" not in called[1], called[1])
     second = (out / "r2" / "last-good").read_text().strip()
