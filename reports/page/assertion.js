@@ -1,6 +1,6 @@
 // One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
 import { h, freshId } from './dom.js';
-import { copyable, scroller } from './controls.js';
+import { copyable, table } from './controls.js';
 import { bytes, duration, exact, exactBytes, rankList } from './format.js';
 
 const OPEN = 1; // failures that explain themselves at once
@@ -34,39 +34,16 @@ function details({ trial, verdicts }) {
   const { formula, values } = spokesman.expected;
   const row = (term, ...content) =>
     content.some((part) => part && part.length !== 0) && [h('dt', {}, term), h('dd', {}, content)];
-  const perRank = h(
-    'table',
-    {},
-    h(
-      'thead',
-      {},
-      h(
-        'tr',
-        {},
-        ['rank', 'status', 'expected', 'measured', 'off by'].map((name) =>
-          h('th', { scope: 'col' }, name),
-        ),
-      ),
-    ),
-    h(
-      'tbody',
-      {},
-      verdicts
-        .slice()
-        .sort((a, b) => a.rank - b.rank)
-        .map((verdict) =>
-          h(
-            'tr',
-            {},
-            h('td', {}, verdict.rank),
-            h('td', {}, verdict.status),
-            h('td', {}, bounds(verdict)),
-            h('td', {}, withUnit(verdict.measured, verdict.unit)),
-            h('td', {}, difference(verdict) || '0'),
-          ),
-        ),
-    ),
-  );
+  const perRank = verdicts
+    .slice()
+    .sort((a, b) => a.rank - b.rank)
+    .map((verdict) => [
+      String(verdict.rank),
+      verdict.status,
+      bounds(verdict),
+      withUnit(verdict.measured, verdict.unit),
+      difference(verdict) || '0',
+    ]);
   return h(
     'dl',
     { class: 'details' },
@@ -84,7 +61,7 @@ function details({ trial, verdicts }) {
     spokesman.slack ? row('Slack', withUnit(spokesman.slack, spokesman.unit)) : null,
     row(
       verdicts.length > 1 ? 'Every rank' : 'Figures',
-      scroller(`${spokesman.name} on every rank`, perRank),
+      table(`${spokesman.name} on every rank`, '', ['rank', 'status', 'expected', 'measured', 'off by'], perRank),
     ),
     row('Run it again', copyable(trial.command)),
   );

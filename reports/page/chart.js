@@ -13,10 +13,9 @@ const SLIDER = 46;
 /**
  * panels: [{title, short, exact, mark: a line across, axis of axisOf or else min, interval, format}], series: [{panel, name, tone, points: [[x, y],
  * ...] ascending in x, steps, dots, bare (dots alone), fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}],
- * x: {name, log, whole, format(value, near)}. `tone` names a colour of style.css. extra(x) may return elements that stand
- * below the values read at x; zoom is kept in the object given. Returns the element, with read(x).
+ * x: {name, log, whole, format(value, near)}. `tone` names a colour of style.css. zoom is kept in the object given. Returns the element, with read(x).
  */
-export function chart({ label, panels, series, bands = [], x, panelHeight = 200, zoom, extra }) {
+export function chart({ label, panels, series, bands = [], x, panelHeight = 200, zoom }) {
   const drawn = series.filter((line) => line.points.length > 0);
   const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort(
     (a, b) => a - b,
@@ -44,7 +43,6 @@ export function chart({ label, panels, series, bands = [], x, panelHeight = 200,
     panelHeight,
     zoom,
     visible,
-    extra,
   };
   // A pixel is wider than a moment: the keyboard's place is known better than the pointer's.
   picture.reading = (pointed) => readingOf(picture, at ?? pointed);

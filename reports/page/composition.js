@@ -1,7 +1,7 @@
 // What the highest moment of allocated memory is made of.
 import { h } from './dom.js';
 import { legend } from './frame.js';
-import { scroller, section } from './controls.js';
+import { figure, section, table } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
 import { rankRecord, variantIn } from './model.js';
 
@@ -55,52 +55,19 @@ export function composition(group, { schedule, rank }) {
       'details',
       {},
       h('summary', {}, "Figures, and what is left at the step's end"),
-      scroller(
+      table(
         'Categories',
-        h(
-          'table',
-          {},
-          h(
-            'thead',
-            {},
-            h(
-              'tr',
-              {},
-              h('th', { scope: 'col' }, 'variant'),
-              names.map((name) => h('th', { scope: 'col', class: 'figure' }, name)),
+        '',
+        ['variant', ...names.map((name) => [name])],
+        rows.map(({ name, record }) => [
+          name,
+          ...names.map((category) =>
+            figure(
+              h('data', { value: share(record, category), title: exactBytes(share(record, category)) }, unit.format(share(record, category))),
+              h('span', { class: 'role' }, unit.format(record.categories[category]?.end ?? 0)),
             ),
           ),
-          h(
-            'tbody',
-            {},
-            rows.map(({ name, record }) =>
-              h(
-                'tr',
-                {},
-                h('th', { scope: 'row' }, name),
-                names.map((category) =>
-                  h(
-                    'td',
-                    { class: 'figure' },
-                    h(
-                      'data',
-                      {
-                        value: share(record, category),
-                        title: exactBytes(share(record, category)),
-                      },
-                      unit.format(share(record, category)),
-                    ),
-                    h(
-                      'span',
-                      { class: 'role' },
-                      unit.format(record.categories[category]?.end ?? 0),
-                    ),
-                  ),
-                ),
-              ),
-            ),
-          ),
-        ),
+        ]),
       ),
     ),
   );

@@ -80,6 +80,27 @@ export function scroller(label, table) {
   return h('div', { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label }, table);
 }
 
+export const figure = (...content) => h('td', { class: 'figure' }, content);
+
+/** The name of a variant with its role. */
+export const named = (name, role) => [name, h('span', { class: 'role' }, role)];
+
+/** heads: a text each, in an array over a column of figures; rows: cells, or what they hold; the first of a row is its header. */
+export function table(label, kind, heads, rows) {
+  const head = (one) => h('th', { scope: 'col', class: Array.isArray(one) && 'figure' }, one);
+  const cell = (one, i) =>
+    one instanceof HTMLTableCellElement ? one : h(i === 0 ? 'th' : 'td', i === 0 ? { scope: 'row' } : {}, one);
+  return scroller(
+    label,
+    h(
+      'table',
+      { class: kind },
+      h('thead', {}, h('tr', {}, heads.map(head))),
+      h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map(cell)))),
+    ),
+  );
+}
+
 /** Gives a box with a command a button that copies it. */
 export function addCopy(box) {
   const code = box.querySelector('code');

@@ -1,6 +1,6 @@
 // The price of each variant: time, collectives, recomputation.
 import { h } from './dom.js';
-import { scroller, section } from './controls.js';
+import { figure, named, section, table } from './controls.js';
 import { duration, exact } from './format.js';
 import { baselineOf, stepTime, variantIn } from './model.js';
 
@@ -46,61 +46,24 @@ function rowOf(group, schedule, { name, role }, base) {
   };
 }
 
-function table(rows) {
-  const figure = (...content) => h('td', { class: 'figure' }, content);
+function costs(rows) {
   const names = [...new Set(rows.flatMap(({ counted }) => counted.map(([name]) => name)))];
-  return scroller(
+  return table(
     'Cost of every variant',
-    h(
-      'table',
-      { class: 'cost' },
-      h(
-        'thead',
-        {},
-        h(
-          'tr',
-          {},
-          h('th', { scope: 'col' }, 'variant'),
-          ['step time', 'ratio', 'launches', 'host syncs'].map((name) =>
-            h('th', { scope: 'col', class: 'figure' }, name),
-          ),
-          h('th', { scope: 'col' }, 'extra collectives'),
-          names.map((name) =>
-            h('th', { scope: 'col', class: 'figure' }, name.replaceAll('_', ' ')),
-          ),
-        ),
-      ),
-      h(
-        'tbody',
-        {},
-        rows.map((row) =>
-          h(
-            'tr',
-            {},
-            h('th', { scope: 'row' }, row.name, h('span', { class: 'role' }, row.role)),
-            figure(
-              row.time === null
-                ? '–'
-                : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time)),
-            ),
-            figure(row.ratio === null ? '–' : `${row.ratio.toFixed(3)}×`),
-            figure(signed(row.launches)),
-            figure(signed(row.syncs)),
-            h(
-              'td',
-              {},
-              row.extra.length === 0
-                ? '0'
-                : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', '),
-            ),
-            names.map((name) => {
-              const verdict = row.counted.find(([known]) => known === name)?.[1];
-              return figure(verdict ? exact(verdict.measured) : '–');
-            }),
-          ),
-        ),
-      ),
-    ),
+    'cost',
+    ['variant', ['step time'], ['ratio'], ['launches'], ['host syncs'], 'extra collectives', ...names.map((name) => [name.replaceAll('_', ' ')])],
+    rows.map((row) => [
+      named(row.name, row.role),
+      figure(row.time === null ? '–' : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time))),
+      figure(row.ratio === null ? '–' : `${row.ratio.toFixed(3)}×`),
+      figure(signed(row.launches)),
+      figure(signed(row.syncs)),
+      row.extra.length === 0 ? '0' : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', '),
+      ...names.map((name) => {
+        const verdict = row.counted.find(([known]) => known === name)?.[1];
+        return figure(verdict ? exact(verdict.measured) : '–');
+      }),
+    ]),
   );
 }
 
@@ -115,6 +78,6 @@ export function cost(group, { schedule }, virtual) {
     'cost',
     'Price',
     `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls a step under ${schedule}, against ${name}, on the rank that has most. Columns to the right are counted over the whole run.`,
-    table(rows),
+    costs(rows),
   );
 }

@@ -1,6 +1,6 @@
 // The parts of ECharts that the page uses, so that the bundler leaves out the rest.
 import { init, use } from 'echarts/core';
-import { LineChart, ScatterChart } from 'echarts/charts';
+import { LineChart } from 'echarts/charts';
 import {
   DataZoomComponent,
   GridComponent,
@@ -13,7 +13,6 @@ import { SVGRenderer } from 'echarts/renderers';
 
 use([
   LineChart,
-  ScatterChart,
   DataZoomComponent,
   GridComponent,
   MarkAreaComponent,

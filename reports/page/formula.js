@@ -1,6 +1,6 @@
 // Counts of a scenario's predictions by kind: how many there are, and how many bytes the worst one is off.
 import { h } from './dom.js';
-import { scroller, section } from './controls.js';
+import { figure, section, table } from './controls.js';
 import { exact, exactBytes } from './format.js';
 
 const KINDS = [
@@ -33,33 +33,20 @@ function rowsOf(groups) {
 export function formulas(groups) {
   const rows = rowsOf(groups);
   if (rows.length === 0) return null;
-  const col = (text, kind) => h('th', { scope: 'col', class: kind }, text);
-  const number = (value, failed) => h('td', { class: failed ? 'figure fail' : 'figure' }, value);
   return section(
     'formula',
     'Predictions',
     'Of all sizes, schedules, variants, phases and ranks of this scenario. A prediction is held to the byte, or within the bound that its verdict states.',
-    scroller(
+    table(
       'Predictions by kind',
-      h(
-        'table',
-        {},
-        h('thead', {}, h('tr', {}, col('kind'), col('held', 'figure'), col('off', 'figure'), col('worst', 'figure'))),
-        h(
-          'tbody',
-          {},
-          rows.map(({ name, what, held, failed, worst }) =>
-            h(
-              'tr',
-              {},
-              h('th', { scope: 'row' }, name, ' ', h('span', { class: 'quiet' }, what)),
-              number(exact(held)),
-              number(exact(failed), failed > 0),
-              number(worst === 0 ? '–' : worst === Infinity ? 'not measured' : exactBytes(worst), worst > 0),
-            ),
-          ),
-        ),
-      ),
+      '',
+      ['kind', ['held'], ['off'], ['worst']],
+      rows.map(({ name, what, held, failed, worst }) => [
+        [name, ' ', h('span', { class: 'quiet' }, what)],
+        figure(exact(held)),
+        figure(failed > 0 ? h('span', { class: 'off' }, exact(failed)) : '0'),
+        figure(worst === 0 ? '–' : worst === Infinity ? 'not measured' : exactBytes(worst)),
+      ]),
     ),
   );
 }

@@ -1,7 +1,7 @@
 // What only a real GPU tells: step times over repetitions, memory that PyTorch's allocator does not see, and whether
 // the device was held back.
 import { h } from './dom.js';
-import { scroller, section } from './controls.js';
+import { figure, section, table } from './controls.js';
 import { bytes, duration, exact, exactBytes, plural } from './format.js';
 import { variantIn } from './model.js';
 
@@ -9,45 +9,23 @@ const time = (ns) => h('data', { value: ns, title: `${exact(ns)} ns` }, duration
 const size = (count) => h('data', { value: count, title: exactBytes(count) }, bytes(count));
 
 function times(variants) {
-  const figure = (...content) => h('td', { class: 'figure' }, content);
-  const heads = ['median', 'quartiles', 'to the baseline', 'lowest to highest'];
   return [
     h(
       'p',
       {},
       `Step time by CUDA events, ${plural(variants[0].timing.repetitions, 'repetition')} in turns, the first step of each left out.`,
     ),
-    scroller(
+    table(
       'Step times',
-      h(
-        'table',
-        {},
-        h(
-          'thead',
-          {},
-          h(
-            'tr',
-            {},
-            h('th', { scope: 'col' }, 'variant'),
-            heads.map((text) => h('th', { scope: 'col', class: 'figure' }, text)),
-          ),
-        ),
-        h(
-          'tbody',
-          {},
-          variants.map(({ name, timing: { median_ns, low_ns, high_ns, ratio } }) =>
-            h(
-              'tr',
-              {},
-              h('th', { scope: 'row' }, name),
-              figure(time(median_ns)),
-              figure(time(low_ns), ' to ', time(high_ns)),
-              figure(ratio ? `${ratio.median.toFixed(3)}×` : '–'),
-              figure(ratio ? `${ratio.lowest.toFixed(3)}× to ${ratio.highest.toFixed(3)}×` : '–'),
-            ),
-          ),
-        ),
-      ),
+      '',
+      ['variant', ['median'], ['quartiles'], ['to the baseline'], ['lowest to highest']],
+      variants.map(({ name, timing: { median_ns, low_ns, high_ns, ratio } }) => [
+        name,
+        figure(time(median_ns)),
+        figure(time(low_ns), ' to ', time(high_ns)),
+        figure(ratio ? `${ratio.median.toFixed(3)}×` : '–'),
+        figure(ratio ? `${ratio.lowest.toFixed(3)}× to ${ratio.highest.toFixed(3)}×` : '–'),
+      ]),
     ),
   ];
 }

@@ -1,6 +1,6 @@
 // A row a variant: its verdicts under every schedule, and what it does to the peak of a step, at which price.
 import { h } from './dom.js';
-import { scroller } from './controls.js';
+import { table } from './controls.js';
 import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
 import { bestIn, peak, savedText } from './model.js';
 
@@ -39,8 +39,8 @@ const bytesIn = (unit, value) =>
 
 /** All rows under the one schedule where a fix saves most, so that they compare. */
 function savingCells(best, variant) {
-  const saving = best?.trial.savings.find(({ fix }) => fix === variant);
-  if (!saving) return [h('td', {}), h('td', {})];
+  const saving = best.trial.savings.find(({ fix }) => fix === variant);
+  if (!saving) return ['', ''];
   const { before, after, judged } = saving;
   return [
     h(
@@ -57,7 +57,7 @@ function savingCells(best, variant) {
 function peakCells(trial, statistic, variant, beside, unit) {
   const record = trial.variants.find(({ name }) => name === variant);
   const now = peak(record, statistic);
-  if (now === null) return [h('td', {}), beside && [h('td', {}), h('td', {})]];
+  if (now === null) return beside ? ['', '', ''] : '';
   const before = record.base?.[statistic];
   if (!beside) return bytesIn(unit, now);
   if (before === undefined) return [bytesIn(unit, now), h('td', { class: 'quiet', colspan: 2 }, 'not there')];
@@ -119,47 +119,24 @@ export function matrix(group, show) {
   for (const name of group.trials.flatMap((trial) => [...trial.tallies.keys()])) {
     if (!rows.some((row) => row.name === name)) rows.push({ name, role: '' });
   }
-  const col = (text, kind) => h('th', { scope: 'col', class: kind }, text);
+  const heads = [
+    'variant',
+    'role',
+    ...group.schedules,
+    [`${statistic} peak, ${trial.schedule}`],
+    ...(beside ? [['before'], ['change']] : []),
+    ...(best ? ['saved', 'price'] : []),
+  ];
+  const cells = ({ name, role }) => [
+    name,
+    h('td', { class: 'quiet' }, role),
+    ...group.trials.map((one) => cell(one, name, show)),
+    ...[peakCells(trial, statistic, name, beside, unitFor(highest))].flat(),
+    ...(best ? savingCells(best, name) : []),
+  ];
   return [
     h('p', { class: 'quiet' }, about(group)),
     notes(group),
-    rows.length > 0 &&
-      scroller(
-        `Verdicts of ${group.title}, ${group.detail}`,
-        h(
-          'table',
-          { class: 'matrix' },
-          h(
-            'thead',
-            {},
-            h(
-              'tr',
-              {},
-              col('variant'),
-              col('role'),
-              group.schedules.map((schedule) => col(schedule)),
-              col(`${statistic} peak, ${trial.schedule}`, 'figure'),
-              beside && [col('before', 'figure'), col('change', 'figure')],
-              col(best ? 'saved' : ''),
-              col(best ? 'price' : ''),
-            ),
-          ),
-          h(
-            'tbody',
-            {},
-            rows.map(({ name, role }) =>
-              h(
-                'tr',
-                {},
-                h('th', { scope: 'row' }, name),
-                h('td', { class: 'quiet' }, role),
-                group.trials.map((trial) => cell(trial, name, show)),
-                peakCells(trial, statistic, name, beside, unitFor(highest)),
-                savingCells(best, name),
-              ),
-            ),
-          ),
-        ),
-      ),
+    rows.length > 0 && table(`Verdicts of ${group.title}, ${group.detail}`, 'matrix', heads, rows.map(cells)),
   ];
 }

@@ -36,7 +36,7 @@ function values({ drawn, panels }, x) {
 
 /** A table: a row a line, a column a panel. */
 export function readingOf(picture, x) {
-  const { panels, bands, x: xAxis, extra } = picture;
+  const { panels, bands, x: xAxis } = picture;
   const band = bands.find(({ from, to }) => x >= from && x < to);
   const shown = values(picture, x);
   const names = [...new Map(shown.map((line) => [line.name, line])).values()];
@@ -73,7 +73,6 @@ export function readingOf(picture, x) {
         ),
       ),
     ),
-    extra?.(x),
   );
 }
 

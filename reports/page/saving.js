@@ -1,6 +1,6 @@
 // What each fix saves: the closed form's figure beside the measured one.
 import { h } from './dom.js';
-import { scroller, section } from './controls.js';
+import { figure, named, section, table } from './controls.js';
 import { exactBytes, rankList, unitFor } from './format.js';
 import { predicted } from './model.js';
 
@@ -34,60 +34,31 @@ function rowsOf(trial) {
   );
 }
 
-function table(label, rows, unit, largest) {
+function savingsTable(label, rows, unit, largest) {
   const bar = (kind, value) =>
     h('i', {
       class: `${kind}${value < 0 ? ' negative' : ''}`,
       style: `width:${((100 * Math.abs(value ?? 0)) / largest).toFixed(2)}%`,
     });
-  const figure = (value) =>
-    h(
-      'td',
-      { class: 'figure' },
-      value === null ? '–' : h('data', { value, title: exactBytes(value) }, unit.format(value)),
-    );
-  const col = (text, kind) => h('th', { scope: 'col', class: kind }, text);
-  return scroller(
+  const level = (value) =>
+    figure(value === null ? '–' : h('data', { value, title: exactBytes(value) }, unit.format(value)));
+  return table(
     label,
-    h(
-      'table',
-      { class: 'saving' },
+    'saving',
+    ['variant', 'of', ['predicted'], ['measured'], 'both', 'formula'],
+    rows.map(({ verdict, of, ranks, variants }) => [
+      variants.join(', '),
+      named(of, rankList(ranks)),
+      level(predicted(verdict)),
+      level(verdict.measured),
       h(
-        'thead',
-        {},
-        h(
-          'tr',
-          {},
-          col('variant'),
-          col('of'),
-          col('predicted', 'figure'),
-          col('measured', 'figure'),
-          h('td', {}),
-          col('formula'),
-        ),
+        'td',
+        { class: `pair ${verdict.status}` },
+        predicted(verdict) !== null && bar('predicted', predicted(verdict)),
+        bar('measured', verdict.measured),
       ),
-      h(
-        'tbody',
-        {},
-        rows.map(({ verdict, of, ranks, variants }) =>
-          h(
-            'tr',
-            { class: verdict.status },
-            h('th', { scope: 'row' }, variants.join(', ')),
-            h('td', {}, of, h('span', { class: 'role' }, rankList(ranks))),
-            figure(predicted(verdict)),
-            figure(verdict.measured),
-            h(
-              'td',
-              { class: 'pair' },
-              predicted(verdict) !== null && bar('predicted', predicted(verdict)),
-              bar('measured', verdict.measured),
-            ),
-            h('td', {}, h('code', {}, verdict.expected.formula)),
-          ),
-        ),
-      ),
-    ),
+      h('code', {}, verdict.expected.formula),
+    ]),
   );
 }
 
@@ -107,13 +78,13 @@ export function savings(group, { schedule }) {
     'saving',
     'Saving',
     `Baseline minus variant under ${schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
-    table('Largest savings', rows.slice(0, FIRST), unit, largest),
+    savingsTable('Largest savings', rows.slice(0, FIRST), unit, largest),
     rest.length > 0 &&
       h(
         'details',
         {},
         h('summary', {}, `${rest.length} more`),
-        table('Other savings', rest, unit, largest),
+        savingsTable('Other savings', rest, unit, largest),
       ),
   );
 }

@@ -1,6 +1,6 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
 import { h } from './dom.js';
-import { pick, scroller, section, select } from './controls.js';
+import { pick, section, select, table } from './controls.js';
 import { unitFor } from './format.js';
 import { bestFix, statusOf, tallyOf, tallyText, tellingSchedule, variantIn } from './model.js';
 import { matrix } from './matrix.js';
@@ -92,20 +92,11 @@ function files(group, { schedule }) {
     'files',
     'Files for other tools',
     `Of the variants under ${schedule}, in the folder of this page.`,
-    scroller(
+    table(
       'Files of every variant',
-      h(
-        'table',
-        {},
-        h('thead', {}, h('tr', {}, ['variant', 'files'].map((text) => h('th', { scope: 'col' }, text)))),
-        h(
-          'tbody',
-          {},
-          rows.map(([name, all]) =>
-            h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, all.map(([what, path]) => [h('a', { href: path }, what), ' ']))),
-          ),
-        ),
-      ),
+      '',
+      ['variant', 'files'],
+      rows.map(([name, all]) => [name, h('td', {}, all.map(([what, path]) => [h('a', { href: path }, what), ' ']))]),
     ),
     READ_BY.filter(([kind]) => rows.some(([, all]) => all.some(([what]) => what.startsWith(kind)))).map(([kind, what]) =>
       h('p', { class: 'quiet' }, `A ${kind === 'losses' ? 'file of losses' : kind} opens in ${what}.`),

@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { chart } from './chart.js';
 import { choice, several, section } from './controls.js';
 import { cardLine, cardNote } from './card.js';
-import { axisOf, bytes, duration, exact, exactBytes, unitFor } from './format.js';
+import { axisOf, duration, exact, exactBytes, unitFor } from './format.js';
 import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
@@ -37,37 +37,6 @@ function bandsOf(record) {
   }));
 }
 
-/** What was alive, where the cursor stands at the highest moment of allocated memory. */
-function alive(found, x) {
-  return found
-    .filter(({ record, allocated }) => {
-      const next = allocated.points.find(([px]) => px > allocated.peak[0])?.[0] ?? Infinity;
-      return Object.keys(record.categories).length > 0 && x >= allocated.peak[0] && x < next;
-    })
-    .map(({ name, record }) =>
-      h(
-        'div',
-        { class: 'alive' },
-        h('b', {}, `Peak of ${name}`),
-        h(
-          'table',
-          {},
-          Object.entries(record.categories)
-            .filter(([, share]) => share.peak_share !== 0)
-            .sort(([, a], [, b]) => b.peak_share - a.peak_share)
-            .map(([category, share]) =>
-              h(
-                'tr',
-                {},
-                h('th', {}, category),
-                h('td', { class: 'figure' }, bytes(share.peak_share)),
-              ),
-            ),
-        ),
-      ),
-    );
-}
-
 function thinned(found) {
   const kept = found.reduce((sum, { record }) => sum + record.timeline.time.length, 0);
   const all = found.reduce((sum, { record }) => sum + record.timeline.in_all, 0);
@@ -82,7 +51,6 @@ export function timeline(group, { schedule, rank }) {
     statistic: 'all',
     variants: new Set([base, counterpart(group, schedule, base)].filter(Boolean)),
     zoom: { start: 0, end: 100 },
-    scale: 'auto',
   };
   const body = h('div', {});
 
@@ -99,8 +67,7 @@ export function timeline(group, { schedule, rank }) {
           rank,
         ),
       }))
-      .filter(({ record }) => record?.timeline.time.length > 0)
-      .map((one) => ({ ...one, allocated: lineOf(one.record, 'allocated') }));
+      .filter(({ record }) => record?.timeline.time.length > 0);
     if (found.length === 0) {
       body.replaceChildren(h('p', { class: 'empty' }, 'No memory over time was recorded here.'));
       return;
@@ -126,16 +93,15 @@ export function timeline(group, { schedule, rank }) {
     const highest = most(lines);
     const lowest = least(lines);
     const flat = lowest > 0.8 * highest; // from zero, nothing would be seen
-    const from = own.scale === 'auto' ? (flat ? 'fitted' : 'zero') : own.scale;
     const unit = unitFor(highest);
     // Fitted, reserved has a scale of its own: it lies apart from what tensors hold.
     const beside = (statistic) =>
       lines.filter(
-        (line) => from === 'zero' || (line.statistic === 'reserved') === (statistic === 'reserved'),
+        (line) => !flat || (line.statistic === 'reserved') === (statistic === 'reserved'),
       );
     const axis = (statistic) =>
       axisOf(
-        from === 'zero' ? Math.min(0, lowest) : least(beside(statistic)),
+        !flat ? Math.min(0, lowest) : least(beside(statistic)),
         Math.max(most(beside(statistic)), cardLine(most(beside(statistic)))?.value ?? 0),
         unit,
       );
@@ -162,7 +128,6 @@ export function timeline(group, { schedule, rank }) {
       },
       panelHeight: shown.length > 1 ? 130 : 280,
       zoom: own.zoom,
-      extra: (x) => alive(found, x),
     });
     const peaks = found.map(({ name }) => {
       const mine = lines.filter((line) => line.name === name);
@@ -193,7 +158,7 @@ export function timeline(group, { schedule, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${from === 'zero' ? '' : ' The scale does not begin at zero.'}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
+        `${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
     );
   }
@@ -212,19 +177,6 @@ export function timeline(group, { schedule, rank }) {
         own.statistic,
         (statistic) => {
           own.statistic = statistic;
-          draw();
-        },
-      ),
-      choice(
-        'Scale',
-        [
-          ['auto', 'as fits'],
-          ['zero', 'from zero'],
-          ['fitted', 'from the lowest'],
-        ],
-        own.scale,
-        (scale) => {
-          own.scale = scale;
           draw();
         },
       ),
