@@ -21,13 +21,16 @@ struct Computed {
   std::vector<Verdict> verdicts;
 };
 
-/// The smoke size of a scenario's baseline on one rank.
-Computed compute(const Scenario& scenario, std::int64_t precision = 0) {
+/// The smoke size of a scenario's baseline on one rank, in fp32 where there is a choice.
+Computed compute(const Scenario& scenario) {
+  std::vector<std::string> set;
+  for (const auto& parameter : scenario.parameters)
+    if (parameter.name == "precision") set.push_back("precision=0");
   const auto planned = plan({.patterns = {scenario.name + "/" + scenario.variants.front().name},
                              .size = "smoke",
                              .mode = "math",
                              .schedule = "instant",
-                             .set = {"precision=" + std::to_string(precision)},
+                             .set = set,
                              .ranks = 1,
                              .steps = 3},
                             scenarios(), platform_schedules());
