@@ -3,8 +3,8 @@
 with gradient_as_bucket_view, in every phase and statistic of the last step. SITE: where torch 2.11.0 can be imported from.
 
 One rank in mode math, since DDP exchanges the sizes of its buckets as numbers; no amount depends on the ranks. DDP waits for the
-future of an all-reduce, not for its work, so the work keeps the first bucket until NCCL's watchdog, which looks ten times a second, has
-seen its end, and a later collective lets go of it (ProcessGroupNCCL.cpp, shelvesToUnstash_). Hence the sleep."""
+future of an all-reduce, not for its work, so the work keeps the first bucket until c10d's watchdog has seen its end and a later
+collective lets go of it (ProcessGroupNCCL.hpp, shelvesToUnstash_). Hence the sleep."""
 import ctypes
 import itertools
 import json
