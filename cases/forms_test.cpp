@@ -67,7 +67,7 @@ class Draw {
         value = p.high - p.low < 8 ? between(p.low, p.high)
                                    : std::clamp<std::int64_t>(change(value), p.low, p.high);
       }
-    } while (!unfit(scenario, trial).empty());
+    } while (!why_unfit(scenario, trial).empty());
     return trial;
   }
 
@@ -128,7 +128,7 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
   }
   Draw draw(41);
   const auto look = [&](const Trial& one, int ranks) {
-    if (!unfit(scenario(), one).empty()) return;
+    if (!why_unfit(scenario(), one).empty()) return;
     for (const auto& variant : scenario().variants)
       for (int rank = 0; rank < ranks; ++rank)
         for (const auto& form : forms_of(scenario(), one, variant, rank))
@@ -194,7 +194,7 @@ TEST_P(Forms, FailWithOneThingWrong) {
     for (const int rank : {0, 3}) {
       Trial one = trial(*seed, 4);
       one.schedule = schedule;
-      ASSERT_EQ(unfit(scenario(), one), "");
+      ASSERT_EQ(why_unfit(scenario(), one), "");
       attack(scenario(), one, rank, count);
     }
   for (int i = 0; i < 12; ++i) {

@@ -20,7 +20,7 @@ std::vector<Expectation> expectations(const Scenario& scenario, const Trial& tri
   return all;
 }
 
-std::string unfit(const Scenario& scenario, const Trial& trial) {
+std::string why_unfit(const Scenario& scenario, const Trial& trial) {
   if (trial.ranks > kMostRanks)
     return "at most " + std::to_string(kMostRanks) + " ranks, not " + std::to_string(trial.ranks);
   return scenario.unfit ? scenario.unfit(trial) : "";

@@ -184,7 +184,7 @@ class VariantTable {
 /// The forms and replays of the scenarios are tested on at most so many ranks.
 inline constexpr int kMostRanks = 64;
 /// Why this trial cannot run (too many ranks, or what the scenario says), or empty.
-std::string unfit(const Scenario& scenario, const Trial& trial);
+std::string why_unfit(const Scenario& scenario, const Trial& trial);
 
 /// None where the scenario has no forms.
 std::vector<Expectation> forms_of(const Scenario& scenario, const Trial& trial,

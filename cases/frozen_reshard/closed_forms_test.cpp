@@ -56,7 +56,7 @@ class Draw : public testing::Draw {
 
 std::map<std::string, int> hold(World& world, const Trial& trial) {
   const auto scenario = frozen_reshard_scenario();
-  EXPECT_EQ(unfit(scenario, trial), "");
+  EXPECT_EQ(why_unfit(scenario, trial), "");
   return testing::passed(
       run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none}), trial);
 }

@@ -49,7 +49,7 @@ class Draw : public testing::Draw {
 // requested bytes for both ends of each phase.
 int hold(World& world, const Trial& trial) {
   const auto scenario = tp_buffer_reuse_scenario();
-  EXPECT_EQ(unfit(scenario, trial), "") << testing::described(trial);
+  EXPECT_EQ(why_unfit(scenario, trial), "") << testing::described(trial);
   const auto record =
       run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none});
   EXPECT_EQ(testing::passed_of(record, "memory/form/requested/"), 5 * 6)

@@ -60,7 +60,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
   int trials = 0;
   while (trials < 100 && !::testing::Test::HasFailure()) {
     const Trial trial = draw.trial();
-    if (!unfit(scenario, trial).empty()) continue;
+    if (!why_unfit(scenario, trial).empty()) continue;
     ++trials;
     const int rank = draw.between(0, trial.ranks - 1);
     for (const auto& variant : scenario.variants)

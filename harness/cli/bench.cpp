@@ -115,7 +115,7 @@ void register_steps(World& world) {
                       world.size(),
                       0,
                       0};
-          if (!unfit(scenario, trial).empty()) continue;
+          if (!why_unfit(scenario, trial).empty()) continue;
           const std::string name = "step/" + scenario.name + "/" + variant.name + "/" + size.name +
                                    "/r" + std::to_string(world.size()) + "/" + name_of(mode);
           benchmark::RegisterBenchmark(

@@ -116,7 +116,7 @@ Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
   if (predicted(forms(at(here)), own.peaks) != predicted(forms(trial), own.peaks)) return grown;
   for (std::int64_t value : values_around(here, parameter)) {
     const Trial other = at(value);
-    if (!unfit(scenario, other).empty()) continue;
+    if (!why_unfit(scenario, other).empty()) continue;
     if (scenario.leave_out && !scenario.leave_out(other, variant).empty()) continue;
     points.push_back({value, predicted(forms(other), own.peaks), {}});
     if (value == here) points.back().measured = own.peaks;

@@ -223,7 +223,7 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
     const auto variants = chosen_variants(scenario, patterns, size.name);
     if (variants.empty()) return;
     Trial trial = trial_of(scenario, piece, size);
-    const std::string why_not = unfit(scenario, trial);
+    const std::string why_not = why_unfit(scenario, trial);
     for (const auto& schedule : chosen_schedules(request.schedule, schedules)) {
       if (request.schedule.empty() && !runs_under(piece, schedule, schedules)) continue;
       trial.schedule = schedule;

@@ -107,7 +107,7 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   if (scenario.sizes.empty() || !warm.insert(scenario.name + "/" + variant.name).second) return;
   trial.params = scenario.sizes.front().params_on(trial.ranks);
   trial.steps = 2;
-  if (!unfit(scenario, trial).empty()) return;
+  if (!why_unfit(scenario, trial).empty()) return;
   if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) return;
   run_variant(scenario, trial, variant, world, {.purpose = "the warm-up of "});
 }
