@@ -43,8 +43,7 @@ Computed compute(const Scenario& scenario) {
     out.numbers = numbers;
     out.tolerance = oracle.tolerance;
   };
-  const Codec alone{[](const TrialRecord&) { return std::string(); }, {}};
-  out.verdicts = run_trial(scenario, planned.at(0).trial, world, alone, options).verdicts;
+  out.verdicts = run_trial(scenario, planned.at(0).trial, world, options).verdicts;
   return out;
 }
 

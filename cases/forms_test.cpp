@@ -88,7 +88,7 @@ void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count
   World world(rank, trial.ranks);
   RunOptions options{.details = Details::none};
   options.selected = [](const Variant& v) { return v.role != Role::control; };
-  const auto record = run_trial(scenario, trial, world, testing::own_records(), options);
+  const auto record = run_trial(scenario, trial, world, options);
   const auto what = testing::described(trial);
   for (const auto& variant : scenario.variants) {
     if (variant.role == Role::control) continue;

@@ -49,7 +49,7 @@ TEST(WillExecuteShared, DoesTheSameWhereverItsNodesLie) {
                     Mode::shapes,  1,       6,         0};
   const auto run = [&] {
     const auto record =
-        run_trial(scenario, trial, world, testing::own_records(),
+        run_trial(scenario, trial, world,
                   {.selected = [](const Variant& v) { return v.name == "will_execute_shared"; },
                    .details = Details::none});
     return calls(record.variants.at(0).ranks.at(0));

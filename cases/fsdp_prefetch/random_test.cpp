@@ -30,7 +30,7 @@ TrialRecord run(World& world, const std::string& schedule, Mode mode, std::uint6
   const auto scenario = fsdp_prefetch_scenario();
   const Trial trial{scenario.name, "smoke",      schedule, scenario.sizes.front().params,
                     mode,          world.size(), 2,        seed};
-  return run_trial(scenario, trial, world, testing::own_records(), {.details = Details::none});
+  return run_trial(scenario, trial, world, {.details = Details::none});
 }
 
 void expect_all_pass(const TrialRecord& record, std::uint64_t seed) {

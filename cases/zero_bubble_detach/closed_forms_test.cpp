@@ -69,7 +69,7 @@ TEST(ClosedForms, HoldToTheByteOnAnyRankOfEight) {
     RunOptions options{.details = Details::none};
     // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
     options.selected = [](const Variant& v) { return v.role != Role::control; };
-    const auto record = run_trial(scenario, trial, world, testing::own_records(), options);
+    const auto record = run_trial(scenario, trial, world, options);
     for (const auto& [name, count] : testing::passed(record, trial)) passed[name] += count;
     forms_of_peaks += testing::passed_of(record, "memory/form/requested/pipeline");
   }

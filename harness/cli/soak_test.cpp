@@ -149,9 +149,6 @@ TEST_P(Soak, StepsLeaveNothing) {
 
 TEST_P(Soak, TrialsLeaveNothing) {
   World world(MPI_COMM_WORLD);
-  TrialRecord mine;
-  const Codec own{[&](const TrialRecord& record) { return mine = record, std::string(); },
-                  [&](const std::string&) { return mine; }};
   const Trial trial = trial_of(scenario, world, 2);
   if (!fits(scenario, trial)) GTEST_SKIP() << "not on " << world.size() << " ranks";
   RunOptions options;
@@ -162,7 +159,7 @@ TEST_P(Soak, TrialsLeaveNothing) {
   const int rounds = std::max(3, steps() / 20);
   Reading early;
   for (int round = 0; round < rounds; ++round) {
-    for (const auto& verdict : run_trial(scenario, trial, world, own, options).verdicts)
+    for (const auto& verdict : run_trial(scenario, trial, world, options).verdicts)
       EXPECT_NE(verdict.status, Status::fail) << verdict.name << ": " << verdict.why;
     if (round == rounds / 4) early = at_rest(trial);
   }

@@ -29,12 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// A record travels as a report of one trial.
-std::string pack(const TrialRecord& trial) { return json_text(Report{{}, {trial}}); }
-TrialRecord unpack(const std::string& text) {
-  return parse_report(text, "a rank's record").trials.at(0);
-}
-
 class Progress {
  public:
   explicit Progress(std::size_t count) : count_(count) {}
@@ -60,22 +54,21 @@ class Progress {
 
 TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options& options,
                         const RunOptions& run_options) {
-  const Codec codec{pack, unpack};
-  auto record = run_trial(*planned.scenario, planned.trial, world, codec, run_options);
+  auto record = run_trial(*planned.scenario, planned.trial, world, run_options);
   const bool repeats = virtual_device() != nullptr || platform().keeps_time();
-  const std::string first = options.repetitions > 1 ? pack(record) : "";  // before this adds to it
+  const std::string first = options.repetitions > 1 ? json_text(record) : "";  // before this adds to it
   std::vector<StepTimes> times{step_times(record)};
   RunOptions repeated = run_options;
   repeated.numbers = nullptr;  // the first run's are written
   for (int again = 1; repeats && again < options.repetitions; ++again) {
-    auto other = run_trial(*planned.scenario, planned.trial, world, codec, repeated);
+    auto other = run_trial(*planned.scenario, planned.trial, world, repeated);
     if (!world.leads()) continue;
     times.push_back(step_times(other));
     if (virtual_device() == nullptr) continue;
     Verdict verdict{
         .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
-    if (pack(other) != first) {
+    if (json_text(other) != first) {
       verdict.status = Status::fail;
       verdict.why = fmt::format("repetition {} differs from the first run", again + 1);
     }

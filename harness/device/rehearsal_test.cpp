@@ -26,7 +26,7 @@ constexpr int kBuffers = 4, kSteps = 3;
 
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
   World world(MPI_COMM_SELF);
-  return run_trial(scenario, trial, world, testing::own_records());
+  return run_trial(scenario, trial, world);
 }
 
 /// Gives buffers away that a side stream still works on: how many are active at once is a matter of

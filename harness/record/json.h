@@ -22,6 +22,11 @@ nlohmann::ordered_json to_json(const Report& report);
 std::string json_text(const nlohmann::ordered_json& value);
 std::string json_text(const Report& report);
 
+/// One trial by itself, as it travels between ranks.
+std::string json_text(const TrialRecord& trial);
+/// Throws as parse_report does.
+TrialRecord parse_trial(std::string_view text, const std::string& where);
+
 /// Throws std::runtime_error in one line: `where`, what is wrong with the text, what to do. Reads
 /// versions 1.x; what 1.0 did not have is empty.
 Report parse_report(std::string_view text, const std::string& where);

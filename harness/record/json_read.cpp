@@ -40,21 +40,31 @@ void check_passes(const Report& report, const std::string& where) {
   }
 }
 
-}  // namespace
-
-Report parse_report(std::string_view text, const std::string& where) {
-  nlohmann::ordered_json json;
+Json parsed(std::string_view text, const std::string& where) {
   try {
-    json = Json::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
+    return Json::parse(text);
+  } catch (const Json::parse_error& e) {
     const bool cut = e.byte >= text.size();
     throw std::runtime_error(fmt::format(
         "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
         cut ? "the file is cut off; run again" : "the file was changed or is another one"));
-  } catch (const nlohmann::json::exception&) {  // a number that no double can hold
+  } catch (const Json::exception&) {  // a number that no double can hold
     throw std::runtime_error(
         fmt::format("{}: holds a number that is none of a report: the file was changed", where));
   }
+}
+
+}  // namespace
+
+TrialRecord parse_trial(std::string_view text, const std::string& where) {
+  const Json json = parsed(text, where);
+  TrialRecord trial;
+  JsonReader::read(Node(json, where), trial);
+  return trial;
+}
+
+Report parse_report(std::string_view text, const std::string& where) {
+  const Json json = parsed(text, where);
   const Node root(json, where);
   check_version(root);
   Report report;

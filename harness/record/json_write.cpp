@@ -36,6 +36,7 @@ Json to_json(const Report& report) {
           {"summary", json_of(Summary(report))}};
 }
 
+std::string json_text(const TrialRecord& trial) { return json_text(json_of(trial)); }
 std::string json_text(const Report& report) { return json_text(to_json(report)); }
 
 }  // namespace tidemark

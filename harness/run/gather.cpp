@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "harness/judge/gradients.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {
@@ -46,9 +47,12 @@ void join(TrialRecord& mine, TrialRecord theirs) {
   std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
 }
 
-TrialRecord gather(TrialRecord mine, World& world, const Codec& codec) {
-  auto all = world.gather(codec.pack(mine));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) join(mine, codec.unpack(all[rank]));
+TrialRecord gather(TrialRecord mine, World& world) {
+  if (world.size() > 1 && !world.alone()) {
+    const auto all = world.gather(world.leads() ? "" : json_text(mine));
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      join(mine, parse_trial(all[rank], "the record of rank " + std::to_string(rank)));
+  }
   for (auto& variant : mine.variants)
     std::erase_if(variant.growth, [](const Growth& curve) { return curve.points.empty(); });
   merge_controls(mine.verdicts);

@@ -172,14 +172,14 @@ TrialRecord record_of(const Scenario& scenario, const Trial& t) {
 }
 
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
-                      const Codec& codec, const RunOptions& options) {
+                      const RunOptions& options) {
   OwnTrial own{{scenario, trial, world, options}, record_of(scenario, trial), {}};
   run_variants(own);
   std::vector<Verdict> of_growth = explore_variants(own);
   release_device();  // the next trial may set a smaller capacity
   own.record.verdicts = judge_variants(own);
   std::ranges::move(of_growth, std::back_inserter(own.record.verdicts));
-  TrialRecord record = gather(std::move(own.record), world, codec);
+  TrialRecord record = gather(std::move(own.record), world);
   if (world.leads()) {
     record.symbols = symbols_of(scenario, trial, world.rank());
     std::ranges::move(step_savings(scenario, trial, record), std::back_inserter(record.verdicts));

@@ -44,6 +44,6 @@ TrialRecord record_of(const Scenario& scenario, const Trial& trial);
 /// what, and the others go on: a rank that unwinds aborts its communicators, so no rank waits for
 /// it. Throws std::runtime_error where a rank does not come back at all.
 TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world,
-                      const Codec& codec, const RunOptions& options = {});
+                      const RunOptions& options = {});
 
 }  // namespace tidemark

@@ -21,7 +21,7 @@ using testing::ToyFaults;
 
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
   World world(MPI_COMM_SELF);
-  return run_trial(scenario, trial, world, testing::own_records());
+  return run_trial(scenario, trial, world);
 }
 
 std::vector<std::string> failed(const TrialRecord& record) {
@@ -256,7 +256,7 @@ TrialRecord run_and_grow(const Scenario& scenario) {
   World world(MPI_COMM_SELF);
   RunOptions options;
   options.growth = true;
-  return run_trial(scenario, toy_trial(1000, Mode::math), world, testing::own_records(), options);
+  return run_trial(scenario, toy_trial(1000, Mode::math), world, options);
 }
 
 TEST(Growth, FollowsTheClosedFormsFromHalfToTwice) {

@@ -16,14 +16,6 @@
 
 namespace tidemark::testing {
 
-/// For ranks that each judge themselves: a record from another rank is replaced by this rank's own.
-inline const Codec& own_records() {
-  static TrialRecord own;
-  static const Codec codec{[](const TrialRecord& record) { return own = record, std::string(); },
-                           [](const std::string&) { return own; }};
-  return codec;
-}
-
 /// How many trials a test draws: TIDEMARK_TEST_SEEDS, or `otherwise`.
 inline int seeds(int otherwise) {
   const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
