@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "reports/benchmark.h"
 #include "harness/record/json.h"
+#include "reports/benchmark.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
 #include "reports/testing/sample.h"

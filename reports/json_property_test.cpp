@@ -3,8 +3,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/testing/property.h"
 #include "harness/record/json.h"
+#include "harness/testing/property.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

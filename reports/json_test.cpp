@@ -49,7 +49,8 @@ TEST(Json, EveryFieldSurvives) {
   std::function<void(const Json&, const std::string&)> look = [&](const Json& at,
                                                                   const std::string& place) {
     // 0, "" and null are what a field is that is never written or read.
-    EXPECT_FALSE(at.is_null() || at == 0 || at == "" || (at.is_structured() && at.empty())) << place;
+    EXPECT_FALSE(at.is_null() || at == 0 || at == "" || (at.is_structured() && at.empty()))
+        << place;
     for (const auto& [key, item] : at.items())
       if (at.is_structured()) look(item, place + "/" + key);
   };
@@ -178,7 +179,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {with(good, "\"status\": \"pass\"", "\"status\": \"fail\""), "the file was edited"},
       {with(good, "\"value\": 0.1", "\"value\": 0.2"), "different numbers"},
       {with(good, "\"0x1.999999999999ap-4\"", "\"0x1.zp-4\""), "not a hexadecimal float"},
-      {with(good, "\"reserved\": [20971520, ", "\"reserved\": ["), "timeline.reserved: has 2 values where the columns before it have 3"},
+      {with(good, "\"reserved\": [20971520, ", "\"reserved\": ["),
+       "timeline.reserved: has 2 values where the columns before it have 3"},
       {with(good, "\"peak\": 5242880", "\"peak\": 1"), "differs from the last of 'steps'"},
       {"[]", "is array, not an object"},
       {"{}", "missing key 'schema'"}};

@@ -69,8 +69,9 @@ std::string failures_text(const Report& report, const FailureGroup& group) {
 std::string result(const Overview& overview) {
   const std::optional<ResultTable> table = result_of(overview);
   if (!table) return "";
-  std::string out = fmt::format(
-      "{}:\n\n| fix | baseline → fix | saved | price |\n|---|---:|---:|---|\n", plain(table->title));
+  std::string out =
+      fmt::format("{}:\n\n| fix | baseline → fix | saved | price |\n|---|---:|---:|---|\n",
+                  plain(table->title));
   for (const auto& row : table->rows)
     out += fmt::format("| {} | {} | {} | {} |\n", plain(row[0]), plain(row[1]), plain(row[2]),
                        plain(row[3]));
@@ -204,7 +205,8 @@ std::string table(const Overview& overview) {
   for (const TrialRecord* trial : overview.trials)
     for (const VariantRecord& variant : trial->variants)
       if (const std::string shaped = shaped_by_capacity(variant); !shaped.empty())
-        out += fmt::format("\n{} under {}: {}\n", plain(variant.name), plain(trial->schedule), shaped);
+        out +=
+            fmt::format("\n{} under {}: {}\n", plain(variant.name), plain(trial->schedule), shaped);
   for (const TrialRecord* trial : overview.trials)
     out += outside(*trial) + owners(*trial) + times(*trial) + unheld(*trial);
   return out;
@@ -239,9 +241,10 @@ std::string markdown(const Report& report) {
     out += fmt::format("- {}: {}\n", plain(tally.scenario), plain(tally.text()));
   out += "\n";
   for (const Breakdown& one : breakdowns(report))
-    out += fmt::format("- **error** in {}/{}, {}, under {}: {}\n", plain(one.trial->scenario),
-                       plain(one.trial->size), plain(fmt::format("{}", fmt::join(one.variants, ", "))),
-                       plain(fmt::format("{}", fmt::join(one.schedules, ", "))), plain(one.brief));
+    out +=
+        fmt::format("- **error** in {}/{}, {}, under {}: {}\n", plain(one.trial->scenario),
+                    plain(one.trial->size), plain(fmt::format("{}", fmt::join(one.variants, ", "))),
+                    plain(fmt::format("{}", fmt::join(one.schedules, ", "))), plain(one.brief));
   const std::vector<FailureGroup> failed = failure_groups(report);
   if (!failed.empty()) {
     out += "## Failed\n\n";

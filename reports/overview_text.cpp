@@ -77,12 +77,13 @@ std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
   std::string out;
   for (const auto& [name, value] : run.env) {
-    if (!name.starts_with("TIDEMARK_")) out += fmt::format("{}={} ", in_quotes(name), in_quotes(value));
+    if (!name.starts_with("TIDEMARK_"))
+      out += fmt::format("{}={} ", in_quotes(name), in_quotes(value));
   }
   out += fmt::format(
       "tidemark run {} --size {} --mode {} --schedule {} --ranks {} --steps {} --seed {}",
-      in_quotes(trial.scenario), in_quotes(trial.size), name_of(trial.mode), in_quotes(trial.schedule),
-      trial.ranks, trial.steps, trial.seed);
+      in_quotes(trial.scenario), in_quotes(trial.size), name_of(trial.mode),
+      in_quotes(trial.schedule), trial.ranks, trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
     out += " --set " + in_quotes(fmt::format("{}={}", name, setting_text(value)));
   if (!run.device_kind.empty()) out += " --device " + in_quotes(run.device_kind);

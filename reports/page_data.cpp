@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "harness/record/json.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
-#include "harness/record/json.h"
 #include "reports/json_parts.h"
 #include "reports/overview.h"
 #include "reports/saving.h"
@@ -256,7 +256,8 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       const auto other = std::ranges::find(all, variant.name, &VariantRecord::name);
       if (other != all.end() && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    for (const auto& [name, value] : trial.params) std::visit([&](const auto& is) { params[name] = is; }, value);
+    for (const auto& [name, value] : trial.params)
+      std::visit([&](const auto& is) { params[name] = is; }, value);
     trials.push_back({{"scenario", trial.scenario},
                       {"size", trial.size},
                       {"mode", name_of(trial.mode)},

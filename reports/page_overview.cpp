@@ -223,8 +223,8 @@ std::string saving_cells(const Saving& one, const Pairs& pairs, const TrialRecor
   std::string out = "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
                     figure(unit, one.after) + "<td class=\"saved\">" +
                     text(saved_text(one, unit, " " + std::string(unit.name))) +
-                    (one.judged ? " " + status(*one.judged, "") : "") + "</td><td class=\"price\">" +
-                    text(price_text(one)) + "</td>";
+                    (one.judged ? " " + status(*one.judged, "") : "") +
+                    "</td><td class=\"price\">" + text(price_text(one)) + "</td>";
   if (!beside) return out;
   const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
   if (pair != pairs.trials.end())

@@ -19,7 +19,8 @@ RankPlace rank_place(const TrialRecord& trial, const std::string& variant, int r
   place.trial =
       fmt::format("{}/{}/r{}/{}", trial.scenario, trial.size, trial.ranks, name_of(trial.mode));
   place.schedule = trial.schedule;
-  for (const auto& [name, value] : trial.params) place.params += fmt::format("{}={} ", name, setting_text(value));
+  for (const auto& [name, value] : trial.params)
+    place.params += fmt::format("{}={} ", name, setting_text(value));
   place.params += fmt::format("steps={} seed={}", trial.steps, trial.seed);
   place.variant = variant;
   place.rank = rank;

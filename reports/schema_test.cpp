@@ -56,9 +56,8 @@ TEST(Schema, HoldsForReports) {
   Report no_numbers = small_report();
   no_numbers.trials[0].variants[0].loss = {{0, std::nullopt}, {1, NAN}, {2, -INFINITY}, {3, -0.0}};
   no_numbers.trials[0].variants[0].error = "rank 1 died";
-  for (const Report& report :
-       {small_report(), gpu_report(), cut_report(), sample_report(), hostile_report(), no_numbers,
-        testing::filled_report(), Report()}) {
+  for (const Report& report : {small_report(), gpu_report(), cut_report(), sample_report(),
+                               hostile_report(), no_numbers, testing::filled_report(), Report()}) {
     Report named = report;
     if (named.run.device_kind.empty()) named.run.device_kind = "cuda";
     EXPECT_EQ(objection(written(named)), "");

@@ -9,9 +9,9 @@
 #include <map>
 #include <stdexcept>
 
+#include "harness/record/json.h"
 #include "reports/benchmark.h"
 #include "reports/html.h"
-#include "harness/record/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
 #include "reports/snapshot/of_rank.h"
@@ -143,7 +143,8 @@ void write_files(const fs::path& folder, const std::vector<File>& files,
 }
 
 void write_all(const fs::path& folder, const Report& report) {
-  if (fs::exists(folder / "report.json")) refuse(folder, "holds a report already", "choose another output folder (--out)");
+  if (fs::exists(folder / "report.json"))
+    refuse(folder, "holds a report already", "choose another output folder (--out)");
   std::vector<File> files = renderings(report);
   files.push_back({"report.json", json_text(report)});  // last: who sees it sees the others too
   write_files(folder, files);

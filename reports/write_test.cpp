@@ -10,9 +10,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/json.h"
 #include "reports/headline.h"
 #include "reports/html.h"
-#include "harness/record/json.h"
 #include "reports/page_data.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/sample.h"
@@ -151,7 +151,8 @@ TEST(Files, WritesIntoAnEmptyFolderAndSaysWhereItCannot) {
 
 TEST(Files, RerenderSaysWhatIsMissing) {
   ScratchFolder scratch;
-  EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }), HasSubstr("is neither a run's folder nor its report.json"));
+  EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }),
+              HasSubstr("is neither a run's folder nor its report.json"));
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cannot be read"));
   std::ofstream(scratch / "report.json") << json_text(small_report()).substr(0, 999);
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cut off"));

@@ -57,8 +57,7 @@ class Draw : public testing::Draw {
 std::map<std::string, int> hold(World& world, const Trial& trial) {
   const auto scenario = frozen_reshard_scenario();
   EXPECT_EQ(why_unfit(scenario, trial), "");
-  return testing::passed(
-      run_trial(scenario, trial, world, {.details = Details::none}), trial);
+  return testing::passed(run_trial(scenario, trial, world, {.details = Details::none}), trial);
 }
 
 // One rank at a time, without its partners: any rank of any world.

@@ -80,7 +80,8 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
     return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
   if (variant.name == "root_sync_flag" &&
       !(several && trial["no_sync"] == static_cast<std::int64_t>(NoSync::every_second)))
-    return "is right unless some units are under no_sync (microbatches=2 no_sync=every_second_unit)";
+    return "is right unless some units are under no_sync (microbatches=2 "
+           "no_sync=every_second_unit)";
   if ((variant.name == "stale_full_param" || variant.name == "handles_kept") && trial.steps < 2)
     return "shows in the second step";
   return "";

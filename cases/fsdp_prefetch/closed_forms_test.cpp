@@ -39,8 +39,7 @@ class Draw : public testing::Draw {
 
 // How many verdicts on memory passed; none may fail.
 int hold(World& world, const Trial& trial) {
-  const auto record = run_trial(fsdp_prefetch_scenario(), trial, world,
-                                {.details = Details::none});
+  const auto record = run_trial(fsdp_prefetch_scenario(), trial, world, {.details = Details::none});
   return testing::passed(record, trial)["memory"];
 }
 

@@ -50,8 +50,7 @@ class Draw : public testing::Draw {
 int hold(World& world, const Trial& trial) {
   const auto scenario = tp_buffer_reuse_scenario();
   EXPECT_EQ(why_unfit(scenario, trial), "") << testing::described(trial);
-  const auto record =
-      run_trial(scenario, trial, world, {.details = Details::none});
+  const auto record = run_trial(scenario, trial, world, {.details = Details::none});
   EXPECT_EQ(testing::passed_of(record, "memory/form/requested/"), 5 * 6)
       << testing::described(trial);
   int all = 0;

@@ -20,8 +20,7 @@ std::map<std::string, Verdict> controls_on(int rank) {
   trial.params["virtual_stages"] = 1;
   trial.params["schedule"] = 3;  // ZB-H1
   World world(rank, trial.ranks);
-  const auto record =
-      run_trial(scenario, trial, world, {.details = Details::none});
+  const auto record = run_trial(scenario, trial, world, {.details = Details::none});
   std::map<std::string, Verdict> found;
   for (const auto& verdict : record.verdicts)
     if (verdict.name.starts_with("control/")) found[verdict.variant] = verdict;

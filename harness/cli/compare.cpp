@@ -9,10 +9,10 @@
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
+#include "harness/record/json.h"
 #include "reports/compare/render.h"
 #include "reports/events/compare_events.h"
 #include "reports/events/compare_traces.h"
-#include "harness/record/json.h"
 #include "reports/numbers/compare_numbers.h"
 
 namespace tidemark {

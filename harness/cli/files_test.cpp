@@ -8,8 +8,8 @@
 
 #include "harness/cli/github.h"
 #include "harness/cli/suggest.h"
-#include "reports/headline.h"
 #include "harness/record/json.h"
+#include "reports/headline.h"
 #include "reports/numbers/sample.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"

@@ -69,10 +69,9 @@ void tell_github(const Report& report) {
   if (!on_github()) return;
   std::vector<Annotation> all;
   for (const Breakdown& one : breakdowns(report))
-    all.push_back(
-        {fmt::format("{}/{} {} ended early", one.trial->scenario, one.trial->size,
-                     fmt::join(one.variants, ", ")),
-         fmt::format("under {}: {}", fmt::join(one.schedules, ", "), one.brief)});
+    all.push_back({fmt::format("{}/{} {} ended early", one.trial->scenario, one.trial->size,
+                               fmt::join(one.variants, ", ")),
+                   fmt::format("under {}: {}", fmt::join(one.schedules, ", "), one.brief)});
   for (const FailureGroup& group : failure_groups(report)) {
     const Failure& failure = group.failures.front();
     const Verdict& v = *failure.verdict;

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "harness/cli/files.h"
-#include "reports/events/compare_events.h"
 #include "harness/record/json.h"
+#include "reports/events/compare_events.h"
 
 namespace tidemark {
 namespace {

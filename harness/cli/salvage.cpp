@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "harness/ranks/flight_recorder.h"
+#include "harness/record/json.h"
 #include "harness/run/gather.h"
 #include "harness/run/runner.h"
-#include "harness/record/json.h"
 #include "reports/write.h"
 
 namespace tidemark {

@@ -94,7 +94,9 @@ Trial trial_of(const Scenario& scenario, const World& world, int number) {
           number,        1};
 }
 
-bool fits(const Scenario& scenario, const Trial& trial) { return why_unfit(scenario, trial).empty(); }
+bool fits(const Scenario& scenario, const Trial& trial) {
+  return why_unfit(scenario, trial).empty();
+}
 
 const Variant& with_role(const Scenario& scenario, Role role) {
   return *std::ranges::find(scenario.variants, role, &Variant::role);

@@ -17,10 +17,10 @@
 #include "harness/measure/timing.h"
 #include "harness/parallel/fault.h"
 #include "harness/ranks/launch.h"
+#include "harness/record/json.h"
 #include "harness/run/bracket.h"
 #include "harness/run/runner.h"
 #include "reports/events/events.h"
-#include "harness/record/json.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -56,7 +56,8 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
                         const RunOptions& run_options) {
   auto record = run_trial(*planned.scenario, planned.trial, world, run_options);
   const bool repeats = virtual_device() != nullptr || platform().keeps_time();
-  const std::string first = options.repetitions > 1 ? json_text(record) : "";  // before this adds to it
+  const std::string first =
+      options.repetitions > 1 ? json_text(record) : "";  // before this adds to it
   std::vector<StepTimes> times{step_times(record)};
   RunOptions repeated = run_options;
   repeated.numbers = nullptr;  // the first run's are written

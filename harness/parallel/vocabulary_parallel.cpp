@@ -74,8 +74,7 @@ at::Tensor vocabulary_parallel_embedding(const at::Tensor& tokens, const at::Ten
                                          VocabularyShard shard, TensorParallel& group) {
   if (group.ranks() == 1) return at::embedding(weight, tokens);
   const auto [elsewhere, local] = places(tokens, shard);
-  const at::Tensor partial =
-      at::embedding(weight, local).masked_fill(elsewhere.unsqueeze(1), 0);
+  const at::Tensor partial = at::embedding(weight, local).masked_fill(elsewhere.unsqueeze(1), 0);
   return reduce_scatter_function(partial, group);
 }
 

@@ -1,6 +1,6 @@
-// Embedding and cross entropy with the vocabulary sharded over the ranks of a tensor-parallel group,
-// as in Megatron-LM: no rank ever holds a row of the whole vocabulary. A rank's logits come from a
-// column linear whose output features are its part of the vocabulary.
+// Embedding and cross entropy with the vocabulary sharded over the ranks of a tensor-parallel
+// group, as in Megatron-LM: no rank ever holds a row of the whole vocabulary. A rank's logits come
+// from a column linear whose output features are its part of the vocabulary.
 #pragma once
 
 #include <ATen/core/Tensor.h>

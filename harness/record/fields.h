@@ -1,6 +1,6 @@
 // Fields of the record: one `visit` for each struct names every field once. What writes, reads and
-// checks report.json is made from it (json_write.cpp, json_read.cpp, schema.cpp): a new field needs a
-// member in record.h and a line here. A visitor `f` offers
+// checks report.json is made from it (json_write.cpp, json_read.cpp, schema.cpp): a new field needs
+// a member in record.h and a line here. A visitor `f` offers
 //
 //   f.title(name, about)                the struct's name in the schema
 //   f(key, member, meaning, about)      a field that every file has
@@ -101,7 +101,8 @@ void visit(Fit& x, F& f) {
   f("profile", x.profile);
   f("capacity_bytes", x.capacity, meaning::bytes);
   f("reserved_bytes", x.reserved, meaning::bytes);
-  f.derived("fits", [&] { return x.fits(); }, "", "differs from what the bytes say");
+  f.derived(
+      "fits", [&] { return x.fits(); }, "", "differs from what the bytes say");
 }
 
 template <class F>
@@ -119,8 +120,9 @@ void visit(VariantRecord& x, F& f) {
   f.optional("timing", x.timing);
   f.optional("not_run", x.not_run, meaning::name, "why it did not run: the run ended before it");
   f.optional("fits", x.fit);
-  f.later("gradients", x.gradients, meaning::none,
-          "of step 0, a parameter each, the worst of all ranks; empty where the mode has no numbers");
+  f.later(
+      "gradients", x.gradients, meaning::none,
+      "of step 0, a parameter each, the worst of all ranks; empty where the mode has no numbers");
 }
 
 template <class F>

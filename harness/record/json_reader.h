@@ -131,8 +131,8 @@ class JsonReader {
       if (first) rows.resize(count);
       first = false;
       if (count != rows.size())
-        column.fail(fmt::format("has {} values where the columns before it have {}", count,
-                                rows.size()));
+        column.fail(
+            fmt::format("has {} values where the columns before it have {}", count, rows.size()));
     }
     template <class Set>
     void fill(const char* key, Set set) {
@@ -143,11 +143,11 @@ class JsonReader {
       column.each([&](const Node& item) { set(*row++, item); });
     }
     template <class T>
-    void operator()(const char* key, T Row::* member) {
+    void operator()(const char* key, T Row::*member) {
       fill(key, [member](Row& row, const Node& item) { row.*member = item.integer(); });
     }
     template <class T>
-    void places(const char* key, T Row::* member, const std::vector<std::string>& names) {
+    void places(const char* key, T Row::*member, const std::vector<std::string>& names) {
       fill(key, [&](Row& row, const Node& item) {
         const std::int64_t place = item.integer();
         if (place < 0 || static_cast<std::size_t>(place) >= names.size())
@@ -156,7 +156,7 @@ class JsonReader {
       });
     }
     template <class T>
-    void letters(const char* key, T Row::* member, std::string_view all) {
+    void letters(const char* key, T Row::*member, std::string_view all) {
       const Node column = node[key];
       const std::string text = column.text();
       size(column, text.size());

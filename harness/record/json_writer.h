@@ -124,18 +124,18 @@ class JsonWriter {
     Json& out;
 
     template <class T>
-    void operator()(const char* key, T Row::* member) {
+    void operator()(const char* key, T Row::*member) {
       Json::array_t list;
       list.reserve(rows.size());
       for (const Row& row : rows) list.emplace_back(row.*member);
       out.push_back({key, std::move(list)});
     }
     template <class T>
-    void places(const char* key, T Row::* member, const std::vector<std::string>&) {
+    void places(const char* key, T Row::*member, const std::vector<std::string>&) {
       (*this)(key, member);
     }
     template <class T>
-    void letters(const char* key, T Row::* member, std::string_view all) {
+    void letters(const char* key, T Row::*member, std::string_view all) {
       std::string text;
       for (const Row& row : rows) text += all[static_cast<std::size_t>(row.*member)];
       out.push_back({key, std::move(text)});

@@ -40,13 +40,9 @@ inline constexpr std::string_view kActions = "arcsfmuo";  // alloc, free_request
                                                           // segment_alloc, _free, _map, _unmap, oom
 
 /// All enumerators of a type, which name_of() names.
-constexpr auto enumerators(Role) {
-  return std::array{Role::baseline, Role::fixed, Role::control};
-}
+constexpr auto enumerators(Role) { return std::array{Role::baseline, Role::fixed, Role::control}; }
 constexpr auto enumerators(Mode) { return std::array{Mode::math, Mode::shapes}; }
-constexpr auto enumerators(Status) {
-  return std::array{Status::pass, Status::fail, Status::skip};
-}
+constexpr auto enumerators(Status) { return std::array{Status::pass, Status::fail, Status::skip}; }
 constexpr auto enumerators(Statistic) { return kStatistics; }
 
 }  // namespace tidemark

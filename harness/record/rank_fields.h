@@ -109,9 +109,10 @@ void visit(AliveBlock& x, F& f) {
 
 template <class F>
 void visit(Segment& x, F& f) {
-  f.title("segment",
-          "columns of equal length, a block each, end to end; states a letter each: active, pending "
-          "(its free was requested), free");
+  f.title(
+      "segment",
+      "columns of equal length, a block each, end to end; states a letter each: active, pending "
+      "(its free was requested), free");
   f("address", x.address);
   f("bytes", x.bytes, meaning::bytes);
   f("stream", x.stream);
@@ -136,9 +137,10 @@ void visit(Segment& x, F& f) {
 
 template <class F>
 void visit(MemoryMap& x, F& f) {
-  f.title("map",
-          "everything reserved at a moment of the last step; left_out: its smallest segments, where "
-          "there were too many blocks");
+  f.title(
+      "map",
+      "everything reserved at a moment of the last step; left_out: its smallest segments, where "
+      "there were too many blocks");
   f("moment", x.moment, meaning::name);
   f("time", x.time, meaning::ns);
   f("segments", x.segments);
@@ -150,11 +152,12 @@ void visit(MemoryMap& x, F& f) {
 
 template <class F>
 void visit(Spans& x, F& f) {
-  f.title("spans",
-          "columns of equal length, in the order of enqueueing: what occupied each stream in the "
-          "last step, on the device's clock, and the host's waits (stream 0). kinds a letter each: o "
-          "operator, l collective, c copy, w wait. enqueued: the host's clock. left_out: the "
-          "shortest, where there were too many");
+  f.title(
+      "spans",
+      "columns of equal length, in the order of enqueueing: what occupied each stream in the "
+      "last step, on the device's clock, and the host's waits (stream 0). kinds a letter each: o "
+      "operator, l collective, c copy, w wait. enqueued: the host's clock. left_out: the "
+      "shortest, where there were too many");
   f("streams", x.streams);
   f("names", x.names);
   f.columns(x.all, [&](auto& column) {
@@ -170,10 +173,11 @@ void visit(Spans& x, F& f) {
 
 template <class F>
 void visit(EventTrace& x, F& f) {
-  f.title("trace",
-          "columns of equal length: the allocator's events of the last step. actions a letter each: "
-          "a alloc, r free_requested, c free_completed, s segment_alloc, f segment_free, m "
-          "segment_map, u segment_unmap, o oom. left_out: the first ones, where there were too many");
+  f.title(
+      "trace",
+      "columns of equal length: the allocator's events of the last step. actions a letter each: "
+      "a alloc, r free_requested, c free_completed, s segment_alloc, f segment_free, m "
+      "segment_map, u segment_unmap, o oom. left_out: the first ones, where there were too many");
   f("streams", x.streams);
   f("ops", x.ops);
   f.columns(x.events, [&](auto& column) {
@@ -235,16 +239,17 @@ void visit(RankRecord& x, F& f) {
           });
   f.runs("steps", x.steps, "times: steps in a row that are all this one");
   f("phase_starts", x.phase_starts);
-  f.group("timeline",
-          "columns of equal length: the last step's memory over the host's time, thinned, peaks kept",
-          [&](auto& g) {
-            g.columns(x.timeline, [](auto& column) {
-              column("time", &Sample::time);
-              column("allocated", &Sample::allocated);
-              column("active", &Sample::active);
-              column("reserved", &Sample::reserved);
-            });
-          });
+  f.group(
+      "timeline",
+      "columns of equal length: the last step's memory over the host's time, thinned, peaks kept",
+      [&](auto& g) {
+        g.columns(x.timeline, [](auto& column) {
+          column("time", &Sample::time);
+          column("allocated", &Sample::allocated);
+          column("active", &Sample::active);
+          column("reserved", &Sample::reserved);
+        });
+      });
   f.later("largest", x.largest, meaning::none,
           "blocks alive at the highest allocated moment of the last step, the largest first");
   f.later("maps", x.maps);

@@ -57,9 +57,8 @@ class SchemaMaker {
   }
   void exact(const char* key, const char* hex, std::optional<double>& x) {
     add(key, of(x, {}), "", true);
-    add(hex,
-        {{"type", {"string", "null"}}, {"pattern", "^-?(0x[0-9a-f.]+p[+-][0-9]+|nan|inf)$"}}, "",
-        true);
+    add(hex, {{"type", {"string", "null"}}, {"pattern", "^-?(0x[0-9a-f.]+p[+-][0-9]+|nan|inf)$"}},
+        "", true);
   }
   template <class Value>
   void derived(const char* key, Value made, const char* about, const char*) {
@@ -122,8 +121,8 @@ class SchemaMaker {
     template <class T>
     void places(const char* key, T Row::*, const std::vector<std::string>&) {
       maker.add(key,
-                maker.leaf({"places",
-                            R"({"type": "array", "items": {"type": "integer", "minimum": 0}})"}),
+                maker.leaf(
+                    {"places", R"({"type": "array", "items": {"type": "integer", "minimum": 0}})"}),
                 "", true);
     }
     template <class T>
@@ -163,8 +162,9 @@ class SchemaMaker {
     } else if constexpr (std::is_same_v<T, bool>) {
       return {{"type", "boolean"}};
     } else if constexpr (std::is_same_v<T, double>) {
-      return leaf({"number",
-                   R"({"type": ["number", "null"], "description": "null: no value, or not finite"})"});
+      return leaf(
+          {"number",
+           R"({"type": ["number", "null"], "description": "null: no value, or not finite"})"});
     } else if constexpr (std::is_integral_v<T>) {
       return {{"type", "integer"}};
     } else if constexpr (std::is_same_v<T, Setting>) {

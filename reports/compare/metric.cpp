@@ -75,11 +75,11 @@ void add_step(const Step& step, std::size_t at, const std::array<double, 4>& hig
   }
   std::map<std::string, int> calls;
   for (const Call& call : step.calls) ++calls[call.op];
-  for (const auto& [op, count] : calls)
-    series.count("calls/" + op, at, count);
+  for (const auto& [op, count] : calls) series.count("calls/" + op, at, count);
 }
 
-/// The single figures among a struct's fields: bytes and counts. Not those that only some runs have.
+/// The single figures among a struct's fields: bytes and counts. Not those that only some runs
+/// have.
 class Figures {
  public:
   Figures(std::vector<Metric>& out, std::string path, double scale)
@@ -95,8 +95,13 @@ class Figures {
   void operator()(const char* key, const std::map<std::string, std::int64_t>& all, const Meaning&,
                   const char* = "") {
     for (const auto& [name, calls] : all)
-      out_.push_back({fmt::format("{}/{}", key, name), Kind::counters, Worse::up, "calls",
-                      {number(calls)}, {}, true});
+      out_.push_back({fmt::format("{}/{}", key, name),
+                      Kind::counters,
+                      Worse::up,
+                      "calls",
+                      {number(calls)},
+                      {},
+                      true});
   }
   void operator()(const char* key, Counters& counters, const Meaning& = {}, const char* = "") {
     Figures inner(out_, fmt::format("{}{}/", path_, key), scale_);
@@ -181,7 +186,8 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
   const auto add = [&](const std::string& name, Bytes value, Worse worse) {
     out.push_back({name, Kind::memory, worse, "bytes", {number(value)}, highest[0], true});
   };
-  out.push_back({"races", Kind::races, Worse::up, "races", {static_cast<double>(rank.races.size())}});
+  out.push_back(
+      {"races", Kind::races, Worse::up, "races", {static_cast<double>(rank.races.size())}});
   for (const Category& c : rank.categories) {
     // The shares of one peak: what one gains another loses.
     add("category/" + c.name, c.peak_share, Worse::neither);

@@ -13,7 +13,8 @@ namespace {
 
 std::string settings_of(const TrialRecord& trial) {
   std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
-  for (const auto& [name, value] : trial.params) out += fmt::format(" {}={}", name, setting_text(value));
+  for (const auto& [name, value] : trial.params)
+    out += fmt::format(" {}={}", name, setting_text(value));
   return out;
 }
 

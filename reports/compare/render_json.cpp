@@ -1,8 +1,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/compare/render.h"
 #include "harness/record/json.h"
+#include "reports/compare/render.h"
 
 namespace tidemark {
 namespace {
@@ -27,8 +27,11 @@ Json place_json(const Place& place) {
 Json turn_json(const Turn& turn) {
   Json out{{"effect", name_of(turn.effect)}};
   out.update(place_json(turn.place));
-  out.update(
-      {{"verdict", turn.name}, {"others", turn.others}, {"before", turn.before}, {"after", turn.after}, {"why", turn.why}});
+  out.update({{"verdict", turn.name},
+              {"others", turn.others},
+              {"before", turn.before},
+              {"after", turn.after},
+              {"why", turn.why}});
   return out;
 }
 

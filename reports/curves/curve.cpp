@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "reports/curves/formats.h"
 #include "harness/record/json.h"
+#include "reports/curves/formats.h"
 
 namespace tidemark {
 namespace {

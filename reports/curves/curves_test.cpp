@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "harness/record/json.h"
 #include "reports/curves/curve.h"
 #include "reports/curves/number.h"
-#include "harness/record/json.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/json.h"
 #include "reports/curves/parity.h"
 #include "reports/html.h"
-#include "harness/record/json.h"
 #include "reports/markdown.h"
 #include "reports/units.h"
 

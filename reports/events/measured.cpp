@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "reports/events/compare_events.h"
 #include "harness/record/json_node.h"
+#include "reports/events/compare_events.h"
 
 namespace tidemark {
 namespace {

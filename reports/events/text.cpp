@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "reports/events/events.h"
 #include "harness/record/meaning.h"
+#include "reports/events/events.h"
 #include "reports/units.h"
 
 namespace tidemark {

@@ -40,9 +40,8 @@ Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
   const int flags =
       how == Open::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   const bool immutable = how == Open::read && quiet_write_ahead(file);
-  const int code =
-      sqlite3_open_v2(immutable ? immutable_uri(file).c_str() : file_.c_str(), &handle_,
-                      immutable ? flags | SQLITE_OPEN_URI : flags, nullptr);
+  const int code = sqlite3_open_v2(immutable ? immutable_uri(file).c_str() : file_.c_str(),
+                                   &handle_, immutable ? flags | SQLITE_OPEN_URI : flags, nullptr);
   if (code != SQLITE_OK) {
     const std::string why = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
     sqlite3_close(handle_);

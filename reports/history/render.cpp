@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/json.h"
 #include "reports/history/history.h"
 #include "reports/html.h"
-#include "harness/record/json.h"
 #include "reports/units.h"
 
 namespace tidemark {

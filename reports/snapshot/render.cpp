@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/html.h"
 #include "harness/record/json.h"
+#include "reports/html.h"
 #include "reports/snapshot/analysis.h"
 #include "reports/units.h"
 

@@ -85,15 +85,15 @@ class Filler {
     std::vector<Row>& rows;
     std::int64_t& last;
     template <class T>
-    void operator()(const char*, T Row::* member) {
+    void operator()(const char*, T Row::*member) {
       for (Row& row : rows) row.*member = static_cast<T>(++last);
     }
     template <class T>
-    void places(const char*, T Row::* member, const std::vector<std::string>& names) {
+    void places(const char*, T Row::*member, const std::vector<std::string>& names) {
       for (Row& row : rows) row.*member = static_cast<T>(++last % std::ssize(names));
     }
     template <class T>
-    void letters(const char*, T Row::* member, std::string_view all) {
+    void letters(const char*, T Row::*member, std::string_view all) {
       for (Row& row : rows) row.*member = static_cast<T>(++last % std::ssize(all));
     }
   };

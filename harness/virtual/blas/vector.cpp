@@ -72,17 +72,32 @@ FOUR(LEVEL1)
     const Status status = work(h, #Name, T, d(n), d(n));                           \
     return status == success ? reduce(h, #Name, real, 0, 0, result) : status;      \
   }
+// clang-format off: a line without semicolons
 NORM(Sasum, S, S)
-NORM(Dasum, D, D) NORM(Scasum, C, S) NORM(Dzasum, Z, D) NORM(Snrm2, S, S) NORM(Dnrm2, D, D)
-    NORM(Scnrm2, C, S) NORM(Dznrm2, Z, D)
+NORM(Dasum, D, D)
+NORM(Scasum, C, S)
+NORM(Dzasum, Z, D)
+NORM(Snrm2, S, S)
+NORM(Dnrm2, D, D)
+NORM(Scnrm2, C, S)
+NORM(Dznrm2, Z, D)
+// clang-format on
 #define DOT(Name, T)                                                                 \
   CUBLAS int cublas##Name##_v2(Handle* h, int n, const void*, int, const void*, int, \
                                void* result) {                                       \
     return reduce(h, #Name, T, d(n), 2 * d(n), result);                              \
   }
-        DOT(Sdot, S) DOT(Ddot, D) DOT(Cdotc, C) DOT(Cdotu, C) DOT(Zdotc, Z) DOT(Zdotu, Z) CUBLAS
-    int cublasDotEx(Handle* h, int n, const void*, int x_type, int, const void*, int, int, void*,
-                    int, int) {
+// clang-format off: a line without semicolons
+DOT(Sdot, S)
+DOT(Ddot, D)
+DOT(Cdotc, C)
+DOT(Cdotu, C)
+DOT(Zdotc, Z)
+DOT(Zdotu, Z)
+// clang-format on
+CUBLAS
+int cublasDotEx(Handle* h, int n, const void*, int x_type, int, const void*, int, int, void*, int,
+                int) {
   return work(h, "DotEx", static_cast<cudaDataType>(x_type), d(n), 2 * d(n));
 }
 CUBLAS int cublasCsscal_v2(Handle* h, int n, const void*, void*, int) {
@@ -130,14 +145,21 @@ ROTM(D)
   CUBLAS int cublas##T##trsv_v2(Handle* h, int, int, int, int n, const void*, int, void*, int) {   \
     return work(h, #T "trsv", T, square(n) / 2, square(n) / 2 + 2 * d(n));                         \
   }
-    FOUR(LEVEL2)
+FOUR(LEVEL2)
 
 #define GER(Name, T)                                                                   \
   CUBLAS int cublas##Name##_v2(Handle* h, int m, int n, const void*, const void*, int, \
                                const void*, int, void*, int) {                         \
     return work(h, #Name, T, d(m) * d(n), 2 * d(m) * d(n) + d(m) + d(n));              \
   }
-        GER(Sger, S) GER(Dger, D) GER(Cgeru, C) GER(Cgerc, C) GER(Zgeru, Z) GER(Zgerc, Z)
+// clang-format off: a line without semicolons
+GER(Sger, S)
+GER(Dger, D)
+GER(Cgeru, C)
+GER(Cgerc, C)
+GER(Zgeru, Z)
+GER(Zgerc, Z)
+// clang-format on
 #define HERMITIAN(T)                                                                               \
   CUBLAS int cublas##T##hemv_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
                                 int, const void*, void*, int) {                                    \
@@ -150,4 +172,4 @@ ROTM(D)
                                 int, void*, int) {                                                 \
     return work(h, #T "her2", T, square(n), square(n) + 2 * d(n));                                 \
   }
-            HERMITIAN(C) HERMITIAN(Z)
+HERMITIAN(C) HERMITIAN(Z)

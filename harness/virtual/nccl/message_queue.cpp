@@ -63,8 +63,8 @@ void MessageQueue::send(int process, const Header& header, const Payload& payloa
   }
 }
 
-// Header and payload of a message go out under the lock: the receiver matches bodies to headers by their
-// order.
+// Header and payload of a message go out under the lock: the receiver matches bodies to headers by
+// their order.
 void MessageQueue::post(int process, const Header& header, const Payload& payload) {
   bool inlined = payload.size <= inline_limit;
   Leaving& message = leaving_.emplace_back();

@@ -102,12 +102,12 @@ std::vector<Case> list_cases() {
 #define LISTS(label, ...) \
   cases.push_back(        \
       {label, three, [](const Tensors& t) -> Tensors { return __VA_ARGS__; }, true, false})
-#define IN_PLACE(label, ...)                             \
-  cases.push_back({label, three,                         \
+#define IN_PLACE(label, ...)                         \
+  cases.push_back({label, three,                     \
                    [](const Tensors& t) -> Tensors { \
-                     __VA_ARGS__;                        \
-                     return {};                          \
-                   },                                    \
+                     __VA_ARGS__;                    \
+                     return {};                      \
+                   },                                \
                    true, false})
   LISTS("_foreach_add.Scalar", at::_foreach_add(part(t, 0), 2));
   LISTS("_foreach_add.List", at::_foreach_add(part(t, 0), part(t, 1), 0.5));
