@@ -16,8 +16,6 @@ namespace tidemark {
 namespace {
 
 constexpr std::size_t kGroupsShown = 50;  // of failures
-constexpr std::size_t kWhole = 3;         // failures of a group that are told in full
-constexpr std::size_t kNamed = 8;         // and of more those that are named
 
 std::string plain(const std::string& text) { return markdown_text(text); }
 

@@ -10,6 +10,9 @@
 
 namespace tidemark {
 
+inline constexpr std::size_t kWhole = 3;  // failures of a group that are told in full
+inline constexpr std::size_t kNamed = 8;  // and of more, those that are named
+
 /// A variant under one schedule.
 struct Cell {
   int passed = 0, failed = 0, skipped = 0;

@@ -40,12 +40,12 @@ std::string entry(const std::string& term, const std::string& html) {
   return html.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", text(term), html);
 }
 
-std::string code(const std::string& value) {
+std::string code_html(const std::string& value) {
   return value.empty() ? "" : "<code>" + text(value) + "</code>";
 }
 
 std::string command_line(const std::string& value) {
-  return element("div", "command", code(value));
+  return element("div", "command", code_html(value));
 }
 
 /// The section's heading, and what follows it.
@@ -115,7 +115,7 @@ std::string sized(const Verdict& verdict, std::optional<double> value, const std
   return text(bytes_text(static_cast<Bytes>(*value)) + ": " + exact);
 }
 
-std::string failure(const Report& report, const Failure& failure) {
+std::string failure_html(const Report& report, const Failure& failure) {
   const Verdict& v = *failure.verdict;
   return "<li>" +
          element(
@@ -126,7 +126,7 @@ std::string failure(const Report& report, const Failure& failure) {
          "<dl>" + entry("Why", text(v.why)) +
          entry("Measured", sized(v, v.measured, measured_text(v))) +
          entry("Expected", sized(v, v.low == v.high ? v.low : std::nullopt, expected_text(v))) +
-         entry("Formula", code(formula_text(v))) +
+         entry("Formula", code_html(formula_text(v))) +
          entry("Run it again", command_line(command(report, *failure.trial))) + "</dl></li>\n";
 }
 
@@ -149,7 +149,7 @@ std::string failed(const Report& report) {
   for (std::size_t i = 0; i < std::min(groups.size(), kListed); ++i) {
     const auto& all = groups[i].failures;
     const std::size_t whole = all.size() > kInFull ? 1 : all.size();
-    for (std::size_t k = 0; k < whole; ++k) out += failure(report, all[k]);
+    for (std::size_t k = 0; k < whole; ++k) out += failure_html(report, all[k]);
     if (whole < all.size())
       out += element(
           "li", "note",
@@ -316,7 +316,7 @@ std::string provenance(const RunRecord& run) {
         {"NCCL", run.nccl},
         {"MPI", run.mpi}})
     out += entry(term, text(value));
-  for (const auto& [name, value] : run.env) out += entry(name, code(value));
+  for (const auto& [name, value] : run.env) out += entry(name, code_html(value));
   return out + "</dl>\n";
 }
 

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
 constexpr std::size_t kGroupsPrinted = 20;   // of failures; the page has them all
-constexpr std::size_t kWhole = 3;            // failures of a group that are told in full
-constexpr std::size_t kNamed = 8;            // and of more those that are named
 
 struct Paint {
   bool on;

@@ -298,7 +298,8 @@ TEST(Html, EveryLinkedFileIsThere) {
   for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
     const fs::path at = scratch / std::to_string(++n);
     write_all(at, report);
-    for (const auto& trial : page_data(report)["trials"])
+    const auto data = page_data(report);
+    for (const auto& trial : data["trials"])
       for (const auto& variant : trial["variants"])
         for (const auto& file : variant["files"])
           EXPECT_TRUE(fs::exists(at / file[1].get<std::string>())) << file;
