@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 DATA = re.compile(rb'<script type="text/plain" id="data">([^<]*)</script>')
+PROVENANCE = re.compile(rb'<dl class="provenance">.*?</dl>', re.S)
 
 
 def without_run(name, content, run):
@@ -26,7 +27,8 @@ def without_run(name, content, run):
     if name == "report.html":
         page = json.loads(gzip.decompress(base64.b64decode(DATA.search(content)[1])))
         del page["run"]
-        return DATA.sub(b"", content), json.dumps(page)
+        plain = PROVENANCE.sub(b"", DATA.sub(b"", content))
+        return plain.replace(run["started"].encode(), b"STARTED"), json.dumps(page)
     if name in ("junit.xml", "summary.md", "benchmark.json"):
         return content.replace(run["started"].encode(), b"STARTED")
     return content
