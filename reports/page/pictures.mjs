@@ -22,6 +22,7 @@ export async function pictures(browser, report, out) {
   }
   if ((await page.getByRole('radio', { name: 'lagging' }).count()) > 0)
     await choose(page, 'Schedule', 'lagging');
+  await page.addStyleTag({ content: '.bar { position: static !important; }' }); // or it lies on the heading
   await page.locator('#time').screenshot({ path: `${out}/memory.png` });
 }
 
