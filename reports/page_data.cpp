@@ -240,7 +240,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
   std::map<std::string, int> taken;
   for (const TrialRecord& trial : report.trials) {
     const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
-    Json variants = Json::array(), params = Json::object();
+    Json variants = Json::array();
     for (const VariantRecord& variant : trial.variants) {
       variants.push_back(variant_json(variant, list(variant.ranks, [&](const RankRecord& rank) {
                                         return rank_json(rank, samples, budget);
@@ -256,8 +256,6 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       const auto other = std::ranges::find(all, variant.name, &VariantRecord::name);
       if (other != all.end() && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    for (const auto& [name, value] : trial.params)
-      std::visit([&](const auto& is) { params[name] = is; }, value);
     trials.push_back({{"scenario", trial.scenario},
                       {"size", trial.size},
                       {"mode", name_of(trial.mode)},
@@ -265,7 +263,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
                       {"ranks", trial.ranks},
                       {"steps", trial.steps},
                       {"seed", trial.seed},
-                      {"params", std::move(params)},
+                      {"params", json_of(trial.params)},
                       {"skipped", text_or_null(trial.skipped)},
                       {"command", command(report, trial)},
                       {"story", trial.story},

@@ -62,7 +62,7 @@ TEST_F(Command, TheScaleSizeFitsAnyPowerOfTwoUpTo64) {
   for (const std::string ranks : {"1", "2", "4", "8", "16", "32", "64"}) {
     auto result = run("run --size scale --stand-for 0 --dry-run --ranks " + ranks);
     EXPECT_EQ(result.code, 0) << ranks << result.err;
-    EXPECT_THAT(result.out, HasSubstr(" trials would run, 0 would be skipped.")) << ranks;
+    EXPECT_THAT(result.out, HasSubstr("\n15 of 15 trials would run, 0 would be skipped.")) << ranks;
   }
 }
 

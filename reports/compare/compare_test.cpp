@@ -16,11 +16,6 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-Phase& forward(Report& report, int variant = 1, int rank = 0) {
-  auto& v = report.trials[0].variants[static_cast<std::size_t>(variant)];
-  return v.ranks[static_cast<std::size_t>(rank)].steps.back().phases[0];
-}
-
 TEST(Compare, AReportAndItselfDoNotDiffer) {
   for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
     const Comparison c = held(report, report);

@@ -1,4 +1,4 @@
-// What is in one run alone: missing, new, lost, or broken.
+// Entries of one run alone: missing, new, lost, or broken.
 #include <gmock/gmock.h>
 
 #include "reports/compare/compare.h"
@@ -11,11 +11,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-
-Phase& forward(Report& report, int variant = 1, int rank = 0) {
-  auto& v = report.trials[0].variants[static_cast<std::size_t>(variant)];
-  return v.ranks[static_cast<std::size_t>(rank)].steps.back().phases[0];
-}
 
 TEST(Compare, WhatIsMissingAndNewIsNamed) {
   const Report base = small_report();

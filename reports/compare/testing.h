@@ -12,4 +12,10 @@ inline Comparison held(const Report& base, const Report& fresh,
   return compare(base, fresh, options);
 }
 
+/// The first phase of the last step of a variant of the first trial, on one rank.
+inline Phase& forward(Report& report, int variant = 1, int rank = 0) {
+  auto& v = report.trials[0].variants[static_cast<std::size_t>(variant)];
+  return v.ranks[static_cast<std::size_t>(rank)].steps.back().phases[0];
+}
+
 }  // namespace tidemark
