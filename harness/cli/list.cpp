@@ -7,6 +7,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/judge/saving.h"
+#include "harness/record/json_writer.h"
 #include "harness/scenario.h"
 
 namespace tidemark {
@@ -31,10 +32,9 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
   for (const auto& size : scenario.sizes) {
     std::vector<std::string> modes;
     for (Mode mode : size.modes) modes.push_back(name_of(mode));
-    nlohmann::ordered_json params;
-    for (const auto& [name, value] : settings_of(scenario, size.params))
-      std::visit([&](const auto& is) { params[name] = is; }, value);
-    json["sizes"].push_back({{"name", size.name}, {"modes", modes}, {"params", params}});
+    json["sizes"].push_back({{"name", size.name},
+                             {"modes", modes},
+                             {"params", json_of(settings_of(scenario, size.params))}});
   }
   const Trial trial = example(scenario);
   for (const auto& variant : scenario.variants) {
