@@ -7,7 +7,7 @@ namespace tidemark {
 
 using JsonPart = nlohmann::ordered_json;
 
-inline JsonPart number(const std::optional<double>& value) { return JsonWriter::value(value); }
+inline JsonPart number(const std::optional<double>& value) { return json_of(value); }
 inline JsonPart phase_json(const Phase& phase) { return json_of(phase); }
 inline JsonPart counters_json(const Counters& counters) { return json_of(counters); }
 inline JsonPart race_json(const Race& race) { return json_of(race); }

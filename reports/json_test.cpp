@@ -69,6 +69,16 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
   old["schema_version"] = "1.0";
   for (auto& trial : old["trials"]) {
     trial.erase("story");
+    Json each = Json::array();
+    for (Json verdict : trial["verdicts"]) {
+      const Json ranks = verdict["ranks"];
+      verdict.erase("ranks");
+      for (const Json& rank : ranks) {
+        verdict["rank"] = rank;
+        each.push_back(verdict);
+      }
+    }
+    trial["verdicts"] = std::move(each);
     for (auto& variant : trial["variants"]) {
       variant.erase("gradients"), variant.erase("what"), variant.erase("growth");
       for (auto& rank : variant["ranks"]) {
@@ -83,6 +93,66 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
   EXPECT_TRUE(read.trials[0].variants[0].ranks[0].maps.empty());
   EXPECT_EQ(read.trials[1].variants[0].ranks[0].races.at(0).first.span, -1);
   EXPECT_EQ(read.trials[0].variants[0].ranks[0].timeline.size(), 3u);
+  EXPECT_EQ(read.trials[0].verdicts.size(), 3u);
+  EXPECT_EQ(read.trials[0].verdicts[2].rank, 1);
+}
+
+/// As a run's folder has it: maps, spans and events are in other files alone.
+Report without_exported(Report report) {
+  for (TrialRecord& trial : report.trials)
+    for (VariantRecord& variant : trial.variants)
+      for (RankRecord& rank : variant.ranks) rank.maps.clear(), rank.spans = {}, rank.trace = {};
+  return report;
+}
+
+// What head_text leaves out and writes once is all there again.
+TEST(Json, HeadAndDetailsAreTheWhole) {
+  Report odd = small_report();
+  odd.trials[0].story = odd.run.host = "$0";
+  for (TrialRecord& trial : odd.trials) trial.size = "$$ as often as there are trials, and long";
+  for (const Report& report : {small_report(), gpu_report(), cut_report(), sample_report(2),
+                               hostile_report(), testing::filled_report(), odd}) {
+    const std::string head = head_text(report), whole = json_text(without_exported(report));
+    EXPECT_LT(head.size(), whole.size() / 2);
+    Report back = parse_report(head, "x");
+    EXPECT_NE(json_text(back), whole);
+    for (std::size_t t = 0; t < report.trials.size(); ++t)
+      for (std::size_t v = 0; v < report.trials[t].variants.size(); ++v)
+        if (const auto text = details_text(report.trials[t].variants[v]); !text.empty())
+          add_details(back.trials[t].variants[v], text, "x");
+    EXPECT_EQ(first_difference(json_text(back), whole), "");
+  }
+}
+
+TEST(Json, SaysWhatIsWrongWithAHeadOrDetails) {
+  const Report report = small_report();
+  const std::string head = head_text(report);
+  EXPECT_EQ(why_refused(with(head, "\"$0\"", "\"$99999\"")).find("report.json"), 0u);
+  EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$99999\"")),
+              HasSubstr("'$99999' is no place among the"));
+  EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$x\"")), HasSubstr("'$x' is no place"));
+  EXPECT_THAT(why_refused(with(head, "\"scenario\":\"fsdp_prefetch\"", "\"scenario\":\"$99999\"")),
+              HasSubstr("'$99999' is no place"));
+  EXPECT_THAT(why_refused(with(head, "\"shared\": [", "\"shared\": 1, \"\": [")),
+              HasSubstr("shared: is number, not an array"));
+  const auto refused = [&](const std::string& text) {
+    Report mine = parse_report(head, "x");
+    try {
+      add_details(mine.trials[0].variants[0], text, "d.json");
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("(read)");
+  };
+  const auto& variants = report.trials[0].variants;
+  EXPECT_EQ(refused(details_text(variants[0])), "(read)");
+  EXPECT_EQ(refused(details_text(variants[1])),
+            "d.json: these are not the details of record_stream");
+  EXPECT_THAT(refused(with(details_text(variants[0]), "\"rank\":1", "\"rank\":7")),
+              HasSubstr("is no rank of report.json"));
+  EXPECT_THAT(refused(with(details_text(variants[0]), "\"time\":[0,", "\"time\":[")),
+              HasSubstr("where the columns before it have"));
+  EXPECT_THAT(refused("{"), HasSubstr("cut off"));
 }
 
 TEST(Json, WritesStepsThatAreTheSameOnce) {
@@ -158,7 +228,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"1.3\"", "\"2.0\""), "schema version 2.0 where this tidemark reads 1.3"},
+      {with(good, "\"2.0\"", "\"3.0\""),
+       "schema version 3.0 where this tidemark reads 1.x and 2.0"},
       {with(good, "\"states\": \"afff", "\"states\": \"axff"), "'x' is not one of the letters apf"},
       {with(good, "\"states\": \"afff", "\"states\": \"aff"),
        "states: has 3 values where the columns before it have 4"},

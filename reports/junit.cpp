@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "reports/overview.h"
@@ -29,22 +30,49 @@ std::string element(const char* tag, const std::string& message, const std::stri
   return body.empty() ? head + "/>" : fmt::format("{}>{}</{}>", head, body, tag);
 }
 
-void add_verdict(const Report& report, const TrialRecord& trial, const Verdict& v, Suite& suite) {
+/// Verdicts that differ in the rank alone. The case fails where it does on any rank, and is skipped
+/// where it is on any and fails on none.
+using CaseOfRanks = std::vector<const Verdict*>;
+
+std::vector<CaseOfRanks> cases_of(const TrialRecord& trial) {
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::vector<CaseOfRanks> out;
+  for (const Verdict& v : trial.verdicts) {
+    const auto [at, fresh] = places.try_emplace({v.variant, v.name}, out.size());
+    if (fresh) out.emplace_back();
+    out[at->second].push_back(&v);
+  }
+  return out;
+}
+
+void add_assertion(const Report& report, const TrialRecord& trial, const CaseOfRanks& all,
+                   Suite& suite) {
+  const auto first = [&](Status status) {
+    const auto found = std::ranges::find(all, status, &Verdict::status);
+    return found == all.end() ? nullptr : *found;
+  };
   std::string inner;
-  if (v.status == Status::fail) {
+  if (const Verdict* failed = first(Status::fail)) {
     ++suite.failures;
     std::string body;
-    for (const std::string& line :
-         {"expected " + expected_text(v), "formula " + formula_text(v),
-          "measured " + measured_text(v), "again: " + command(report, trial)}) {
-      body += markup_text(line) + "\n";
+    for (const Verdict* v : all) {
+      if (v->status != Status::fail) continue;
+      for (const std::string& line :
+           {fmt::format("rank {}: expected {}", v->rank, expected_text(*v)),
+            "formula " + formula_text(*v), "measured " + measured_text(*v)})
+        body += markup_text(line) + "\n";
     }
-    inner = element("failure", v.why.empty() ? "measured " + measured_text(v) : v.why, body);
-  } else if (v.status == Status::skip) {
+    body += markup_text("again: " + command(report, trial)) + "\n";
+    inner = element(
+        "failure",
+        fmt::format("rank {}: {}", failed->rank,
+                    failed->why.empty() ? "measured " + measured_text(*failed) : failed->why),
+        body);
+  } else if (const Verdict* skipped = first(Status::skip)) {
     ++suite.skipped;
-    inner = element("skipped", v.why);
+    inner = element("skipped", skipped->why);
   }
-  suite.add(trial, fmt::format("{}/rank{}/{}", v.variant, v.rank, v.name), inner);
+  suite.add(trial, fmt::format("{}/{}", all.front()->variant, all.front()->name), inner);
 }
 
 // A trial that never began is one error; of one that was cut short each variant that did not run.
@@ -96,7 +124,7 @@ std::string junit(const Report& report) {
       ++suite->errors;
       suite->add(trial, variant.name, element("error", variant.error));
     }
-    for (const Verdict& verdict : trial.verdicts) add_verdict(report, trial, verdict, *suite);
+    for (const CaseOfRanks& one : cases_of(trial)) add_assertion(report, trial, one, *suite);
   }
   Suite all;
   std::string body;

@@ -209,16 +209,11 @@ Json symbols_json(const TrialRecord& trial) {
   return out;
 }
 
-/// [[what, path below the run's folder], ...]: the files that write_all writes.
-Json files_json(const VariantRecord& variant, const std::string& place) {
+/// [[what, path below the run's folder], ...]
+Json files_json(const VariantRecord& variant) {
   Json out = Json::array();
-  if (std::ranges::any_of(variant.ranks, [](const auto& rank) { return !rank.timeline.empty(); }))
-    out.push_back({"trace", "trace/" + place + ".json.gz"});
-  for (const RankRecord& rank : variant.ranks)
-    if (!rank.trace.events.empty())
-      out.push_back({fmt::format("snapshot of rank {}", rank.rank),
-                     fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank)});
-  if (!loss_lines(variant).empty()) out.push_back({"losses", "loss/" + place + ".txt"});
+  for (const FileBeside& file : variant.files)
+    if (file.what != "details") out.push_back({file.what, file.path});
   return out;
 }
 
@@ -237,7 +232,6 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
   Json trials = Json::array();
   const std::size_t samples = samples_of(report, budget);
   const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
-  std::map<std::string, int> taken;
   for (const TrialRecord& trial : report.trials) {
     const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
     Json variants = Json::array();
@@ -250,7 +244,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       Json& added = variants.back();
       added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
       added["shaped"] = shaped_by_capacity(variant);
-      added["files"] = files_json(variant, variant_place(trial, variant, taken));
+      added["files"] = files_json(variant);
       if (pair == pairs.trials.end()) continue;
       const auto& all = pair->base->variants;
       const auto other = std::ranges::find(all, variant.name, &VariantRecord::name);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -80,6 +81,13 @@ TEST(Schema, EveryKeyIsRequiredAndNoOtherAllowed) {
       for (const auto& [key, value] : here.items()) {
         Json less = good;
         less[at].erase(key);
+        const std::set<std::string> left_out{"gradients", "phase_starts", "timeline", "largest",
+                                             "maps",      "spans",        "trace",    "unit",
+                                             "slack",     "why"};
+        if (left_out.contains(key)) {
+          EXPECT_EQ(objection(less), "") << at << " without " << key;
+          continue;
+        }
         EXPECT_NE(objection(less), "") << at << " without " << key;
         ++tried;
       }

@@ -86,4 +86,22 @@ std::string gzip(const std::string& bytes) {
   return out;
 }
 
+std::string gunzip(std::string packed) {
+  z_stream stream{};
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
+  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string out, part(1 << 20, '\0');
+  int result = Z_OK;
+  while (result == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = static_cast<uInt>(part.size());
+    result = inflate(&stream, Z_NO_FLUSH);
+    out.append(part, 0, part.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("it is not gzip, or is cut off");
+  return out;
+}
+
 }  // namespace tidemark

@@ -16,5 +16,7 @@ std::string loss_lines(const VariantRecord& variant);
 
 /// The bytes as a gzip file; the same bytes give the same file.
 std::string gzip(const std::string& bytes);
+/// Throws std::runtime_error where it is no gzip file.
+std::string gunzip(std::string packed);
 
 }  // namespace tidemark

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -22,38 +23,101 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kDetails = "details";
+
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& remedy) {
   throw std::runtime_error(fmt::format("{}: {}: {}", path.string(), what, remedy));
 }
 
-std::vector<File> per_variant(const Report& report) {
-  std::vector<File> out;
-  std::map<std::string, int> taken;
-  for (const TrialRecord& trial : report.trials) {
-    for (const VariantRecord& variant : trial.variants) {
-      const std::string name = variant_place(trial, variant, taken);
-      if (std::string lines = loss_lines(variant); !lines.empty())
-        out.push_back({"loss/" + name + ".txt", std::move(lines)});
-      const bool sampled = std::ranges::any_of(
-          variant.ranks, [](const RankRecord& r) { return !r.timeline.empty(); });
-      if (sampled) out.push_back({"trace/" + name + ".json.gz", gzip(chrome_trace(variant))});
-      for (const RankRecord& rank : variant.ranks) {
-        if (rank.trace.events.empty()) continue;
-        out.push_back(
-            {fmt::format("snapshot/{}_rank{}.pickle", name, rank.rank), pickle(snapshot_of(rank))});
-      }
-    }
-  }
+/// "scenario/size/rN/mode/schedule/variant". Two trials (of different parameters, say) may have one
+/// name: the second is told apart by a number. `taken` counts them.
+std::string variant_place(const TrialRecord& trial, const VariantRecord& variant,
+                          std::map<std::string, int>& taken) {
+  std::string out = trial_folder(trial) + path_component(variant.name);
+  if (const int before = taken[out]++; before > 0) out += fmt::format("_{}", before + 1);
   return out;
 }
 
-std::vector<File> renderings(const Report& report, const Report* base = nullptr) {
-  std::vector<File> out = per_variant(report);
+/// The files of a run's folder that belong to one variant; `variant.files` names them.
+class FilesOfVariant {
+ public:
+  FilesOfVariant(VariantRecord& variant, const std::string& place, std::vector<File>& out)
+      : variant_(variant), place_(place), out_(out) {}
+
+  void losses() {
+    if (std::string lines = loss_lines(variant_); !lines.empty())
+      put("losses", "loss/" + place_ + ".txt", std::move(lines));
+  }
+  void trace() {
+    if (std::ranges::any_of(variant_.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
+      put("trace", "trace/" + place_ + ".json.gz", gzip(chrome_trace(variant_)));
+  }
+  void snapshots() {
+    for (const RankRecord& rank : variant_.ranks)
+      if (!rank.trace.events.empty())
+        put(fmt::format("snapshot of rank {}", rank.rank),
+            fmt::format("snapshot/{}_rank{}.pickle", place_, rank.rank), pickle(snapshot_of(rank)));
+  }
+  void details() {
+    if (std::string text = details_text(variant_); !text.empty())
+      put(kDetails, "details/" + place_ + ".json.gz", gzip(text));
+  }
+
+ private:
+  void put(const std::string& what, const std::string& path, std::string bytes) {
+    const FileBeside file{what, path};
+    if (std::ranges::find(variant_.files, file) == variant_.files.end())
+      variant_.files.push_back(file);
+    out_.push_back({path, std::move(bytes)});
+  }
+
+  VariantRecord& variant_;
+  const std::string& place_;
+  std::vector<File>& out_;
+};
+
+/// Those that can be made of the report. Names no file that is neither made nor in `folder`.
+std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool details) {
+  std::vector<File> out;
+  std::map<std::string, int> taken;
+  for (TrialRecord& trial : report.trials)
+    for (VariantRecord& variant : trial.variants) {
+      const std::string place = variant_place(trial, variant, taken);
+      FilesOfVariant files(variant, place, out);
+      files.losses(), files.trace(), files.snapshots();
+      if (details) files.details();
+      std::erase_if(variant.files, [&](const FileBeside& file) {
+        return std::ranges::find(out, file.path, &File::path) == out.end() &&
+               !fs::exists(folder / file.path);
+      });
+    }
+  return out;
+}
+
+void read_details(const fs::path& folder, Report& report) {
+  for (TrialRecord& trial : report.trials)
+    for (VariantRecord& variant : trial.variants) {
+      const auto file = std::ranges::find(variant.files, kDetails, &FileBeside::what);
+      if (file == variant.files.end()) continue;
+      const fs::path path = folder / file->path;
+      std::ifstream in(path, std::ios::binary);
+      if (!in)
+        refuse(path, "cannot be read",
+               "report.json needs the details/ that the run wrote beside it");
+      try {
+        add_details(variant, gunzip({std::istreambuf_iterator<char>(in), {}}), path.string());
+      } catch (const std::runtime_error& error) {
+        if (std::string(error.what()).starts_with(path.string())) throw;
+        refuse(path, error.what(), "copy the folder of the run again");
+      }
+    }
+}
+
+void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr) {
   out.push_back({"junit.xml", junit(report)});
   out.push_back({"summary.md", markdown(report)});
   out.push_back({"benchmark.json", benchmark_json(report)});
   out.push_back({"report.html", html(report, base)});
-  return out;
 }
 
 /// Files written under other names, gone again unless they have been renamed.
@@ -124,13 +188,6 @@ std::string trial_folder(const TrialRecord& trial) {
   return out;
 }
 
-std::string variant_place(const TrialRecord& trial, const VariantRecord& variant,
-                          std::map<std::string, int>& taken) {
-  std::string out = trial_folder(trial) + path_component(variant.name);
-  if (const int before = taken[out]++; before > 0) out += fmt::format("_{}", before + 1);
-  return out;
-}
-
 void write_files(const fs::path& folder, const std::vector<File>& files,
                  const std::string& remedy) {
   Drafts drafts(remedy);
@@ -145,22 +202,35 @@ void write_files(const fs::path& folder, const std::vector<File>& files,
 void write_all(const fs::path& folder, const Report& report) {
   if (fs::exists(folder / "report.json"))
     refuse(folder, "holds a report already", "choose another output folder (--out)");
-  std::vector<File> files = renderings(report);
-  files.push_back({"report.json", json_text(report)});  // last: who sees it sees the others too
+  Report written = report;
+  for (TrialRecord& trial : written.trials) put_in_order(trial.verdicts);
+  std::vector<File> files = files_of_variants(folder, written, true);
+  add_renderings(files, written);
+  files.push_back({"report.json", head_text(written)});  // last: who sees it sees the others too
   write_files(folder, files);
 }
 
-Rendered rerender(const fs::path& path, const fs::path& base) {
+Report read_whole(const fs::path& path) {
   const bool file = path.filename() == "report.json" && !fs::is_directory(path);
   if (!file && !fs::is_directory(path))
     refuse(path, "is neither a run's folder nor its report.json",
            "give the folder that a run wrote (--out)");
-  const fs::path parent = path.parent_path(), folder = !file ? path : parent.empty() ? "." : parent;
   Report report = read_report(path);
+  read_details(file ? path.parent_path() : path, report);
+  return report;
+}
+
+Rendered rerender(const fs::path& path, const fs::path& base) {
+  Report report = read_whole(path);
+  const fs::path parent = path.parent_path();
+  const fs::path folder = fs::is_directory(path) ? path : parent.empty() ? "." : parent;
   std::optional<Report> other;
   if (!base.empty()) other = read_report(base);
-  write_files(folder, renderings(report, other ? &*other : nullptr),
-              "make the folder writable, or copy report.json to another and render that");
+  std::vector<File> files = files_of_variants(folder, report, false);
+  add_renderings(files, report, other ? &*other : nullptr);
+  write_files(
+      folder, files,
+      "make the folder writable, or copy report.json and details/ to another and render that");
   return {folder, std::move(report)};
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,14 @@
 
 namespace tidemark {
 
-/// report.json, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/, snapshot/. All
-/// or nothing: everything is written under other names first. Throws std::runtime_error in one
+/// report.json, details/, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/,
+/// snapshot/. All or nothing: everything is written under other names first. Throws std::runtime_error in one
 /// line, also where there is a report already.
 void write_all(const std::filesystem::path& folder, const Report& report);
+
+/// The record with the details beside it. `path` is report.json or its folder. Throws
+/// std::runtime_error in one line.
+Report read_whole(const std::filesystem::path& path);
 
 struct Rendered {
   std::filesystem::path folder;
@@ -34,11 +37,6 @@ void write_files(const std::filesystem::path& folder, const std::vector<File>& f
 
 /// "scenario/size/rN/mode/schedule/" of a run's folder.
 std::string trial_folder(const TrialRecord& trial);
-
-/// "scenario/size/rN/mode/schedule/variant". Two trials (of different parameters, say) may have one
-/// name: the second is told apart by a number. `taken` counts them.
-std::string variant_place(const TrialRecord& trial, const VariantRecord& variant,
-                          std::map<std::string, int>& taken);
 
 /// A name as one component of a path: what is not a letter, digit or one of "._-" becomes '_'.
 std::string path_component(const std::string& name);

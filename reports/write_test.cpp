@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/record/json.h"
 #include "reports/headline.h"
@@ -76,6 +77,10 @@ TEST(Files, WritesTheNamedFilesAndNoOther) {
       names,
       testing::UnorderedElementsAre(
           "report.json", "report.html", "junit.xml", "summary.md", "benchmark.json",
+          "details/" + trial + "instant/record_stream.json.gz",
+          "details/" + trial + "instant/stash.json.gz",
+          "details/" + trial + "lagging/record_stream.json.gz",
+          "details/" + trial + "lagging/stash.json.gz",
           "loss/" + trial + "instant/record_stream.txt", "loss/" + trial + "instant/stash.txt",
           "loss/" + trial + "lagging/record_stream.txt", "loss/" + trial + "lagging/stash.txt",
           "trace/" + trial + "instant/record_stream.json.gz",
@@ -103,9 +108,9 @@ TEST(Files, RerenderingGivesTheSameFiles) {
   ScratchFolder scratch;
   write_all(scratch / "out", sample_report(2));
   const auto before = contents(scratch / "out");
-  for (const auto& [name, bytes] : before) {
-    if (name != "report.json") fs::remove(scratch / ("out/" + name));
-  }
+  const std::set<std::string> kept{"report.json", "details", "trace", "snapshot"};
+  for (const auto& [name, bytes] : before)
+    if (!kept.contains(name.substr(0, name.find('/')))) fs::remove(scratch / ("out/" + name));
   rerender(scratch / "out");
   EXPECT_EQ(difference(before, contents(scratch / "out")), "");
 }
@@ -157,6 +162,30 @@ TEST(Files, RerenderSaysWhatIsMissing) {
   std::ofstream(scratch / "report.json") << json_text(small_report()).substr(0, 999);
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cut off"));
   EXPECT_EQ(contents(scratch.path()).size(), 1u);
+}
+
+TEST(Files, RerenderNeedsTheDetails) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", small_report());
+  const std::string file =
+      scratch / "out/details/fsdp_prefetch/smoke/r2/math/lagging/stash.json.gz";
+  std::ofstream(file) << "x";
+  EXPECT_THAT(refusal([&] { rerender(scratch / "out"); }), HasSubstr(file + ": it is not gzip"));
+  fs::remove(file);
+  EXPECT_THAT(refusal([&] { rerender(scratch / "out"); }), HasSubstr(file + ": cannot be read"));
+}
+
+// A report of version 1.x has everything in report.json.
+TEST(Files, RerenderTakesAReportThatHoldsItsDetails) {
+  ScratchFolder scratch;
+  write_all(scratch / "out", sample_report(2));
+  auto before = contents(scratch / "out");
+  fs::create_directories(scratch / "old");
+  std::ofstream(scratch / "old/report.json") << json_text(sample_report(2));
+  rerender(scratch / "old");
+  const auto after = contents(scratch / "old");
+  EXPECT_EQ(after.at("report.html"), before.at("report.html"));
+  EXPECT_EQ(after.at("junit.xml"), before.at("junit.xml"));
 }
 
 TEST(Files, RerenderTakesTheFileAndAdvisesNoOptionThatItHasNot) {
@@ -295,16 +324,26 @@ TEST(Html, OfADocumentTheTextAndTheDataOfItsCharts) {
 TEST(Html, EveryLinkedFileIsThere) {
   ScratchFolder scratch;
   int n = 0;
-  for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
-    const fs::path at = scratch / std::to_string(++n);
-    write_all(at, report);
+  std::size_t links = 0;
+  const auto look = [&](const fs::path& at, const Report& report) {
     const auto data = page_data(report);
     for (const auto& trial : data["trials"])
       for (const auto& variant : trial["variants"])
-        for (const auto& file : variant["files"])
+        for (const auto& file : variant["files"]) {
           EXPECT_TRUE(fs::exists(at / file[1].get<std::string>())) << file;
+          ++links;
+        }
+  };
+  for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
+    const fs::path at = scratch / std::to_string(++n);
+    write_all(at, report);
+    look(at, read_report(at));
+    EXPECT_GT(links, 4u);
+    fs::remove_all(at / "snapshot");
+    links = 0;
+    look(at, rerender(at).report);
+    EXPECT_GT(links, 0u);
   }
-  EXPECT_GT(page_data(sample_report(2))["trials"][2]["variants"][0]["files"].size(), 2u);
 }
 
 // The browser's test cuts the network; this one sees what a browser would not come to.

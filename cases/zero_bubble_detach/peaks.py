@@ -1,9 +1,11 @@
 """Peaks of a run of tidemark, for pytorch_test.py and ablation.py."""
-import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
 
 
 def trial(tidemark, variants, ranks, parameters, steps):
@@ -16,7 +18,7 @@ def trial(tidemark, variants, ranks, parameters, steps):
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-        (found,) = json.loads(Path(folder, "run", "report.json").read_text(encoding="utf-8"))["trials"]
+        (found,) = read(Path(folder, "run"))["trials"]
     return found
 
 
@@ -29,5 +31,5 @@ def peaks(tidemark, statistic, variants, ranks, parameters, steps=2):
 def leaks(tidemark, ranks, parameters):
     """Requested bytes that each of three steps of as_released adds, by rank; held against the closed form by the run."""
     verdicts = trial(tidemark, ["as_released"], ranks, parameters, 3)["verdicts"]
-    found = {v["rank"]: v["measured"] for v in verdicts if v["variant"] == "as_released" and v["name"] == "leak/requested/peak"}
+    found = {rank: v["measured"] for v in verdicts if v["variant"] == "as_released" and v["name"] == "leak/requested/peak" for rank in v["ranks"]}
     return [found[rank] for rank in range(ranks)]

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/command_fixture.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {
@@ -145,11 +146,10 @@ TEST_F(Command, RepetitionsLeaveTheSameRecord) {
   auto result =
       run("run fsdp_prefetch/stash --size smoke --ranks 2 --repetitions 3 --out a --mode math");
   ASSERT_EQ(result.code, 0) << result.out << result.err;
-  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
   int repetitions = 0;
-  for (const auto& trial : report["trials"])
-    for (const auto& verdict : trial["verdicts"])
-      repetitions += verdict["name"] == "parity/repetition";
+  for (const TrialRecord& trial : read_report(folder_ / "a").trials)
+    for (const Verdict& verdict : trial.verdicts)
+      repetitions += verdict.name == "parity/repetition";
   EXPECT_EQ(repetitions, 2 * 3);  // two comparisons in each of three schedules
 }
 
@@ -160,7 +160,7 @@ TEST_F(Command, EveryScenarioPassesBesideTheOthers) {
           "'zero_bubble_detach/*/losses' --steps 2 --mode math --schedule instant --races off "
           "--details none --ranks 4 --timeout 60 --out a");
   ASSERT_EQ(result.code, 0) << result.out << result.err;
-  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
+  auto report = to_json(read_report(folder_ / "a"));
   for (const auto& trial : report["trials"]) {
     for (const auto& variant : trial["variants"]) {
       if (variant["role"] == "control") continue;  // some end in the failure that catches them

@@ -110,6 +110,14 @@ int run_compare_numbers(const CompareArguments& arguments) {
                    read_numbers, compare_numbers);
 }
 
+/// Without its verdicts' formulas, which are not compared and take half of the record's memory.
+Report read_figures(const std::string& path) {
+  Report report = read_report(path);
+  for (TrialRecord& trial : report.trials)
+    for (Verdict& verdict : trial.verdicts) verdict.formula = {}, verdict.values = {};
+  return report;
+}
+
 int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
@@ -121,8 +129,8 @@ int run_compare(CompareArguments arguments) {
   options.allow_missing = arguments.allow_missing;
   for (const std::string& text : arguments.thresholds)
     options.thresholds.push_back(parse_threshold(text));
-  const Report before = read_report(arguments.reports[0]),
-               after = read_report(arguments.reports[1]);
+  const Report before = read_figures(arguments.reports[0]),
+               after = read_figures(arguments.reports[1]);
   const Comparison comparison = compare(before, after, options);
   const Side base{arguments.reports[0], before}, fresh{arguments.reports[1], after};
   const std::string& format = arguments.output.format;

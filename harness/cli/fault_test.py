@@ -13,6 +13,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 TIMEOUT = 2  # seconds that a rank waits for another
 MARGIN = 25  # more: start, the ranks' farewell (three seconds twice), and a machine that does other things besides
 RANKS, BROKEN = 3, 1
@@ -48,7 +51,7 @@ class Outcome:
         begin = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
         self.seconds, self.code, self.err = time.monotonic() - begin, done.returncode, done.stderr
-        self.report = json.loads((out / "report.json").read_text()) if (out / "report.json").exists() else None
+        self.report = read(out) if (out / "report.json").exists() else None
         self.variants = {v["name"]: v for v in self.report["trials"][0]["variants"]} if self.report else {}
         self.left = [str(p.relative_to(self.folder)) for place in (shared, temporary) for p in place.rglob("*")]
         self.left += [f"process {p}" for p in processes_of(out)]

@@ -96,7 +96,7 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
     return folder_ / name;
   };
   std::string newer = text;
-  newer.replace(newer.find("\"1.3\""), 5, "\"2.0\"");
+  newer.replace(newer.find("\"2.0\""), 5, "\"3.0\"");
   std::string nan = text;
   nan.replace(nan.find("\"value\": 0.1"), 12, "\"value\": NaN");
   std::string edited = text;
@@ -104,7 +104,7 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
   std::string outside = text;
   outside.replace(outside.find("\"measured\": 5242880"), 19, "\"measured\": 5242879");
   refused({"compare", good, file("outside", outside)}, "outside what was expected");
-  refused({"compare", good, file("newer", newer)}, "schema version 2.0");
+  refused({"compare", good, file("newer", newer)}, "schema version 3.0");
   refused({"compare", good, file("cut", text.substr(0, text.size() / 2))}, "cut off");
   refused({"compare", good, file("nan", nan)}, "not JSON at byte");
   refused({"compare", good, file("edited", edited)}, "the file was edited");

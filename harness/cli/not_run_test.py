@@ -11,6 +11,9 @@ import tempfile
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 RANKS, KILLED = 3, 2
 PLAN = ["fsdp_prefetch/stash", "fsdp_prefetch/per_collective", "frozen_reshard/multi_grad_hook"]
 WORDS = ["--size", "smoke", "--mode", "math", "--schedule", "all", "--steps", "2", "--ranks", str(RANKS), "--timeout", "60"]
@@ -32,7 +35,7 @@ def run(folder, *words, fault="", **more):
 
 
 def report_of(folder):
-    return json.loads((folder / "report.json").read_text())
+    return read(folder)
 
 
 def check_killed(folder):

@@ -9,6 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 GRANULE = 2 << 20
 RUN = ["run", "zero_bubble_detach/retained", "zero_bubble_detach/detach_outputs_loss", "--size", "seed", "--set", "layers=4", "--set", "microbatches=6",
        "--steps", "2", "--ranks", "2", "--timeout", "60"]
@@ -19,7 +22,7 @@ def run(folder, *words):
     environment = {**os.environ, "TIDEMARK_HISTORY": "off"}
     environment.pop("TIDEMARK_FAULT", None)
     done = subprocess.run([sys.argv[1], *RUN, *words, "--out", str(out)], capture_output=True, text=True, env=environment, timeout=200, check=False)
-    return done, out, json.loads((out / "report.json").read_text())["trials"]
+    return done, out, read(out)["trials"]
 
 
 def peak(rank, statistic):

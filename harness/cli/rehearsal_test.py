@@ -14,6 +14,9 @@ import unittest
 
 from rehearsing import BINARY, CASES, environment, run
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 BROKEN_NCCL = str(pathlib.Path(sys.argv[2]).resolve())
 MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
 
@@ -32,7 +35,7 @@ class Rehearsal(unittest.TestCase):
         common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--numbers", "--details", "none", "--history", "off", "--schedule", "all"]
         cls.cuda = run(*common, "--repetitions", 3, "--out", "cuda", cwd=cls.folder, rehearsed=True)
         cls.virtual = run(*common, "--races", "off", "--out", "virtual", cwd=cls.folder)
-        cls.report = json.loads((cls.folder / "cuda/report.json").read_text())
+        cls.report = read(cls.folder / "cuda")
 
     @classmethod
     def tearDownClass(cls):
@@ -64,7 +67,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(self.report["run"]["device"]["sharing"], said)
         self.assertIn(said, self.cuda.stderr)
         self.assertIn("ranks 0, 1 on one GPU", (self.folder / "cuda/summary.md").read_text())
-        virtual = json.loads((self.folder / "virtual/report.json").read_text())
+        virtual = read(self.folder / "virtual")
         self.assertNotIn("sharing", virtual["run"]["device"])
 
     def test_each_has_its_part_of_a_shared_gpu(self):
@@ -95,7 +98,7 @@ class Rehearsal(unittest.TestCase):
             self.assertEqual(len(errors), 1, broken.stderr)
             self.assertRegex(errors[0], r"error: rank \d: communicator \d of 2 ranks: remote process exited or there was a network error.*: in the warm-up of fsdp_prefetch")
             self.assertIn("broken_nccl: ncclCommAbort in process", broken.stderr)
-            ended = json.loads((self.folder / name / "report.json").read_text())["trials"][0]["variants"][0]["error"]
+            ended = read(self.folder / name)["trials"][0]["variants"][0]["error"]
             self.assertEqual(", where it threw: injected fault in all_gather 3" in ended, rank_1 == "throw", ended)
 
     def test_step_times_are_those_of_the_devices_own_time(self):

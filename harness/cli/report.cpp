@@ -1,9 +1,10 @@
-// tidemark report DIR [--base OTHER]: renders a run's report again.
+// tidemark report DIR [--base OTHER | --json]: renders a run's report again, or prints its record.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "harness/cli/files.h"
+#include "harness/record/json.h"
 #include "reports/headline.h"
 #include "reports/write.h"
 
@@ -16,9 +17,18 @@ void add_report(CLI::App& app, Act& act) {
   auto base = std::make_shared<std::string>();
   command->add_option("--base", *base,
                       "another run's folder or report.json: its figures stand beside");
+  auto json = std::make_shared<bool>();
+  command
+      ->add_flag("--json", *json,
+                 "print the whole record, each value in its place, and write no files")
+      ->excludes("--base");
   command->footer("exit codes: 0 rendered, however the run itself ended, 2 bad input");
-  command->callback([path, base, &act] {
-    act = [path, base] {
+  command->callback([path, base, json, &act] {
+    act = [path, base, json] {
+      if (*json) {
+        fmt::print("{}", json_text(read_whole(*path), Extent::read_back));
+        return 0;
+      }
       const Rendered done = rerender(*path, *base);
       fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
       return 0;

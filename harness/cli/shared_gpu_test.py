@@ -9,6 +9,9 @@ import unittest
 
 from rehearsing import CASES, run
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 BROKEN_NCCL = str(pathlib.Path(sys.argv[2]).resolve())
 
 
@@ -73,7 +76,7 @@ class Alone(unittest.TestCase):
         for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
             alone = run(*self.COMMON, "--stand-for", 1, *more, "--out", name, cwd=self.folder, rehearsed=rehearsed)
             self.assertEqual(alone.returncode, 0, alone.stdout[-3000:] + alone.stderr)
-            report = json.loads((self.folder / name / "report.json").read_text())
+            report = read(self.folder / name)
             said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
             self.assertEqual(report["run"]["device"]["sharing"], said)
             self.assertIn(said, (self.folder / name / "summary.md").read_text())

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/command_fixture.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {
@@ -125,7 +126,7 @@ TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
   EXPECT_EQ(result.code, 3) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("out of memory: asked"));
   EXPECT_LT(result.seconds, 30);
-  auto report = nlohmann::json::parse(read(folder_ / "a" / "report.json"));
+  auto report = to_json(read_report(folder_ / "a"));
   EXPECT_GT(report["trials"][0]["variants"].size(), 5u);
   for (const auto& variant : report["trials"][0]["variants"])
     EXPECT_THAT(variant["error"].get<std::string>(), HasSubstr("CUDA out of memory"));
@@ -142,7 +143,7 @@ TEST_F(Command, ARankThatFailsBeforeTheCommunicatorIsThereLeavesNobodyWaiting) {
             std::string("TIDEMARK_FAULT='do=throw call=communicator rank=") + rank + "'");
     EXPECT_EQ(result.code, 3) << result.err;
     EXPECT_LT(result.seconds, 30);
-    auto report = nlohmann::json::parse(read(folder_ / out / "report.json"));
+    auto report = to_json(read_report(folder_ / out));
     const auto& variants = report["trials"][0]["variants"];
     EXPECT_THAT(variants[0]["error"].get<std::string>(),
                 StartsWith(std::string("rank ") + rank + ": injected fault in communicator 1"));

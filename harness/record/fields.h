@@ -6,6 +6,7 @@
 //   f(key, member, meaning, about)      a field that every file has
 //   f.later(...)                        the same; files of older versions lack it
 //   f.optional(...)                     a field that is there only where it is not empty
+//   f.unless(key, member, usual)        a text that is there only where it is another one
 //   f.keyed(key, list, about)           an object: each item's `name` is its key
 //   f.runs(key, list, about)            items that are the same in a row once, with "times"
 //   f.exact(key, hex, number)           a number as a decimal and, to the bit, in hexadecimal
@@ -13,6 +14,9 @@
 //   f.group(key, about, fields)         an object that is no struct of its own
 //   f.either(key, text, about, fields)  the text alone where there is one, else the fields
 //   f.columns(rows, columns)            a list of equal length for each field of many small rows
+//   f.grouped(key, verdicts, about)     verdicts that differ in the rank alone once, with "ranks"
+//   f.details(fields)                   fields that a run's folder keeps in details/, a file a
+//   variant f.exported(fields)                  fields that it keeps in trace/ and snapshot/ alone
 //   f.check(holds, fault)               a condition on what was read
 #pragma once
 
@@ -106,6 +110,20 @@ void visit(Fit& x, F& f) {
 }
 
 template <class F>
+void visit(FileBeside& x, F& f) {
+  f.title("file", "a file beside report.json: its path below the run's folder");
+  f("what", x.what, meaning::name);
+  f("path", x.path, meaning::name);
+  f.check(
+      [&] {
+        const std::string first = x.path.substr(0, x.path.find('/'));
+        return (first == "details" || first == "trace" || first == "snapshot" || first == "loss") &&
+               (x.path + '/').find("/../") == std::string::npos;
+      },
+      "is no path into details/, trace/, snapshot/ or loss/");
+}
+
+template <class F>
 void visit(VariantRecord& x, F& f) {
   f.title("variant");
   f("name", x.name, meaning::name);
@@ -120,9 +138,12 @@ void visit(VariantRecord& x, F& f) {
   f.optional("timing", x.timing);
   f.optional("not_run", x.not_run, meaning::name, "why it did not run: the run ended before it");
   f.optional("fits", x.fit);
-  f.later(
-      "gradients", x.gradients, meaning::none,
-      "of step 0, a parameter each, the worst of all ranks; empty where the mode has no numbers");
+  f.optional("files", x.files);
+  f.details([&](auto& g) {
+    g.later("gradients", x.gradients, meaning::none,
+            "of step 0, a parameter each, the worst of all ranks; empty where the mode has no "
+            "numbers");
+  });
 }
 
 template <class F>
@@ -130,7 +151,6 @@ void visit(Verdict& x, F& f) {
   f.title("verdict");
   f("name", x.name, meaning::verdict);
   f("variant", x.variant);
-  f("rank", x.rank);
   f("status", x.status);
   f.group("expected", "", [&](auto& g) {
     g("low", x.low);
@@ -139,9 +159,9 @@ void visit(Verdict& x, F& f) {
     g("values", x.values);
   });
   f("measured", x.measured);
-  f("unit", x.unit);
-  f("slack", x.slack);
-  f("why", x.why);
+  f.unless("unit", x.unit, "bytes");
+  f.optional("slack", x.slack);
+  f.optional("why", x.why, meaning::none, "it failed, was skipped, or has a slack");
 }
 
 template <class F>
@@ -165,7 +185,7 @@ void visit(TrialRecord& x, F& f) {
   f("params", x.params);
   f("skipped", x.skipped, meaning::reason, "why the trial did not run");
   f("variants", x.variants);
-  f("verdicts", x.verdicts);
+  f.grouped("verdicts", x.verdicts, "an assertion each, of the ranks that agree on it");
   f.later("story", x.story, meaning::none,
           "of the scenario: what is retained, why that is needless, where it was seen");
   f.later("statistic", x.statistic, meaning::none,

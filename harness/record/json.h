@@ -10,27 +10,46 @@
 
 namespace tidemark {
 
+/// Which fields of the record: all; what a run's folder gives back; report.json of a run's folder;
+/// what is in its details/ (f.details and f.exported of fields.h say which they are).
+enum class Extent { whole, read_back, head, details };
+
 inline constexpr const char* kSchema = "tidemark/report";
-inline constexpr const char* kSchemaVersion = "1.3";
+inline constexpr const char* kSchemaVersion = "2.0";
 
 /// Keys in the schema's order. A number that is not finite has no place in JSON: it becomes null (a
 /// loss keeps it in "hex").
-nlohmann::ordered_json to_json(const Report& report);
+nlohmann::ordered_json to_json(const Report& report, Extent extent = Extent::whole);
 
 /// The file's text: the same report gives the same bytes. Numbers in the shortest form that reads
 /// back as the same number.
 std::string json_text(const nlohmann::ordered_json& value);
-std::string json_text(const Report& report);
+/// On one line.
+std::string line_of(const nlohmann::ordered_json& value);
+std::string json_text(const Report& report, Extent extent = Extent::whole);
+
+/// Verdicts of the same assertion together, in the order of their first; by rank among themselves.
+void put_in_order(std::vector<Verdict>& all);
 
 /// One trial by itself, as it travels between ranks.
 std::string json_text(const TrialRecord& trial);
 /// Throws as parse_report does.
 TrialRecord parse_trial(std::string_view text, const std::string& where);
 
+/// report.json of a run's folder: without the details, and what comes up more than once is written
+/// once (shared.h).
+std::string head_text(const Report& report);
+/// What `head_text` leaves out of a variant; empty where no rank has a record.
+std::string details_text(const VariantRecord& variant);
+/// Adds it to the variant as `head_text` has it. Throws as parse_report does, also where it is
+/// another variant's.
+void add_details(VariantRecord& variant, std::string_view text, const std::string& where);
+
 /// Throws std::runtime_error in one line: `where`, what is wrong with the text, what to do. Reads
-/// versions 1.x; what 1.0 did not have is empty.
+/// versions 1.x too; what 1.0 did not have is empty.
 Report parse_report(std::string_view text, const std::string& where);
-/// `path` is report.json or the folder that holds it.
+/// `path` is report.json or the folder that holds it. Without the details that are in files beside
+/// it.
 Report read_report(const std::filesystem::path& path);
 
 /// JSON Schema (draft 7) of report.json, made from the fields.

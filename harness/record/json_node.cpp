@@ -7,36 +7,35 @@
 #include <stdexcept>
 
 #include "harness/record/one_line.h"
+#include "harness/record/shared.h"
 
 namespace tidemark {
 
-namespace {
-
-/// The name by which a person knows an array's item: the trial's, the variant's, the number of a
-/// rank; empty where it has none.
-std::string known_as(const nlohmann::ordered_json& item) {
-  if (!item.is_object()) return "";
+std::string Node::known_as() const {
+  if (!value_.is_object()) return "";
+  const auto member = [&](const char* key) -> const Json* {
+    const auto found = value_.find(key);
+    return found == value_.end() ? nullptr : led_to(*found);
+  };
   const auto text = [&](const char* key) {
-    const auto found = item.find(key);
-    return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
+    const Json* found = member(key);
+    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
   };
   if (const std::string scenario = text("scenario"); !scenario.empty())
     return fmt::format("{}/{}/{}/{}", scenario, text("size"), text("mode"), text("schedule"));
-  const auto rank = item.find("rank");
-  const bool ranked = rank != item.end() && rank->is_number_integer();
+  const Json* rank = member("rank");
+  const bool ranked = rank != nullptr && rank->is_number_integer();
   const std::string number = ranked ? std::to_string(rank->get<std::int64_t>()) : "";
   std::string name = text("name");
   if (const std::string variant = text("variant"); !variant.empty()) name = variant + " " + name;
   return name.empty() || number.empty() ? name + number : name + " rank " + number;
 }
 
-}  // namespace
-
 std::string Node::place() const {
   if (!parent_) return std::string(name_);
   const std::string before = parent_->place();
   if (parent_->value_.is_array()) {
-    const std::string name = one_line(known_as(value_));
+    const std::string name = one_line(known_as());
     return fmt::format("{}[{}]", before, name.empty() ? std::to_string(index_) : name);
   }
   return before + (parent_->parent_ ? "." : ": ") + std::string(name_);
@@ -64,7 +63,8 @@ bool Node::has(std::string_view key) const {
 
 std::string Node::text() const {
   need(value_.is_string(), "a string");
-  return value_.get<std::string>();
+  const auto& text = value_.get_ref<const std::string&>();
+  return shared_ != nullptr && text.starts_with("$$") ? text.substr(1) : text;
 }
 
 std::string Node::text_or_null() const { return value_.is_null() ? "" : text(); }
@@ -98,6 +98,25 @@ double Node::number() const {
 
 std::optional<double> Node::number_or_null() const {
   return value_.is_null() ? std::nullopt : std::optional(number());
+}
+
+const Node::Json* Node::led_to(const Json& value) const {
+  if (shared_ == nullptr || !value.is_string()) return &value;
+  const auto& text = value.get_ref<const std::string&>();
+  if (!is_reference(text)) return &value;
+  std::size_t place = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + 1, end, place);
+  const bool there = read.ec == std::errc() && read.ptr == end && place < shared_->size();
+  return there ? &(*shared_)[place] : nullptr;
+}
+
+const Node::Json& Node::followed(const Json& value) const {
+  const Json* found = led_to(value);
+  if (found == nullptr)
+    fail(fmt::format("'{}' is no place among the {} shared values: the file was changed",
+                     one_line(value.get<std::string>()), shared_->size()));
+  return *found;
 }
 
 bool Node::boolean() const {

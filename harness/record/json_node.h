@@ -18,7 +18,9 @@ class Node {
  public:
   using Json = nlohmann::ordered_json;
 
-  Node(const Json& value, std::string_view file) : value_(value), name_(file) {}
+  /// `shared`: where references of its members lead (shared.h); null: a text is a text.
+  Node(const Json& value, std::string_view file, const Json* shared = nullptr)
+      : shared_(shared), value_(value), name_(file) {}
 
   const Json& value() const { return value_; }
   std::size_t size() const { return value_.size(); }
@@ -55,10 +57,22 @@ class Node {
 
  private:
   Node(const Json& value, const Node& parent, std::string_view name, std::size_t index)
-      : value_(value), parent_(&parent), name_(name), index_(index) {}
+      : shared_(parent.shared_),
+        value_(parent.followed(value)),
+        parent_(&parent),
+        name_(name),
+        index_(index) {}
 
   std::string place() const;
+  /// The name by which a person knows an array's item: the trial's, the variant's, the number of a
+  /// rank; empty where it has none.
+  std::string known_as() const;
 
+  /// What a reference leads to, or the value itself; null where there is no such place.
+  const Json* led_to(const Json& value) const;
+  const Json& followed(const Json& value) const;  // fails there
+
+  const Json* shared_ = nullptr;
   const Json& value_;
   const Node* parent_ = nullptr;
   std::string_view name_;  // the key; empty for an array's item

@@ -19,10 +19,11 @@ void check_version(const Node& root) {
     root.fail(fmt::format("it is a '{}', not a '{}'", schema, kSchema));
   }
   const std::string version = root["schema_version"].text(), mine = kSchemaVersion;
-  if (version.substr(0, version.find('.')) != mine.substr(0, mine.find('.'))) {
+  const std::string major = version.substr(0, version.find('.'));
+  if (major != "1" && major != mine.substr(0, mine.find('.'))) {
     root.fail(fmt::format(
-        "schema version {} where this tidemark reads {}: use the tidemark that wrote it", version,
-        mine));
+        "schema version {} where this tidemark reads 1.x and {}: use the tidemark that wrote it",
+        version, mine));
   }
 }
 
@@ -65,20 +66,42 @@ TrialRecord parse_trial(std::string_view text, const std::string& where) {
 
 Report parse_report(std::string_view text, const std::string& where) {
   const Json json = parsed(text, where);
-  const Node root(json, where);
-  check_version(root);
+  const Node plain(json, where);
+  check_version(plain);
+  const Json* shared = nullptr;
+  if (plain.has("shared")) {
+    plain["shared"].need(json["shared"].is_array(), "an array");
+    shared = &json["shared"];
+  }
+  const Node root(json, where, shared);
   Report report;
-  JsonReader::read(root["run"], report.run);
+  JsonReader::read(plain["run"], report.run);
   JsonReader::read(root["trials"], report.trials);
-  root["summary"]["exit_code"].integer();
+  plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
-    const auto said = root["summary"][key].integer();
+    const auto said = plain["summary"][key].integer();
     if (said != report.count(status)) {
-      root["summary"].fail(fmt::format("says {} {} where the verdicts are {}: the file was edited",
-                                       said, key, report.count(status)));
+      plain["summary"].fail(fmt::format("says {} {} where the verdicts are {}: the file was edited",
+                                        said, key, report.count(status)));
     }
   }
   return report;
+}
+
+void add_details(VariantRecord& variant, std::string_view text, const std::string& where) {
+  const Json json = parsed(text, where);
+  const Node root(json, where);
+  if (root["schema"].text() != "tidemark/details" || root["name"].text() != variant.name)
+    root.fail(fmt::format("these are not the details of {}", variant.name));
+  JsonReader mine(root, Extent::details);
+  visit(variant, mine);
+  std::size_t at = 0;
+  root["ranks"].each([&](const Node& node) {
+    if (at >= variant.ranks.size() || node["rank"].small_integer() != variant.ranks[at].rank)
+      node.fail("is no rank of report.json");
+    JsonReader of_rank(node, Extent::details);
+    visit(variant.ranks[at++], of_rank);
+  });
 }
 
 Report read_report(const std::filesystem::path& path) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/record/fields.h"
+#include "harness/record/json.h"
 #include "harness/record/json_node.h"
 #include "harness/record/json_writer.h"
 
@@ -20,7 +21,9 @@ namespace tidemark {
 
 class JsonReader {
  public:
-  explicit JsonReader(const Node& node) : node_(node) {}
+  /// `extent`: all fields, or f.details alone.
+  explicit JsonReader(const Node& node, Extent extent = Extent::whole)
+      : node_(node), extent_(extent) {}
 
   template <class T>
   static void read(const Node& node, T& x) {
@@ -46,6 +49,7 @@ class JsonReader {
   void title(const char*, const char* = "") {}
   template <class T>
   void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+    if (extent_ == Extent::details) return;
     const Node member = node_[key];
     if (!meaning.null_if_empty || !member.value().is_null()) read(member, x);
   }
@@ -57,8 +61,10 @@ class JsonReader {
   void optional(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
     if (node_.has(key)) (*this)(key, x, meaning);
   }
+  void unless(const char* key, std::string& x, const char*) { optional(key, x); }
   template <class T>
   void keyed(const char* key, std::vector<T>& all, const char*) {
+    if (extent_ == Extent::details) return;
     node_[key].members([&](const std::string& name, const Node& member) {
       T& each = all.emplace_back();
       each.name = name;
@@ -67,6 +73,7 @@ class JsonReader {
   }
   template <class T>
   void runs(const char* key, std::vector<T>& all, const char*) {
+    if (extent_ == Extent::details) return;
     constexpr std::size_t kMost = 100'000;
     node_[key].each([&](const Node& item) {
       const int times = item.has("times") ? item["times"].small_integer() : 1;
@@ -85,13 +92,17 @@ class JsonReader {
   }
   template <class Value>
   void derived(const char* key, Value made, const char*, const char* fault) {
+    if (extent_ == Extent::details) return;
     checks_.push_back([this, key, made, fault] {
       const Node member = node_[key];
-      if (member.value() != JsonWriter::value(made())) member.fail(fault);
+      auto said = made();
+      read(member, said);
+      if (said != made()) member.fail(fault);
     });
   }
   template <class Fields>
   void group(const char* key, const char*, Fields fields) {
+    if (extent_ == Extent::details) return;
     const Node member = node_[key];
     JsonReader inner(member);
     fields(inner);
@@ -108,6 +119,33 @@ class JsonReader {
   void columns(std::vector<Row>& rows, Columns each) {
     Column<Row> column{rows, node_};
     each(column);
+  }
+  void grouped(const char* key, std::vector<Verdict>& all, const char*) {
+    if (extent_ == Extent::details) return;
+    node_[key].each([&](const Node& item) {
+      Verdict verdict;
+      read(item, verdict);
+      std::vector<int> ranks(1);
+      if (item.has("ranks"))
+        read(item["ranks"], ranks);
+      else
+        read(item["rank"], ranks[0]);  // version 1.x
+      for (const int rank : ranks) {
+        verdict.rank = rank;
+        all.push_back(verdict);
+      }
+    });
+    put_in_order(all);
+  }
+  template <class Fields>
+  void details(Fields fields) {
+    JsonReader inner(node_);
+    fields(inner);
+    inner.finish();
+  }
+  template <class Fields>
+  void exported(Fields fields) {
+    if (extent_ == Extent::whole) fields(*this);
   }
   template <class Holds>
   void check(Holds holds, const char* fault) {
@@ -208,6 +246,10 @@ class JsonReader {
     else
       x = node.integer();
   }
+  static void compose(const Node& node, std::vector<Sample>& x) {
+    JsonReader inner(node);
+    tidemark::visit(x, inner);
+  }
   template <class T>
   static void compose(const Node& node, T& x) {
     node.need(node.value().is_object(), "an object");
@@ -217,6 +259,7 @@ class JsonReader {
   }
 
   const Node& node_;
+  Extent extent_;
   std::vector<std::function<void()>> checks_;
 };
 

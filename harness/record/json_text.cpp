@@ -26,7 +26,8 @@ std::string scalar(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void append_inline(const Json& value, std::string& out) {
+void append_inline(const Json& value, std::string& out, const char* between = ", ",
+                   const char* colon = ": ") {
   if (!value.is_structured()) {
     out += scalar(value);
     return;
@@ -35,9 +36,9 @@ void append_inline(const Json& value, std::string& out) {
   const char* comma = "";
   for (const auto& [key, item] : value.items()) {
     out += comma;
-    if (value.is_object()) out += scalar(key) + ": ";
-    append_inline(item, out);
-    comma = ", ";
+    if (value.is_object()) out += scalar(key) + colon;
+    append_inline(item, out, between, colon);
+    comma = between;
   }
   out += value.is_array() ? ']' : '}';
 }
@@ -83,6 +84,12 @@ void append(const Json& value, std::size_t indent, std::size_t used, std::string
 }
 
 }  // namespace
+
+std::string line_of(const Json& value) {
+  std::string out;
+  append_inline(value, out, ",", ":");
+  return out;
+}
 
 std::string json_text(const Json& value) {
   std::string out;

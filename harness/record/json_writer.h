@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "harness/record/fields.h"
+#include "harness/record/json.h"
 
 namespace tidemark {
 
@@ -24,17 +25,21 @@ nlohmann::ordered_json number(double value);
 /// Null for an empty text.
 nlohmann::ordered_json text_or_null(const std::string& text);
 
+/// Verdicts of the same assertion together, in the order of their first; by rank among themselves.
+std::vector<const Verdict*> in_order(const std::vector<Verdict>& all);
+
 class JsonWriter {
  public:
   using Json = nlohmann::ordered_json;
   using Keys = std::vector<std::string_view>;
 
   /// `only`: the keys to write of the outermost struct; empty: all.
-  explicit JsonWriter(Keys only = {}) : only_(std::move(only)) {}
+  explicit JsonWriter(Extent extent = Extent::whole, Keys only = {})
+      : extent_(extent), only_(std::move(only)) {}
   Json take() { return std::move(out_); }
 
   template <class T>
-  static Json value(const T& x, const Meaning& meaning = {}) {
+  Json value(const T& x, const Meaning& meaning = {}) const {
     if constexpr (std::is_same_v<T, std::string>) {
       return meaning.null_if_empty ? text_or_null(x) : Json(x);
     } else if constexpr (std::is_same_v<T, double>) {
@@ -65,6 +70,9 @@ class JsonWriter {
   void optional(const char* key, const std::optional<T>& x, const Meaning& meaning = {},
                 const char* = "") {
     if (x) (*this)(key, *x, meaning);
+  }
+  void unless(const char* key, const std::string& x, const char* usual) {
+    if (x != usual) (*this)(key, x);
   }
   template <class T>
   void keyed(const char* key, const std::vector<T>& all, const char*) {
@@ -98,7 +106,7 @@ class JsonWriter {
   template <class Fields>
   void group(const char* key, const char*, Fields fields) {
     if (!wanted(key)) return;
-    JsonWriter inner;
+    JsonWriter inner(extent_);
     fields(inner);
     out_.push_back({key, inner.take()});
   }
@@ -113,6 +121,33 @@ class JsonWriter {
   void columns(const std::vector<Row>& rows, Columns each) {
     Column<Row> column{rows, out_};
     each(column);
+  }
+  void grouped(const char* key, const std::vector<Verdict>& all, const char*) {
+    if (!wanted(key)) return;
+    Json list = Json::array();
+    std::map<std::string, std::size_t> places;  // by text
+    for (const Verdict* each : in_order(all)) {
+      Json one = value(*each);
+      const auto [at, fresh] =
+          places.emplace(one.dump(-1, ' ', false, Json::error_handler_t::replace), list.size());
+      if (fresh) {
+        one.push_back({"ranks", Json::array()});
+        list.push_back(std::move(one));
+      }
+      list[at->second]["ranks"].push_back(each->rank);
+    }
+    out_.push_back({key, std::move(list)});
+  }
+  template <class Fields>
+  void details(Fields fields) {
+    if (extent_ == Extent::head) return;
+    JsonWriter inner(Extent::whole, only_);
+    fields(inner);
+    out_.update(inner.take());
+  }
+  template <class Fields>
+  void exported(Fields fields) {
+    if (extent_ == Extent::whole) fields(*this);
   }
   template <class Holds>
   void check(Holds, const char*) {}
@@ -143,48 +178,55 @@ class JsonWriter {
   };
 
   template <class T>
-  static Json composed(const std::vector<T>& all, const Meaning& meaning) {
+  Json composed(const std::vector<T>& all, const Meaning& meaning) const {
     Json out = Json::array();
     for (const T& each : all) out.push_back(value(each, meaning));
     return out;
   }
   template <class T>
-  static Json composed(const std::map<std::string, T>& all, const Meaning& meaning) {
+  Json composed(const std::map<std::string, T>& all, const Meaning& meaning) const {
     Json out = Json::object();
     for (const auto& [key, each] : all) out.push_back({key, value(each, meaning)});
     return out;
   }
+  Json composed(const std::vector<Sample>& all, const Meaning&) const {
+    JsonWriter inner(extent_);
+    tidemark::visit(const_cast<std::vector<Sample>&>(all), inner);
+    return inner.take();
+  }
   template <class T>
-  static Json composed(const std::optional<T>& x, const Meaning& meaning) {
+  Json composed(const std::optional<T>& x, const Meaning& meaning) const {
     return x ? value(*x, meaning) : Json(nullptr);
   }
   static Json composed(const Setting& x, const Meaning&) {
     return std::visit([](const auto& is) { return Json(is); }, x);
   }
   template <class T>
-  static Json composed(const T& x, const Meaning&) {
-    JsonWriter inner;
+  Json composed(const T& x, const Meaning&) const {
+    JsonWriter inner(extent_);
     tidemark::visit(const_cast<T&>(x), inner);  // `visit` serves reading too; this only looks
     return inner.take();
   }
 
   bool wanted(std::string_view key) const {
-    return only_.empty() || std::ranges::find(only_, key) != only_.end();
+    return extent_ != Extent::details &&
+           (only_.empty() || std::ranges::find(only_, key) != only_.end());
   }
 
+  Extent extent_;
   Keys only_;
   Json out_ = Json::object();
 };
 
 /// A struct of the record as JSON.
 template <class T>
-nlohmann::ordered_json json_of(const T& x) {
-  return JsonWriter::value(x);
+nlohmann::ordered_json json_of(const T& x, Extent extent = Extent::whole) {
+  return JsonWriter(extent).value(x);
 }
 /// Some of its keys.
 template <class T>
 nlohmann::ordered_json json_of(const T& x, JsonWriter::Keys only) {
-  JsonWriter writer(std::move(only));
+  JsonWriter writer(Extent::whole, std::move(only));
   tidemark::visit(const_cast<T&>(x), writer);
   return writer.take();
 }

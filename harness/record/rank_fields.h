@@ -222,6 +222,19 @@ void visit(OutsideOwners& x, F& f) {
 }
 
 template <class F>
+void visit(std::vector<Sample>& x, F& f) {
+  f.title(
+      "timeline",
+      "columns of equal length: the last step's memory over the host's time, thinned, peaks kept");
+  f.columns(x, [](auto& column) {
+    column("time", &Sample::time);
+    column("allocated", &Sample::allocated);
+    column("active", &Sample::active);
+    column("reserved", &Sample::reserved);
+  });
+}
+
+template <class F>
 void visit(RankRecord& x, F& f) {
   f.title("rank");
   f("rank", x.rank, meaning::rank);
@@ -238,23 +251,17 @@ void visit(RankRecord& x, F& f) {
             g("after", x.rest_after, meaning::bytes);
           });
   f.runs("steps", x.steps, "times: steps in a row that are all this one");
-  f("phase_starts", x.phase_starts);
-  f.group(
-      "timeline",
-      "columns of equal length: the last step's memory over the host's time, thinned, peaks kept",
-      [&](auto& g) {
-        g.columns(x.timeline, [](auto& column) {
-          column("time", &Sample::time);
-          column("allocated", &Sample::allocated);
-          column("active", &Sample::active);
-          column("reserved", &Sample::reserved);
-        });
-      });
-  f.later("largest", x.largest, meaning::none,
-          "blocks alive at the highest allocated moment of the last step, the largest first");
-  f.later("maps", x.maps);
-  f.later("spans", x.spans);
-  f.later("trace", x.trace);
+  f.details([&](auto& g) {
+    g.later("phase_starts", x.phase_starts);
+    g.later("timeline", x.timeline);
+    g.later("largest", x.largest, meaning::none,
+            "blocks alive at the highest allocated moment of the last step, the largest first");
+  });
+  f.exported([&](auto& g) {
+    g.later("maps", x.maps);
+    g.later("spans", x.spans);
+    g.later("trace", x.trace);
+  });
   f.optional("outside_allocator", x.outside, meaning::bytes,
              "what the device holds beyond 'reserved' when the steps are over: context, NCCL, "
              "cuBLAS, and what other processes have on it");

@@ -274,6 +274,13 @@ struct Fit {
   bool fits() const { return reserved <= capacity; }
 };
 
+/// A file that a run leaves beside report.json.
+struct FileBeside {
+  std::string what;  // details, trace, snapshot of rank N, losses
+  std::string path;  // below the run's folder
+  bool operator==(const FileBeside&) const = default;
+};
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -289,6 +296,7 @@ struct VariantRecord {
   std::optional<Timing> timing;          // of a real GPU
   std::string not_run = {};              // why, where the run ended before it
   std::optional<Fit> fit = {};           // of the virtual device
+  std::vector<FileBeside> files = {};    // none before the run's folder is written
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.

@@ -41,6 +41,9 @@ class SchemaMaker {
     T x{};
     add(key, of(x, meaning), about, false);
   }
+  void unless(const char* key, std::string& x, const char* usual) {
+    add(key, of(x, {}), fmt::format("not there: {}", usual).c_str(), false);
+  }
   template <class T>
   void keyed(const char* key, std::vector<T>&, const char* about) {
     T x{};
@@ -80,6 +83,24 @@ class SchemaMaker {
   void columns(std::vector<Row>&, Columns each) {
     Column<Row> column{*this};
     each(column);
+  }
+  void grouped(const char* key, std::vector<Verdict>&, const char* about) {
+    SchemaMaker item(definitions_);
+    Verdict x;
+    std::vector<int> ranks;
+    tidemark::visit(x, item);
+    item("ranks", ranks);
+    add(key, {{"type", "array"}, {"items", item.define()}}, about, true);
+  }
+  template <class Fields>
+  void details(Fields fields) {
+    details_ = true;
+    fields(*this);
+    details_ = false;
+  }
+  template <class Fields>
+  void exported(Fields fields) {
+    details(fields);
   }
   template <class Holds>
   void check(Holds, const char*) {}
@@ -134,9 +155,15 @@ class SchemaMaker {
   void add(const char* key, Json schema, const char* about, bool required) {
     if (*about != 0) schema["description"] = about;
     properties_[key] = std::move(schema);
-    if (required) required_.push_back(key);
+    if (required && !details_) required_.push_back(key);
   }
 
+  Json of(const std::vector<Sample>&, const Meaning&) {
+    SchemaMaker inner(definitions_);
+    std::vector<Sample> x;
+    tidemark::visit(x, inner);
+    return inner.define();
+  }
   template <class T>
   Json of(const std::vector<T>&, const Meaning& meaning) {
     T x{};
@@ -184,6 +211,7 @@ class SchemaMaker {
   Json& definitions_;
   Json object_ = Json::object(), properties_ = Json::object(), required_ = Json::array();
   std::string name_, other_;
+  bool details_ = false;
 };
 
 }  // namespace
@@ -198,20 +226,26 @@ nlohmann::ordered_json report_schema() {
   maker("summary", summary);
   Json root = maker.object();
   Json properties{{"schema", {{"const", kSchema}}},
-                  {"schema_version", {{"type", "string"}, {"pattern", "^1\\.[0-9]+$"}}}};
+                  {"schema_version", {{"type", "string"}, {"pattern", "^2\\.[0-9]+$"}}}};
   properties.update(root["properties"]);
-  return {{"$schema", "http://json-schema.org/draft-07/schema#"},
-          {"$id", fmt::format("tidemark-report-{}", kSchemaVersion)},
-          {"title", "tidemark report"},
-          {"description",
-           "The record of a run. Byte counts are integers; times are integer nanoseconds on the "
-           "device's clock (virtual, or real). Two runs of the same trials on the virtual platform "
-           "differ in the object 'run' only."},
-          {"type", "object"},
-          {"additionalProperties", false},
-          {"required", {"schema", "schema_version", "run", "trials", "summary"}},
-          {"properties", std::move(properties)},
-          {"definitions", std::move(definitions)}};
+  return {
+      {"$schema", "http://json-schema.org/draft-07/schema#"},
+      {"$id", fmt::format("tidemark-report-{}", kSchemaVersion)},
+      {"title", "tidemark report"},
+      {"description",
+       "The record of a run. In a run's folder, values of the object 'trials' that come up more "
+       "than once stand in the list 'shared', and a text of the form $N is the one at place N of "
+       "it (a text that begins with $ has another $ in front); gradients, timelines and blocks "
+       "are in details/, a file of this form a variant; maps and allocator events are in "
+       "snapshot/ alone, spans in trace/. This schema is of the record with everything in its "
+       "place; tidemark report DIR --json prints it so, with the details. Byte counts are "
+       "integers; times are integer nanoseconds on the device's clock (virtual, or real). Two runs "
+       "of the same trials on the virtual platform differ in the object 'run' only."},
+      {"type", "object"},
+      {"additionalProperties", false},
+      {"required", {"schema", "schema_version", "run", "trials", "summary"}},
+      {"properties", std::move(properties)},
+      {"definitions", std::move(definitions)}};
 }
 
 }  // namespace tidemark

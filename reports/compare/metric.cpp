@@ -120,8 +120,9 @@ class Figures {
   void optional(auto&&...) {}
   void keyed(auto&&...) {}
   void runs(auto&&...) {}
+  void details(auto&&) {}
+  void exported(auto&&) {}
   void derived(auto&&...) {}
-  void columns(auto&&...) {}
 
  private:
   std::vector<Metric>& out_;

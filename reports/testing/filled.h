@@ -46,6 +46,7 @@ class Filler {
   void optional(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
     value(x, meaning, key);
   }
+  void unless(const char* key, std::string& x, const char*) { value(x, {}, key); }
   template <class T>
   void keyed(const char* key, std::vector<T>& all, const char*) {
     value(all, {}, key);
@@ -76,6 +77,15 @@ class Filler {
     Column<Row> column{rows, last_};
     each(column);
   }
+  void grouped(const char* key, std::vector<Verdict>& all, const char*) { value(all, {}, key); }
+  template <class Fields>
+  void details(Fields fields) {
+    fields(*this);
+  }
+  template <class Fields>
+  void exported(Fields fields) {
+    fields(*this);
+  }
   template <class Holds>
   void check(Holds, const char*) {}
 
@@ -105,6 +115,9 @@ class Filler {
       if (schema.contains("enum")) return schema["enum"].back();
     }
     return key + std::to_string(++last_);
+  }
+  void composed(std::vector<Sample>& all, const Meaning&, const std::string&) {
+    tidemark::visit(all, *this);
   }
   template <class T>
   void composed(std::vector<T>& all, const Meaning& meaning, const std::string& key) {
@@ -141,8 +154,9 @@ inline Report filled_report() {
   Report report;
   filler.value(report.run, {}, "run");
   filler.value(report.trials, {}, "trials");
-  for (TrialRecord& trial : report.trials)  // the one condition between figures: blocks end to end
-    for (VariantRecord& variant : trial.variants)
+  for (TrialRecord& trial : report.trials)  // two conditions: on paths, and blocks lie end to end
+    for (VariantRecord& variant : trial.variants) {
+      for (FileBeside& file : variant.files) file.path = "loss/" + file.path;
       for (RankRecord& rank : variant.ranks)
         for (MemoryMap& map : rank.maps)
           for (Segment& segment : map.segments) {
@@ -152,6 +166,7 @@ inline Report filled_report() {
               segment.bytes += part.bytes;
             }
           }
+    }
   return report;
 }
 

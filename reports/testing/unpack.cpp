@@ -1,8 +1,8 @@
 #include "reports/testing/unpack.h"
 
-#include <zlib.h>
-
 #include <stdexcept>
+
+#include "reports/trace.h"
 
 namespace tidemark {
 namespace {
@@ -25,24 +25,6 @@ std::string from_base64(const std::string& text) {
 }
 
 }  // namespace
-
-std::string gunzip(std::string packed) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string out, part(1 << 20, '\0');
-  int result = Z_OK;
-  while (result == Z_OK) {
-    stream.next_out = reinterpret_cast<Bytef*>(part.data());
-    stream.avail_out = static_cast<uInt>(part.size());
-    result = inflate(&stream, Z_NO_FLUSH);
-    out.append(part, 0, part.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  if (result != Z_STREAM_END) throw std::runtime_error("not gzip, or cut off");
-  return out;
-}
 
 nlohmann::ordered_json unpacked_page_data(const std::string& page) {
   const std::string mark = "id=\"data\">";

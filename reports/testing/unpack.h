@@ -9,7 +9,4 @@ namespace tidemark {
 /// Throws std::runtime_error where the page holds no data that can be unpacked.
 nlohmann::ordered_json unpacked_page_data(const std::string& page);
 
-/// Of gzip.
-std::string gunzip(std::string packed);
-
 }  // namespace tidemark

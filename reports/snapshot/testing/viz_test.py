@@ -13,6 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from reading import read  # noqa: E402
+
 failures = []
 
 
@@ -115,7 +118,7 @@ def check_run(tidemark: str, viz, work: Path) -> None:
                           "--schedule", "lagging", "--size", "smoke", "--details", "all", "--out", folder, "--history", "off"],
                          capture_output=True, text=True, timeout=120, check=False)
     check(run.returncode == 0, f"run: {run.returncode} {run.stderr}")
-    report = json.loads((folder / "report.json").read_text())
+    report = read(folder, details=True)
     for variant in report["trials"][0]["variants"]:
         for rank in variant["ranks"]:
             what = f"{variant['name']} rank {rank['rank']}"
