@@ -14,6 +14,7 @@ CI = Path(__file__).resolve().parent
 STAND_IN = """#!/usr/bin/env bash
 echo "${TIDEMARK_DEVICE:-}${TIDEMARK_PLATFORM:-}| $*" >>"$CALLS"
 if [ "${!#}" = --help ]; then echo "${FLAGS:-}"; exit 0; fi
+[ "$1" != gpu ] || shift
 case $1 in
 --version) if [ "${TIDEMARK_DEVICE:-}" = cuda ] && [ -n "${NO_GPU:-}" ]; then echo "error: --device cuda: no NVIDIA driver answers"; exit 77; fi
            [ -z "${BROKEN:-}" ] || { echo "tidemark: error while loading shared libraries: libx.so"; exit 127; }
@@ -22,6 +23,7 @@ run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
      out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
      case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;;
      */timings) printf '# run\\n## case\\ntext\\n\\n| variant | median |\\n|---|---:|\\n| a\\\\_b | 3 us |\\n\\n| other | table |\\n' >"$out/summary.md" ;; esac ;;
+recording) ;;
 rates) [ -n "${NO_RATES:-}" ] && { echo "error: no profile is of this GPU"; exit 77; }
        echo "{}" >"${@: -1}"; echo "14 of 16 constants in 1.0 s" ;;
 predicted) echo "3 step times off by 1.2 times"; exit "${PREDICTED_CODE:-0}" ;;
@@ -75,9 +77,9 @@ def on_a_stand_in(work: Path) -> None:
     check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda", "virtual"], f"virtual, then the GPU, its times, their prediction: {runs}")
     check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-2], f"the patterns, on that many ranks: {runs}")
     check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are held against each other: {calls}")
-    check(f"| rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[-1],
+    check(f"| gpu rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[-1],
           f"what is measured predicts: {calls}")
-    check(calls[-1] == f"| predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is held against the times: {calls[-1]} {out}")
+    check(calls[-1] == f"| gpu predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is held against the times: {calls[-1]} {out}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
     check("\ncase\n  variant   median\n  a_b   3 us\nmachine" in out, f"what the steps take stands in the table: {out}")
@@ -86,7 +88,7 @@ def on_a_stand_in(work: Path) -> None:
     worlds = [re.search(r"--ranks (\d+)", call).group(1) for call in calls if "| run" in call]
     check(worlds == ["3", "3", "1", "1", "3", "3"], f"one world after the other, the first is timed: {worlds}")
     _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
-    check(any("compare --events " in call for call in calls) and any(" measured " in call for call in calls), f"event by event where it can: {calls}")
+    check(any("compare --events " in call for call in calls) and any(" gpu recording " in call for call in calls), f"event by event where it can: {calls}")
     check(not any("--numbers" in call for call in calls), f"and by numbers only where it can: {calls}")
     check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
     _, out, _, calls = gpu("--out", "out", FLAGS="--numbers", **{**here, "TIDEMARK_GPU_RANKS": "1 2"})
@@ -99,7 +101,7 @@ def on_a_stand_in(work: Path) -> None:
                                   ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2"), ({"PREDICTED_CODE": "4"}, 4, "predicted-against-timings")):
         code, out, _, calls = gpu("--out", "out", **here, **extra)
         check(code == expected and says in out, f"{extra}: exit code {code}, not {expected}: {out}")
-        check("| predicted" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
+        check("| gpu predicted" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
     code, out, _, calls = gpu("--out", "out", NO_RATES="1", **here)
     check(code == 77 and "no profile is of this GPU" in out and "--repetitions" in calls[-2], f"a GPU that no profile is of: {code} {out} {calls}")
     code, out, _, calls = gpu("--out", "out", TIDEMARK_GPU_SECONDS="3", SLEEP="60", **here)

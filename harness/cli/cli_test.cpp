@@ -98,7 +98,7 @@ TEST_F(Command, TheHelpOfACommandIsItsOwn) {
   EXPECT_EQ(exec.code, 0) << exec.err;
   EXPECT_THAT(exec.out, HasSubstr("exit codes: those of PROGRAM"));
   EXPECT_THAT(run("run --help").out, HasSubstr("1 a verdict failed"));
-  for (const std::string command : {"list", "rates", "exec", "bench", "history"})
+  for (const std::string command : {"list", "gpu rates", "exec", "bench", "history"})
     EXPECT_THAT(run(command + " --help").out, ::testing::Not(HasSubstr("a verdict failed")))
         << command;
 }

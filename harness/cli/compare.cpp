@@ -174,7 +174,10 @@ void add_compare(CLI::App& app, Act& act) {
       "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 "
       "nothing "
       "is left to compare");
-  command->callback([arguments, &act] { act = [arguments] { return run_compare(*arguments); }; });
+  add_losses(*command, act);
+  command->callback([arguments, command, &act] {
+    if (command->get_subcommands().empty()) act = [arguments] { return run_compare(*arguments); };
+  });
 }
 
 }  // namespace tidemark

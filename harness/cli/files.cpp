@@ -54,11 +54,13 @@ int run_act(const Act& act) {
 void add_file_commands(CLI::App& app, Act& act) {
   add_compare(app, act);
   add_history(app, act);
-  add_measured(app, act);
-  add_parity(app, act);
-  add_predicted(app, act);
   add_report(app, act);
   add_snapshot(app, act);
+  auto* gpu = app.add_subcommand(
+      "gpu", "measure a GPU and compare the virtual device with it: rates, predicted, recording");
+  gpu->require_subcommand(1);
+  add_predicted(*gpu, act);
+  add_recording(*gpu, act);
 }
 
 }  // namespace tidemark

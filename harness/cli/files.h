@@ -24,11 +24,13 @@ void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
-void add_measured(CLI::App& app, Act& act);
-void add_parity(CLI::App& app, Act& act);
-void add_predicted(CLI::App& app, Act& act);
 void add_report(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);
+/// Below `compare`.
+void add_losses(CLI::App& compare, Act& act);
+/// Below `gpu`.
+void add_predicted(CLI::App& gpu, Act& act);
+void add_recording(CLI::App& gpu, Act& act);
 /// Below `snapshot`; the one of them that needs a device, the virtual one.
 void add_snapshot_replay(CLI::App& app, Act& act);
 

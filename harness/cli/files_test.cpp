@@ -132,9 +132,9 @@ TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"compare"},
                                              {"history"},
-                                             {"measured"},
-                                             {"parity"},
-                                             {"predicted"},
+                                             {"gpu", "recording"},
+                                             {"compare", "losses"},
+                                             {"gpu", "predicted"},
                                              {"report"},
                                              {"snapshot"},
                                              {"snapshot", "show"},
@@ -199,20 +199,21 @@ TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
   write_all(folder_ / "virtual", predicted);
   write_all(folder_ / "gpu", gpu_report());
   const std::string ahead = folder_ / "virtual", gpu = folder_ / "gpu", out = folder_ / "p.json";
-  const Result table = run({"predicted", ahead, gpu});
+  const Result table = run({"gpu", "predicted", ahead, gpu});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("\n2 step times off by "));
   EXPECT_EQ(table.err, "");
-  const Result kept = run({"predicted", ahead, gpu, "--format", "json", "--out", out});
+  const Result kept = run({"gpu", "predicted", ahead, gpu, "--format", "json", "--out", out});
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_THAT(kept.out, HasSubstr("2 step times off by "));
   EXPECT_THAT(read(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
-  refused({"predicted", ahead, folder_ / "nosuch", "--out", out}, "is there already");
-  refused({"predicted", gpu, ahead}, "in this order; these are of 'cuda an example, no GPU'");
-  refused({"predicted", ahead, folder_ / "nosuch"}, "cannot be read");
-  refused({"predicted", ahead}, "gpu is required");
-  refused({"predicted", ahead, gpu, "--format", "html"}, "html");
-  const Result nothing = run({"predicted", folder_ / "base", gpu});
+  refused({"gpu", "predicted", ahead, folder_ / "nosuch", "--out", out}, "is there already");
+  refused({"gpu", "predicted", gpu, ahead},
+          "in this order; these are of 'cuda an example, no GPU'");
+  refused({"gpu", "predicted", ahead, folder_ / "nosuch"}, "cannot be read");
+  refused({"gpu", "predicted", ahead}, "gpu is required");
+  refused({"gpu", "predicted", ahead, gpu, "--format", "html"}, "html");
+  const Result nothing = run({"gpu", "predicted", folder_ / "base", gpu});
   EXPECT_EQ(nothing.code, 4);
   EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare"));
   EXPECT_EQ(std::ranges::count(nothing.err, '\n'), 1);
@@ -267,36 +268,38 @@ TEST_F(Files, ParityOfCurvesInDifferentFormats) {
                     golden = file("d.json",
                                   "{\"lm loss\": {\"start_step\": 0, \"end_step\": 1, "
                                   "\"step_interval\": 1, \"values\": {\"0\": 0.1}}}");
-  EXPECT_EQ(run({"parity", text, csv}).code, 0);
-  const Result apart = run({"parity", text, lines});
+  EXPECT_EQ(run({"compare", "losses", text, csv}).code, 0);
+  const Result apart = run({"compare", "losses", text, lines});
   EXPECT_EQ(apart.code, 1);
   EXPECT_THAT(apart.out, HasSubstr("first divergence at step 1: 0.3333333333333333 and 0.34"));
-  EXPECT_EQ(run({"parity", text, lines, "--rtol", "0.03"}).code, 0);
-  EXPECT_EQ(run({"parity", text, lines, "--mode", "tolerance", "--atol", "1e-3"}).code, 1);
-  EXPECT_EQ(run({"parity", text, lines, "--ulp", "1e6", "--precision", "float32"}).code, 0);
-  const Result missing = run({"parity", text, golden});
+  EXPECT_EQ(run({"compare", "losses", text, lines, "--rtol", "0.03"}).code, 0);
+  EXPECT_EQ(run({"compare", "losses", text, lines, "--mode", "tolerance", "--atol", "1e-3"}).code,
+            1);
+  EXPECT_EQ(run({"compare", "losses", text, lines, "--ulp", "1e6", "--precision", "float32"}).code,
+            0);
+  const Result missing = run({"compare", "losses", text, golden});
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.out, HasSubstr("missing in B: 1 step: 1"));
-  EXPECT_EQ(run({"parity", text, golden, "--common"}).code, 0);
+  EXPECT_EQ(run({"compare", "losses", text, golden, "--common"}).code, 0);
   const std::string base = folder_ / "base";
-  EXPECT_EQ(run({"parity", base, base}).code, 0);
-  EXPECT_EQ(run({"parity", base, text, "--select-a", "*/lagging/stash"}).code, 0);
-  EXPECT_EQ(run({"parity", base, base, "--select-a", "*instant/stash", "--select-b",
+  EXPECT_EQ(run({"compare", "losses", base, base}).code, 0);
+  EXPECT_EQ(run({"compare", "losses", base, text, "--select-a", "*/lagging/stash"}).code, 0);
+  EXPECT_EQ(run({"compare", "losses", base, base, "--select-a", "*instant/stash", "--select-b",
                  "*instant/record_stream"})
                 .code,
             0);
-  EXPECT_EQ(run({"parity", text, file("far", "9 1\n")}).code, 4);
+  EXPECT_EQ(run({"compare", "losses", text, file("far", "9 1\n")}).code, 4);
 
-  refused({"parity", base, text}, "A has 4 curves");
-  refused({"parity", base, text, "--select-a", "nosuch"}, "--select-a nosuch: no curve");
-  refused({"parity", text, folder_ / "nosuch"}, "cannot be read");
-  refused({"parity", text, csv, "--mode", "tolerance"}, "needs --rtol or --atol");
-  refused({"parity", text, csv, "--mode", "ulp"}, "needs --ulp");
-  refused({"parity", text, csv, "--mode", "exact", "--rtol", "1"}, "takes no --rtol");
-  refused({"parity", text, csv, "--rtol", "-1"}, "not negative");
-  refused({"parity", text, csv, "--rtol", "nan"}, "must be finite");
-  refused({"parity", text, csv, "--format-b", "jsonl"}, "not JSON");
-  refused({"parity", text, file("empty.txt", "")}, "holds no point");
+  refused({"compare", "losses", base, text}, "A has 4 curves");
+  refused({"compare", "losses", base, text, "--select-a", "nosuch"}, "--select-a nosuch: no curve");
+  refused({"compare", "losses", text, folder_ / "nosuch"}, "cannot be read");
+  refused({"compare", "losses", text, csv, "--mode", "tolerance"}, "needs --rtol or --atol");
+  refused({"compare", "losses", text, csv, "--mode", "ulp"}, "needs --ulp");
+  refused({"compare", "losses", text, csv, "--mode", "exact", "--rtol", "1"}, "takes no --rtol");
+  refused({"compare", "losses", text, csv, "--rtol", "-1"}, "not negative");
+  refused({"compare", "losses", text, csv, "--rtol", "nan"}, "must be finite");
+  refused({"compare", "losses", text, csv, "--format-b", "jsonl"}, "not JSON");
+  refused({"compare", "losses", text, file("empty.txt", "")}, "holds no point");
 }
 
 TEST_F(Files, HistoryOfRuns) {

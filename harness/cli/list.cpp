@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -51,18 +53,18 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
 }
 
 // The table of README.md, which a test holds against this.
-void print_markdown() {
+void print_markdown(const std::vector<const Scenario*>& chosen) {
   fmt::print(
       "| scenario | what is wasted | baseline | fixed | controls, and what must catch them "
       "|\n|---|---|---|---|---|\n");
-  for (const auto& scenario : scenarios()) {
+  for (const Scenario* scenario : chosen) {
     std::map<Role, std::string> names;
-    for (const auto& variant : scenario.variants) {
+    for (const auto& variant : scenario->variants) {
       std::string& text = names[variant.role];
       text += fmt::format("{}`{}`", text.empty() ? "" : ", ", variant.name);
       if (variant.role == Role::control) text += fmt::format(" ({})", variant.caught_by);
     }
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario.name, scenario.title,
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario->name, scenario->title,
                names[Role::baseline], names[Role::fixed], names[Role::control]);
   }
 }
@@ -109,22 +111,42 @@ void print(const Scenario& scenario) {
   fmt::print("\n");
 }
 
+/// Those that one of the names or globs matches; all where there is none.
+std::vector<const Scenario*> named(const std::vector<std::string>& names) {
+  std::vector<const Scenario*> out;
+  std::string all;
+  for (const auto& scenario : scenarios()) {
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", scenario.name);
+    if (names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+          return fnmatch(name.c_str(), scenario.name.c_str(), 0) == 0;
+        }))
+      out.push_back(&scenario);
+  }
+  for (const std::string& name : names)
+    if (std::ranges::none_of(out, [&](const Scenario* scenario) {
+          return fnmatch(name.c_str(), scenario->name.c_str(), 0) == 0;
+        }))
+      throw NothingSelected(fmt::format("no scenario is called {} (there are: {})", name, all));
+  return out;
+}
+
 }  // namespace
 
 int list_command(const Options& options) {
   if (scenarios().empty())
     throw std::logic_error("no scenario is registered: this build is broken");
+  const auto chosen = named(options.names);
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const auto& scenario : scenarios()) json.push_back(as_json(scenario));
+    for (const Scenario* scenario : chosen) json.push_back(as_json(*scenario));
     fmt::print("{}\n", json.dump(2));
     return 0;
   }
   if (options.markdown) {
-    print_markdown();
+    print_markdown(chosen);
     return 0;
   }
-  for (const auto& scenario : scenarios()) print(scenario);
+  for (const Scenario* scenario : chosen) print(*scenario);
   return 0;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>.json, made by `tidemark measured`.
+"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>.json, made by `tidemark gpu recording`.
 measured_test.py TIDEMARK FOLDER [--rehearsal]: 0 where every trace is equal, 1 where one is not, 77 where nothing was recorded.
 With --rehearsal recordings of a rehearsal count, which are none of hardware."""
 import json

@@ -61,9 +61,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   auto* list =
       app.add_subcommand("list", "scenarios, variants with roles, sizes with parameters, formulas");
+  list->add_option("scenario", options.names, "names or globs of scenarios (default: all)");
   list->add_flag("--json", options.json, "as JSON");
   list->add_flag("--markdown", options.markdown, "as the table of README.md");
-  list->footer("exit codes: 0, 2 usage");
+  list->footer("exit codes: 0, 2 usage, 4 no scenario has such a name");
 
   auto* run = app.add_subcommand(
       "run", "run the trials that match scenario[/variant[/size]] globs, judge, write the report");
@@ -128,13 +129,6 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 
-  auto* rates = app.add_subcommand(
-      "rates", "measure the constants of a GPU profile on this device, for run --gpu FILE.json");
-  rates->add_option("--out", options.out, "write the profile to this file");
-  rates->add_flag("--force", options.force, "--out may replace a file");
-  add_device_flags(rates, options);
-  rates->footer("exit codes: 0 measured, 2 usage, 3 infrastructure, 77 no such device");
-
   app.add_subcommand("bench",
                      "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
 
@@ -145,6 +139,12 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);
+  auto* rates = app.get_subcommand("gpu")->add_subcommand(
+      "rates", "measure the constants of a GPU profile on this device, for run --gpu FILE.json");
+  rates->add_option("--out", options.out, "write the profile to this file");
+  rates->add_flag("--force", options.force, "--out may replace a file");
+  add_device_flags(rates, options);
+  rates->footer("exit codes: 0 measured, 2 usage, 3 infrastructure, 77 no such device");
   app.footer(kFooter);  // after the commands, which would take it over
 
   try {
@@ -162,10 +162,12 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     exit_code = 0;
     return options;
   }
-  options.command = app.get_subcommands().front()->get_name();
+  CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  options.command = chosen->get_name();
   // Commands share their options' values, and CLI11 reads the environment for every command: what
   // this command was given is set again.
-  for (CLI::Option* one : app.get_subcommands().front()->get_options())
+  for (CLI::Option* one : chosen->get_options())
     if (one->count() > 0 && !one->get_envname().empty()) one->run_callback();
   if (const char* placement = std::getenv("TIDEMARK_PLACEMENT")) {
     try {

@@ -10,7 +10,8 @@
 namespace tidemark {
 
 struct Options {
-  std::string command;  // "list", "run", "rates"
+  std::string command;             // "list", "run", "rates"
+  std::vector<std::string> names;  // of scenarios, for list; none: all
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string collectives = "auto", races = "on", details = "worst";

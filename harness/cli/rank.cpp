@@ -15,6 +15,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/deliver.h"
 #include "harness/cli/dry_run.h"
+#include "harness/cli/oom.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/trials.h"
 #include "harness/device/arithmetic.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The closed loop of `tidemark rates`: on the virtual device it must give back the constants that the device was given, for every
+"""The closed loop of `tidemark gpu rates`: on the virtual device it must give back the constants that the device was given, for every
 shipped profile and for GPUs that nobody has, and never say that they are of hardware. rates_loop_test.py TIDEMARK PROFILES
 
 How near: durations there are whole ns, so each of the two times whose difference makes a rate is off by half a ns for every
@@ -38,7 +38,7 @@ class Rates(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
 
     def measure(self, gpu, out, **more):
-        said = run("rates", *([] if "TIDEMARK_PLATFORM" in more else ["--device", "virtual"]), "--gpu", gpu, "--out", out, cwd=self.folder, **more)
+        said = run("gpu", "rates", *([] if "TIDEMARK_PLATFORM" in more else ["--device", "virtual"]), "--gpu", gpu, "--out", out, cwd=self.folder, **more)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         return json.loads((self.folder / out).read_text()), said.stdout
 
@@ -99,7 +99,7 @@ class Rates(unittest.TestCase):
             self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
         off = {}
         for profile in ("calibrated", "shipped"):
-            held = run("predicted", profile, "hardware", "--format", "json", cwd=self.folder)
+            held = run("gpu", "predicted", profile, "hardware", "--format", "json", cwd=self.folder)
             self.assertEqual(held.returncode, 0, held.stderr)
             off[profile] = json.loads(held.stdout)["step_times"]
         self.assertEqual(off["calibrated"]["count"], 2)
@@ -115,7 +115,7 @@ class Rates(unittest.TestCase):
         self.assertIn("14 of 16 constants in ", said)
         taken = run("run", "fsdp_prefetch", "--device", "virtual", "--gpu", "here.json", "--dry-run", cwd=self.folder)
         self.assertEqual(taken.returncode, 0, taken.stderr)
-        again = run("rates", "--device", "virtual", "--gpu", "here.json", "--out", "again.json", cwd=self.folder)
+        again = run("gpu", "rates", "--device", "virtual", "--gpu", "here.json", "--out", "again.json", cwd=self.folder)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.held(shipped, shipped, json.loads((self.folder / "again.json").read_text()), ALONE)
 
@@ -130,7 +130,7 @@ class Rates(unittest.TestCase):
             self.assertEqual(any(s.startswith("measured:") for s in sources), path.stem.endswith("-measured"), path.name)
 
     def test_what_cannot_be_measured_stays(self):
-        said = run("rates", "--device", "virtual", "--capacity", 2 << 30, cwd=self.folder)
+        said = run("gpu", "rates", "--device", "virtual", "--capacity", 2 << 30, cwd=self.folder)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertRegex(said.stdout, r"memory\.gbps +3350 +stays  too little memory is free\n")
         self.assertRegex(said.stdout, r"dense_tflops\.bf16 +989\.4 +989\.4 ")
@@ -150,13 +150,13 @@ class Rates(unittest.TestCase):
                 (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", (), {}), (["extra"], 2, "extra", (), {}),
                 (["--capacity", "many"], 2, "--capacity many", (), {}), ([], 2, "start it without mpirun", mpirun, {}), (["--capacity", str(1 << 22)], 3, "out of memory", (), {}),
                 (["--device", "quantum"], 2, "auto, virtual, cuda", (), {})):
-            said = run("rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, cwd=self.folder, before=before, **more)
+            said = run("gpu", "rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, cwd=self.folder, before=before, **more)
             errors = [line for line in said.stderr.splitlines() if line.startswith("error: ")]
             self.assertEqual((said.returncode, len(errors)), (code, 1), f"{words}: {said.stdout} {said.stderr}")
             self.assertIn(says, said.stderr)
         self.assertEqual((self.folder / "there.json").read_text(), "mine")
         self.measure("h100-80g", "new.json")
-        said = run("rates", "--device", "virtual", "--out", "there.json", "--force", cwd=self.folder)
+        said = run("gpu", "rates", "--device", "virtual", "--out", "there.json", "--force", cwd=self.folder)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertEqual(json.loads((self.folder / "there.json").read_text())["name"], "h100-80g-virtual")
 

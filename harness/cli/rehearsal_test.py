@@ -122,7 +122,7 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("3 repetitions in turns", (self.folder / "cuda/summary.md").read_text())
 
     def test_what_is_predicted_is_measured(self):
-        held = run("predicted", "virtual", "cuda", "--format", "json", cwd=self.folder)
+        held = run("gpu", "predicted", "virtual", "cuda", "--format", "json", cwd=self.folder)
         self.assertEqual(held.returncode, 0, held.stderr)
         said = json.loads(held.stdout)
         self.assertEqual((said["step_times"]["count"], said["ratios_to_baseline"]["count"], said["unpaired"]), (9, 5, []))
@@ -242,7 +242,7 @@ class Rehearsal(unittest.TestCase):
 
 
 class Measured(unittest.TestCase):
-    """What `tidemark measured` keeps, and the test that holds the virtual platform against it."""
+    """What `tidemark gpu recording` keeps, and the test that holds the virtual platform against it."""
 
     def test_a_recording_is_held_and_a_changed_one_fails(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -259,7 +259,7 @@ class Measured(unittest.TestCase):
             self.assertEqual(nothing.returncode, 77, nothing.stdout)
             self.assertIn("no recording", nothing.stdout)
             recording = folder / "h200-141g.json"
-            kept = run("measured", "run", "--out", recording, cwd=scratch)
+            kept = run("gpu", "recording", "run", "--out", recording, cwd=scratch)
             self.assertEqual(kept.returncode, 0, kept.stderr)
             refused = held()
             self.assertEqual(refused.returncode, 1, refused.stdout)

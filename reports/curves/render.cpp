@@ -115,7 +115,7 @@ std::string parity_text(const ParityReport& report) {
 
 std::string parity_markdown(const ParityReport& report) {
   std::string out = fmt::format(
-      "# tidemark parity: {}\n\n{}\n\n- A: {} ({})\n- B: {} ({})\n- rule: {}; {}\n",
+      "# tidemark compare losses: {}\n\n{}\n\n- A: {} ({})\n- B: {} ({})\n- rule: {}; {}\n",
       report.exit_code() == 0 ? "the curves hold" : "the curves do not hold",
       parity_summary(report), markdown_text(report.a.path), report.a.format,
       markdown_text(report.b.path), report.b.format, markdown_text(report.rule.text()), kRules);

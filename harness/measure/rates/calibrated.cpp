@@ -51,7 +51,7 @@ Json number(const Rate& rate, double value) {
 
 std::string source(const Rate& rate, const Origin& origin) {
   const Spread& spread = *rate.measured;
-  return fmt::format("{}: median of {}, quartiles {} to {}: {} (tidemark rates, {}, {})",
+  return fmt::format("{}: median of {}, quartiles {} to {}: {} (tidemark gpu rates, {}, {})",
                      origin.kind, spread.samples, number(rate, spread.low).dump(),
                      number(rate, spread.high).dump(), rate.how, origin.machine, origin.date);
 }

@@ -64,10 +64,10 @@ constexpr const char* kExpected = R"text({
   "name": "g-measured",
   "device": "GPU",
   "memory": {
-    "gbps": {"value": 2876.5, "source": "measured: median of 7, quartiles 2870 to 2880.2: sums (tidemark rates, M, D)"}
+    "gbps": {"value": 2876.5, "source": "measured: median of 7, quartiles 2870 to 2880.2: sums (tidemark gpu rates, M, D)"}
   },
   "host": {
-    "launch_ns": {"value": 3211, "source": "measured: median of 9, quartiles 3200 to 3300: ops (tidemark rates, M, D)"},
+    "launch_ns": {"value": 3211, "source": "measured: median of 9, quartiles 3200 to 3300: ops (tidemark gpu rates, M, D)"},
     "poll_ns": {"value": 5, "source": "b"}
   }
 }

@@ -1,6 +1,4 @@
-// tidemark rates: the constants of a GPU profile, measured on the present device.
-#include "harness/measure/rates/rates.h"
-
+// tidemark gpu rates: the constants of a GPU profile, measured on the present device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "harness/cli/files.h"
 #include "harness/device/platforms.h"
 #include "harness/measure/rates/calibrated.h"
+#include "harness/measure/rates/rates.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/torchrun.h"
 #include "harness/ranks/watchdog.h"
@@ -28,7 +27,8 @@ constexpr std::chrono::seconds kEnd{55};  // until which all has to be over
 int rates_command(const Options& options) {
   setenv("TIDEMARK_UNKNOWN", "nan", 1);  // copies to the host are timed, nothing reads their bytes
   if (under_launcher() || torchrun_size() > 0)
-    throw UsageError("rates measures in one process: start it without mpirun, srun or torchrun");
+    throw UsageError(
+        "gpu rates measures in one process: start it without mpirun, srun or torchrun");
   const Output output{.out = options.out, .force = options.force};
   try {
     output.check();

@@ -1,12 +1,11 @@
-// tidemark predicted VIRTUAL GPU
-#include "reports/predicted/predicted.h"
-
+// tidemark gpu predicted VIRTUAL GPU
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "harness/cli/files.h"
 #include "harness/record/json.h"
+#include "reports/predicted/predicted.h"
 
 namespace tidemark {
 namespace {
@@ -35,8 +34,8 @@ int run_predicted(const PredictedArguments& arguments) {
 
 }  // namespace
 
-void add_predicted(CLI::App& app, Act& act) {
-  auto* command = app.add_subcommand(
+void add_predicted(CLI::App& gpu, Act& act) {
+  auto* command = gpu.add_subcommand(
       "predicted",
       "step times of the virtual device beside those of a GPU: how far a profile is "
       "off");

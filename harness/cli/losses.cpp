@@ -1,6 +1,4 @@
-// tidemark parity A B
-#include "reports/curves/parity.h"
-
+// tidemark compare losses A B
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <optional>
 
 #include "harness/cli/files.h"
+#include "reports/curves/parity.h"
 
 namespace tidemark {
 namespace {
@@ -116,11 +115,11 @@ int run_parity(const ParityArguments& arguments) {
 
 }  // namespace
 
-void add_parity(CLI::App& app, Act& act) {
-  auto* command = app.add_subcommand("parity",
-                                     "two loss curves, of any training: 'step loss' lines, "
-                                     "CSV, JSON lines, JSON, Megatron's "
-                                     "golden values, report.json");
+void add_losses(CLI::App& compare, Act& act) {
+  auto* command = compare.add_subcommand("losses",
+                                         "two loss curves of any training: 'step loss' lines, "
+                                         "CSV, JSON lines, JSON, Megatron's "
+                                         "golden values, report.json");
   auto arguments = std::make_shared<ParityArguments>();
   command->add_option("a", arguments->a, "the curve that is right, or a run's folder")->required();
   command->add_option("b", arguments->b, "the other curve")->required();

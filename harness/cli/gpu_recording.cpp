@@ -1,4 +1,4 @@
-// tidemark measured DIR --out FILE
+// tidemark gpu recording DIR --out FILE
 #include <fmt/format.h>
 
 #include <memory>
@@ -27,9 +27,10 @@ int write_measured(const MeasuredArguments& arguments) {
 
 }  // namespace
 
-void add_measured(CLI::App& app, Act& act) {
-  auto* command = app.add_subcommand(
-      "measured", "a run's allocator events as one file, to hold other machines against");
+void add_recording(CLI::App& gpu, Act& act) {
+  auto* command = gpu.add_subcommand(
+      "recording",
+      "write a run's allocator events as one file, which other machines are compared with");
   auto arguments = std::make_shared<MeasuredArguments>();
   command->add_option("dir", arguments->folder, "the output folder of a run with --events")
       ->required();
