@@ -55,7 +55,7 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run 'nosuch*'", 4, "nothing matches"},
            Case{"run fsdp_prefetch/nosuch", 2, "unknown variant 'nosuch' of fsdp_prefetch"},
            Case{"compare nosuch file", 2, "cannot be read"},
-           Case{"parity nosuch file", 2, "cannot be read"},
+           Case{"compare losses nosuch file", 2, "cannot be read"},
            Case{"history nosuch", 2, "there is no history"},
            Case{"snapshot show file", 2, "is no pickle"},
            Case{"run --size nosuch", 2, "unknown size 'nosuch'"},

@@ -35,7 +35,7 @@ def run(folder, *words, fault="", **more):
 
 
 def report_of(folder):
-    return read(folder)
+    return read(folder, details=True)
 
 
 def check_killed(folder):

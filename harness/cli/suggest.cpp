@@ -36,6 +36,13 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return out;
 }
 
+/// Whether a word may be a value, or what the command works on.
+bool takes_words(const CLI::App& command) {
+  return commands_of(command).empty() ||
+         std::ranges::any_of(command.get_options(),
+                             [](const CLI::Option* option) { return option->get_positional(); });
+}
+
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& names) {
@@ -62,10 +69,9 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
       if (!option) command = command->get_subcommand(name);
       continue;
     }
-    if (!option && known.empty()) continue;  // a value, or what the command works on
     const std::string meant = nearest(name, known);
     if (!meant.empty()) return "did you mean " + meant + "?";
-    if (!option) return "";
+    if (!option && !takes_words(*command)) return "";
   }
   return "";
 }
