@@ -47,7 +47,7 @@ TEST(JsonProperties, WhateverIsWrittenIsReadBack) {
   });
 }
 
-TEST(JsonProperties, ADamagedFileIsAReportOrOneLine) {
+TEST(JsonProperties, ADamagedFileIsAReportOrAnErrorOfOneLine) {
   const std::string text = json_text(small_report());
   int refused = 0;
   for_all(3000, [&] {
@@ -59,7 +59,7 @@ TEST(JsonProperties, ADamagedFileIsAReportOrOneLine) {
 }
 
 // Values of another kind in any place: deeper into the reader than damaged text comes.
-TEST(JsonProperties, AnyValueInAnyPlaceIsAReportOrOneLine) {
+TEST(JsonProperties, RandomValuesInRandomPlacesAreAReportOrAnErrorOfOneLine) {
   const auto whole = Json::parse(json_text(small_report()));
   const auto flat = whole.flatten();
   std::vector<std::string> places;

@@ -1,5 +1,5 @@
-// What the renderings for people have in common: trials that differ in the schedule alone side by
-// side, equal failures once.
+// Groups of trials and failures for the renderings that people read: trials that differ in the
+// schedule alone stand side by side, and equal failures stand once.
 #pragma once
 
 #include <optional>

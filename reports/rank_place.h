@@ -1,5 +1,5 @@
-// A variant of a trial on a rank, as two runs name it: what is held against each other, event by
-// event or number by number.
+// The place of a record in a run (trial, schedule, variant, rank), by which compare --events and
+// compare --numbers find the same place in another run.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace tidemark {
 struct RankPlace {
   std::string trial;  // scenario/size/rN/mode
   std::string schedule;
-  std::string params;  // "layers=4 steps=3 seed=0": what else must be the same
+  std::string params;  // "layers=4 steps=3 seed=0": settings that must be the same too
   std::string variant;
   int rank = 0;
 
   std::string name() const;  // trial/schedule/variant/rank
-  /// The same text where two runs did the same. A real GPU's own time (device) is held against
-  /// calibrated.
+  /// Equal for the same work in two runs. A real GPU's own schedule (device) is compared
+  /// with calibrated.
   std::string key() const;
 };
 

@@ -23,12 +23,12 @@
 namespace tidemark {
 namespace {
 
-// Calls what answers; an exception becomes a line and a code. What all processes of a machine meet
-// alike is said by one of them.
+// Runs `answer` and turns an exception into one line on stderr and an exit code. Errors that every
+// rank would print are printed by local rank 0 alone.
 int guarded(const std::function<int()>& answer) {
   const auto fail = [](const std::string& what, int code, bool alike) {
     if (alike && local_rank() != 0)
-      sleep(2);  // a launcher ends all as soon as one has left: who speaks goes first
+      sleep(2);  // a launcher ends all ranks when one ends: local rank 0 prints first
     else         // PyTorch's errors go on with a stack trace
       std::fprintf(stderr, "error: %s\n", what.substr(0, what.find('\n')).c_str());
     return code;
@@ -46,7 +46,7 @@ int guarded(const std::function<int()>& answer) {
   }
 }
 
-// Of the environment, for commands without these flags.
+// The wishes of the environment, for commands without these flags.
 Wanted wanted() {
   const auto said = [](const char* name) {
     const char* word = std::getenv(name);

@@ -18,7 +18,7 @@ using testing::accepts;
 using testing::damaged;
 using testing::for_all;
 
-TEST(CommandLineProperties, AnyWordsAreOptionsOrOneLine) {
+TEST(CommandLineProperties, RandomWordsAreOptionsOrAnErrorOfOneLine) {
   const std::vector<std::string> known{"run",
                                        "list",
                                        "report",
@@ -131,7 +131,7 @@ TEST(CommandLineProperties, ASettingIsTakenWhereItIsANumberInItsRange) {
   EXPECT_GT(taken, 500);
 }
 
-TEST(CommandLineProperties, AnyRequestIsAPlanOrOneLine) {
+TEST(CommandLineProperties, RandomRequestsAreAPlanOrAnErrorOfOneLine) {
   for_all(4000, [] {
     const auto any = [](const std::string& usual) {
       return *rc::gen::oneOf(rc::gen::just(usual), rc::gen::just(std::string()), damaged(usual),

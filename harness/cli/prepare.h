@@ -1,5 +1,5 @@
-// What has to be settled before a run, the same in the launching process and in a rank that
-// another launcher started.
+// Checks and settings before a run, the same in the launching process and in a rank that another
+// launcher started.
 #pragma once
 
 #include <filesystem>

@@ -69,8 +69,8 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
   std::_Exit(3);
 }
 
-// The virtual NCCL knows by itself who does not come. Other ranks that wait for this one give up
-// before it does, and say more.
+// The virtual NCCL detects missing ranks itself, so no watchdog is needed there. On a GPU the
+// time-out is 30 s longer than that of the collectives, because their message is more precise.
 std::unique_ptr<Watchdog> watch(int rank, int timeout) {
   if (virtual_device() != nullptr) return nullptr;
   return std::make_unique<Watchdog>(
@@ -85,8 +85,8 @@ std::unique_ptr<Watchdog> watch(int rank, int timeout) {
       });
 }
 
-// What is to be said of it: which ranks share a GPU (and NCCL takes them so), or whom one stands
-// for.
+// The note that the user sees: which ranks share a GPU (and NCCL takes them so), or for which rank
+// this one stands.
 std::string seat(const Options& options, int ranks, const World& all) {
   const std::string sharing = take_seat(all);
   if (options.stand_for >= 0)

@@ -91,8 +91,8 @@ bool lagging_stands_for(const PlannedTrial& one, const std::vector<PlannedTrial>
          });
 }
 
-// Of a scenario's sizes the last, as suites name them: the most like real training; but not of
-// "scale", whose steps take minutes.
+// Growth curves are drawn for the last size that a suite names, which is the most like real
+// training; not for "scale", whose steps take minutes.
 bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& planned) {
   const auto can = [&](const PlannedTrial& other) {
     return other.scenario == one.scenario && other.trial.schedule == "lagging" &&

@@ -11,7 +11,7 @@ namespace tidemark {
 /// Of all ranks at once: the local rank modulo the GPUs that are seen. Makes it the current device.
 /// Ranks that share one get an equal part of nine tenths of its memory each, and (but for staged
 /// collectives) a NCCL_HOSTID of their own unless one is set: NCCL refuses two ranks of one host on
-/// one GPU. Returns what is to be said of the run, the same on all ranks: which ranks share a GPU
+/// one GPU. Returns a note for the user, the same on all ranks: which ranks share a GPU
 /// and what was done for it; empty where each has its own. To be called before NCCL is. Throws
 /// std::runtime_error where no GPU is seen, or where it takes one process alone.
 std::string take_seat(const World& world);

@@ -1,5 +1,5 @@
-// What NVIDIA's management library tells of a GPU and CUDA does not: which process has how much of
-// its memory. The library comes with the driver and is loaded when it is first asked, never linked.
+// Memory of a GPU by process, from NVIDIA's management library; CUDA does not tell it. The library
+// comes with the driver and is loaded when it is first asked, never linked.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// How far the host runs ahead of a real GPU, made deterministic at both ends: never, by a
-// synchronisation around every operator, or as far as it can, by a sleep on the device that all its
-// streams wait for.
+// The two deterministic schedules of a real GPU. instant: the host synchronises around every
+// operator and never runs ahead. lagging: a sleep on the device, which all its streams wait for,
+// lets the host run ahead as far as it can.
 #pragma once
 
 #include <ATen/record_function.h>

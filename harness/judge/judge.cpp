@@ -227,7 +227,8 @@ struct Judge {
     return verdicts;
   }
 
-  // What depends on how far the device lags says nothing where it was not held back.
+  // Why the GPU could not be kept behind the host, where it could not; verdicts that depend on the
+  // run-ahead are then skipped.
   std::string unheld(const Seen& seen) const {
     if (!seen.record.unheld.empty() || baseline == nullptr) return seen.record.unheld;
     return baseline->record.unheld;

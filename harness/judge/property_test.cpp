@@ -53,7 +53,7 @@ Tree any_tree(int depth, const std::map<std::string, double>& names) {
   }
 }
 
-TEST(FormulaProperties, TheTextIsWorthWhatItSays) {
+TEST(FormulaProperties, ATextEvaluatesToItsFigure) {
   for_all(5000, [] {
     std::map<std::string, double> names;
     for (const char* name : {"P", "U", "layers", "W_2"})
@@ -81,7 +81,7 @@ TEST(FormulaProperties, RoundingIsThatOfWholeNumbers) {
   });
 }
 
-TEST(FormulaProperties, AnyTextIsANumberOrOneLine) {
+TEST(FormulaProperties, RandomTextsAreANumberOrAnErrorOfOneLine) {
   const auto check = [](const std::string& text) {
     accepts<std::invalid_argument>([&] {
       RC_ASSERT(std::isfinite(Formula{text, {{"P", 3}, {"U", 0}}}.evaluate()));
@@ -119,7 +119,7 @@ TEST(FaultProperties, APlanIsReadAsItIsWritten) {
   });
 }
 
-TEST(FaultProperties, AnythingElseIsOneLine) {
+TEST(FaultProperties, AnythingElseIsAnErrorOfOneLine) {
   int refused = 0;
   for_all(5000, [&] {
     const auto text = *damaged("rank=2 call=all_gather nth=7 do=throw");

@@ -11,10 +11,10 @@ namespace tidemark::flight {
 /// Opens this rank's recorder in the session folder (empty: it is in this process's memory alone)
 /// and follows PyTorch's operators from now on: the outermost of each thread, backward nodes too.
 void open(const std::filesystem::path& session, int rank);
-/// What this rank works on ("fsdp_prefetch/smoke/r4/math/instant stash, step 2").
+/// Notes what this rank works on ("fsdp_prefetch/smoke/r4/math/instant stash, step 2").
 void place(const std::string& text);
-/// What it works on has ended in an exception; until the next place, for those who have to end
-/// before this rank can say so itself.
+/// Notes the exception in which the current work has ended, until the next place. Other ranks that
+/// end before this one read it.
 void threw(const std::string& what);
 /// It enters a collective ("all_gather 7 of 4096 x Float on communicator 1 of 4 ranks, its call
 /// 9"), and is through.

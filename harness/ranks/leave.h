@@ -21,9 +21,9 @@ inline constexpr bool kSanitized = false;
 #endif
 
 /// Ends the process with `code` and everything printed (3 where that cannot be), but without the
-/// destructors of static objects: PyTorch's take a quarter of what a rank that does nothing costs,
-/// to give back what the kernel takes anyway. Returns only under a sanitizer, which has its word at
-/// exit. To be called last in main(), after MPI.
+/// destructors of static objects: PyTorch's take a quarter of the time of a rank that does
+/// nothing, to free memory that the kernel frees anyway. Returns only under a sanitizer, which
+/// reports at exit. main() calls it last, after MPI.
 inline int leave(int code) {
   std::cout.flush();
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) && code == 0) {

@@ -157,17 +157,18 @@ std::string World::meet(const std::string& leaders) const {
         return answer->second.substr(1);
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not come to where the ranks meet in time");
+    throw std::runtime_error("rank 0 has not joined the communicator in time");
   }
   std::vector<int> here;
   std::string trouble;
   do {
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kMeeting)) here.push_back(message->first);
     if (here.size() + 1 == static_cast<std::size_t>(size_)) break;
-    if (waits(comm_, kTelling)) trouble = "another rank has aborted the communicator unmade";
+    if (waits(comm_, kTelling))
+      trouble = "another rank has aborted the communicator before it was made";
   } while (trouble.empty() && in_time(end));
   if (trouble.empty() && here.size() + 1 < static_cast<std::size_t>(size_))
-    trouble = fmt::format("only {} of {} ranks have come to where they meet in time",
+    trouble = fmt::format("only {} of {} ranks have joined the communicator in time",
                           here.size() + 1, size_);
   for (const int rank : here)
     send(comm_, trouble.empty() ? kHere + leaders : kNotHere + trouble, rank, kMet);
@@ -206,7 +207,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kTelling))
       tell(message->first, message->second);
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kMeeting))
-      send(comm_, kNotHere + std::string("rank 0 has aborted the communicator unmade"),
+      send(comm_, kNotHere + std::string("rank 0 has aborted the communicator before it was made"),
            message->first, kMet);
     if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
   } while (in_time(end));

@@ -1,4 +1,4 @@
-// Texts by their places in a list, each once.
+// A list of distinct texts, each known by its place.
 #pragma once
 
 #include <cstdint>

@@ -10,12 +10,12 @@
 
 namespace tidemark {
 
-/// Where a curve starts: what a rank of the trial has measured in the last step.
+/// The point at which a curve starts: the peaks that a rank of the trial measured in its last step.
 struct Origin {
   int rank = 0;
   Peaks peaks;
 };
-/// Those whose closed forms say where they are: not a peak in a phase without one.
+/// The peaks of the phases that have a closed form.
 Peaks measured_peaks(const RankRecord& record, const std::vector<Expectation>& forms);
 
 struct Grown {

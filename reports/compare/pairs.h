@@ -1,4 +1,4 @@
-// Which trial, variant and verdict of one report stands beside which of the other.
+// Pairs of trials, variants and verdicts that are the same in two reports.
 #pragma once
 
 #include <string>

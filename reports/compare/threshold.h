@@ -1,4 +1,5 @@
-// How much worse a metric may get before it counts: "memory=0", "time=5%", "memory/active/*=1MiB".
+// Thresholds: how much worse a metric may get before it counts as a regression, as in "memory=0",
+// "time=5%", "memory/active/*=1MiB".
 #pragma once
 
 #include <string>

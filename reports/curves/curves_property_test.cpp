@@ -58,7 +58,7 @@ TEST(CurveProperties, EveryFormatIsReadToTheBit) {
   });
 }
 
-TEST(CurveProperties, ADamagedFileIsCurvesOrOneLine) {
+TEST(CurveProperties, ADamagedFileIsCurvesOrAnErrorOfOneLine) {
   int refused = 0;
   for_all(6000, [&] {
     const auto& [format, text] =
@@ -70,7 +70,7 @@ TEST(CurveProperties, ADamagedFileIsCurvesOrOneLine) {
   EXPECT_GT(refused, 3000);
 }
 
-TEST(CurveProperties, DamagedGoldenValuesAreCurvesOrOneLine) {
+TEST(CurveProperties, DamagedGoldenValuesAreCurvesOrAnErrorOfOneLine) {
   const std::string golden =
       R"({"lm loss": {"start_step": 0, "end_step": 6, "step_interval": 2, "values": {"0": 9.5, "2": 8.25, "4": 7}}})";
   ASSERT_EQ(parse_curves(golden, "golden").curves.size(), 1U);
@@ -80,7 +80,7 @@ TEST(CurveProperties, DamagedGoldenValuesAreCurvesOrOneLine) {
   });
 }
 
-TEST(CurveProperties, AnyBytesAreCurvesOrOneLine) {
+TEST(CurveProperties, RandomBytesAreCurvesOrAnErrorOfOneLine) {
   for_all(4000, [] {
     const auto bytes = *rc::gen::container<std::string>(rc::gen::arbitrary<char>());
     for (const char* as : {"", "text", "csv", "json", "jsonl", "megatron", "report"})

@@ -85,7 +85,7 @@ TEST(Events, AreReadAsTheyWereWritten) {
   EXPECT_EQ(held(before, after).skipped.size(), 1u);
 }
 
-TEST(Events, WhatIsDamagedIsOneLine) {
+TEST(Events, ADamagedFileIsAnErrorOfOneLine) {
   const std::string text = event_text(log(4096));
   const auto fails = [](const std::string& damaged, const std::string& with) {
     try {
@@ -105,7 +105,7 @@ TEST(Events, WhatIsDamagedIsOneLine) {
   fails(text + "nonsense\n", "no line");
 }
 
-TEST(Events, AnyDamageIsAnotherLogOrOneLine) {
+TEST(Events, RandomDamageIsAnotherLogOrAnErrorOfOneLine) {
   const std::string text = event_text(log(4096));
   int refused = 0;
   const auto read = [&](const std::string& damaged) {

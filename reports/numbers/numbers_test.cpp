@@ -94,7 +94,7 @@ std::string with(Act act) {
          text.substr(text.size() - length);
 }
 
-TEST(Numbers, WhatIsDamagedIsOneLine) {
+TEST(Numbers, ADamagedFileIsAnErrorOfOneLine) {
   using Json = nlohmann::ordered_json;
   const std::string text = numbers_file(numbers_sample());
   EXPECT_EQ(refused(with([](Json&) {})), "taken");
@@ -138,7 +138,7 @@ TEST(Numbers, WhatIsDamagedIsOneLine) {
   }
 }
 
-TEST(Numbers, AnyDamageIsOtherNumbersOrOneLine) {
+TEST(Numbers, RandomDamageIsOtherNumbersOrAnErrorOfOneLine) {
   const std::string text = numbers_file(numbers_sample());
   int changed = 0, wrong = 0;
   const auto read = [&](const std::string& damaged) {

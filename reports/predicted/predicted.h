@@ -1,5 +1,5 @@
-// How well a GPU profile predicts: the step times of a run on the virtual device (schedule
-// calibrated) beside those of the same trials on a GPU (its own time, with repetitions).
+// Errors of the step times that a GPU profile predicts: those of a run on the virtual device
+// (schedule calibrated) beside those of the same trials on a GPU (its own time, with repetitions).
 #pragma once
 
 #include <optional>

@@ -64,7 +64,7 @@ TEST(Recording, IsReadAsASnapshotPackedOrNot) {
   }
 }
 
-TEST(Recording, WhatIsWrongIsOneLine) {
+TEST(Recording, WrongInputIsAnErrorOfOneLine) {
   EXPECT_THAT(read_error(packed(kText).substr(0, 100)),
               HasSubstr("f: is a damaged or cut off gzip"));
   EXPECT_THAT(read_error(kText.substr(0, kText.size() - 3)), HasSubstr("is not JSON, or cut off"));

@@ -75,7 +75,7 @@ TEST(SnapshotProperties, WhateverIsWrittenIsReadBack) {
   });
 }
 
-TEST(SnapshotProperties, ADamagedFileIsASnapshotOrOneLine) {
+TEST(SnapshotProperties, ADamagedFileIsASnapshotOrAnErrorOfOneLine) {
   Snapshot snapshot;
   snapshot.frames = {{"step", "train.py", 12}};
   snapshot.stacks.push_back({0});
@@ -98,7 +98,7 @@ TEST(SnapshotProperties, ADamagedFileIsASnapshotOrOneLine) {
   EXPECT_GT(refused, 2000);
 }
 
-TEST(SnapshotProperties, AnyBytesAreASnapshotOrOneLine) {
+TEST(SnapshotProperties, RandomBytesAreASnapshotOrAnErrorOfOneLine) {
   for_all(4000, [] {
     const auto bytes = *rc::gen::container<std::string>(rc::gen::arbitrary<char>());
     for (const char* start : {"", "\x80\x04", "\x80\x02}", "{"})

@@ -49,13 +49,13 @@ class ProfileProperties : public ::testing::Test {
                                 .string();
 };
 
-TEST_F(ProfileProperties, ADamagedFileIsAProfileOrOneLine) {
+TEST_F(ProfileProperties, ADamagedFileIsAProfileOrAnErrorOfOneLine) {
   int refused = 0;
   for_all(1000, [&] { refused += !load(*damaged(shipped())); });
   EXPECT_GT(refused, 200);
 }
 
-TEST_F(ProfileProperties, AnyValueInAnyPlaceIsAProfileOrOneLine) {
+TEST_F(ProfileProperties, RandomValuesInRandomPlacesAreAProfileOrAnErrorOfOneLine) {
   const Json whole = Json::parse(shipped());
   std::vector<std::string> places;
   const Json flat = whole.flatten();

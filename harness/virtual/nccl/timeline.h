@@ -1,4 +1,4 @@
-// When the operations of one group start and end. On each stream they are one fused kernel: it
+// Start and end times of the operations of one group. On each stream they are one fused kernel: it
 // starts when the stream and every participant that it waits for are ready, and takes the sum of
 // its collectives' costs plus what its sends or its receives take, whichever is longer (see
 // cost.h). So
