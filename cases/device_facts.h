@@ -1,4 +1,4 @@
-// Facts of the current device that plans of memory need (reference/replay.h).
+// Facts of the current device that plans of memory need (reference/memory/replay.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 // Declared here because ATen's header of these wants headers that the set-up does not bring
 // (cuSPARSE, cuSOLVER).

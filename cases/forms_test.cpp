@@ -10,7 +10,6 @@
 #include <map>
 #include <random>
 #include <set>
-#include <tuple>
 
 #include "harness/device/platform.h"
 #include "harness/judge/judge.h"
@@ -151,7 +150,6 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
 // Paper and plan are two derivations, and neither reads the other: they are held against each other
 // at many more parameters than a program is run with. More draws with TIDEMARK_TEST_SEEDS.
 TEST_P(Forms, OfRequestedBytesAreTheReplays) {
-  using Key = std::tuple<std::string, bool, std::string>;
   Draw draw(29);
   int compared = 0;
   const auto compare = [&](const Trial& one) {
@@ -159,18 +157,7 @@ TEST_P(Forms, OfRequestedBytesAreTheReplays) {
     for (const auto& variant : scenario().variants) {
       if (variant.role == Role::control) continue;
       if (scenario().leave_out && !scenario().leave_out(one, variant).empty()) continue;
-      std::map<Key, double> replays;
-      for (const auto& plan : scenario().replay(one, variant, rank))
-        if (plan.statistic == Statistic::requested)
-          replays[{plan.phase, plan.at_end, plan.moment}] = plan.formula.evaluate();
-      for (const auto& form : scenario().forms(one, variant, rank)) {
-        const auto plan = replays.find({form.phase, form.at_end, form.moment});
-        if (form.statistic != Statistic::requested || plan == replays.end()) continue;
-        ++compared;
-        EXPECT_EQ(form.formula.evaluate(), plan->second)
-            << verdict_name(form) << " of " << variant.name << " on rank " << rank << ", "
-            << testing::described(one) << ": " << form.formula.text << " (" << form.where << ")";
-      }
+      compared += testing::compare_on_paper(scenario(), one, variant, rank);
     }
   };
   const int draws = testing::seeds(50);

@@ -36,4 +36,21 @@ Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text
                        path + ", v = 2^-8"};
 }
 
+Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single) {
+  const auto result = reference::train({.layers = trial["layers"],
+                                        .hidden = trial["hidden"],
+                                        .rows = rows,
+                                        .steps = trial.steps,
+                                        .seed = trial.seed});
+  Oracle oracle = oracle_of(result);
+  // A path through the model has 2 products a block and two norms, and comes back. The loss is a
+  // mean whose terms cancel; the reference knows by how much.
+  const auto [tolerance, why] =
+      rounding(single, 4 * trial["layers"] + 4, "4 layers + 4", trial["hidden"], "hidden");
+  oracle.tolerance = tolerance;
+  oracle.loss_condition = result.condition;
+  oracle.why = why + "; of the loss times mean |y| / |mean y| of the output y, by which it cancels";
+  return oracle;
+}
+
 }  // namespace tidemark

@@ -39,4 +39,8 @@ struct Rounding {
 Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,
                   std::int64_t terms, const std::string& terms_text);
 
+/// Training of reference/multi_mlp.h with the trial's layers and width, on so many rows over all
+/// ranks.
+Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single);
+
 }  // namespace tidemark

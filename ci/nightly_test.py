@@ -35,7 +35,7 @@ def main() -> None:
     calls, out, stand_in = work / "calls", work / "out", work / "tidemark"
     stand_in.write_text(STAND_IN)
     stand_in.chmod(0o755)
-    clocks = work / "fsdp_prefetch_random_test"
+    clocks = work / "fsdp_prefetch_clocks_test"
     clocks.write_text('#!/bin/sh\necho "$TIDEMARK_TEST_SEEDS <clocks>"\nexit ${RANDOM_CODE:-0}\n')
     clocks.chmod(0o755)
 

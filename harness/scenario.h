@@ -80,7 +80,7 @@ class Program {
 };
 
 /// What an expectation rests on. `form`: a formula on paper (judge/form.h). `replay`: the plan of
-/// allocations run through the allocator's model (reference/allocator.h).
+/// allocations run through the allocator's model (reference/memory/allocator.h).
 enum class Basis { form, replay };
 const char* name_of(Basis);
 

@@ -5,11 +5,11 @@
 
 #include <functional>
 
-#include "reference/attention_plan.h"
-#include "reference/autograd_model.h"
 #include "reference/language_model_plan.h"
 #include "reference/lookup_plan.h"
-#include "reference/replay.h"
+#include "reference/memory/attention_plan.h"
+#include "reference/memory/autograd_model.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::reference::autograd {
 

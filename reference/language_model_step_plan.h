@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/language_model_plan.h"
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::reference {
 

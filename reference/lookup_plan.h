@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::reference {
 

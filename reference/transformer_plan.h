@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "reference/attention_plan.h"
-#include "reference/replay.h"
+#include "reference/memory/attention_plan.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::reference {
 

@@ -1,10 +1,10 @@
+// The forms: what the amounts of the moments in forms.h come to on this rank. Nothing here is taken
+// from the plan.
 #include "cases/frozen_reshard/forms.h"
 
 #include <algorithm>
 
 #include "cases/device_facts.h"
-#include "cases/frozen_reshard/closed_forms.h"
-#include "cases/frozen_reshard/moments.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {

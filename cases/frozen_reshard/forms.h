@@ -1,18 +1,110 @@
-// Forms of a rank's memory: the highest of the moments of each phase, what every backward leaves,
-// and the trajectory. Nothing here is taken from the plan.
+// The forms' derivation on paper: rules of the chain's units, and the moments of a step at which
+// memory may be highest, with what is alive then as sums of named amounts (symbols() explains
+// them).
+//
+// Backward takes the units from the last to the first. It stops at the layer below which nothing
+// needs a gradient. A unit is told that its backward is over by a node on its input (trained units
+// always), or by hooks on its inputs, which run once the unit before has been gathered; without
+// adapters that is a unit more at that moment. A unit that nothing tells waits for the end.
+//
+// FSDP2 holds a gathered buffer until it is copied out, in forward until the next one is, and a
+// reduce-scatter's input until the next one. Of autograd's operators, a product computes the
+// gradient of the weight first, then that of its input; what it saved goes when it is done.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "harness/scenario.h"
+#include "cases/frozen_reshard/policy.h"
 
 namespace tidemark::frozen_reshard {
 
-/// Of allocated, active and requested bytes: the peaks of every forward, backward and the optimizer
-/// in the last step; the end of every backward; residency when a unit's backward begins, and at the
-/// end of backward before the catch-all. Of controls the last alone.
-std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
+/// Rules of the chain's units: which of them a backward reaches, which are whole, gathered ahead,
+/// reduced or saved for when it is at a given unit. They follow from the pattern and the policy
+/// alone.
+class Chain {
+ public:
+  explicit Chain(const Setup& setup);
 
-std::vector<Symbol> symbols();
+  const Setup& setup() const { return setup_; }
+  int units() const { return static_cast<int>(frozen_.size()); }
+  int layers() const { return static_cast<int>(setup_.layers); }
+  int microbatches() const { return static_cast<int>(setup_.microbatches); }
+  bool adapters() const { return setup_.adapter_rank > 0; }
+  bool is_adapter(int k) const { return adapters() && k % 2 == 1; }
+  int layer(int k) const { return adapters() ? k / 2 : k; }
+  bool frozen(int k) const { return frozen_[static_cast<std::size_t>(k)]; }
+  /// In any step so far: it has optimizer state.
+  bool ever_trained(int k) const;
+  bool synced(int m, int k) const;
+
+  /// Whether the input of the layer needs a gradient.
+  bool input_gradient(int layer) const { return layer > lowest_ || setup_.input_gradient; }
+  /// Backward gathers the unit and computes with it.
+  bool reached(int k) const;
+  /// Something tells that its backward is over, before the end.
+  bool told(int k) const;
+
+  /// A forward of this microbatch comes right after a backward or the step's begin.
+  bool starts(int m) const { return m == 0 || !setup_.in_flight; }
+  /// Whole when the forward of a microbatch begins.
+  bool whole_before_forward(int m, int j) const;
+  /// Whole when its backward begins.
+  bool whole_before_backward(int m, int j) const;
+  /// Frozen units that stay whole when backward is over.
+  bool kept(int j) const;
+  /// Whole while backward is at unit k; `hooked`: the hooks that k's gathering preceded have run.
+  bool whole(int m, int j, int k, bool hooked) const;
+  /// Buffers gathered ahead and not yet used, when backward is at unit k and has (`own`) gathered
+  /// what comes before it: of layers, or of adapters.
+  int ahead(int m, int k, bool own, bool of_adapters) const;
+  /// The same of units from k on, at the end of backward.
+  int ahead_at_end(int m, int k, bool of_adapters) const;
+
+  /// An earlier backward of this step has reduced its gradient.
+  bool reduced_before(int m, int k) const;
+  /// An earlier backward of this step has left its gradient unreduced.
+  bool held_before(int m, int k) const;
+  /// The layer's input (of the first: an input of the step) is saved for its backward.
+  bool saves_input(int layer) const;
+  bool saves_middle(int layer) const { return adapters() && !frozen(2 * layer + 1); }
+
+ private:
+  int gathered_ahead(int m, int k) const;  // the unit, or -1
+
+  const Setup setup_;
+  const std::vector<bool> frozen_;  // in the last step
+  int lowest_ = 0;                  // layer that backward reaches
+};
+
+/// How often each symbol is alive.
+class Alive {
+ public:
+  void add(const std::string& symbol, std::int64_t times);
+  std::string text() const;  // "rest + 3*U + S"
+  /// Nothing is alive more often than in `other`.
+  bool within(const Alive& other) const;
+
+ private:
+  std::vector<std::pair<std::string, std::int64_t>> times_;
+};
+
+struct Moment {
+  std::string where;
+  Alive alive;
+};
+
+/// In the order of the step.
+struct PhaseMoments {
+  std::string phase;
+  std::vector<Moment> highest;  // one of them is; none is within another
+  std::vector<Moment> named;    // the program's moments, by their names
+  std::vector<Moment> end;      // one, where the phase's end is judged
+};
+
+std::vector<PhaseMoments> moments(const Chain& chain);
+std::vector<Moment> moments_of_forward(const Chain& chain, int m);
+PhaseMoments moments_of_backward(const Chain& chain, int m);
 
 }  // namespace tidemark::frozen_reshard

@@ -4,8 +4,7 @@
 // backward for frozen units it is `late`.
 #include <gtest/gtest.h>
 
-#include "cases/frozen_reshard/closed_forms.h"
-#include "harness/parallel/freezing.h"
+#include "cases/frozen_reshard/policy.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
@@ -14,8 +13,8 @@ constexpr reference::DeviceFacts kHopper{32 << 20, 132, 2048};
 constexpr std::int64_t kHidden = 2048;
 constexpr double kUnit = 4.0 * kHidden * kHidden;
 
-reference::LinearChainPrediction plan(FreezingPattern pattern, const char* variant,
-                                      bool reshards = true, bool input = true) {
+Prediction plan(FreezingPattern pattern, const char* variant, bool reshards = true,
+                bool input = true) {
   const Trial trial{"frozen_reshard",
                     "released",
                     "instant",
@@ -36,16 +35,16 @@ reference::LinearChainPrediction plan(FreezingPattern pattern, const char* varia
                     8,
                     3,
                     0};
-  return predict(setup_of(trial, variants()[variant]), kHopper);
+  return plan(setup_of(trial, variants()[variant]), kHopper);
 }
 
 // Above what rests: parameters, optimizer state, the input.
-double above_rest(const reference::LinearChainPrediction& expected, Bytes bytes) {
+double above_rest(const Prediction& expected, Bytes bytes) {
   return (static_cast<double>(bytes - expected.predicted.rest[0]) / kUnit) +
          static_cast<double>(expected.kept);
 }
 
-double peak(const reference::LinearChainPrediction& expected) {
+double peak(const Prediction& expected) {
   return above_rest(expected, expected.predicted.phases.at("backward")[0].peak);
 }
 
@@ -124,7 +123,7 @@ TEST(ReleasedCode, BackwardPeaksOfFullyShard) {
 
 // Residency in units when the backwards of units 7 to 0 begin, all frozen but the last.
 TEST(ReleasedCode, TrajectoryOfFullyShard) {
-  const auto trajectory = [](const reference::LinearChainPrediction& expected) {
+  const auto trajectory = [](const Prediction& expected) {
     std::vector<std::int64_t> units;
     for (const auto& m : expected.moments) units.push_back(m.alive.units);
     units.pop_back();  // the end of backward
@@ -145,9 +144,7 @@ TEST(ReleasedCode, PeaksAreBlindWithoutReshardAfterForward) {
   const auto late = plan(FreezingPattern::even, "late", false);
   EXPECT_NEAR(peak(released), 9.14, kActivations);
   EXPECT_NEAR(peak(late), 9.15, kActivations);
-  const auto at_first = [](const reference::LinearChainPrediction& e) {
-    return e.moments[e.moments.size() - 2];
-  };
+  const auto at_first = [](const Prediction& e) { return e.moments[e.moments.size() - 2]; };
   EXPECT_EQ(at_first(released).alive.units, 2);
   EXPECT_EQ(at_first(late).alive.units, 5);
   EXPECT_EQ(at_first(late).alive.shards, 4);
@@ -167,7 +164,7 @@ TEST(ReleasedCode, NeverKeepsWhatLateFreesAtTheEnd) {
              late = plan(FreezingPattern::all_but_last, "late");
   EXPECT_EQ(never.kept, 7);
   EXPECT_EQ(late.kept, 0);
-  const auto gathers = [](const reference::LinearChainPrediction& e) {
+  const auto gathers = [](const Prediction& e) {
     std::int64_t all = 0;
     for (const auto& call : e.calls) {
       if (call.op == "backward") break;

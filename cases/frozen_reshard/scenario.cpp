@@ -4,14 +4,249 @@
 // Seen in fairscale's and PyTorch's FSDP (reshard of frozen parameters in backward).
 #include "harness/scenario.h"
 
-#include "cases/frozen_reshard/closed_forms.h"
-#include "cases/frozen_reshard/forms.h"
-#include "cases/frozen_reshard/inspect.h"
-#include "cases/frozen_reshard/program.h"
-#include "cases/frozen_reshard/reference.h"
-#include "harness/ranks/world.h"
+#include <algorithm>
+#include <set>
+
+#include "cases/device_facts.h"
+#include "cases/frozen_reshard/policy.h"
+#include "harness/judge/counts.h"
 
 namespace tidemark {
+namespace frozen_reshard {
+
+const VariantTable<Policy>& variants() {
+  using enum FrozenReshard;
+  static const VariantTable<Policy> all{{
+      {{"never", Role::baseline,
+        "frozen units that backward has gathered stay whole through the optimizer into the next "
+        "forward"},
+       {{.frozen = never}}},
+      {{"late", Role::baseline,
+        "everything frozen is resharded at the very end of backward: the calls and the numbers of "
+        "a fix, the peak of the waste"},
+       {{.frozen = end}}},
+      {{"multi_grad_hook", Role::fixed,
+        "a frozen unit is resharded when the gradients of all its inputs have been computed; a "
+        "catch-all at the end of backward takes the units whose inputs need none"},
+       {}},
+      {{"input_node", Role::fixed,
+        "the same by an identity node on the input, which runs before the hooks of the unit before "
+        "gather that one: a unit less at that moment (as FSDP2)"},
+       {{.frozen = input_node}}},
+      {{"will_execute", Role::fixed,
+        "hooks that count only the gradients this backward computes; right where no microbatches "
+        "in flight share an input"},
+       {{.frozen = will_execute}}},
+      {{"will_execute_shared", Role::control,
+        "the same where two microbatches in flight share an input: the second one's hooks fire in "
+        "the first one's backward, before the unit's own use",
+        "failure/"},
+       {.sharding = {.frozen = will_execute},
+        .needs =
+            {{"microbatches", 2}, {"in_flight", 1}, {"shared_input", 1}, {"input_gradient", 1}}}},
+      {{"late_as_fix", Role::control, "late, offered as the fix: only the trajectory tells",
+        "trajectory/"},
+       {.sharding = {.frozen = end}, .needs = {{"input_gradient", 1}}}},
+      {{"early", Role::control,
+        "frozen units are resharded in the pre-backward hook, before their input's gradient",
+        "failure/"},
+       {.sharding = {.frozen = before_use}, .needs = {{"input_gradient", 1}}}},
+      {{"root_sync_flag", Role::control,
+        "the end of backward asks the root whether gradients were reduced: units under no_sync "
+        "lose theirs",
+        "parity/"},
+       {{.frozen = input_hooks, .root_decides_sync = true}}},
+      {{"stale_full_param", Role::control,
+        "a trainable unit is gathered again after its backward and not freed: the next forward "
+        "computes with the weights from before the optimizer",
+        "parity/"},
+       {{.frozen = input_hooks, .free_regathered = false}}},
+      {{"handles_kept", Role::control,
+        "hooks of inputs that outlive the step are not removed: they pile up, step after step",
+        "calls/hook"},
+       {.sharding = {.frozen = input_hooks, .remove_hooks = false},
+        .needs = {{"shared_input", 1}}}},
+      {{"catch_all_misses", Role::control,
+        "without resharding after forward, the catch-all takes units that backward never reaches "
+        "for resharded: they stay whole for ever",
+        "rest/frozen"},
+       {.sharding = {.frozen = input_hooks, .catch_all_misses = true},
+        .needs = {{"reshard_after_forward", 0},
+                  {"input_gradient", 0},
+                  {"shared_input", 0},
+                  {"pattern", static_cast<std::int64_t>(FreezingPattern::prefix)},
+                  {"thaw_step", 0}}}},
+  }};
+  return all;
+}
+
+Policy claim_of(const Variant& variant) {
+  auto policy = variants()[variant.name];
+  if (variant.role != Role::control) return policy;
+  return {.needs = policy.needs};
+}
+
+namespace {
+
+bool frozen_layer(FreezingPattern pattern, std::int64_t layer, std::int64_t layers) {
+  switch (pattern) {
+    case FreezingPattern::even:
+      return layer % 2 == 0;
+    case FreezingPattern::all_but_last:
+      return layer + 1 < layers;
+    case FreezingPattern::prefix:
+      return layer < layers / 2;
+    case FreezingPattern::suffix:
+      return layer >= layers - layers / 2;
+    case FreezingPattern::all_but_first:
+      return layer > 0;
+    case FreezingPattern::odd:
+      return layer % 2 == 1;
+    case FreezingPattern::adapters:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers) {
+  std::vector<bool> all;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    all.push_back(frozen_layer(pattern, i, layers));
+    if (pattern == FreezingPattern::adapters) all.push_back(false);
+  }
+  return all;
+}
+
+void thaw(std::vector<bool>& frozen) {
+  const auto first_frozen = std::ranges::find(frozen, true);
+  const auto first_trained = std::ranges::find(frozen, false);
+  *first_frozen = false;
+  *first_trained = true;
+}
+
+std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, bool last) {
+  std::vector<bool> all;
+  bool withheld = true;  // of every second trained unit
+  for (const bool is_frozen : frozen) {
+    const bool at_once = no_sync == NoSync::never || (no_sync == NoSync::every_second && !withheld);
+    all.push_back(is_frozen || last || at_once);
+    if (!is_frozen) withheld = !withheld;
+  }
+  return all;
+}
+
+Setup setup_of(const Trial& trial, const Policy& policy, int rank) {
+  const auto value = [&](const char* name) {
+    const auto own = policy.needs.find(name);
+    return own == policy.needs.end() ? trial[name] : own->second;
+  };
+  const auto microbatches = std::max(value("microbatches"), trial["microbatches"]);
+  const auto pattern = static_cast<FreezingPattern>(value("pattern"));
+  Setup setup{.layers = value("layers"),
+              .hidden = value("hidden"),
+              .adapter_rank = pattern == FreezingPattern::adapters ? value("adapter_rank") : 0,
+              .microbatches = microbatches,
+              .rows = value("batch") / trial.ranks / microbatches,
+              .in_flight = value("in_flight") != 0,
+              .input_gradient = value("input_gradient") != 0,
+              .shared_input = value("shared_input") != 0,
+              .ranks = trial.ranks,
+              .rank = rank,
+              .instant = trial.schedule != "lagging",
+              .sharding = policy.sharding,
+              .steps = {}};
+  auto& sharding = setup.sharding;
+  sharding.layout = GatherLayout::separate_streams;
+  sharding.reshard_after_forward = value("reshard_after_forward") != 0;
+  sharding.stored = sharding.gathered = sharding.reduced = value("precision") == 0 ? 4 : 2;
+  const auto thaw_step = value("thaw_step");
+  for (int i = 0; i < trial.steps; ++i) {
+    auto& step = setup.steps.emplace_back();
+    step.frozen = frozen_units(pattern, setup.layers);
+    if (thaw_step > 0 && i >= thaw_step) thaw(step.frozen);
+    for (std::int64_t m = 1; m <= microbatches; ++m)
+      step.synced.push_back(synced_units(step.frozen, static_cast<NoSync>(value("no_sync")),
+                                         /*last=*/m == microbatches));
+  }
+  return setup;
+}
+
+std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen) {
+  std::set<std::size_t> whole;  // frozen, since its backward began
+  std::int64_t late = 0;
+  for (const auto& call : calls) {
+    if (call.op == "end of backward") {
+      late += std::ssize(whole);
+      whole.clear();
+    }
+    if (call.unit == "step") continue;
+    const auto k = std::stoul(call.unit.substr(5));
+    if (call.op == "reshard") whole.erase(k);
+    if (call.op != "backward") continue;
+    late += static_cast<std::int64_t>(std::erase_if(whole, [&](auto i) { return i >= k + 2; }));
+    if (frozen[k]) whole.insert(k);
+  }
+  return late;
+}
+
+namespace {
+
+std::string leave_out(const Trial& trial, const Variant& variant) {
+  const auto setup = setup_of(trial, variants()[variant.name]);
+  const bool several = setup.microbatches > 1;
+  if (setup.rows == 0) {
+    return "needs " + std::to_string(setup.microbatches) +
+           " microbatches, for which batch=" + std::to_string(trial["batch"]) + " has too few rows";
+  }
+  if (variant.name == "will_execute" && several && setup.in_flight && setup.shared_input)
+    return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
+  if (variant.name == "root_sync_flag" &&
+      !(several && trial["no_sync"] == static_cast<std::int64_t>(NoSync::every_second)))
+    return "is right unless some units are under no_sync (microbatches=2 "
+           "no_sync=every_second_unit)";
+  if ((variant.name == "stale_full_param" || variant.name == "handles_kept") && trial.steps < 2)
+    return "shows in the second step";
+  return "";
+}
+
+std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
+  if (record.steps.empty()) return {};
+  const auto setup = setup_of(trial, claim_of(variant), record.rank);
+  const auto expected = plan(setup, current_device_facts());
+  std::vector<Call> planned;
+  for (const auto& [op, unit] : expected.calls) planned.push_back({op, unit});
+  const auto& calls = record.steps.back().calls;
+  std::vector<Verdict> verdicts;
+  for (const char* op : {"unshard", "reshard", "reduce", "hook"}) {
+    verdicts.push_back(counted(std::string("calls/") + op, times(planned, op), times(calls, op),
+                               "calls", "as many as in the plan"));
+  }
+  verdicts.push_back(in_order("calls/order", planned, calls, "calls that differ from the plan's"));
+
+  // The waste, as the baselines' order has it, is part of what they are.
+  const auto& frozen = setup.steps.back().frozen;
+  const bool wastes = variant.role == Role::baseline;
+  verdicts.push_back(counted("order/resharded_late", wastes ? resharded_late(planned, frozen) : 0,
+                             resharded_late(calls, frozen), "units",
+                             "frozen units still whole when the backward of the unit two before "
+                             "begins, or at the end of backward"));
+
+  const auto left = std::ranges::find(record.categories, "frozen", &Category::name);
+  verdicts.push_back(counted("rest/frozen", expected.frozen_bytes,
+                             left == record.categories.end() ? 0 : left->end, "bytes",
+                             "frozen units that the policy keeps whole between steps"));
+
+  std::int64_t used = 0;
+  for (const auto& step : record.steps) used += times(step.calls, "freed parameter used");
+  verdicts.push_back(counted("failure/freed_parameter", 0, used, "times",
+                             "backward reads a parameter that has been freed"));
+  return verdicts;
+}
+
+}  // namespace
+}  // namespace frozen_reshard
 
 Scenario frozen_reshard_scenario() {
   using namespace frozen_reshard;
@@ -109,9 +344,8 @@ Scenario frozen_reshard_scenario() {
     return "";
   };
   s.leave_out = leave_out;
-  s.make = [](const Trial& trial, const Variant& variant,
-              World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, variants()[variant.name], world);
+  s.make = [](const Trial& trial, const Variant& variant, World& world) {
+    return program(trial, variants()[variant.name], world);
   };
   s.forms = forms;
   s.replay = replay;

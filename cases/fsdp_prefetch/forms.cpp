@@ -9,13 +9,11 @@
 // Backward at block i keeps rest, R, n, loss, w and (3*i + 1 + c)*x (one is the gradient that
 // arrives), the sharded gradients of the blocks behind and the reduce-scatter input G of the one
 // before.
-#include "cases/fsdp_prefetch/forms.h"
-
 #include <algorithm>
 #include <set>
 
 #include "cases/device_facts.h"
-#include "cases/fsdp_prefetch/variants.h"
+#include "cases/fsdp_prefetch/policy.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::fsdp_prefetch {
@@ -29,26 +27,27 @@ enum class Buffers { none, in_use, deferred, limited, all };
 
 class Paper {
  public:
-  Paper(const Trial& trial, const Layout& layout, int rank)
+  Paper(const Trial& trial, const Policy& policy, int rank)
       : trial_(trial),
-        layout_(layout),
+        policy_(policy),
         layers_(trial["layers"]),
-        reshards_(trial["reshard_after_forward"] != 0),
+        reshards_(policy.sharding.reshard_after_forward),
         gathers_(trial.ranks > 1),
-        mixed_(trial["precision"] == 2),
-        stored_(trial["precision"] == 1 ? 2 : 4),
-        gathered_(trial["precision"] == 0 ? 4 : 2) {
+        mixed_(policy.sharding.stored != policy.sharding.gathered),
+        stored_(policy.sharding.stored),
+        gathered_(policy.sharding.gathered) {
     name_amounts(rank);
   }
 
   std::vector<Expectation> all() const {
-    const bool recorded = layout_.records() && gathers_;
+    const bool recorded = policy_.sharding.records() && gathers_;
     const bool clocked = recorded && trial_.schedule != "instant" && trial_.schedule != "lagging";
     const bool waits = recorded && trial_.schedule == "lagging";
-    const auto in_time = layout_.gather == GatherLayout::separate_streams ? Buffers::deferred
-                         : layout_.gather == GatherLayout::two_buffers    ? Buffers::none
-                                                                          : Buffers::in_use;
-    const auto waiting = layout_.in_flight_limit > 0 ? Buffers::limited : Buffers::all;
+    const auto in_time = policy_.sharding.layout == GatherLayout::separate_streams
+                             ? Buffers::deferred
+                         : policy_.sharding.layout == GatherLayout::two_buffers ? Buffers::none
+                                                                                : Buffers::in_use;
+    const auto waiting = policy_.sharding.in_flight_limit > 0 ? Buffers::limited : Buffers::all;
     auto all = under(gathers_ ? in_time : Buffers::none, {Statistic::allocated});
     const std::vector others{Statistic::active, Statistic::requested};
     if (!clocked)
@@ -94,7 +93,7 @@ class Paper {
     paper_.tensors("rest", several(2, shard * stored_));
     paper_.tensors("rest", {activation * stored_, activation * gathered_, gathered_});
     paper_.tensors("rest", several(2, device.workspace_bytes));
-    if (layout_.gather == GatherLayout::two_buffers && gathers_) {
+    if (policy_.sharding.layout == GatherLayout::two_buffers && gathers_) {
       const Bytes flat = 2 * whole * gathered_;
       paper_.tensors("rest", {flat, layers_ > 1 ? flat : flat / hidden});
     }
@@ -157,7 +156,7 @@ class Paper {
                      rest + activations("L", -2) + whole + copying + " + T"});
     else if (mixed_)
       all.push_back({"the last block is converted", rest + activations("L", -2) + whole + " + d"});
-    if (gathers_ && mixed_ && layers_ > 1 && layout_.explicit_prefetch)
+    if (gathers_ && mixed_ && layers_ > 1 && policy_.explicit_prefetch)
       all.push_back(
           {"the last block's shard is converted, ahead of time",
            rest + activations("L", -5) + (reshards_ ? " + U" : " + (L - 1)*U") + ahead + " + C"});
@@ -232,7 +231,7 @@ class Paper {
   }
 
   const Trial& trial_;
-  const Layout& layout_;
+  const Policy policy_;
   const Bytes layers_;
   const bool reshards_, gathers_, mixed_;
   const Bytes stored_, gathered_;  // bytes of an element
@@ -243,7 +242,7 @@ class Paper {
 
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role == Role::control || trial.steps < 2) return {};
-  return Paper(trial, variants()[variant.name], rank).all();
+  return Paper(trial, policy_of(trial, variant.name), rank).all();
 }
 
 std::vector<Symbol> symbols() {

@@ -1,65 +1,139 @@
-#include "cases/fsdp_prefetch/program.h"
-
+// The training step: zero gradients, forward, backward, Adam; the same code for every variant. The
+// model is that of reference/multi_mlp.h in sharded units, one a block and the root, which holds
+// the norms.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "cases/fsdp_prefetch/policy.h"
 #include "cases/numbers.h"
 #include "harness/measure/recorder.h"
+#include "harness/parallel/sharded_adam.h"
+#include "harness/parallel/sharded_unit.h"
 #include "harness/ranks/world.h"
 
 namespace tidemark::fsdp_prefetch {
-Training::Training(const Trial& trial, const Layout& layout, const World& world)
-    : trial_(trial),
-      numbers_(trial.mode == Mode::math),
-      communicator_(world.size() > 1 ? std::make_unique<Communicator>(world, layout.reference)
-                                     : nullptr),
-      step_(communicator_.get(), options_of(layout, trial)),
-      model_(step_, trial["layers"], trial["hidden"], layout.explicit_prefetch),
-      parameters_(model_.parameters()) {
-  if (!numbers_) return;
-  for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
-}
+namespace {
 
-Training::~Training() = default;
+class MultiMlp {
+ public:
+  MultiMlp(ShardedStep& step, std::int64_t layers, std::int64_t hidden, bool explicit_prefetch)
+      : step_(step),
+        hidden_(hidden),
+        root_(step, {{"pre_norm.weight", {hidden}}, {"post_norm.weight", {hidden}}}) {
+    for (std::int64_t i = 0; i < layers; ++i) {
+      const auto name = "mlps." + std::to_string(i);
+      blocks_.push_back(std::make_unique<ShardedUnit>(
+          step, std::vector<ParameterShape>{{name + ".fc1.weight", {hidden, hidden}},
+                                            {name + ".fc2.weight", {hidden, hidden}}}));
+    }
+    if (!explicit_prefetch) return;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      std::vector<ShardedUnit*> next, before;
+      if (i + 1 < blocks_.size()) next = {blocks_[i + 1].get()};
+      if (i > 0) before = {blocks_[i - 1].get()};
+      blocks_[i]->prefetch(next, before);
+    }
+  }
 
-at::Tensor Training::input(int index) {
-  const CategoryScope category("inputs");
-  const auto rows = trial_["batch"] / trial_.ranks, hidden = trial_["hidden"];
-  auto x =
-      at::empty({rows, hidden}, at::TensorOptions().dtype(step_.options.stored).device(at::kCUDA));
-  if (numbers_)
-    fill(trial_.seed, "input." + std::to_string(index), step_.rank() * rows * hidden, x);
-  return x;
-}
-
-void Training::step(int index, Recorder& recorder) {
-  recorder.phase("zero_grad");
-  for (auto* p : parameters_) p->gradient.reset();
-
-  recorder.phase("forward");
-  input_ = input(index);
-  output_ = model_.forward(
-      step_.options.gathered == step_.options.stored ? input_ : input_.to(step_.options.gathered));
-  {
+  at::Tensor forward(const at::Tensor& input) {
+    step_.begin_forward();
+    auto x = at::layer_norm(root_.pre_forward(input), {hidden_}, root_[0]);
+    for (auto& block : blocks_) {
+      const auto hooked = block->pre_forward(x);
+      const auto wide = at::gelu(at::linear(hooked, (*block)[0]));
+      x = x + block->post_forward(at::linear(wide, (*block)[1]));
+    }
     const CategoryScope category("outputs");
-    loss_ = output_.mean();
+    x = root_.post_forward(at::layer_norm(x, {hidden_}, root_[1]));
+    step_.end_forward();
+    return x;
   }
 
-  recorder.phase("backward");
-  {
-    const CategoryScope category("gradients");
-    torch::autograd::backward({loss_}, {});
+  /// In the model's order.
+  std::vector<ShardedParameter*> parameters() {
+    std::vector<ShardedParameter*> all{&root_.parameters()[0]};
+    for (auto& block : blocks_)
+      for (auto& p : block->parameters()) all.push_back(&p);
+    all.push_back(&root_.parameters()[1]);
+    return all;
   }
-  // The mean over the ranks, for the report; in place, and nothing reads this rank's own any more.
-  if (communicator_) communicator_->all_reduce(loss_.detach(), Reduction::average, {});
-  recorder.loss(loss_);
-  recorder.gradients(gradients_of(parameters_));
 
-  recorder.phase("optimizer");
-  adam_step(adam_, parameters_);
-  if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+ private:
+  ShardedStep& step_;
+  std::int64_t hidden_;
+  ShardedUnit root_;
+  std::vector<std::unique_ptr<ShardedUnit>> blocks_;
+};
+
+class Training final : public Program {
+ public:
+  Training(const Trial& trial, const Policy& policy, const World& world)
+      : trial_(trial),
+        communicator_(world.size() > 1
+                          ? std::make_unique<Communicator>(world, policy.sharding.reference)
+                          : nullptr),
+        step_(communicator_.get(), policy.sharding),
+        model_(step_, trial["layers"], trial["hidden"], policy.explicit_prefetch),
+        parameters_(model_.parameters()) {
+    if (trial.mode == Mode::shapes) return;
+    for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
+  }
+
+  void step(int index, Recorder& recorder) override {
+    recorder.phase("zero_grad");
+    for (auto* p : parameters_) p->gradient.reset();
+
+    recorder.phase("forward");
+    input_ = input(index);
+    output_ = model_.forward(step_.gathered == step_.stored ? input_ : input_.to(step_.gathered));
+    {
+      const CategoryScope category("outputs");
+      loss_ = output_.mean();
+    }
+
+    recorder.phase("backward");
+    {
+      const CategoryScope category("gradients");
+      torch::autograd::backward({loss_}, {});
+    }
+    // The mean over the ranks, for the report; in place, and nothing reads this rank's own any
+    // more.
+    if (communicator_) communicator_->all_reduce(loss_.detach(), Reduction::average, {});
+    recorder.loss(loss_);
+    recorder.gradients(gradients_of(parameters_));
+
+    recorder.phase("optimizer");
+    adam_step(adam_, parameters_);
+    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+  }
+
+  std::vector<Shard> parameters() override { return shards_of(parameters_); }
+
+ private:
+  at::Tensor input(int index) {
+    const CategoryScope category("inputs");
+    const auto rows = trial_["batch"] / trial_.ranks, hidden = trial_["hidden"];
+    auto x = at::empty({rows, hidden}, at::TensorOptions().dtype(step_.stored).device(at::kCUDA));
+    if (trial_.mode == Mode::math)
+      fill(trial_.seed, "input." + std::to_string(index), step_.rank() * rows * hidden, x);
+    return x;
+  }
+
+  const Trial& trial_;
+  std::unique_ptr<Communicator> communicator_;
+  ShardedStep step_;
+  MultiMlp model_;
+  Adam adam_;
+  std::vector<ShardedParameter*> parameters_;
+  // As in a training script, where they are variables of the loop: they live until they are
+  // assigned again.
+  at::Tensor input_, output_, loss_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world) {
+  return std::make_unique<Training>(trial, policy, world);
 }
-
-std::vector<Shard> Training::parameters() { return shards_of(parameters_); }
 
 }  // namespace tidemark::fsdp_prefetch

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "cases/fsdp_prefetch/reference.h"
+#include "cases/fsdp_prefetch/policy.h"
 #include "harness/judge/parity.h"
 #include "harness/measure/recorder.h"
 #include "harness/run/variant.h"

@@ -8,13 +8,65 @@
 
 #include <algorithm>
 
-#include "cases/fsdp_prefetch/closed_forms.h"
-#include "cases/fsdp_prefetch/forms.h"
-#include "cases/fsdp_prefetch/program.h"
-#include "cases/fsdp_prefetch/reference.h"
-#include "harness/ranks/world.h"
+#include "cases/fsdp_prefetch/policy.h"
 
 namespace tidemark {
+namespace fsdp_prefetch {
+
+const VariantTable<Policy>& variants() {
+  using enum GatherLayout;
+  static const VariantTable<Policy> all{{
+      {{"record_stream", Role::baseline,
+        "gathered buffers are recorded on the communication stream, so the allocator keeps them "
+        "until it has seen that "
+        "stream pass"},
+       {{.layout = asynchronous, .reference = Reference::record_stream}}},
+      {{"separate_streams", Role::baseline,
+        "implicit prefetch: buffers come from a copy-in stream; nothing over-allocated, but every "
+        "stream keeps a pool of "
+        "its own"},
+       {.sharding = {.layout = separate_streams}, .explicit_prefetch = false}},
+      {{"stash", Role::fixed,
+        "the work handle keeps the buffers until wait() has made the compute stream wait for the "
+        "gather"},
+       {{.layout = asynchronous, .reference = Reference::stash}}},
+      {{"per_collective", Role::fixed,
+        "the communicator records, but the all-gathers ask not to be recorded"},
+       {{.layout = asynchronous,
+         .reference = Reference::record_stream,
+         .gather_reference = Reference::stash}}},
+      {{"current_stream_sync", Role::fixed,
+        "buffers from the compute stream, gathered synchronously on a stream of their own; the "
+        "copy-out waits for its event"},
+       {{.layout = current_stream}}},
+      {{"rate_limiter", Role::fixed,
+        "buffers are recorded, but the host waits so that at most two gathers are in flight"},
+       {{.layout = asynchronous, .reference = Reference::record_stream, .in_flight_limit = 2}}},
+      {{"two_buffers", Role::fixed,
+        "two persistent buffers used in turn; the stream waits, not the host"},
+       {{.layout = two_buffers}}},
+      {{"no_reference", Role::control, "the buffer is dropped right after the gather is launched",
+        "race/"},
+       {{.layout = asynchronous, .reference = Reference::none, .unit_keeps_buffer = false}}},
+      {{"unstash_before_wait", Role::control,
+        "the buffer is dropped in wait() before the compute stream waits for the gather", "race/"},
+       {{.layout = asynchronous,
+         .reference = Reference::unstash_before_wait,
+         .unit_keeps_buffer = false}}},
+  }};
+  return all;
+}
+
+Policy policy_of(const Trial& trial, const std::string& variant) {
+  Policy policy = variants()[variant];
+  const auto precision = trial["precision"];
+  policy.sharding.reshard_after_forward = trial["reshard_after_forward"] != 0;
+  policy.sharding.stored = precision == 1 ? 2 : 4;
+  policy.sharding.gathered = precision == 0 ? 4 : 2;
+  return policy;
+}
+
+}  // namespace fsdp_prefetch
 
 Scenario fsdp_prefetch_scenario() {
   using namespace fsdp_prefetch;
@@ -70,12 +122,11 @@ Scenario fsdp_prefetch_scenario() {
                ? "one rank has no partner to gather from, so nothing can race with a gather"
                : "";
   };
-  s.make = [](const Trial& trial, const Variant& variant,
-              World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, variants()[variant.name], world);
+  s.make = [](const Trial& trial, const Variant& variant, World& world) {
+    return program(trial, policy_of(trial, variant.name), world);
   };
   s.forms = forms;
-  s.replay = expect;
+  s.replay = replay;
   s.statistic = Statistic::active;
   s.symbols = symbols();
   s.reference = oracle;

@@ -7,7 +7,7 @@
 
 #include "cases/tp_buffer_reuse/model.h"
 #include "harness/judge/form.h"
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::tp_buffer_reuse {
 

@@ -27,7 +27,7 @@
 #include "cases/tp_buffer_reuse/model.h"
 #include "cases/tp_buffer_reuse/variants.h"
 #include "harness/scenario.h"
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::tp_buffer_reuse {
 

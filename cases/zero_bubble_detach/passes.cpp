@@ -1,6 +1,6 @@
 #include "cases/zero_bubble_detach/passes.h"
 
-#include "reference/attention_plan.h"
+#include "reference/memory/attention_plan.h"
 
 namespace tidemark::zero_bubble_detach {
 namespace {

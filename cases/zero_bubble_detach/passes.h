@@ -24,7 +24,7 @@
 
 #include "cases/zero_bubble_detach/ledger.h"
 #include "cases/zero_bubble_detach/model.h"
-#include "reference/replay.h"
+#include "reference/memory/replay.h"
 
 namespace tidemark::zero_bubble_detach {
 

@@ -8,7 +8,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
-#include "reference/placement.h"
+#include "reference/memory/placement.h"
 #include "reports/units.h"
 
 namespace tidemark {

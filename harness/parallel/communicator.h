@@ -14,22 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "harness/parallel/policies.h"
+
 struct ncclComm;
 
 namespace tidemark {
 
 class World;
-
-/// How an asynchronous collective's tensors outlive it. A freed block goes back to the pool of the
-/// stream it was allocated on, so a later allocation there may overwrite what the communication
-/// stream still reads.
-enum class Reference {
-  record_stream,  // the allocator keeps a freed block until the communication stream has passed
-                  // this point
-  stash,          // the work keeps the tensors until wait() has made the waiting stream wait
-  none,           // no owner: a race
-  unstash_before_wait,  // the work drops the tensors in wait(), but before the stream waits: a race
-};
 
 enum class Reduction { sum, average, maximum };
 

@@ -54,15 +54,15 @@ Gathered ShardedUnit::gather() {
   at::Tensor input;
   {
     const c10::cuda::CUDAStreamGuard guard(copy_in);
-    const auto inputs = inputs_of(parameters_, options.gathered);
+    const auto inputs = inputs_of(parameters_, step_.gathered);
     std::int64_t numel = 0;
     for (const auto& t : inputs) {
       result.split.push_back(t.numel());
       numel += t.numel();
     }
     result.flat = layout == GatherLayout::two_buffers
-                      ? step_.next_buffer(numel * step_.ranks(), options.gathered)
-                      : at::empty({numel * step_.ranks()}, on_gpu(options.gathered));
+                      ? step_.next_buffer(numel * step_.ranks(), step_.gathered)
+                      : at::empty({numel * step_.ranks()}, on_gpu(step_.gathered));
     input = result.flat.narrow(0, numel * step_.rank(), numel);
     at::_foreach_copy_(at::split_with_sizes(input, result.split), inputs);
   }
@@ -93,7 +93,7 @@ void ShardedUnit::copy_own() {
   const CategoryScope category(frozen_ ? "frozen" : "unsharded");
   at::Tensor input;  // outlives its turn of the loop, as in FSDP2
   for (auto& p : parameters_) {
-    input = p.padded_shard().to(step_.options.gathered);
+    input = p.padded_shard().to(step_.gathered);
     p.take().copy_(input);
   }
 }
@@ -101,7 +101,6 @@ void ShardedUnit::copy_own() {
 void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
                          const std::vector<ShardedParameter*>& owners) {
   const at::NoGradGuard no_grad;
-  const auto& options = step_.options;
   const auto ranks = step_.ranks();
   const auto current = c10::cuda::getCurrentCUDAStream();
   std::int64_t numel = 0;
@@ -109,7 +108,7 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
   at::Tensor input;
   {
     const CategoryScope category("communication");
-    input = at::empty({numel * ranks}, on_gpu(options.reduced));
+    input = at::empty({numel * ranks}, on_gpu(step_.reduced));
     auto rows = input.view({ranks, -1});
     at::_chunk_cat_out(rows, gradients, 0, ranks);
   }
@@ -121,7 +120,7 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
 
   const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
   const CategoryScope category("gradients");
-  auto output = at::empty({numel}, on_gpu(options.reduced));
+  auto output = at::empty({numel}, on_gpu(step_.reduced));
   if (ranks > 1) {
     // NCCL's average: no division of our own, as in PyTorch (for element types that cannot
     // overflow).
@@ -131,7 +130,7 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
   }
   ShardedStep::Reducing reducing{std::move(input), {}};
   reducing.end.record(step_.reduce_stream);
-  output = output.to(options.stored);
+  output = output.to(step_.stored);
   std::int64_t offset = 0;
   for (auto* p : owners) {
     const auto shard = output.as_strided(p->shard().sizes(), p->shard().strides(), offset);

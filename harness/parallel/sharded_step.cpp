@@ -7,10 +7,18 @@
 #include "harness/parallel/sharded_unit.h"
 
 namespace tidemark {
+namespace {
+
+at::ScalarType element_type(std::int64_t bytes) { return bytes == 2 ? at::kBFloat16 : at::kFloat; }
+
+}  // namespace
 
 ShardedStep::ShardedStep(Communicator* communicator_, const ShardingOptions& options_)
     : communicator(communicator_),
       options(options_),
+      stored(element_type(options.stored)),
+      gathered(element_type(options.gathered)),
+      reduced(element_type(options.reduced)),
       copy_in_stream(c10::cuda::getStreamFromPool(true)),
       gather_stream(c10::cuda::getStreamFromPool(true)),
       reduce_stream(c10::cuda::getStreamFromPool(true)) {}

@@ -21,50 +21,6 @@ namespace tidemark {
 
 class ShardedUnit;
 
-/// Where the flat buffer of an all-gather lives and where the gather runs.
-enum class GatherLayout {
-  separate_streams,  // allocated on a copy-in stream, gathered on another; kept until the next
-                     // copy-out (implicit prefetch)
-  asynchronous,    // allocated on the compute stream, gathered asynchronously on the communicator's
-                   // stream
-  current_stream,  // allocated on the compute stream, gathered synchronously on the gather stream
-  two_buffers,     // asynchronous, into two persistent buffers in turn
-};
-
-/// When backward reshards a unit of which every parameter is frozen. It was gathered because its
-/// input's gradient needs it, but no gradient of its own says when that is done.
-enum class FrozenReshard {
-  input_node,    // by an identity node on its input, as FSDP2 does for every unit
-  input_hooks,   // by hooks on its inputs, when the gradients of all of them have been computed
-  will_execute,  // likewise, but of those only that this backward computes
-  end,           // at the end of backward
-  never,         // its next forward does
-  before_use,    // as soon as it is gathered, so that its input's gradient fails
-};
-
-struct ShardingOptions {
-  GatherLayout layout = GatherLayout::asynchronous;
-  /// Of the all-gathers alone, instead of the communicator's.
-  std::optional<Reference> gather_reference = {};
-  /// Whether a unit keeps its flat buffer until it is copied out. Without, the work's reference is
-  /// the only one.
-  bool unit_keeps_buffer = true;
-  /// The host waits until at most this many gathered buffers are in flight; 0: it never waits.
-  int in_flight_limit = 0;
-  bool reshard_after_forward = true;
-  at::ScalarType stored = at::kFloat;    // element types of the shards,
-  at::ScalarType gathered = at::kFloat;  // of the unsharded parameters,
-  at::ScalarType reduced = at::kFloat;  // and of the gradients while they are summed over the ranks
-  FrozenReshard frozen = FrozenReshard::input_node;
-  bool remove_hooks = true;  // of inputs, once they have done their work
-  /// The end of backward takes frozen units that backward did not reach for resharded.
-  bool catch_all_misses = false;
-  /// The end of backward asks the step whether gradients were reduced, not each unit.
-  bool root_decides_sync = false;
-  /// Trainable units that something gathered again after their backward are freed at its end.
-  bool free_regathered = true;
-};
-
 /// A gather that has been launched and not yet copied out.
 struct Gathered {
   at::Tensor flat;
@@ -103,6 +59,7 @@ class ShardedStep {
 
   Communicator* communicator;
   const ShardingOptions options;
+  const at::ScalarType stored, gathered, reduced;  // the options' element types
   c10::cuda::CUDAStream copy_in_stream, gather_stream, reduce_stream;
 
   struct Deferred {  // a copied-out buffer that lives on until the next copy-out

@@ -34,8 +34,7 @@ ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& s
     : step_(step) {
   const CategoryScope category("parameters");
   for (const auto& shape : shapes) {
-    parameters_.emplace_back(shape, step.options.stored, step.options.gathered, step.rank(),
-                             step.ranks());
+    parameters_.emplace_back(shape, step.stored, step.gathered, step.rank(), step.ranks());
   }
   index_ = step.units.size();
   step.units.push_back(this);

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
 
 #include "harness/run/runner.h"
 
@@ -64,6 +65,27 @@ inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& pr
   return std::ranges::count_if(record.verdicts, [&](const Verdict& v) {
     return v.status == Status::pass && v.name.starts_with(prefix);
   });
+}
+
+/// Fails the running test where a form of requested bytes is not what the replay says. Returns how
+/// many figures both have.
+inline int compare_on_paper(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                            int rank) {
+  using Key = std::tuple<std::string, bool, std::string>;
+  std::map<Key, double> replays;
+  for (const auto& plan : scenario.replay(trial, variant, rank))
+    if (plan.statistic == Statistic::requested)
+      replays[{plan.phase, plan.at_end, plan.moment}] = plan.formula.evaluate();
+  int compared = 0;
+  for (const auto& form : scenario.forms(trial, variant, rank)) {
+    const auto plan = replays.find({form.phase, form.at_end, form.moment});
+    if (form.statistic != Statistic::requested || plan == replays.end()) continue;
+    ++compared;
+    EXPECT_EQ(form.formula.evaluate(), plan->second)
+        << form.phase << " " << form.moment << " of " << variant.name << " on rank " << rank << ", "
+        << described(trial) << ": " << form.formula.text << " (" << form.where << ")";
+  }
+  return compared;
 }
 
 }  // namespace tidemark::testing

@@ -1,0 +1,273 @@
+#include "cases/frozen_reshard/forms.h"
+
+namespace tidemark::frozen_reshard {
+namespace {
+
+/// Of one microbatch.
+class Backward {
+ public:
+  Backward(const Chain& chain, int m) : chain_(chain), setup_(chain.setup()), m_(m) {}
+
+  PhaseMoments moments() {
+    result_.phase = "backward" + setup_.suffix(m_);
+    begin();
+    for (int k = chain_.units() - 1; k >= 0; --k)
+      if (chain_.reached(k)) unit(k);
+    result_.named.push_back({"end of backward" + setup_.suffix(m_), at_end(0, /*reducing=*/true)});
+    for (int k = 0; k < chain_.units(); ++k) {
+      if (chain_.frozen(k) || chain_.told(k)) continue;
+      if (chain_.synced(m_, k)) reduce(k, at_end(k, false));
+    }
+    result_.end.push_back({"the end", after()});
+    return std::move(result_);
+  }
+
+ private:
+  enum class Gradient { before, unreduced, over };
+
+  const char* whole_of(int k) const { return chain_.is_adapter(k) ? "P" : "U"; }
+  const char* flat_of(int k) const { return chain_.is_adapter(k) ? "F" : "U"; }
+  const char* shard_of(int k) const { return chain_.is_adapter(k) ? "V" : "S"; }
+  const char* gradient_of(int k) const { return chain_.is_adapter(k) ? "g" : "G"; }
+  int weights_of(int k) const { return chain_.is_adapter(k) ? 2 : 1; }
+
+  void add_gradient(Alive& alive, int j, Gradient progress) const {
+    if (chain_.frozen(j)) return;
+    const bool synced = chain_.synced(m_, j);
+    const bool held = progress == Gradient::before ? chain_.held_before(m_, j)
+                                                   : progress == Gradient::unreduced || !synced;
+    const bool reduced = chain_.reduced_before(m_, j) || (progress == Gradient::over && synced);
+    alive.add(gradient_of(j), held ? weights_of(j) : 0);
+    alive.add(shard_of(j), reduced);
+  }
+
+  /// Of the whole backward: `saved` layers of this microbatch are still saved, and so many of its
+  /// input's gradients are there.
+  Alive around(int saved, int input_gradients) const {
+    Alive alive;
+    const int later = setup_.in_flight ? chain_.microbatches() - 1 - m_ : 0;
+    const int others = setup_.in_flight ? m_ : chain_.microbatches() - 1;
+    alive.add("rest", 1);
+    std::int64_t x = chain_.microbatches(), z = 0;
+    if (setup_.input_gradient) x += others + input_gradients;
+    for (int l = 0; l < chain_.layers(); ++l) {
+      x += (later + (l < saved)) * chain_.saves_input(l);
+      z += (later + (l < saved)) * chain_.saves_middle(l);
+    }
+    alive.add("x", x);
+    alive.add("z", z);
+    alive.add("c", later);
+    return alive;
+  }
+
+  /// Gradients of the shared inputs of layers from this one on.
+  void add_shared(Alive& alive, int layer) const {
+    if (setup_.shared_input) alive.add("s", chain_.layers() - (m_ == 0 ? layer : 0));
+  }
+
+  void begin() {
+    auto alive = around(chain_.layers(), 0);
+    alive.add("x", 1);
+    alive.add("r", 1);
+    alive.add("c", 2);
+    for (int j = 0; j < chain_.units(); ++j) {
+      alive.add(whole_of(j), chain_.whole_before_backward(m_, j));
+      add_gradient(alive, j, Gradient::before);
+    }
+    if (m_ > 0) add_shared(alive, 0);
+    result_.highest.push_back({"the loss's gradient", alive});
+  }
+
+  struct Place {
+    bool hooked = true;        // the hooks that wait for this unit have run
+    bool ahead = true;         // the unit before is gathered
+    bool whole = true;         // this unit is
+    bool saves_input = false;  // it still saves its input
+    bool saves_middle = false;
+    bool reducing = true;  // the input of the last reduce-scatter lives
+  };
+
+  /// When backward is at unit k: all but activations, and gradients, of its own work.
+  Alive at(int k, const Place& place) const {
+    const int layer = chain_.layer(k);
+    auto alive = around(layer, 0);
+    alive.add("x", place.saves_input);
+    alive.add("z", place.saves_middle);
+    alive.add("c", 2);
+    for (int j = 0; j < chain_.units(); ++j) {
+      if (j != k || place.whole) alive.add(whole_of(j), chain_.whole(m_, j, k, place.hooked));
+      if (j == k) {
+        alive.add(shard_of(j), chain_.reduced_before(m_, j));
+        continue;
+      }
+      const bool passed = j > k && chain_.reached(j);
+      add_gradient(alive, j,
+                   !passed          ? Gradient::before
+                   : chain_.told(j) ? Gradient::over
+                                    : Gradient::unreduced);
+    }
+    alive.add("U", chain_.ahead(m_, k, place.ahead, false));
+    alive.add("F", chain_.ahead(m_, k, place.ahead, true));
+    if (place.reducing) add_reducing(alive, k + 1);
+    return alive;
+  }
+
+  /// The input of the reduce-scatter that was launched last when backward has come down to unit k.
+  void add_reducing(Alive& alive, int k) const {
+    for (int j = k; j < chain_.units(); ++j) {
+      if (chain_.frozen(j) || !chain_.told(j) || !chain_.synced(m_, j)) continue;
+      return alive.add(flat_of(j), 1);
+    }
+  }
+
+  void unit(int k) {
+    const int layer = chain_.layer(k);
+    const bool adapter = chain_.is_adapter(k), trained = !chain_.frozen(k);
+    const bool own_input =
+        adapter || !chain_.adapters() ? chain_.saves_input(layer) : layer > 0 && trained;
+    const Place gathered{.hooked = false,
+                         .ahead = false,
+                         .saves_input = own_input,
+                         .saves_middle = adapter && chain_.saves_middle(layer)};
+    // The output's gradient, and of a layer behind its adapter the adapter's of the input.
+    const bool beside =
+        chain_.adapters() && !adapter && chain_.input_gradient(layer) && chain_.reached(k + 1);
+    const auto held = chain_.held_before(m_, k) ? weights_of(k) : 0;
+    const auto begun = [&](const Place& place) {
+      auto alive = at(k, place);
+      alive.add("x", 1 + beside);
+      alive.add(gradient_of(k), held);
+      add_shared(alive, layer + 1);
+      return alive;
+    };
+    if (!chain_.whole_before_backward(m_, k)) {
+      auto alive = begun(gathered);
+      alive.add(flat_of(k), setup_.ranks > 1);
+      alive.add(adapter ? "u" : "t", setup_.ranks > 1);
+      add("gathering", k, alive);
+    }
+    auto ready = gathered;
+    ready.ahead = true;
+    result_.named.push_back({name(k), begun(ready)});
+    add("gathering ahead", k, begun(ready));
+
+    Place working = ready;
+    working.hooked = true;
+    if (adapter) {
+      adapter_products(k, working);
+    } else {
+      layer_product(k, working, beside);
+    }
+    if (!trained || !chain_.told(k) || !chain_.synced(m_, k)) return;
+    auto alive = at(k, {.whole = false, .reducing = false});
+    alive.add("x", chain_.input_gradient(layer) + (adapter ? chain_.reached(k - 1) : beside));
+    add_shared_of(alive, k);
+    alive.add(gradient_of(k), weights_of(k));
+    reduce(k, alive);
+  }
+
+  /// Of the layers from this unit's on, and while its product runs: what is added to the sum of an
+  /// earlier microbatch lives until it is, which is before the product where the layer's input
+  /// needs a gradient.
+  void add_shared_of(Alive& alive, int k) const {
+    const int layer = chain_.layer(k);
+    if (chain_.is_adapter(k)) return add_shared(alive, layer + 1);
+    add_shared(alive, layer);
+    const bool node = !chain_.frozen(k) || setup_.sharding.frozen == FrozenReshard::input_node;
+    if (setup_.shared_input && m_ > 0) alive.add("s", !chain_.input_gradient(layer) && node);
+  }
+
+  void layer_product(int k, const Place& working, bool beside) {
+    const int layer = chain_.layer(k);
+    const bool trained = !chain_.frozen(k);
+    auto alive = at(k, working);
+    alive.add("x", 1 + beside);
+    alive.add("G", chain_.held_before(m_, k));
+    if (!trained && !chain_.input_gradient(layer)) {  // nothing but the shared input's gradient
+      add_shared(alive, layer);
+      if (m_ > 0) alive.add("s", 1);
+    } else {
+      alive.add("G", trained);
+      alive.add("x", chain_.input_gradient(layer));
+      add_shared_of(alive, k);
+    }
+    add("product", k, alive);
+  }
+
+  // Of the second weight first, since its product came last.
+  void adapter_products(int k, const Place& working) {
+    const int layer = chain_.layer(k);
+    const bool trained = !chain_.frozen(k);
+    const auto held = chain_.held_before(m_, k) ? 2 : 0;
+    auto second = at(k, working);
+    second.add("x", 1);
+    second.add("z", 1);
+    second.add("g", held + trained);
+    add_shared(second, layer + 1);
+    add("second product", k, second);
+
+    auto without_middle = working;
+    without_middle.saves_middle = false;
+    auto first = at(k, without_middle);
+    first.add("x", chain_.reached(k - 1) + chain_.input_gradient(layer));
+    first.add("z", 1);
+    first.add("g", held > 0 ? 3 : 2 * trained);
+    add_shared(first, layer + 1);
+    add("first product", k, first);
+  }
+
+  /// `alive`: with its gradients, resharded.
+  void reduce(int k, Alive alive) {
+    alive.add(flat_of(k), 1);
+    auto copied = alive;
+    copied.add(chain_.is_adapter(k) ? "j" : "i", 1);
+    add("reducing", k, copied);
+    // Where there is something to send, the last gradient lives until it is on its way.
+    alive.add(gradient_of(k), (setup_.ranks > 1) - weights_of(k));
+    alive.add(shard_of(k), 1);
+    add("reduced", k, alive);
+  }
+
+  /// The end of backward has come to unit k and reshards it.
+  Alive at_end(int k, bool reducing) const {
+    auto alive = around(0, 1);
+    alive.add("c", 2);
+    add_shared(alive, 0);
+    for (int j = 0; j < chain_.units(); ++j) {
+      const bool late = chain_.reached(j) ? !chain_.told(j) : chain_.whole_before_backward(m_, j);
+      const bool resharded = j < k || (j == k && !reducing);
+      alive.add(whole_of(j), resharded ? chain_.kept(j) : late);
+      add_gradient(alive, j, chain_.told(j) || j < k ? Gradient::over : Gradient::unreduced);
+    }
+    alive.add("U", chain_.ahead_at_end(m_, k, false));
+    alive.add("F", chain_.ahead_at_end(m_, k, true));
+    if (reducing) add_reducing(alive, 0);
+    return alive;
+  }
+
+  Alive after() const {
+    auto alive = around(0, 1);
+    add_shared(alive, 0);
+    for (int j = 0; j < chain_.units(); ++j) {
+      alive.add(whole_of(j), chain_.kept(j));
+      add_gradient(alive, j, Gradient::over);
+    }
+    return alive;
+  }
+
+  std::string name(int k) const { return "unit " + std::to_string(k) + setup_.suffix(m_); }
+  void add(const std::string& what, int k, const Alive& alive) {
+    result_.highest.push_back({what + " of " + name(k), alive});
+  }
+
+  const Chain& chain_;
+  const Setup& setup_;
+  const int m_;
+  PhaseMoments result_;
+};
+
+}  // namespace
+
+PhaseMoments moments_of_backward(const Chain& chain, int m) { return Backward(chain, m).moments(); }
+
+}  // namespace tidemark::frozen_reshard

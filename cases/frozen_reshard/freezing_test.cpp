@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include "cases/frozen_reshard/policy.h"
+
+namespace tidemark::frozen_reshard {
+namespace {
+
+using Units = std::vector<bool>;
+
+TEST(Freezing, EveryPatternOfFiveLayers) {
+  using enum FreezingPattern;
+  EXPECT_EQ(frozen_units(even, 5), (Units{1, 0, 1, 0, 1}));
+  EXPECT_EQ(frozen_units(odd, 5), (Units{0, 1, 0, 1, 0}));
+  EXPECT_EQ(frozen_units(all_but_last, 5), (Units{1, 1, 1, 1, 0}));
+  EXPECT_EQ(frozen_units(all_but_first, 5), (Units{0, 1, 1, 1, 1}));
+  EXPECT_EQ(frozen_units(prefix, 5), (Units{1, 1, 0, 0, 0}));
+  EXPECT_EQ(frozen_units(suffix, 5), (Units{0, 0, 0, 1, 1}));
+  EXPECT_EQ(frozen_units(adapters, 2), (Units{1, 0, 1, 0}));
+}
+
+TEST(Freezing, ThawingSwapsTheFirstOfEachKind) {
+  Units units{0, 0, 1, 1};
+  thaw(units);
+  EXPECT_EQ(units, (Units{1, 0, 0, 1}));
+}
+
+TEST(Freezing, WhoReducesInABackwardThatIsNotTheLast) {
+  const Units frozen{0, 1, 0, 0};
+  EXPECT_EQ(synced_units(frozen, NoSync::never, false), (Units{1, 1, 1, 1}));
+  EXPECT_EQ(synced_units(frozen, NoSync::but_last, false), (Units{0, 1, 0, 0}));
+  EXPECT_EQ(synced_units(frozen, NoSync::every_second, false), (Units{0, 1, 1, 0}));
+  for (const auto each : {NoSync::never, NoSync::but_last, NoSync::every_second})
+    EXPECT_EQ(synced_units(frozen, each, true), (Units{1, 1, 1, 1}));
+}
+
+TEST(Freezing, LateIsWhoeverIsWholeTwoUnitsOnOrAtTheEnd) {
+  const Units frozen(4, true);
+  std::vector<Call> late, in_time;
+  for (int k = 3; k >= 0; --k) {
+    const auto unit = "unit " + std::to_string(k);
+    late.push_back({"backward", unit});
+    in_time.push_back({"backward", unit});
+    in_time.push_back({"reshard", unit});
+  }
+  for (auto* calls : {&late, &in_time}) calls->push_back({"end of backward", "step"});
+  EXPECT_EQ(resharded_late(late, frozen), 4);
+  EXPECT_EQ(resharded_late(in_time, frozen), 0);
+  EXPECT_EQ(resharded_late(late, Units(4, false)), 0);
+}
+
+}  // namespace
+}  // namespace tidemark::frozen_reshard

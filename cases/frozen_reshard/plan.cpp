@@ -1,0 +1,269 @@
+// The replay: what the operators of the chain and its sharded units take and give back, run through
+// the model of the allocator. Nothing here is measured, or read from the program.
+#include <utility>
+
+#include "cases/device_facts.h"
+#include "cases/frozen_reshard/policy.h"
+#include "harness/judge/form.h"
+
+namespace tidemark::frozen_reshard {
+namespace {
+
+class Plan : reference::ShardedPlan {
+  struct Layer {  // of one microbatch, for backward
+    Tensor input, middle_input, middle;
+    bool input_gradient;  // whether its input needs one
+  };
+
+ public:
+  Plan(const Setup& setup, const reference::DeviceFacts& device)
+      : ShardedPlan(shapes(setup), setup.sharding, setup.ranks, setup.rank, setup.instant, device),
+        setup_(setup),
+        bytes_(options_.stored),
+        row_(setup.hidden * bytes_),
+        activation_(setup.rows * row_),
+        inputs_(static_cast<std::size_t>(setup.microbatches)),
+        input_gradients_(inputs_.size()),
+        saved_(inputs_.size()) {
+    if (!setup_.shared_input) return;
+    shared_gradients_.resize(static_cast<std::size_t>(setup_.layers));
+    for (std::int64_t i = 0; i < setup_.layers; ++i) resting_.push_back(hold(row_));
+  }
+
+  Prediction run() {
+    std::int64_t kept = 0;
+    for (const auto& each : setup_.steps) kept = step(each);
+    expected_.predicted = std::move(predicted_);
+    Prediction result{std::move(expected_), kept};
+    for (const auto& unit : units_) {
+      if (!unit.frozen || !unit.unsharded) continue;
+      for (const auto& part : unit.parts) result.frozen_bytes += part.whole->size;
+    }
+    return result;
+  }
+
+ private:
+  Tensor activation() { return hold(activation_); }
+  Tensor scalar() { return hold(bytes_); }
+
+  static std::vector<UnitShape> shapes(const Setup& setup) {
+    const auto h = setup.hidden, r = setup.adapter_rank;
+    std::vector<UnitShape> all;
+    for (std::int64_t i = 0; i < setup.layers; ++i) {
+      all.push_back({.parameters = {{h, h}}});
+      if (r > 0) all.push_back({.parameters = {{r, h}, {h, r}}, .counted = false});
+    }
+    return all;
+  }
+
+  /// How many layers' units were whole when it began.
+  std::int64_t step(const Setup::Step& now) {
+    expected_.moments.clear();
+    expected_.calls.clear();
+    for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = now.frozen[k];
+    phase("zero_grad");
+    for (auto& unit : units_) unit.sharded_gradient.reset();
+    for (auto& gradient : shared_gradients_) gradient.reset();
+    loss_ = scalar();
+    std::int64_t kept = 0;
+    for (const auto& unit : units_) kept += unit.unsharded && unit.counted;
+
+    const auto together = setup_.in_flight ? setup_.microbatches : 1;
+    for (std::int64_t first = 0; first < setup_.microbatches; first += together) {
+      phase("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
+      for (auto m = first; m < first + together; ++m) forward(m);
+      for (auto m = first; m < first + together; ++m) {
+        suffix_ = setup_.suffix(m);
+        phase("backward" + suffix_);
+        const auto& synced = now.synced[static_cast<std::size_t>(m)];
+        for (std::size_t k = 0; k < units_.size(); ++k) units_[k].synced = synced[k];
+        backward(m);
+      }
+    }
+    phase("optimizer");
+    optimizer();
+    end();
+    return kept;
+  }
+
+  void forward(std::int64_t microbatch) {
+    const auto m = static_cast<std::size_t>(microbatch);
+    inputs_[m] = activation();
+    input_gradients_[m].reset();
+    auto x = inputs_[m];
+    bool gradient = setup_.input_gradient;
+    auto& layers = saved_[m];
+    for (std::size_t k = 0; k < units_.size(); ++k) {
+      auto& unit = units_[k];
+      auto& saved = layers.emplace_back();
+      saved.input_gradient = gradient;
+      pre_forward(k, microbatch, gradient + setup_.shared_input);
+      auto y = activation();
+      multiplied(multiplied_forward_);
+      if (setup_.shared_input) y = activation();
+      if (!unit.frozen) saved.input = x;
+      post_forward(k);
+      bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
+      if (adapters()) {
+        auto& adapter = units_[++k];
+        pre_forward(k, microbatch, gradient);
+        auto middle = hold(setup_.rows * setup_.adapter_rank * bytes_);
+        const auto z = activation();
+        if (!adapter.frozen) {
+          saved.middle_input = x;
+          saved.middle = middle;
+        }
+        post_forward(k);
+        middle.reset();
+        output_gradient = output_gradient || !adapter.frozen;
+        y = activation();
+      }
+      x = y;
+      gradient = output_gradient;
+    }
+    end_forward();
+    const auto mean = hold(setup_.rows * bytes_);
+    losses_.push_back(scalar());
+  }
+
+  bool adapters() const { return setup_.adapter_rank > 0; }
+
+  void backward(std::int64_t microbatch) {
+    const auto m = static_cast<std::size_t>(microbatch);
+    const auto weight = scalar();
+    auto mean = hold(setup_.rows * bytes_);
+    auto dy = activation();
+    mean.reset();
+    auto& layers = saved_[m];
+    for (auto l = layers.size(); l-- > 0 && dy;) {
+      const auto k = adapters() ? 2 * l : l;
+      dy = adapters() ? layer_with_adapter(k, microbatch, layers[l], dy)
+                      : layer(k, microbatch, layers[l], dy, true);
+      layers.pop_back();
+    }
+    layers.clear();
+    if (dy) {
+      for (const std::size_t k : {0, 1}) {
+        if (k == 0 || adapters()) gradient_of_input(k, microbatch, false);
+      }
+      input_gradients_[m] = std::move(dy);
+    }
+    end_backward();
+    losses_.erase(losses_.begin());
+  }
+
+  // One product's backward: the gradient of the weight first, then that of its input.
+  Tensor product(Part& part, bool trained, bool input_gradient, std::int64_t input_bytes,
+                 Tensor& dy, Kind of_weight) {
+    Tensor weight, input;
+    if (trained) weight = hold(part.numel * bytes_, compute, of_weight);
+    if (trained) multiplied(multiplied_backward_);
+    if (input_gradient) input = hold(input_bytes);
+    multiplied(multiplied_backward_);
+    dy.reset();
+    if (trained && !part.gradient) part.gradient = weight;  // else added to it
+    return input;
+  }
+
+  bool reaches(const Unit& unit, const Layer& saved) const {
+    return saved.input_gradient || !unit.frozen || setup_.shared_input;
+  }
+
+  // Of a layer without its adapter. `own_output`: its output is the next layer's input.
+  Tensor layer(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy, bool own_output) {
+    auto& unit = units_[k];
+    if (!reaches(unit, saved)) return nullptr;
+    const bool computes = saved.input_gradient || !unit.frozen;
+    pre_backward(k, microbatch);
+    if (own_output && k + 1 < units_.size()) gradient_of_input(k + 1, microbatch, false);
+    Tensor shared;
+    if (setup_.shared_input) {
+      shared = hold(row_);
+      if (saved.input_gradient || !has_node(unit)) accumulate_shared(k, microbatch, shared);
+    }
+    Tensor dx;
+    if (computes) {
+      dx = product(unit.parts[0], !unit.frozen, saved.input_gradient, activation_, dy,
+                   kind(unit, Kind::unit));
+      saved.input.reset();
+    }
+    if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
+    if (shared) accumulate_shared(k, microbatch, shared);
+    return dx;
+  }
+
+  void accumulate_shared(std::size_t k, std::int64_t microbatch, Tensor& gradient) {
+    gradient_of_input(k, microbatch, true);
+    auto& sum = shared_gradients_[adapters() ? k / 2 : k];
+    if (!sum) sum = gradient;
+    gradient.reset();
+  }
+
+  // Its output is the sum of both, whose gradient both get; the adapter was last in forward.
+  Tensor layer_with_adapter(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy) {
+    for (const auto after : {k + 2, k + 3}) {
+      if (after < units_.size()) gradient_of_input(after, microbatch, false);
+    }
+    auto& adapter = units_[k + 1];
+    Tensor dx;
+    if (saved.input_gradient || !adapter.frozen) {
+      pre_backward(k + 1, microbatch);
+      const auto inner = setup_.rows * setup_.adapter_rank * bytes_;
+      // Held for the layer too, where its backward is to come.
+      Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
+      auto dmiddle =
+          product(adapter.parts[1], !adapter.frozen, true, inner, shared_dy, Kind::other);
+      saved.middle.reset();
+      dx = product(adapter.parts[0], !adapter.frozen, saved.input_gradient, activation_, dmiddle,
+                   Kind::other);
+      saved.middle_input.reset();
+      if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);
+    }
+    const auto through = layer(k, microbatch, saved, dy, false);
+    dy.reset();
+    return dx ? dx : through;  // added in place
+  }
+
+  void optimizer() {
+    std::vector<Part*> parts;
+    for (auto& unit : units_) {
+      if (!unit.sharded_gradient) continue;
+      for (auto& part : unit.parts) parts.push_back(&part);
+    }
+    adam(parts);
+  }
+
+  const Setup setup_;
+  const std::int64_t bytes_;             // of an element
+  const std::int64_t row_, activation_;  // bytes: of a row, of a layer's output
+  std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
+  std::vector<std::vector<Layer>> saved_;  // by microbatch
+  Tensor loss_;
+  bool multiplied_forward_ = false, multiplied_backward_ = false;
+};
+
+}  // namespace
+
+Prediction plan(const Setup& setup, const reference::DeviceFacts& device) {
+  return Plan(setup, device).run();
+}
+
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
+  const auto expected = plan(setup_of(trial, claim_of(variant), rank), current_device_facts());
+  std::vector<Expectation> all;
+  for (const auto& m : expected.moments)
+    all.push_back(replayed_at(m.name, Statistic::allocated, m.allocated));
+  if (variant.role == Role::control) return all;
+  for (const auto& [phase, extents] : expected.predicted.phases) {
+    if (phase == "zero_grad") continue;
+    for (const Statistic statistic : kStatistics) {
+      const auto peak = extents[static_cast<std::size_t>(statistic)].peak;
+      all.push_back(replayed(statistic, phase, false, peak));
+    }
+    if (phase.starts_with("backward"))
+      all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
+  }
+  return all;
+}
+
+}  // namespace tidemark::frozen_reshard

@@ -1,0 +1,98 @@
+// The policies of the variants, which differ in when backward reshards frozen units and in what its
+// end takes for granted; the setup of a trial; and what the files of the scenario share.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/parallel/policies.h"
+#include "harness/scenario.h"
+#include "reference/memory/sharded_plan.h"
+
+namespace tidemark {
+class World;
+}
+
+namespace tidemark::frozen_reshard {
+
+struct Policy {
+  ShardingOptions sharding = {.frozen = FrozenReshard::input_hooks};
+  /// Parameters of the trial that a control sets itself, because without them it is right
+  /// (microbatches: at least).
+  Params needs = {};
+};
+
+const VariantTable<Policy>& variants();
+/// What the variant claims to do: its own policy, or, of a control, that of the fix it pretends to
+/// be, in the trial that it needs.
+Policy claim_of(const Variant& variant);
+
+/// Of a chain of layers; `adapters`: all of them, each with a trained unit behind it (LoRA).
+enum class FreezingPattern { even, all_but_last, adapters, prefix, suffix, all_but_first, odd };
+/// Whether each unit is frozen.
+std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers);
+/// From now on the first frozen unit is trained and the first trained one frozen.
+void thaw(std::vector<bool>& frozen);
+
+enum class NoSync { never, but_last, every_second };  // `every_second` of the trained units
+/// Whether each unit reduces its gradients in a backward, the last one of its step or not.
+std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, bool last);
+
+/// A chain of linear layers, a sharded unit each; with adapters a second, low-rank path beside
+/// every layer in a unit of its own (LoRA); and how a step's batch is divided.
+struct Setup {
+  std::int64_t layers = 1, hidden = 1;
+  std::int64_t adapter_rank = 0;            // 0: no adapters
+  std::int64_t microbatches = 1, rows = 1;  // rows of one microbatch on one rank
+  bool in_flight = false;                   // all forwards of a step come before its backwards
+  bool input_gradient = false;              // the input needs one
+  bool shared_input = false;  // every layer adds one that all microbatches share: a learnt prompt
+  std::int64_t ranks = 1, rank = 0;
+  bool instant = true;  // the device; else it does nothing before the host waits for it
+  ShardingOptions sharding = {};
+  struct Step {  // by unit, layer by layer
+    std::vector<bool> frozen;
+    std::vector<std::vector<bool>> synced;  // by microbatch: its backward reduces the gradients
+  };
+  std::vector<Step> steps;
+
+  /// The step of this index, or where there are fewer the last one.
+  const Step& step(int index) const {
+    return steps.at(std::min(static_cast<std::size_t>(index), steps.size() - 1));
+  }
+  /// "" or, where there are several microbatches, "/0" and so on: the end of its phases' and
+  /// moments' names.
+  std::string suffix(std::int64_t microbatch) const {
+    return microbatches == 1 ? "" : "/" + std::to_string(microbatch);
+  }
+};
+/// Of the trial's parameters, those that the policy sets itself aside.
+Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
+
+std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
+
+struct Prediction : reference::ShardedPrediction {
+  std::int64_t kept = 0;          // layers' units that are whole when the last step begins
+  std::int64_t frozen_bytes = 0;  // of frozen units still whole when it ends
+};
+/// Phases zero_grad, forward, backward (each with its microbatch's suffix) and optimizer of the
+/// last of the steps. The policy must be one that backward survives.
+Prediction plan(const Setup& setup, const reference::DeviceFacts& device);
+/// Equalities in all four statistics: the peaks of every forward, backward and the optimizer in the
+/// last step, what every backward leaves, and the trajectory: residency when each unit's backward
+/// begins, and at the end of backward before the catch-all.
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
+/// The same of allocated, active and requested bytes. Of controls the trajectory alone.
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
+std::vector<Symbol> symbols();
+
+/// How many frozen units were still whole when the backward of the unit two before them began, or
+/// (the first two) when backward ended. Units are named "unit <index>", in the order of their
+/// forwards; `frozen` says it of each.
+std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen);
+
+Oracle oracle(const Trial& trial);
+
+}  // namespace tidemark::frozen_reshard

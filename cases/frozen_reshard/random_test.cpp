@@ -1,0 +1,46 @@
+#include "cases/random_test.h"
+
+namespace tidemark::testing {
+
+// At least four variants and three phases have replays and forms.
+RandomTrials random_trials() {
+  return {
+      .scenario = "frozen_reshard",
+      .seed = 3,
+      .params =
+          [](Draw& draw, const Trial& trial) {
+            // Widths that no rank count divides, that blocks of the allocator round, and any
+            // other.
+            const bool numbers = trial.mode == Mode::math;
+            const int hidden = numbers ? draw.pick({3, 16, 40, 57})
+                               : draw.between(0, 2)
+                                   ? draw.pick({1, 3, 48, 100, 257, 777, 1000, 1536, 2048, 3333})
+                                   : draw.between(1, 3000);
+            const int microbatches = draw.pick({1, 1, 2, 3});
+            const int rows = std::max(2, microbatches) * draw.between(1, 4);
+            return Params{{"layers", draw.between(2, numbers ? 5 : 7)},
+                          {"hidden", hidden},
+                          {"batch", trial.ranks * rows},
+                          {"pattern", draw.between(0, 6)},
+                          {"adapter_rank", draw.pick({1, 4, 16, 33})},
+                          {"reshard_after_forward", draw.pick({1, 1, 0})},
+                          {"microbatches", microbatches},
+                          {"in_flight", draw.between(0, 1)},
+                          {"no_sync", draw.between(0, 2)},
+                          {"input_gradient", draw.between(0, 1)},
+                          {"shared_input", draw.pick({0, 0, 1})},
+                          {"thaw_step", draw.between(0, 2) ? 0 : draw.between(0, trial.steps - 2)},
+                          {"precision", numbers ? 0 : draw.pick({0, 0, 1})}};
+          },
+      .alone = {.trials = 110,
+                .at_least = {{"memory", 4 * 12},
+                             {"trajectory", 4 * 2},
+                             {"calls", 4 * 5},
+                             {"order", 4},
+                             {"control", 4}},
+                .races = 8},  // they take most of the time
+      .together = {
+          .trials = 8, .at_least = {{"parity", 4 * 3}, {"memory", 4 * 12}}, .mode = Mode::math}};
+}
+
+}  // namespace tidemark::testing

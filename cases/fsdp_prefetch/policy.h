@@ -1,0 +1,46 @@
+// The policies of the variants, which differ in the layout and the references of their
+// collectives, and what the files of the scenario share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "harness/parallel/policies.h"
+#include "harness/scenario.h"
+#include "reference/memory/replay.h"
+
+namespace tidemark {
+class World;
+}
+
+namespace tidemark::fsdp_prefetch {
+
+struct Policy {
+  ShardingOptions sharding;
+  /// Every block gathers the next one ahead in forward and the one before it in backward.
+  /// Otherwise forward gathers when it gets there, and backward the one before by the order of the
+  /// forwards.
+  bool explicit_prefetch = true;
+};
+
+const VariantTable<Policy>& variants();
+/// The variant's, with the trial's precision and resharding.
+Policy policy_of(const Trial& trial, const std::string& variant);
+
+std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
+
+/// The memory of the step on paper: phases zero_grad, forward, backward and optimizer of the last
+/// step.
+reference::Predicted plan(const Trial& trial, const Policy& policy, int rank,
+                          const reference::DeviceFacts& device);
+/// Peaks of the plan in all four statistics. Where recorded buffers wait for a clock (calibrated, a
+/// real GPU), of allocated bytes alone. None of a control.
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
+/// Peaks of the last of at least two steps, in requested, allocated and active bytes, with the same
+/// exceptions.
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
+std::vector<Symbol> symbols();
+
+Oracle oracle(const Trial& trial);
+
+}  // namespace tidemark::fsdp_prefetch

@@ -1,0 +1,108 @@
+// Every verdict of every variant of a scenario at parameters drawn at random: memory on any rank by
+// itself, numbers and controls among partners; and forms against replays on paper.
+#include "cases/random_test.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <set>
+
+#include "harness/device/platform.h"
+
+namespace tidemark {
+namespace {
+
+class Random : public ::testing::Test {
+ protected:
+  Random()
+      : settings_(testing::random_trials()),
+        scenario_(*std::ranges::find(scenarios(), settings_.scenario, &Scenario::name)),
+        draw_(settings_.seed) {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+  }
+
+  Trial drawn(int ranks, Mode mode) {
+    Trial trial{scenario_.name, "random", "", {}, mode, ranks, 2, 0};
+    for (int i = 0; i < 100; ++i) {
+      trial.schedule = draw_.between(0, 1) ? "lagging" : "instant";
+      trial.steps = draw_.between(2, settings_.most_steps);
+      trial.params = settings_.params(draw_, trial);
+      if (why_unfit(scenario_, trial).empty()) return trial;
+    }
+    ADD_FAILURE() << "100 draws in a row do not fit: " << why_unfit(scenario_, trial);
+    return trial;
+  }
+
+  /// `next` hands a trial and the world that it runs on to what it is given.
+  template <class Next>
+  void hold(const testing::RandomTrials::Part& part, Next&& next) {
+    const int trials = testing::seeds(part.trials);
+    RunOptions options{.details = Details::none};
+    if (!part.controls) options.selected = [](const Variant& v) { return v.role != Role::control; };
+    std::map<std::string, std::ptrdiff_t> passed;
+    for (int i = 0; i < trials && !HasFailure(); ++i)
+      next([&](const Trial& trial, World& world) {
+        for (const auto& variant : scenario_.variants)
+          if (settings_.fault)
+            EXPECT_EQ(settings_.fault(trial, variant, world.rank()), "") << variant.name;
+        set_race_detection(part.races > 0 && i % part.races == 0);
+        const auto record = run_trial(scenario_, trial, world, options);
+        testing::passed(record, trial);
+        for (const auto& [name, count] : part.at_least)
+          passed[name] += testing::passed_of(record, name);
+      });
+    for (const auto& [name, count] : part.at_least) {
+      std::printf("%s: %td verdicts %s of %d trials\n", settings_.scenario, passed[name],
+                  name.c_str(), trials);
+      EXPECT_GE(static_cast<double>(passed[name]), trials * count) << name;
+    }
+  }
+
+  const testing::RandomTrials settings_;
+  const Scenario& scenario_;
+  testing::Draw draw_;
+};
+
+TEST_F(Random, EveryVerdictHoldsOnAnyRankByItself) {
+  int processes = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  if (processes > 1) GTEST_SKIP() << "for one process";
+  hold(settings_.alone, [this](const auto& run) {
+    const int ranks = draw_.between(1, settings_.most_ranks);
+    const Trial trial = drawn(ranks, settings_.alone.mode);
+    World one(draw_.between(0, ranks - 1), ranks);
+    run(trial, one);
+  });
+}
+
+TEST_F(Random, EveryVerdictHoldsAmongPartners) {
+  World world(MPI_COMM_WORLD);
+  if (world.size() < settings_.processes || settings_.together.trials == 0)
+    GTEST_SKIP() << "for " << settings_.processes << " processes";
+  hold(settings_.together,
+       [&](const auto& run) { run(drawn(world.size(), settings_.together.mode), world); });
+}
+
+// Paper and plan are two derivations, and neither reads the other. No moment of a form is there for
+// nothing.
+TEST_F(Random, EveryMomentIsTheHighestSomewhere) {
+  if (settings_.highest.empty()) GTEST_SKIP() << "no moments are named";
+  auto trials = settings_.besides;
+  for (int i = 0; i < settings_.on_paper; ++i)
+    trials.push_back(drawn(draw_.between(1, settings_.most_ranks), Mode::shapes));
+  std::set<std::string> missing(settings_.highest.begin(), settings_.highest.end());
+  for (const Trial& trial : trials)
+    for (const auto& variant : scenario_.variants) {
+      if (variant.role == Role::control) continue;
+      testing::compare_on_paper(scenario_, trial, variant, 0);
+      for (const auto& form : scenario_.forms(trial, variant, 0))
+        if (form.statistic == Statistic::requested)
+          std::erase_if(missing, [&](const auto& name) { return form.where.starts_with(name); });
+    }
+  EXPECT_TRUE(missing.empty()) << *missing.begin() << " is never the highest moment";
+}
+
+}  // namespace
+}  // namespace tidemark

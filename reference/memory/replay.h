@@ -1,0 +1,81 @@
+// Common part of the plans of a training step: memory taken and given back in the model of the
+// caching allocator, by phase, and the temporaries of the operators around sharded parameters. The
+// plan of a case derives from it and says what its algorithm
+// takes, when, and on which stream.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reference/memory/allocator.h"
+
+namespace tidemark::reference {
+
+/// What a plan must know of the device: cuBLAS's workspace, the threads that fill it (they
+/// decide how many blocks a copy-out is divided into, whose table is a temporary), and where its
+/// driver puts new segments.
+struct DeviceFacts {
+  std::int64_t workspace_bytes = 0;
+  std::int64_t processors = 0, threads_per_processor = 0;
+  int capability = 0;  // compute capability, 90 for 9.0
+  Placement placement = Placement::of_linux;
+};
+
+struct Extent {
+  std::int64_t peak = 0, end = 0;  // bytes
+};
+
+/// Peak and end by phase and statistic (allocated, active, reserved, requested) in bytes, of the
+/// last step.
+struct Predicted {
+  std::map<std::string, std::array<Extent, 4>> phases;
+  std::array<std::int64_t, 4> rest{};  // before the last step's forward, gradients gone
+};
+
+inline std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+class Replay {
+ public:
+  using Handle = Allocator::Handle;
+  enum Stream { compute, copy_in, communication, reduction };
+
+ protected:
+  Replay(const DeviceFacts& device, std::int64_t ranks, bool instant)
+      : device_(device), ranks_(ranks), memory_(instant, device.placement) {}
+
+  Handle take(std::int64_t bytes, Stream stream = compute) {
+    return memory_.allocate(bytes, stream);
+  }
+  void drop(Handle& handle) {
+    memory_.free(handle);
+    handle = nullptr;
+  }
+  void replace(Handle& old, Handle next) {
+    drop(old);
+    old = next;
+  }
+  void passing(std::int64_t bytes) { memory_.free(take(bytes)); }
+
+  /// A phase begins (the one before ends); after "zero_grad" memory is at rest.
+  void begin(const std::string& phase);
+  void end();
+
+  /// Bytes of the table that split_with_sizes_copy takes along, of `chunks` bytes a parameter and
+  /// rank (aten/src/ATen/native/cuda/TensorShape.cu, contiguous without a cast): for every
+  /// parameter source, destination and size, a running count of blocks, and one index a block. A
+  /// block is 128 threads of 16 bytes.
+  std::int64_t copy_out_table(const std::vector<std::int64_t>& chunks) const;
+  /// The same of _chunk_cat: five values a parameter, two running sums, one index a block.
+  static std::int64_t copy_in_table(const std::vector<std::int64_t>& chunks);
+
+  const DeviceFacts device_;
+  const std::int64_t ranks_;
+  Allocator memory_;
+  Predicted predicted_;
+  std::string phase_;  // empty between phases
+};
+
+}  // namespace tidemark::reference

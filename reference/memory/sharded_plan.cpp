@@ -1,0 +1,245 @@
+#include "reference/memory/sharded_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark::reference {
+namespace {
+
+/// Elements of a rank's padded shards of a unit.
+template <class Unit>
+std::int64_t padded(const Unit& unit) {
+  std::int64_t all = 0;
+  for (const auto& part : unit.parts) all += part.padded;
+  return all;
+}
+
+}  // namespace
+
+std::string unit_name(std::size_t index) { return "unit " + std::to_string(index); }
+
+ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOptions& options,
+                         std::int64_t ranks, std::int64_t rank, bool instant,
+                         const DeviceFacts& device)
+    : Replay(device, ranks, instant), options_(options) {
+  for (const auto& unit : units) {
+    units_.push_back({.counted = unit.counted, .parts = {}});
+    for (const auto& [rows, columns] : unit.parameters) {
+      const auto shard = divided(rows, ranks);
+      const auto own = std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
+      units_.back().parts.push_back(
+          {.numel = rows * columns, .padded = shard * columns, .own = own * columns});
+      resting_.push_back(hold(shard * columns * options.stored));
+    }
+  }
+}
+
+ShardedPlan::Tensor ShardedPlan::hold(std::int64_t bytes, Stream stream, Kind kind) {
+  count(kind, 1);
+  Tensor tensor(take(bytes, stream), [this, kind](auto* block) {
+    memory_.free(block);
+    count(kind, -1);
+  });
+  if (memory_.allocated.current > highest_) {
+    highest_ = memory_.allocated.current;
+    expected_.at_peak[phase_] = alive_;
+  }
+  return tensor;
+}
+
+void ShardedPlan::count(Kind kind, int change) {
+  if (kind == Kind::unit) alive_.units += change;
+  if (kind == Kind::shard) alive_.shards += change;
+}
+
+void ShardedPlan::multiplied(bool& before) {
+  if (!std::exchange(before, true)) resting_.push_back(hold(device_.workspace_bytes));
+}
+
+void ShardedPlan::phase(const std::string& name) {
+  begin(name);
+  highest_ = memory_.allocated.current;
+  expected_.at_peak[phase_] = alive_;
+}
+
+void ShardedPlan::call(const char* what, std::size_t unit) {
+  expected_.calls.push_back({what, unit_name(unit)});
+}
+void ShardedPlan::moment(const std::string& name) {
+  expected_.moments.push_back({name + suffix_, memory_.allocated.current, alive_});
+}
+
+std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) const {
+  std::vector<std::int64_t> all;
+  for (const auto& part : unit.parts) all.push_back(part.padded * element);
+  return all;
+}
+
+ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
+  const auto bytes = ranks_ * padded(unit) * options_.gathered;
+  if (options_.layout != GatherLayout::two_buffers)
+    return hold(bytes, stream, kind(unit, Kind::unit));
+  auto& [buffer, size] = buffers_[next_buffer_];
+  next_buffer_ = 1 - next_buffer_;
+  if (size < bytes) {
+    buffer.reset();
+    buffer = hold(bytes);
+    size = bytes;
+  }
+  return buffer;
+}
+
+void ShardedPlan::unshard(std::size_t k) {
+  auto& unit = units_[k];
+  if (unit.gathering || unit.unsharded) return;
+  call("unshard", k);
+  unit.gathering = true;
+  if (ranks_ == 1) return;
+  while (options_.in_flight_limit > 0 && std::ssize(in_flight_) >= options_.in_flight_limit) {
+    memory_.reached(communication, in_flight_.front());
+    in_flight_.pop_front();
+  }
+  const auto stream = options_.layout == GatherLayout::separate_streams ? copy_in : compute;
+  Tensor converted;
+  if (options_.stored != options_.gathered)
+    converted = hold(padded(unit) * options_.gathered, stream);
+  unit.flat = flat_buffer(unit, stream);
+  converted.reset();
+  gathers_ = memory_.enqueue(communication);
+  if (options_.records()) memory_.record(unit.flat.get(), communication);
+}
+
+// Out of the flat buffer into the parameters, with a table on the device of which block of threads
+// copies what.
+void ShardedPlan::copy_out(Unit& unit) {
+  Tensor converted;
+  for (auto& part : unit.parts) {
+    if (ranks_ == 1 && options_.stored != options_.gathered)
+      converted = hold(part.padded * options_.gathered);
+    part.whole = hold(ranks_ * part.padded * options_.gathered, compute, kind(unit, Kind::unit));
+  }
+  if (ranks_ > 1) hold(copy_out_table(chunks(unit, options_.gathered)));
+}
+
+void ShardedPlan::wait(std::size_t k) {
+  auto& unit = units_[k];
+  if (!unit.gathering) return;
+  const bool forward = unit.state == State::forward;
+  Tensor before;
+  if (forward) before = std::move(deferred_);
+  copy_out(unit);
+  if (ranks_ > 1) in_flight_.push_back(gathers_);
+  if (forward && options_.layout == GatherLayout::separate_streams) deferred_ = unit.flat;
+  unit.flat.reset();
+  unit.gathering = false;
+  unit.unsharded = true;
+}
+
+void ShardedPlan::reshard(std::size_t k) {
+  auto& unit = units_[k];
+  if (unit.state == State::forward && !options_.reshard_after_forward) return;
+  if (!unit.unsharded) return;
+  for (auto& part : unit.parts) part.whole.reset();
+  unit.unsharded = false;
+  call("reshard", k);
+}
+
+void ShardedPlan::pre_forward(std::size_t k, std::int64_t microbatch, int inputs_with_gradient) {
+  auto& unit = units_[k];
+  unit.state = State::forward;
+  unshard(k);
+  wait(k);
+  if (unit.frozen && options_.hooks_frozen() && inputs_with_gradient > 0)
+    unit.calls.push_back({.microbatch = microbatch, .expected = inputs_with_gradient});
+}
+
+void ShardedPlan::post_forward(std::size_t k) {
+  reshard(k);
+  units_[k].turns.push_back(order_.size());
+  order_.push_back(k);
+  units_[k].state = State::idle;
+}
+
+void ShardedPlan::pre_backward(std::size_t k, std::int64_t microbatch) {
+  auto& unit = units_[k];
+  if (unit.state != State::pre_backward) {
+    unit.state = State::pre_backward;
+    unshard(k);
+    wait(k);
+    if (!unit.turns.empty()) {
+      const auto turn = unit.turns.back();
+      unit.turns.pop_back();
+      if (turn > 0) unshard(order_[turn - 1]);
+    }
+  }
+  for (auto& hooked : unit.calls) hooked.begun = hooked.begun || hooked.microbatch == microbatch;
+  call("backward", k);
+  moment(unit_name(k));
+}
+
+void ShardedPlan::post_backward(std::size_t k) {
+  auto& unit = units_[k];
+  unit.state = State::post_backward;
+  if (!unit.synced) return reshard(k);
+  std::vector<Tensor> gradients;
+  for (auto& part : unit.parts) {
+    if (part.gradient) gradients.push_back(std::move(part.gradient));
+    part.gradient.reset();
+  }
+  reshard(k);
+  if (gradients.empty()) return;
+  reducing_.reset();
+  call("reduce", k);
+  const auto shards = padded(unit);
+  auto input = hold(ranks_ * shards * options_.reduced, compute, kind(unit, Kind::unit));
+  hold(copy_in_table(chunks(unit, options_.reduced)));
+  const auto last = ranks_ > 1 ? gradients.back() : Tensor();
+  gradients.clear();
+  auto output = hold(shards * options_.reduced, reduction, kind(unit, Kind::shard));
+  if (options_.stored != options_.reduced)
+    output = hold(shards * options_.stored, reduction, kind(unit, Kind::shard));
+  if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
+  reducing_ = std::move(input);
+}
+
+void ShardedPlan::gradient_of_input(std::size_t k, std::int64_t microbatch, bool shared) {
+  for (std::size_t i = 0; i < units_[k].calls.size(); ++i) {
+    auto& hooked = units_[k].calls[i];
+    if (!shared && hooked.microbatch != microbatch) continue;
+    call("hook", k);
+    if (options_.frozen == FrozenReshard::input_hooks && !hooked.begun) continue;
+    if (std::exchange(hooked.backward, microbatch) != microbatch) hooked.arrived = 0;
+    if (++hooked.arrived == hooked.expected) post_backward(k);
+  }
+}
+
+void ShardedPlan::end_backward() {
+  expected_.calls.push_back({"end of backward", "step"});
+  moment("end of backward");
+  for (std::size_t k = 0; k < units_.size(); ++k) {
+    auto& unit = units_[k];
+    const bool reached = unit.state == State::pre_backward || unit.state == State::post_backward;
+    const bool kept = unit.frozen && (options_.frozen == FrozenReshard::never ||
+                                      (options_.catch_all_misses && !reached));
+    if (unit.state != State::post_backward && !kept) post_backward(k);
+    unit.state = State::idle;
+    unit.flat.reset();
+    unit.gathering = false;
+    unit.turns.clear();
+    std::erase_if(unit.calls, [&](const HookedCall& c) { return c.arrived == c.expected; });
+  }
+  order_.clear();
+  reducing_.reset();
+}
+
+void ShardedPlan::adam(const std::vector<Part*>& parts) {
+  std::vector<Tensor> roots;
+  for (auto* part : parts) {
+    if (std::exchange(part->has_state, true)) continue;
+    for (int moment = 0; moment < 2; ++moment)
+      resting_.push_back(hold(part->own * options_.stored));
+  }
+  for (const auto* part : parts) roots.push_back(hold(part->own * options_.stored));
+}
+
+}  // namespace tidemark::reference

@@ -1,0 +1,136 @@
+// The memory of sharded units on paper: what is gathered, copied out, resharded and reduced, when
+// and on which stream, as FSDP2 does it (torch/distributed/fsdp/_fully_shard); replayed in the
+// model of the caching allocator. With it the calls in their order. The plan of a case derives from
+// it and says what the operators of its model take. Nothing here is measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/parallel/policies.h"
+#include "reference/memory/replay.h"
+
+namespace tidemark::reference {
+
+/// How many tensors as large as a whole unit are alive (its parameters, its gathered buffer, its
+/// gradient, its reduce-scatter's input), and how many shards of a gradient; of counted units.
+struct Composition {
+  std::int64_t units = 0, shards = 0;
+};
+
+/// Of the last step.
+struct ShardedPrediction {
+  Predicted predicted;
+  std::map<std::string, Composition> at_peak;  // by phase, when allocated is highest
+  struct Residency {
+    std::string name;
+    std::int64_t allocated = 0;  // bytes
+    Composition alive;
+  };
+  std::vector<Residency> moments;  // a unit's backward begins; backward ends, before the catch-all
+  struct Call {
+    std::string op, unit;
+  };
+  std::vector<Call> calls;  // unshard, reshard, reduce, hook, backward, end of backward
+};
+
+/// How calls and moments name a unit.
+std::string unit_name(std::size_t index);
+
+class ShardedPlan : protected Replay {
+ protected:
+  // Memory lives as long as its last holder, as a tensor's does.
+  using Tensor = std::shared_ptr<Allocator::Block>;
+  enum class Kind { other, unit, shard };
+  enum class State { idle, forward, pre_backward, post_backward };
+
+  struct UnitShape {
+    std::vector<std::array<std::int64_t, 2>> parameters;  // rows, columns; sharded by rows
+    bool counted = true;                                  // in a Composition
+  };
+  struct Part {
+    std::int64_t numel, padded, own;  // of the whole, a padded shard, this rank's rows
+    Tensor whole, gradient;
+    bool has_state = false;  // of the optimizer
+  };
+  struct HookedCall {  // a forward whose inputs carry hooks
+    std::int64_t microbatch;
+    int expected, arrived = 0;
+    std::int64_t backward = -1;
+    bool begun = false;  // its own backward has
+  };
+  struct Unit {
+    bool counted;
+    std::vector<Part> parts;
+    bool frozen = false, synced = true, unsharded = false, gathering = false;
+    State state = State::idle;
+    Tensor flat, sharded_gradient;
+    std::vector<std::size_t> turns;  // of its forwards in the step's order
+    std::vector<HookedCall> calls;
+  };
+
+  /// `instant`: the device does everything at once, otherwise nothing before the host waits for it.
+  ShardedPlan(const std::vector<UnitShape>& units, const ShardingOptions& options,
+              std::int64_t ranks, std::int64_t rank, bool instant, const DeviceFacts& device);
+
+  Tensor hold(std::int64_t bytes, Stream stream = compute, Kind kind = Kind::other);
+  static Kind kind(const Unit& unit, Kind of_counted) {
+    return unit.counted ? of_counted : Kind::other;
+  }
+  /// cuBLAS takes its workspace at the first product of a thread.
+  void multiplied(bool& before);
+  void phase(const std::string& name);
+
+  /// Ahead of time.
+  void unshard(std::size_t k);
+  /// `inputs_with_gradient` carry hooks, where the unit is frozen and hooks reshard.
+  void pre_forward(std::size_t k, std::int64_t microbatch = 0, int inputs_with_gradient = 0);
+  void post_forward(std::size_t k);
+  void end_forward() { deferred_.reset(); }
+  void pre_backward(std::size_t k, std::int64_t microbatch = 0);
+  void post_backward(std::size_t k);
+  void end_backward();
+  /// Whether an identity node on its input tells when the unit's backward is over.
+  bool has_node(const Unit& unit) const {
+    return !unit.frozen || options_.frozen == FrozenReshard::input_node;
+  }
+  /// The gradient of an input is there. A microbatch's own is seen by its own call alone, a shared
+  /// one by every call whose backward is to come.
+  void gradient_of_input(std::size_t k, std::int64_t microbatch, bool shared);
+  /// One step of Adam over this rank's rows, tensor by tensor: two moments each from the first step
+  /// on, and a square root each.
+  void adam(const std::vector<Part*>& parts);
+
+  const ShardingOptions options_;
+  // What counts must outlive what is counted.
+  Composition alive_;
+  ShardedPrediction expected_;
+  std::vector<Unit> units_;
+  std::vector<Tensor> resting_;
+  std::string suffix_;  // of the moments of this backward
+
+ private:
+  void count(Kind kind, int change);
+  void call(const char* what, std::size_t unit);
+  void moment(const std::string& name);
+  std::vector<std::int64_t> chunks(const Unit& unit, std::int64_t element) const;
+  Tensor flat_buffer(const Unit& unit, Stream stream);
+  void wait(std::size_t k);
+  void copy_out(Unit& unit);
+  void reshard(std::size_t k);
+
+  std::int64_t highest_ = 0;
+  std::vector<std::size_t> order_;  // of the forwards
+  Tensor deferred_, reducing_;      // a buffer copied out of, a reduce-scatter's input
+  std::array<std::pair<Tensor, std::int64_t>, 2> buffers_{};  // persistent, with their bytes
+  std::size_t next_buffer_ = 0;
+  std::int64_t gathers_ = 0;
+  std::deque<std::int64_t> in_flight_;
+};
+
+}  // namespace tidemark::reference
