@@ -1,25 +1,222 @@
-#include "cases/tp_buffer_reuse/forms.h"
-
+// The forms of the scenario: for each phase the few moments that can be its highest, each a sum of
+// named amounts, at any size, on any number of ranks, under any policy that is right.
+//
+// A layer keeps of a microbatch, for backward,
+//   2*X + 2*s    inputs and statistics of its two norms
+//   2*F          gathered inputs of its two column linears; 2*X where they are gathered again
+//   A            attention; X more in single precision with several sequences, whose output is
+//                copied with the sequence outside
+//   g + f        gate and up, and the GLU's output; f more where the GLU is eager
+// and a microbatch X more than its layers: the output of the last one.
+//
+// Forward peaks in the last layer of the last microbatch, where the last row linear has made its
+// partial sum F and the scattered X, and not yet the layer's output; or, where flash divides the
+// keys into parts, in the last layer's attention, with S.
+//
+// Backward frees a microbatch layer by layer, from the top. The first microbatch leaves P of
+// gradients a layer; in every later one a weight's gradient is added to that, and freed. A layer
+// keeps either more than P or less, so the peak is at the first microbatch's top layer or at its
+// lowest, or at the second microbatch's top layer. Below the top layer, the gradient of the output
+// is held beside that of the residual stream, so that the second layer can be higher than the top
+// one, by less than X. Within a layer the peak is at one of six operators, those that make more
+// than they free.
 #include <algorithm>
+#include <initializer_list>
 #include <set>
+#include <string>
+#include <utility>
 
-#include "cases/tp_buffer_reuse/amounts.h"
-#include "cases/tp_buffer_reuse/moments.h"
+#include "cases/device_facts.h"
+#include "cases/tp_buffer_reuse/policy.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::tp_buffer_reuse {
 namespace {
+
+/// Whether attention's output is copied with the sequence outside.
+bool copies_output(const Dimensions& d) { return !d.bf16 && d.batch > 1; }
+
+/// Every symbol's tensors on one rank, in a step after the first.
+Vocabulary amounts(const Dimensions& d, const reference::DeviceFacts& device) {
+  using Tensors = std::vector<Bytes>;
+  const reference::AttentionPlan attention(d.attention(), device.processors);
+  const Bytes whole = d.rows() * d.hidden * d.element(), shard = whole / d.ranks;
+  const Bytes merged = d.rows() * d.qkv() * d.element();
+  const Bytes half = d.rows() * d.own_ffn() * d.element();
+  const Bytes norm = d.hidden * d.element(), qkv = d.qkv() * norm,
+              out = d.own_heads() * d.head() * norm, down = d.own_ffn() * norm;
+  const Tensors weights{norm, qkv, out, norm, 2 * down, down};
+
+  Vocabulary v;
+  v.tensors("rest", {4, device.workspace_bytes, device.workspace_bytes});
+  for (std::int64_t i = 0; i < 3 * d.layers; ++i) v.tensors("rest", weights);
+  v.count("q", static_cast<double>(d.in_flight));
+  v.count("L", static_cast<double>(d.layers));
+  if (d.ranks > 1) {
+    v.tensors("b", {whole});
+    v.tensors("F", {whole});
+  }
+  v.tensors("X", {shard});
+  v.tensors("s", {d.shard_rows() * 4});
+  v.tensors("A", {merged, attention.queries, attention.statistics});
+  if (attention.copies) v.tensors("A", {attention.queries, attention.queries});
+  if (d.bf16) v.tensors("A", {16, 8});  // flash's random state, used or not
+  v.tensors("M", {merged});
+  v.tensors("g", {2 * half});
+  v.tensors("f", {half});
+  v.tensors("P", weights);
+  v.tensors("W_qkv", {qkv});
+  v.tensors("W_o", {out});
+  v.tensors("W_gu", {2 * down});
+  v.tensors("W_d", {down});
+  v.tensors("n", {norm});
+  v.tensors("k", {attention.keys});
+  v.tensors("D", {attention.delta});
+  if (d.bf16) {
+    v.tensors("B", {attention.workspace});
+  } else {
+    v.passing("B", attention.workspace);
+  }
+  v.tensors("S", {attention.split_statistics, attention.split_output});
+  return v;
+}
+
+/// A sum of whole multiples of symbols.
+class Sum {
+ public:
+  Sum() = default;
+  Sum(std::initializer_list<std::pair<std::string, int>> terms) {
+    for (const auto& [symbol, n] : terms) add(symbol, n);
+  }
+  Sum& add(const std::string& symbol, int n) {
+    for (auto& term : terms_) {
+      if (term.first == symbol) return term.second += n, *this;
+    }
+    if (n > 0) terms_.emplace_back(symbol, n);
+    return *this;
+  }
+  Sum operator+(const Sum& other) const {
+    Sum all = *this;
+    for (const auto& [symbol, n] : other.terms_) all.add(symbol, n);
+    return all;
+  }
+  /// "2*X + s"
+  std::string text() const {
+    std::string all;
+    for (const auto& [symbol, n] : terms_) {
+      all += (all.empty() ? "" : " + ") + (n > 1 ? std::to_string(n) + "*" : "") + symbol;
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::pair<std::string, int>> terms_;
+};
+
+/// An operator of a layer's backward.
+struct Operator {
+  std::string name = {};
+  Sum layer = {};   // what its layer still keeps of the microbatch
+  Sum made = {};    // what it makes and holds, but for the gradient of its weight
+  Sum before = {};  // gradients of weights that the layer has made already
+  Sum weight = {};  // the gradient of its weight; empty where it has none
+  /// Whether the residual stream's gradient is a tensor beside the output's, in the top layer too.
+  bool residual = false;
+};
+
+/// What a norm and the column linear behind it keep.
+Sum column(const Dimensions& d, const Policy& policy) {
+  return {{"X", 1}, {"s", 1}, {d.ranks == 1 || policy.recomputes() ? "X" : "F", 1}};
+}
+/// What the half of a layer below its MLP keeps.
+Sum lower(const Dimensions& d, const Policy& policy) {
+  return column(d, policy) + Sum{{"A", 1}, {"X", copies_output(d) ? 1 : 0}};
+}
+
+/// The gradients of queries, keys and values beside that of attention's output and its copies with
+/// the sequence outside; and the temporaries of the fused kernel's backward: in single precision
+/// either of two sets is the larger.
+std::vector<Sum> attention_backward(const Dimensions& d) {
+  const bool grouped = d.heads != d.kv_heads;
+  // Single precision has keys and values repeated for every head.
+  Sum gradients{{"X", 2}, {grouped && d.bf16 ? "k" : "X", 2}};
+  if (d.batch > 1) gradients.add("X", d.bf16 ? 2 : 1);  // flash copies the output, too
+  if (d.bf16) return {gradients + Sum{{"D", 1}, {"B", 1}, {"X", grouped ? 2 : 0}}};
+  return {gradients + Sum{{"X", 1}, {"D", d.own_heads() > 1 ? 2 : 1}},
+          gradients + Sum{{"D", 1}, {"B", 1}}};
+}
+
+/// What a layer keeps of a microbatch between forward and backward.
+Sum kept(const Dimensions& d, const Policy& policy) {
+  return lower(d, policy) + column(d, policy) + Sum{{"g", 1}, {"f", policy.fused_glu ? 1 : 2}};
+}
+
+/// What is alive of a layer in the parts of its flash attention, in forward.
+Sum within_attention(const Dimensions& d, const Policy& policy) {
+  return column(d, policy) + Sum{{"A", 1}, {"S", 1}};
+}
+
+/// In the order of backward.
+std::vector<Operator> backward_operators(const Dimensions& d, const Policy& policy) {
+  const bool parallel = d.ranks > 1;
+  const std::string whole = parallel ? "F" : "X";
+  // A row linear gathers the gradient of its output, into new memory or into a persistent buffer.
+  const Sum gathered{{"F", parallel && !policy.overlaps() ? 1 : 0}};
+  // A column linear makes the whole gradient of its input; one that is one Function scatters it
+  // while the gradient of its output is alive.
+  const bool function = parallel && policy.gather != GatherPolicy::separate;
+  const Sum scattered{{whole, 1}, {"X", function ? 1 : 0}};
+  // An eager GLU keeps silu(gate), and makes the gradients of both factors beside its output's.
+  const Sum glu = policy.fused_glu ? Sum{{"g", 1}, {"f", 1}} : Sum{{"f", 4}};
+
+  const Sum mlp{{"W_d", 1}, {"W_gu", 1}, {"n", 1}}, all = mlp + Sum{{"W_o", 1}};
+  const auto input = column(d, policy), half = lower(d, policy);
+  std::vector<Operator> operators{{.name = "the linear after the GLU",
+                                   .layer = kept(d, policy),
+                                   .made = gathered + Sum{{"f", 1}},
+                                   .weight = {{"W_d", 1}}},
+                                  {.name = "the GLU",
+                                   .layer = half + input + Sum{{"g", 1}},
+                                   .made = glu,
+                                   .before = {{"W_d", 1}}},
+                                  {.name = "the linear of gate and up",
+                                   .layer = half + input,
+                                   .made = scattered + Sum{{"g", 1}},
+                                   .before = {{"W_d", 1}},
+                                   .weight = {{"W_gu", 1}}},
+                                  {.name = "the linear after attention",
+                                   .layer = half,
+                                   .made = gathered + Sum{{"X", 1}},
+                                   .before = mlp,
+                                   .weight = {{"W_o", 1}},
+                                   .residual = true}};
+  for (const auto& made : attention_backward(d)) {
+    operators.push_back({.name = "attention",
+                         .layer = input + Sum{{"A", 1}},
+                         .made = made,
+                         .before = all,
+                         .residual = true});
+  }
+  operators.push_back({.name = "the linear of queries, keys and values",
+                       .layer = input,
+                       .made = scattered + Sum{{"M", 1}},
+                       .before = all,
+                       .weight = {{"W_qkv", 1}},
+                       .residual = true});
+  return operators;
+}
 
 using Moments = std::vector<FormMoment>;
 
 class Paper {
  public:
-  Paper(const Dimensions& sizes, const Layout& layout)
+  Paper(const Dimensions& sizes, const Policy& policy)
       : d_(sizes),
-        layout_(layout),
-        rest_(!layout.recomputes() || sizes.ranks == 1 ? "rest"
-              : layout.overlaps()                      ? "rest + 2*b"
+        policy_(policy),
+        rest_(!policy.recomputes() || sizes.ranks == 1 ? "rest"
+              : policy.overlaps()                      ? "rest + 2*b"
                                                        : "rest + b"),
-        layer_("(" + kept(sizes, layout).text() + ")"),
+        layer_("(" + kept(sizes, policy).text() + ")"),
         in_flight_(rest_ + " + q*(X + L*" + layer_ + ")") {}
 
   Moments forward(const reference::DeviceFacts& device) const {
@@ -27,7 +224,7 @@ class Paper {
     if (reference::AttentionPlan(d_.attention(), device.processors).split_output > 0) {
       all.push_back({"the last attention", rest_ + (d_.in_flight > 1 ? " + (q - 1)*X" : "") +
                                                layers("q*L - 1", d_.in_flight * d_.layers - 1) +
-                                               " + " + within_attention(d_, layout_).text()});
+                                               " + " + within_attention(d_, policy_).text()});
     }
     return all;
   }
@@ -35,7 +232,7 @@ class Paper {
 
   Moments backward() const {
     Moments all;
-    for (const auto& o : backward_operators(d_, layout_)) {
+    for (const auto& o : backward_operators(d_, policy_)) {
       for (const auto i :
            std::set<std::int64_t>{d_.layers, std::max<std::int64_t>(1, d_.layers - 1), 1}) {
         all.push_back(in_first(o, i));
@@ -74,16 +271,19 @@ class Paper {
   }
 
   const Dimensions d_;
-  const Layout layout_;
+  const Policy policy_;
   const std::string rest_, layer_, in_flight_;
 };
 
 }  // namespace
 
-std::vector<Expectation> forms(const Dimensions& d, const Layout& layout,
-                               const reference::DeviceFacts& device) {
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /*rank*/) {
+  const auto policy = claim_of(variant);
+  if (!policy || trial.steps < 2) return {};
+  const Dimensions d(trial);
+  const auto device = current_device_facts();
   const auto vocabulary = amounts(d, device);
-  const Paper paper(d, layout);
+  const Paper paper(d, *policy);
   std::vector<Expectation> all;
   const auto add = [&](const std::string& phase, bool at_end, const Moments& moments) {
     const auto more = vocabulary.forms(
@@ -97,6 +297,36 @@ std::vector<Expectation> forms(const Dimensions& d, const Layout& layout,
   add("optimizer", false, paper.optimizer());
   add("optimizer", true, paper.gradients());
   return all;
+}
+
+std::vector<Symbol> symbols() {
+  return {
+      {"rest",
+       "what stays between steps under every policy: parameters, Adam's two moments, a cuBLAS "
+       "workspace for each of two threads, and the loss"},
+      {"b", "a persistent buffer for a gathered activation: one tensor"},
+      {"q", "microbatches in flight"},
+      {"L", "layers of this pipeline stage"},
+      {"i", "layers whose backward is not over, the one at this moment included"},
+      {"F", "a gathered activation: one tensor"},
+      {"X", "an activation divided among the ranks, by rows or by heads (F/t): one tensor"},
+      {"s", "statistics of one norm: one tensor"},
+      {"A",
+       "what attention keeps: queries, keys and values, repeated keys and values where the kernel "
+       "needs them, output, log-sum-exp, random state"},
+      {"M", "gradient of queries, keys and values: one tensor"},
+      {"g", "gate and up of the GLU, or their gradient: one tensor"},
+      {"f", "a GLU activation (its output, silu(gate)) or a gradient of one: one tensor"},
+      {"P", "gradients of one layer's parameters: six tensors"},
+      {"W_qkv", "gradient of the weight of queries, keys and values: one tensor"},
+      {"W_o", "gradient of the weight after attention: one tensor"},
+      {"W_gu", "gradient of the weight of gate and up: one tensor"},
+      {"W_d", "gradient of the weight after the GLU: one tensor"},
+      {"n", "gradient of one norm's weight: one tensor"},
+      {"k", "gradient of keys, or of values: one tensor"},
+      {"D", "row sums of gradient times output, in attention's backward: one tensor"},
+      {"B", "workspace of attention's backward, where the queries' gradient is summed: one tensor"},
+      {"S", "outputs and log-sum-exps of attention's parts, before they are merged: two tensors"}};
 }
 
 }  // namespace tidemark::tp_buffer_reuse

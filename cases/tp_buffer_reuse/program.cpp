@@ -1,116 +1,245 @@
-#include "cases/tp_buffer_reuse/program.h"
-
+// The training step of one pipeline stage: the forward passes of all microbatches in flight, their
+// backward passes in the same order, Adam; the same code for every variant. The loss is the mean
+// square of the stage's output, so that its gradient is what the next stage would send back.
+//
+// The stage has L Llama blocks (RMSNorm, causal attention with grouped queries, RMSNorm, SwiGLU
+// MLP; no biases, no positions), tensor- and sequence-parallel. Queries, keys and values are one
+// column linear, gate and up another.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cases/numbers.h"
+#include "cases/tp_buffer_reuse/policy.h"
 #include "harness/measure/recorder.h"
+#include "harness/parallel/adam.h"
+#include "harness/parallel/attention.h"
+#include "harness/parallel/swiglu.h"
+#include "harness/parallel/tensor_parallel.h"
 #include "harness/ranks/world.h"
 
 namespace tidemark::tp_buffer_reuse {
-Training::Training(const Trial& trial, const Layout& layout, const World& world)
-    : trial_(trial),
-      dimensions_(dimensions(trial)),
-      numbers_(trial.mode == Mode::math),
-      communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
-      group_(communicator_.get(), layout.gather),
-      stage_(dimensions_, group_, layout.fused_glu) {
-  group_.warm_up(dimensions_.rows(), dimensions_.hidden,
-                 dimensions_.bf16 ? at::kBFloat16 : at::kFloat);
-  {
-    const CategoryScope category("outputs");
-    loss_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
-  }
-  if (!numbers_) return;
-  for (auto& weight : stage_.weights()) {
-    for (const auto& piece : weight.pieces) {
-      fill(trial.seed, piece.name, piece.offset,
-           weight.value.detach().narrow(0, piece.begin, piece.rows));
+namespace {
+
+/// Rows [begin, begin + rows) of a rank's weight are elements [offset, ...) of the parameter
+/// `name`.
+struct Piece {
+  std::string name;
+  std::int64_t begin, rows, offset;
+};
+
+struct Weight {
+  at::Tensor value;  // a leaf
+  std::vector<Piece> pieces;
+  bool replicated = false;  // on every rank: its gradient is summed over them
+};
+
+class Stage {
+ public:
+  Stage(const Dimensions& sizes, TensorParallel& group, bool fused_glu)
+      : dimensions_(sizes), group_(group), fused_glu_(fused_glu) {
+    const auto& d = dimensions_;
+    const auto rank = group.rank();
+    // This rank's rows of each named parameter, one below the other.
+    const auto split = [&](std::int64_t columns,
+                           std::vector<std::pair<std::string, std::int64_t>> parts) {
+      std::vector<Piece> pieces;
+      std::int64_t rows = 0;
+      for (const auto& [name, own] : parts) {
+        pieces.push_back({name, rows, own, rank * own * columns});
+        rows += own;
+      }
+      return add(rows, columns, std::move(pieces));
+    };
+    for (std::int64_t i = 0; i < d.layers; ++i) {
+      const auto name = [&](const char* what) {
+        return "layers." + std::to_string(i) + "." + what;
+      };
+      const auto norm = [&](const char* what) {
+        auto weight = add(1, d.hidden, {{name(what), 0, 1, 0}});
+        weights_.back().replicated = true;
+        return weight;
+      };
+      Block b;
+      b.first_norm = norm("attention_norm");
+      b.qkv = split(d.hidden, {{name("fc_query"), d.own_heads() * d.head()},
+                               {name("fc_key"), d.own_kv_heads() * d.head()},
+                               {name("fc_value"), d.own_kv_heads() * d.head()}});
+      b.out = split(d.hidden, {{name("fc_out"), d.own_heads() * d.head()}});
+      b.second_norm = norm("mlp_norm");
+      b.gate_up = split(d.hidden, {{name("fc_gate"), d.own_ffn()}, {name("fc_up"), d.own_ffn()}});
+      b.down = split(d.hidden, {{name("fc_down"), d.own_ffn()}});
+      blocks_.push_back(b);
     }
   }
-}
 
-Training::~Training() = default;
-
-void Training::all_reduce(const at::Tensor& tensor) {
-  if (communicator_) communicator_->all_reduce(tensor, Reduction::sum, {});
-}
-
-Training::Microbatch Training::forward(int step, std::int64_t microbatch) {
-  const auto& d = dimensions_;
-  at::Tensor x;
-  {
-    const CategoryScope category("inputs");
-    x = at::empty({d.shard_rows(), d.hidden}, stage_.weights()[0].value.options());
+  /// x [shard_rows, hidden] -> the same shape.
+  at::Tensor forward(const at::Tensor& x) {
+    auto y = x;
+    for (const auto& b : blocks_) y = block(b, y);
+    return y;
   }
-  if (numbers_) {
-    fill(trial_.seed, "input." + std::to_string(step) + "." + std::to_string(microbatch),
-         group_.rank() * x.numel(), x);
-  }
-  x.set_requires_grad(true);  // from the stage before, which waits for its gradient
-  auto y = stage_.forward(x);
-  const at::NoGradGuard no_grad;
-  const auto flat = y.view(-1);
-  loss_.add_(at::dot(flat, flat), 1.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
-  return {x, y};
-}
+  std::vector<Weight>& weights() { return weights_; }
 
-void Training::backward(const Microbatch& microbatch) {
-  const auto& d = dimensions_;
-  at::Tensor gradient;
-  {
+ private:
+  struct Block {
+    at::Tensor first_norm, qkv, out, second_norm, gate_up, down;
+  };
+
+  at::Tensor add(std::int64_t rows, std::int64_t columns, std::vector<Piece> pieces) {
+    const CategoryScope category("parameters");
+    auto value = at::empty(
+        {rows, columns},
+        at::TensorOptions().dtype(dimensions_.bf16 ? at::kBFloat16 : at::kFloat).device(at::kCUDA));
+    value.set_requires_grad(true);
+    weights_.push_back({value, std::move(pieces)});
+    return value;
+  }
+
+  at::Tensor block(const Block& b, const at::Tensor& x) {
+    const auto& d = dimensions_;
+    const auto norm = [&](const at::Tensor& in, const at::Tensor& weight) {
+      return at::rms_norm(in, {d.hidden}, weight.view({d.hidden}), 1e-5);
+    };
+    const AttentionShape shape{.sequence = d.sequence,
+                               .batch = d.batch,
+                               .heads = d.own_heads(),
+                               .kv_heads = d.own_kv_heads(),
+                               .head = d.head()};
+    const auto merged = group_.column_linear(norm(x, b.first_norm), b.qkv);
+    const auto attended = causal_attention(merged, shape);
+    const auto middle = x + group_.row_linear(attended, b.out);
+    const auto wide = group_.column_linear(norm(middle, b.second_norm), b.gate_up);
+    return middle + group_.row_linear(fused_glu_ ? fused_swiglu(wide) : swiglu(wide), b.down);
+  }
+
+  const Dimensions dimensions_;
+  TensorParallel& group_;
+  const bool fused_glu_;
+  std::vector<Weight> weights_;
+  std::vector<Block> blocks_;
+};
+
+class Training final : public Program {
+ public:
+  Training(const Trial& trial, const Policy& policy, const World& world)
+      : trial_(trial),
+        dimensions_(trial),
+        numbers_(trial.mode == Mode::math),
+        communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
+        group_(communicator_.get(), policy.gather),
+        stage_(dimensions_, group_, policy.fused_glu) {
+    group_.warm_up(dimensions_.rows(), dimensions_.hidden,
+                   dimensions_.bf16 ? at::kBFloat16 : at::kFloat);
+    {
+      const CategoryScope category("outputs");
+      loss_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
+    }
+    if (!numbers_) return;
+    for (auto& weight : stage_.weights())
+      for (const auto& piece : weight.pieces)
+        fill(trial.seed, piece.name, piece.offset,
+             weight.value.detach().narrow(0, piece.begin, piece.rows));
+  }
+
+  void step(int index, Recorder& recorder) override {
+    recorder.phase("forward");
+    loss_.zero_();
+    std::vector<Microbatch> in_flight;
+    for (std::int64_t i = 0; i < dimensions_.in_flight; ++i) in_flight.push_back(forward(index, i));
+
+    recorder.phase("backward");
+    {
+      const CategoryScope category("gradients");
+      for (auto& microbatch : in_flight) {
+        backward(microbatch);
+        microbatch = {};
+      }
+    }
+    for (auto& weight : stage_.weights()) {
+      if (weight.replicated) all_reduce(weight.value.grad());
+    }
+    all_reduce(loss_);
+    recorder.loss(loss_);
+    recorder.gradients(shards(true));
+
+    recorder.phase("optimizer");
+    std::vector<at::Tensor> values, gradients;
+    for (auto& weight : stage_.weights()) {
+      values.push_back(weight.value);
+      gradients.push_back(weight.value.grad());
+    }
+    adam_.step(values, gradients);
+
+    recorder.phase("zero_grad");
+    gradients.clear();
+    for (auto& weight : stage_.weights()) weight.value.mutable_grad().reset();
+    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+  }
+
+  std::vector<Shard> parameters() override { return shards(false); }
+
+ private:
+  struct Microbatch {
+    at::Tensor input, output;
+  };
+
+  void all_reduce(const at::Tensor& tensor) {
+    if (communicator_) communicator_->all_reduce(tensor, Reduction::sum, {});
+  }
+
+  Microbatch forward(int step, std::int64_t microbatch) {
+    const auto& d = dimensions_;
+    at::Tensor x;
+    {
+      const CategoryScope category("inputs");
+      x = at::empty({d.shard_rows(), d.hidden}, stage_.weights()[0].value.options());
+    }
+    if (numbers_) {
+      fill(trial_.seed, "input." + std::to_string(step) + "." + std::to_string(microbatch),
+           group_.rank() * x.numel(), x);
+    }
+    x.set_requires_grad(true);  // from the stage before, which waits for its gradient
+    auto y = stage_.forward(x);
     const at::NoGradGuard no_grad;
-    gradient = microbatch.output * (2.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
+    const auto flat = y.view(-1);
+    loss_.add_(at::dot(flat, flat), 1.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
+    return {x, y};
   }
-  torch::autograd::backward({microbatch.output}, {gradient});
-}
 
-void Training::step(int index, Recorder& recorder) {
-  recorder.phase("forward");
-  loss_.zero_();
-  std::vector<Microbatch> in_flight;
-  for (std::int64_t i = 0; i < dimensions_.in_flight; ++i) in_flight.push_back(forward(index, i));
-
-  recorder.phase("backward");
-  {
-    const CategoryScope category("gradients");
-    for (auto& microbatch : in_flight) {
-      backward(microbatch);
-      microbatch = {};
+  void backward(const Microbatch& microbatch) {
+    const auto& d = dimensions_;
+    at::Tensor gradient;
+    {
+      const at::NoGradGuard no_grad;
+      gradient = microbatch.output * (2.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
     }
+    torch::autograd::backward({microbatch.output}, {gradient});
   }
-  for (auto& weight : stage_.weights()) {
-    if (weight.replicated) all_reduce(weight.value.grad());
-  }
-  all_reduce(loss_);
-  recorder.loss(loss_);
-  recorder.gradients(shards(true));
 
-  recorder.phase("optimizer");
-  std::vector<at::Tensor> values, gradients;
-  for (auto& weight : stage_.weights()) {
-    values.push_back(weight.value);
-    gradients.push_back(weight.value.grad());
-  }
-  adam_.step(values, gradients);
-
-  recorder.phase("zero_grad");
-  gradients.clear();
-  for (auto& weight : stage_.weights()) weight.value.mutable_grad().reset();
-  if (communicator_) recorder.record.counters.collectives = communicator_->calls();
-}
-
-std::vector<Shard> Training::shards(bool gradients) {
-  std::vector<Shard> all;
-  for (auto& weight : stage_.weights()) {
-    const auto tensor = gradients ? weight.value.grad() : weight.value.detach();
-    for (const auto& piece : weight.pieces) {
-      all.push_back({piece.name, piece.offset, tensor.narrow(0, piece.begin, piece.rows)});
+  std::vector<Shard> shards(bool gradients) {
+    std::vector<Shard> all;
+    for (auto& weight : stage_.weights()) {
+      const auto tensor = gradients ? weight.value.grad() : weight.value.detach();
+      for (const auto& piece : weight.pieces)
+        all.push_back({piece.name, piece.offset, tensor.narrow(0, piece.begin, piece.rows)});
     }
+    return all;
   }
-  return all;
-}
 
-std::vector<Shard> Training::parameters() { return shards(false); }
+  const Trial& trial_;
+  const Dimensions dimensions_;
+  const bool numbers_;
+  std::unique_ptr<Communicator> communicator_;
+  TensorParallel group_;
+  Stage stage_;
+  Adam adam_;
+  at::Tensor loss_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world) {
+  return std::make_unique<Training>(trial, policy, world);
+}
 
 }  // namespace tidemark::tp_buffer_reuse

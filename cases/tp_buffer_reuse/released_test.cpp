@@ -11,7 +11,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "cases/tp_buffer_reuse/program.h"
+#include "cases/tp_buffer_reuse/policy.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/world.h"
 #include "harness/run/variant.h"
@@ -35,7 +35,7 @@ constexpr Bytes kAllocatedRest = kNorms + kLayers * (512 + 512) + 512;
 
 struct Released {
   const char* name;
-  Layout layout;
+  Policy policy;
   Bytes retained;  // after forward, above parameters and workspace
   Bytes peak;      // of allocated
   Bytes reserved;  // at its peak; 0: the figure is not the same here
@@ -55,12 +55,12 @@ const Released kReleased[] = {
     {"async", {GatherPolicy::asynchronous, true}, 4396 * kMiB + kBuffer, 7892 * kMiB + kBuffer, 0},
 };
 
-RankRecord first_step(const Trial& trial, const Layout& layout, const World& world) {
+RankRecord first_step(const Trial& trial, const Policy& policy, const World& world) {
   prepare_device(trial);
   Recorder recorder(trial, false);
-  Training program(trial, layout, world);
+  const auto training = program(trial, policy, world);
   recorder.begin_step(0);
-  program.step(0, recorder);
+  training->step(0, recorder);
   recorder.end_step();
   recorder.finish();
   return recorder.record;
@@ -74,7 +74,7 @@ TEST(ReleasedCode, KeepsAndPeaksAsThisProgram) {
   const Trial trial{"tp_buffer_reuse", "llama8b", "instant", size->params, Mode::shapes, 4, 1, 0};
   const World world(0, 4);
   for (const auto& released : kReleased) {
-    const auto record = first_step(trial, released.layout, world);
+    const auto record = first_step(trial, released.policy, world);
     EXPECT_EQ((*record.phase("forward"))[Statistic::requested].end,
               kParameters + kWorkspace + released.retained + kRequestedRest)
         << released.name;

@@ -7,15 +7,97 @@
 
 #include <algorithm>
 
-#include "cases/tp_buffer_reuse/amounts.h"
-#include "cases/tp_buffer_reuse/closed_forms.h"
-#include "cases/tp_buffer_reuse/inspect.h"
-#include "cases/tp_buffer_reuse/program.h"
-#include "cases/tp_buffer_reuse/reference.h"
-#include "harness/ranks/world.h"
+#include "cases/tp_buffer_reuse/policy.h"
+#include "harness/judge/counts.h"
 
 namespace tidemark {
+namespace tp_buffer_reuse {
+
+const VariantTable<Policy>& variants() {
+  using enum GatherPolicy;
+  static const VariantTable<Policy> all{{
+      {{"separate", Role::baseline,
+        "a differentiable all-gather, then a product: every gathered activation is kept for the "
+        "weight gradient, and the GLU keeps both of its factors"},
+       {separate, false}},
+      {{"recompute", Role::fixed,
+        "all-gather and product are one Function that gathers into a persistent buffer, keeps the "
+        "shard and gathers again in backward"},
+       {recomputed, false}},
+      {{"no_recompute_fused_glu", Role::fixed,
+        "gathered activations are kept; the GLU is one Function that keeps its input alone"},
+       {cached, true}},
+      {{"recompute_fused_glu", Role::fixed, "gathered again in backward, and the GLU fused"},
+       {recomputed, true}},
+      {{"async", Role::fixed,
+        "both, with the collectives on a stream of their own and a second buffer for backward's "
+        "gathered gradients"},
+       {asynchronous, true}},
+      {{"no_recompute", Role::control,
+        "one Function that gathers into a fresh tensor and keeps it: saves nothing by itself",
+        "memory/"},
+       {cached, false}},
+      {{"aliased", Role::control,
+        "every collective writes one persistent buffer, and what autograd has saved is that buffer",
+        "parity/"},
+       {aliased, true}},
+      {{"aliased_by_name", Role::control,
+        "one persistent buffer for all-gathers, another for reduce-scatters: still overwritten "
+        "before backward reads it",
+        "parity/"},
+       {aliased_by_name, true}},
+      {{"async_shared", Role::control,
+        "asynchronous, but the two gathers of backward share a buffer without a wait", "race/"},
+       {shared, true}},
+  }};
+  return all;
+}
+
+std::optional<Policy> claim_of(const Variant& variant) {
+  Policy policy = variants()[variant.name];
+  if (variant.role != Role::control) return policy;
+  // The Function alone, without gathering again, would save the gathers.
+  if (policy.gather != GatherPolicy::cached) return std::nullopt;
+  policy.gather = GatherPolicy::recomputed;
+  return policy;
+}
+
+Dimensions::Dimensions(const Trial& trial)
+    : ranks(trial.ranks),
+      layers(trial["layers"]),
+      hidden(trial["hidden"]),
+      ffn(trial["ffn"]),
+      heads(trial["heads"]),
+      kv_heads(trial["kv_heads"]),
+      sequence(trial["sequence"]),
+      batch(trial["microbatch"]),
+      in_flight(trial["in_flight"]),
+      bf16(trial["precision"] == 1) {}
+
 namespace {
+
+std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
+  const auto verdict = [&](const std::string& operation, const std::string& form) {
+    Formula expected{"0", {}};
+    if (trial.ranks > 1) {
+      expected = {"steps*q*L*(" + form + ")",
+                  {{"steps", trial.steps},
+                   {"q", static_cast<double>(trial["in_flight"])},
+                   {"L", static_cast<double>(trial["layers"])},
+                   {"n_c", 2},
+                   {"n_r", 2}}};
+    }
+    const auto called = record.counters.collectives.find(operation);
+    const bool none = called == record.counters.collectives.end();
+    return equal("cost/" + operation, expected, none ? 0 : static_cast<double>(called->second),
+                 "calls");
+  };
+  // A column linear gathers in forward and scatters in backward, a row linear the other way round;
+  // what is not kept is gathered once more.
+  const bool again = variants()[variant.name].recomputes();
+  return {verdict("all_gather", again ? "n_c + n_r + n_c" : "n_c + n_r"),
+          verdict("reduce_scatter", "n_c + n_r")};
+}
 
 std::string unfit(const Trial& trial) {
   for (const char* name : {"heads", "kv_heads", "ffn", "sequence"}) {
@@ -28,7 +110,7 @@ std::string unfit(const Trial& trial) {
     return "heads=" + std::to_string(trial["heads"]) +
            " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
   }
-  const auto d = tp_buffer_reuse::dimensions(trial);
+  const Dimensions d(trial);
   const std::int64_t widest = d.bf16 ? 256 : 64;
   if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > widest) {
     return "a head has hidden / heads elements, a multiple of 8 and at most " +
@@ -50,6 +132,7 @@ Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int
 }
 
 }  // namespace
+}  // namespace tp_buffer_reuse
 
 Scenario tp_buffer_reuse_scenario() {
   using namespace tp_buffer_reuse;
@@ -92,11 +175,10 @@ Scenario tp_buffer_reuse_scenario() {
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     return trial.ranks == 1 && variant.role == Role::control ? "one rank gathers nothing" : "";
   };
-  s.make = [](const Trial& trial, const Variant& variant,
-              World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, variants()[variant.name], world);
+  s.make = [](const Trial& trial, const Variant& variant, World& world) {
+    return program(trial, variants()[variant.name], world);
   };
-  s.forms = on_paper;
+  s.forms = forms;
   s.replay = replay;
   s.statistic = Statistic::allocated;
   s.symbols = symbols();

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include "cases/tp_buffer_reuse/program.h"
+#include "cases/tp_buffer_reuse/policy.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/world.h"
 #include "harness/run/variant.h"
@@ -33,10 +33,10 @@ class Story : public testing::Test {
     prepare_device(trial);
     Recorder recorder(trial);
     {
-      Training program(trial, variants()[variant], world);
+      const auto training = program(trial, variants()[variant], world);
       for (int step = 0; step < trial.steps; ++step) {
         recorder.begin_step(step);
-        program.step(step, recorder);
+        training->step(step, recorder);
         recorder.end_step();
       }
       recorder.finish();

@@ -1,15 +1,21 @@
-#include "reference/transformer_plan.h"
-
+// The replay: what the operators, the tensor-parallel layers, autograd and Adam take and give back,
+// one by one, run through the model of the allocator. Nothing here is measured, or read from the
+// program.
 #include <utility>
 #include <vector>
 
-namespace tidemark::reference {
+#include "cases/device_facts.h"
+#include "cases/tp_buffer_reuse/policy.h"
+#include "harness/judge/form.h"
+#include "reference/memory/replay.h"
+
+namespace tidemark::tp_buffer_reuse {
 namespace {
 
 // Nothing ever waits for another stream, so every schedule is the instant one.
-class StagePlan : Replay {
+class Plan : reference::Replay {
  public:
-  StagePlan(const ParallelTransformer& d, const ColumnPolicy& policy, const DeviceFacts& device)
+  Plan(const Dimensions& d, const Policy& policy, const reference::DeviceFacts& device)
       : Replay(device, d.ranks, true),
         d_(d),
         policy_(policy),
@@ -27,14 +33,14 @@ class StagePlan : Replay {
                        {norm}, {2 * down_bytes}, {down_bytes}};
       for (const auto& weight : block.weights) take(weight.bytes);
     }
-    if (d.ranks > 1 && policy.recomputes) {
-      if (policy.overlaps) take(whole_);
+    if (d.ranks > 1 && policy.recomputes()) {
+      if (policy.overlaps()) take(whole_);
       take(whole_);
     }
     take(4);  // the loss
   }
 
-  Predicted run(int steps) {
+  reference::Predicted run(int steps) {
     for (int i = 0; i < steps; ++i) step(i == 0);
     return std::move(predicted_);
   }
@@ -89,7 +95,7 @@ class StagePlan : Replay {
   Half column_forward(Handle x, std::int64_t output, Handle& y) {
     Handle normal = take(shard_);
     Half half{x, take(statistics_), nullptr};
-    const bool gathers = d_.ranks > 1 && !policy_.recomputes;
+    const bool gathers = d_.ranks > 1 && !policy_.recomputes();
     half.gathered = gathers ? take(whole_) : std::exchange(normal, nullptr);
     y = take(output);
     multiplied(forward_multiplied_);
@@ -155,7 +161,7 @@ class StagePlan : Replay {
 
   /// Returns the gradient of the row linear's input.
   Handle row_backward(Weight& weight, std::int64_t input, Handle& saved) {
-    const bool buffered = policy_.overlaps;
+    const bool buffered = policy_.overlaps();
     Handle gathered = d_.ranks > 1 && !buffered ? take(whole_) : nullptr;
     Handle dx, dw;
     const auto product = [&](Handle& to, std::int64_t bytes) {
@@ -178,7 +184,7 @@ class StagePlan : Replay {
 
   /// Consumes dy; returns the gradient of the column linear's sharded input.
   Handle column_backward(Weight& weight, Handle dy, Handle& saved) {
-    if (d_.ranks == 1 || !policy_.function) {
+    if (d_.ranks == 1 || policy_.gather == GatherPolicy::separate) {
       const auto dw = take(weight.bytes);
       Handle dx = take(whole_);
       drop(dy);
@@ -192,7 +198,7 @@ class StagePlan : Replay {
     // One Function: all that it makes is alive until it returns. Overlapping, the product of the
     // weight's gradient runs beside the reduce-scatter, else it comes first.
     Handle dx, scattered, dw;
-    if (policy_.overlaps) {
+    if (policy_.overlaps()) {
       dx = take(whole_);
       scattered = take(shard_);
       dw = take(weight.bytes);
@@ -320,9 +326,9 @@ class StagePlan : Replay {
     for (auto& root : roots) drop(root);
   }
 
-  const ParallelTransformer d_;
-  const ColumnPolicy policy_;
-  const AttentionPlan attention_;
+  const Dimensions d_;
+  const Policy policy_;
+  const reference::AttentionPlan attention_;
   const std::int64_t whole_, shard_, statistics_, merged_,
       half_;  // bytes: a gathered activation, a shard, a norm's statistics, queries, keys and
               // values, a GLU activation
@@ -332,9 +338,18 @@ class StagePlan : Replay {
 
 }  // namespace
 
-Predicted predict(const ParallelTransformer& model, const ColumnPolicy& policy, int steps,
-                  const DeviceFacts& device) {
-  return StagePlan(model, policy, device).run(steps);
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int /*rank*/) {
+  const auto policy = claim_of(variant);
+  if (!policy) return {};
+  const auto predicted = Plan(Dimensions(trial), *policy, current_device_facts()).run(trial.steps);
+  std::vector<Expectation> all;
+  for (const char* phase : {"forward", "backward", "optimizer"})
+    for (const Statistic statistic : kStatistics) {
+      const auto& level = predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
+      all.push_back(replayed(statistic, phase, true, level.end));
+      all.push_back(replayed(statistic, phase, false, level.peak));
+    }
+  return all;
 }
 
-}  // namespace tidemark::reference
+}  // namespace tidemark::tp_buffer_reuse

@@ -1,15 +1,15 @@
-#include "cases/tp_buffer_reuse/reference.h"
-
+// The numbers that the variants are held against: all microbatches on one process in double
+// precision.
 #include <algorithm>
 
 #include "cases/numbers.h"
-#include "cases/tp_buffer_reuse/model.h"
+#include "cases/tp_buffer_reuse/policy.h"
 #include "reference/transformer.h"
 
 namespace tidemark::tp_buffer_reuse {
 
 Oracle oracle(const Trial& trial) {
-  const auto d = dimensions(trial);
+  const Dimensions d(trial);
   const auto result = reference::train({.layers = d.layers,
                                         .hidden = d.hidden,
                                         .ffn = d.ffn,
