@@ -8,7 +8,7 @@
 
 #include "harness/parallel/policies.h"
 #include "harness/scenario.h"
-#include "reference/memory/attention_plan.h"
+#include "reference/memory/kernels.h"
 
 namespace tidemark {
 class World;

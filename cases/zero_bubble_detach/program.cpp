@@ -1,10 +1,17 @@
-#include "cases/zero_bubble_detach/program.h"
-
+// The training step: zero gradients, all microbatches through the pipeline, mean over them, plain
+// gradient descent; the same code for every variant. Loss is the mean cross entropy over the tokens
+// of a microbatch.
 #include <ATen/ATen.h>
 
+#include <functional>
+#include <map>
+
 #include "cases/numbers.h"
+#include "cases/zero_bubble_detach/policy.h"
 #include "harness/measure/recorder.h"
 #include "harness/parallel/checkpoint.h"
+#include "harness/parallel/pipeline_rank.h"
+#include "harness/parallel/transformer_block.h"
 #include "harness/ranks/world.h"
 #include "reference/language_model.h"
 
@@ -13,138 +20,207 @@ namespace {
 
 constexpr double kRate = reference::kLanguageModelRate;
 
-const char* letter(Pass pass) {
-  switch (pass) {
-    case Pass::forward:
-      return "F";
-    case Pass::backward:
-      return "B";
-    case Pass::input:
-      return "I";
-    case Pass::weight:
-      return "W";
+class LanguageModel {
+ public:
+  explicit LanguageModel(const Sizes& sizes)
+      : sizes_(sizes),
+        block_{.hidden = sizes.hidden,
+               .ffn = sizes.ffn,
+               .heads = sizes.heads,
+               .kv_heads = sizes.kv_heads,
+               .sequence = sizes.sequence},
+        each_(sizes.transformer ? transformer_parameters(block_)
+                                : mlp_parameters(sizes.hidden, sizes.ffn)) {}
+
+  /// Of a stage, in the model's order; and of each its block.
+  std::vector<NamedShape> parameters(const StagePlace& own, std::vector<int>& tasks) const {
+    std::vector<NamedShape> all;
+    const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,
+                         std::int64_t task) {
+      all.push_back({name, std::move(shape)});
+      tasks.push_back(static_cast<int>(task));
+    };
+    if (own.first) add("embedding", {sizes_.vocabulary, sizes_.hidden}, -1);
+    for (auto layer = own.first_layer; layer < own.end_layer; ++layer) {
+      for (const auto& p : each_) {
+        // "fc" and "norm" in a name choose the range of its first values.
+        const std::string kind = p.shape.size() == 2 && p.name[0] == 'w' ? "fc." : "";
+        add("layers." + std::to_string(layer) + "." + kind + p.name, p.shape, layer);
+      }
+    }
+    if (own.last) {
+      add("norm", {sizes_.hidden}, sizes_.layers);
+      add("fc.head", {sizes_.vocabulary, sizes_.hidden}, sizes_.layers);
+    }
+    return all;
   }
-  return "?";
-}
+
+  /// A stage over its parameters. `target`: the tokens to predict, by microbatch; last stage only.
+  PipelineStage::Model stage(const StagePlace& own, std::vector<at::Tensor> parameters,
+                             std::vector<int> tasks, std::function<at::Tensor(int)> target) const {
+    PipelineStage::Model model;
+    model.first = own.first;
+    model.tasks = std::move(tasks);
+    model.parameters = parameters;
+    model.forward = [own, parameters, self = *this](const at::Tensor& input) {
+      return self.forward(own, parameters, input);
+    };
+    if (own.last)
+      model.loss = [target = std::move(target)](const at::Tensor& logits, int microbatch) {
+        return at::cross_entropy_loss(logits.to(at::kFloat), target(microbatch));
+      };
+    return model;
+  }
+
+ private:
+  at::Tensor forward(const StagePlace& own, const std::vector<at::Tensor>& parameters,
+                     const at::Tensor& input) const {
+    auto next = parameters.begin();
+    at::Tensor x = input;
+    if (own.first) x = at::embedding(*next++, x);
+    const auto count = std::ssize(each_);
+    for (auto layer = own.first_layer; layer < own.end_layer; ++layer, next += count) {
+      const std::vector<at::Tensor> weights(next, next + count);
+      const auto run = [weights, self = *this](const at::Tensor& t) {
+        return self.sizes_.transformer ? transformer_block(t, weights, self.block_)
+                                       : mlp_block(t, weights);
+      };
+      x = sizes_.checkpointed(layer) ? checkpoint(run, x) : run(x);
+    }
+    if (!own.last) return x;
+    const at::Tensor norm = *next++;
+    return at::linear(at::rms_norm(x, {sizes_.hidden}, norm, block_.epsilon), *next);
+  }
+
+  const Sizes sizes_;
+  const TransformerShape block_;
+  const std::vector<NamedShape> each_;  // of a block
+};
+
+class Training final : public Program {
+ public:
+  Training(const Trial& trial, const StagePolicy& policy, const World& world)
+      : trial_(trial),
+        sizes_(trial),
+        schedule_(schedule_of(trial)),
+        rank_(world.rank()),
+        communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr) {
+    const auto device = at::TensorOptions().device(at::kCUDA);
+    const auto type = sizes_.bf16 ? at::kBFloat16 : at::kFloat;
+    const auto tokens = [&] {
+      const CategoryScope category("inputs");
+      return at::zeros({sizes_.microbatches, sizes_.tokens}, device.dtype(at::kLong));
+    };
+    const LanguageModel model(sizes_);
+    std::map<int, std::unique_ptr<PipelineStage>> stages;
+    for (const auto& place : stages_of(sizes_, schedule_, rank_)) {
+      std::vector<at::Tensor> own;
+      std::vector<int> tasks;
+      for (const auto& p : model.parameters(place, tasks)) {
+        const CategoryScope category("parameters");
+        own.push_back(at::empty(p.shape, device.dtype(type)));
+        if (trial.mode == Mode::math) fill(trial.seed, p.name, 0, own.back());
+        own.back().requires_grad_();
+        names_.push_back(p.name);
+      }
+      parameters_.insert(parameters_.end(), own.begin(), own.end());
+      if (place.first) inputs_ = tokens();
+      if (place.last) targets_ = tokens();
+      stages[place.number] =
+          std::make_unique<PipelineStage>(model.stage(place, std::move(own), std::move(tasks),
+                                                      [this](int m) { return targets_[m]; }),
+                                          policy);
+    }
+    pipeline_ = std::make_unique<PipelineRank>(schedule_, rank_, communicator_.get(),
+                                               Boundary{{sizes_.tokens, sizes_.hidden}, type},
+                                               std::move(stages));
+  }
+
+  void step(int index, Recorder& recorder) override {
+    recorder.phase("zero_grad");
+    for (auto& p : parameters_) p.mutable_grad().reset();
+    fill_inputs(index);
+
+    recorder.phase("pipeline");
+    for (const auto& [number, stage] : pipeline_->stages()) stage->begin_step();
+    auto run_again = recomputations();
+    pipeline_->run([this](int microbatch) { return inputs_[microbatch]; },
+                   [&](const Action& action) {
+                     if (marked(action, sizes_.microbatches)) recorder.moment(moment_of(action));
+                     const auto [op, unit] = call_of(action);
+                     recorder.call(op, unit);
+                     const auto now = recomputations();
+                     if (now > run_again)
+                       recorder.call("recompute", std::to_string(now - run_again) + " blocks");
+                     run_again = now;
+                   });
+    report_loss(recorder);
+    for (const auto& [number, stage] : pipeline_->stages()) stage->end_step();
+
+    recorder.phase("optimizer");
+    const at::NoGradGuard no_grad;
+    std::vector<Shard> gradients;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      auto& p = parameters_[i];
+      const CategoryScope category("gradients");
+      if (!p.grad().defined())
+        p.mutable_grad() = at::zeros_like(p);  // a control's: nothing got here
+      p.mutable_grad().div_(sizes_.microbatches);
+      gradients.push_back({names_[i], 0, p.grad()});
+    }
+    recorder.gradients(gradients);
+    for (auto& p : parameters_) p.sub_(p.grad(), kRate);
+    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+  }
+
+  std::vector<Shard> parameters() override {
+    std::vector<Shard> shards;
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      shards.push_back({names_[i], 0, parameters_[i].detach()});
+    return shards;
+  }
+
+ private:
+  void fill_inputs(int index) {
+    if (trial_.mode == Mode::shapes) return;
+    const auto tokens = [&](const at::Tensor& to, const char* what) {
+      if (!to.defined()) return;
+      const auto values =
+          reference::tokens(trial_.seed, std::string(what) + "." + std::to_string(index),
+                            to.numel(), sizes_.vocabulary);
+      const CategoryScope category("inputs");
+      to.copy_(at::tensor(values, at::kLong).view(to.sizes()).pin_memory(), /*non_blocking=*/true);
+    };
+    tokens(inputs_, "inputs");
+    tokens(targets_, "targets");
+  }
+
+  // The last stage's rank has it; the others are told, for the report.
+  void report_loss(Recorder& recorder) {
+    const int last = schedule_.stages - 1, owner = schedule_.rank_of(last);
+    const CategoryScope category("outputs");
+    auto loss = rank_ == owner ? pipeline_->stages().at(last)->mean_loss()
+                               : at::empty({}, at::TensorOptions().device(at::kCUDA));
+    if (communicator_) communicator_->broadcast(loss, owner, {});
+    recorder.loss(loss);
+  }
+
+  const Trial& trial_;
+  const Sizes sizes_;
+  const PipelineSchedule schedule_;
+  const int rank_;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  at::Tensor inputs_, targets_;  // [microbatches, tokens], on the ranks that read them
+  std::unique_ptr<PipelineRank> pipeline_;
+};
 
 }  // namespace
 
-bool marked(const Action& action, int microbatches) {
-  const int m = action.microbatch;
-  return m == 0 || m == microbatches / 2 || m == microbatches - 1;
-}
-
-Call call_of(const Action& action) {
-  return {letter(action.pass), "stage " + std::to_string(action.stage) + ", microbatch " +
-                                   std::to_string(action.microbatch)};
-}
-
-std::string moment_of(const Action& action) {
-  const auto [op, unit] = call_of(action);
-  return "after " + op + ", " + unit;
-}
-
-Training::Training(const Trial& trial, const StagePolicy& policy, const World& world)
-    : trial_(trial),
-      sizes_(trial),
-      schedule_(schedule_of(trial)),
-      rank_(world.rank()),
-      communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr) {
-  const auto device = at::TensorOptions().device(at::kCUDA);
-  const auto tokens = [&] {
-    const CategoryScope category("inputs");
-    return at::zeros({sizes_.microbatches, sizes_.tokens}, device.dtype(at::kLong));
-  };
-  std::map<int, std::unique_ptr<PipelineStage>> stages;
-  for (int stage = 0; stage < schedule_.stages; ++stage) {
-    if (schedule_.rank_of(stage) != rank_) continue;
-    const auto parts = sizes_.parts(stage, schedule_.stages);
-    std::vector<at::Tensor> own;
-    for (const auto& p : parts.parameters) {
-      const CategoryScope category("parameters");
-      own.push_back(at::empty(p.shape, device.dtype(sizes_.type)));
-      if (trial.mode == Mode::math) fill(trial.seed, p.name, 0, own.back());
-      own.back().requires_grad_();
-      names_.push_back(p.name);
-    }
-    parameters_.insert(parameters_.end(), own.begin(), own.end());
-    if (parts.first) inputs_ = tokens();
-    if (parts.last) targets_ = tokens();
-    stages[stage] = std::make_unique<PipelineStage>(
-        sizes_.stage(parts, std::move(own), [this](int m) { return targets_[m]; }), policy);
-  }
-  pipeline_ = std::make_unique<PipelineRank>(
-      schedule_, rank_, communicator_.get(),
-      Boundary{{sizes_.tokens, sizes_.block.hidden}, sizes_.type}, std::move(stages));
-}
-
-Training::~Training() = default;
-
-void Training::fill_inputs(int index) {
-  if (trial_.mode == Mode::shapes) return;
-  const auto tokens = [&](const at::Tensor& to, const char* what) {
-    if (!to.defined()) return;
-    const auto values =
-        reference::tokens(trial_.seed, std::string(what) + "." + std::to_string(index), to.numel(),
-                          sizes_.vocabulary);
-    const CategoryScope category("inputs");
-    to.copy_(at::tensor(values, at::kLong).view(to.sizes()).pin_memory(), /*non_blocking=*/true);
-  };
-  tokens(inputs_, "inputs");
-  tokens(targets_, "targets");
-}
-
-// The last stage's rank has it; the others are told, for the report.
-void Training::report_loss(Recorder& recorder) {
-  const int last = schedule_.stages - 1, owner = schedule_.rank_of(last);
-  const CategoryScope category("outputs");
-  auto loss = rank_ == owner ? pipeline_->stages().at(last)->mean_loss()
-                             : at::empty({}, at::TensorOptions().device(at::kCUDA));
-  if (communicator_) communicator_->broadcast(loss, owner, {});
-  recorder.loss(loss);
-}
-
-void Training::step(int index, Recorder& recorder) {
-  recorder.phase("zero_grad");
-  for (auto& p : parameters_) p.mutable_grad().reset();
-  fill_inputs(index);
-
-  recorder.phase("pipeline");
-  for (const auto& [number, stage] : pipeline_->stages()) stage->begin_step();
-  auto run_again = recomputations();
-  pipeline_->run([this](int microbatch) { return inputs_[microbatch]; },
-                 [&](const Action& action) {
-                   if (marked(action, sizes_.microbatches)) recorder.moment(moment_of(action));
-                   const auto [op, unit] = call_of(action);
-                   recorder.call(op, unit);
-                   const auto now = recomputations();
-                   if (now > run_again)
-                     recorder.call("recompute", std::to_string(now - run_again) + " blocks");
-                   run_again = now;
-                 });
-  report_loss(recorder);
-  for (const auto& [number, stage] : pipeline_->stages()) stage->end_step();
-
-  recorder.phase("optimizer");
-  const at::NoGradGuard no_grad;
-  std::vector<Shard> gradients;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    auto& p = parameters_[i];
-    const CategoryScope category("gradients");
-    if (!p.grad().defined()) p.mutable_grad() = at::zeros_like(p);  // a control's: nothing got here
-    p.mutable_grad().div_(sizes_.microbatches);
-    gradients.push_back({names_[i], 0, p.grad()});
-  }
-  recorder.gradients(gradients);
-  for (auto& p : parameters_) p.sub_(p.grad(), kRate);
-  if (communicator_) recorder.record.counters.collectives = communicator_->calls();
-}
-
-std::vector<Shard> Training::parameters() {
-  std::vector<Shard> shards;
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    shards.push_back({names_[i], 0, parameters_[i].detach()});
-  return shards;
+std::unique_ptr<Program> program(const Trial& trial, const StagePolicy& policy,
+                                 const World& world) {
+  return std::make_unique<Training>(trial, policy, world);
 }
 
 }  // namespace tidemark::zero_bubble_detach

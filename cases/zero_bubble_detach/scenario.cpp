@@ -6,19 +6,218 @@
 #include "harness/scenario.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 
-#include "cases/zero_bubble_detach/closed_forms.h"
-#include "cases/zero_bubble_detach/inspect.h"
-#include "cases/zero_bubble_detach/program.h"
-#include "cases/zero_bubble_detach/reference.h"
-#include "cases/zero_bubble_detach/replay.h"
-#include "cases/zero_bubble_detach/variants.h"
-#include "harness/ranks/world.h"
+#include "cases/zero_bubble_detach/policy.h"
+#include "harness/judge/counts.h"
 
 namespace tidemark {
+namespace zero_bubble_detach {
+
+const VariantTable<StagePolicy>& variants() {
+  // What the four changes do together; what goes further starts here, and so do the wrong ones.
+  static constexpr StagePolicy kAll{
+      .detach_outputs = true, .detach_loss = true, .detach_last = true, .clean_hooks = true};
+  static const auto with = [](bool StagePolicy::*flag) {
+    StagePolicy policy = kAll;
+    policy.*flag = true;
+    return policy;
+  };
+  static const VariantTable<StagePolicy> all{{
+      {{"retained", Role::baseline,
+        "nothing is dropped before the step ends, and then everything is, cycles too: the mildest "
+        "reading of PyTorch 2.5.1"},
+       {}},
+      {{"as_released", Role::baseline,
+        "PyTorch 2.5.1 while Python's garbage collector does not run: outputs stay until the next "
+        "step begins, cycles for ever, so memory grows with every step"},
+       {.never_collects = true, .outputs_stay = true, .backward_cycle = true}},
+      {{"detach_outputs", Role::fixed,
+        "outputs are detached after the input pass (not the last stage's); the hooks' cycles still "
+        "keep the graph"},
+       {.detach_outputs = true}},
+      {{"detach_outputs_loss", Role::fixed, "the loss too: the log-probabilities go at once"},
+       {.detach_outputs = true, .detach_loss = true}},
+      {{"detach_stage_outputs", Role::fixed,
+        "the last stage's outputs too, which are merged and returned"},
+       {.detach_outputs = true, .detach_loss = true, .detach_last = true}},
+      {{"detach_last_alone", Role::fixed,
+        "the last stage's outputs alone: its loss keeps the graph"},
+       {.detach_last = true}},
+      {{"hooks_alone", Role::fixed,
+        "captured gradients and hooks go right after use, nothing is detached"},
+       {.clean_hooks = true}},
+      {{"hooks_detach_outputs_loss", Role::fixed,
+        "hooks cleaned, outputs and loss detached: the last stage's outputs keep its graph"},
+       {.detach_outputs = true, .detach_loss = true, .clean_hooks = true}},
+      {{"hooks_detach_last", Role::fixed,
+        "hooks cleaned, the last stage's outputs detached: every other root keeps its graph"},
+       {.detach_last = true, .clean_hooks = true}},
+      {{"drop_grads_hooks", Role::fixed,
+        "everything is detached, and captured gradients and hooks go right after use: no cycle is "
+        "left, so the graph goes with the weight pass"},
+       kAll},
+      {{"release_after_input", Role::fixed,
+        "the input pass also lets go what only it has read, so that less waits for the weight "
+        "pass"},
+       with(&StagePolicy::release)},
+      {{"one_weight_task", Role::fixed,
+        "all groups of a block share one run of the engine: a checkpointed block is run again "
+        "once, "
+        "not once a group"},
+       with(&StagePolicy::one_weight_task)},
+      {{"gradient_edge", Role::fixed,
+        "the backward begins at a gradient edge, so an output goes as soon as it is sent"},
+       with(&StagePolicy::roots_as_edges)},
+      {{"detach_view", Role::control,
+        "the output is a view, which cannot be detached in place: skipped, it keeps its graph",
+        "trajectory/"},
+       with(&StagePolicy::returns_view)},
+      {{"detach_copy_kept", Role::control,
+        "a detached copy is returned, and the original stays in its list", "trajectory/"},
+       with(&StagePolicy::keeps_undetached)},
+      {{"hook_cycle", Role::control,
+        "hooks refer to their groups for ever, and the cycles are never collected", "rest/"},
+       {.detach_outputs = true, .detach_loss = true, .detach_last = true, .never_collects = true}},
+      {{"detach_before_input", Role::control,
+        "detached before the input pass: no gradient reaches the stage before", "parity/"},
+       with(&StagePolicy::detach_early)},
+  }};
+  return all;
+}
+
+Sizes::Sizes(const Trial& trial)
+    : transformer(trial["block"] == 0),
+      bf16(trial["precision"] != 0),
+      layers(trial["layers"]),
+      hidden(trial["hidden"]),
+      ffn(trial["ffn"]),
+      heads(trial["heads"]),
+      kv_heads(trial["kv_heads"]),
+      sequence(trial["sequence"]),
+      vocabulary(trial["vocabulary"]),
+      tokens(trial["microbatch"] * sequence),
+      microbatches(static_cast<int>(trial["microbatches"])),
+      checkpointing(static_cast<int>(trial["checkpointing"])) {}
+
+PipelineSchedule schedule_of(const Trial& trial) {
+  return make_schedule(static_cast<ScheduleKind>(trial["schedule"]), trial.ranks,
+                       static_cast<int>(trial["virtual_stages"]),
+                       static_cast<int>(trial["microbatches"]));
+}
+
+std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank) {
+  const auto here = [&](int stage) {
+    return stage >= 0 && stage < schedule.stages && schedule.rank_of(stage) == rank;
+  };
+  std::vector<StagePlace> all;
+  for (int stage = 0; stage < schedule.stages; ++stage)
+    if (here(stage))
+      all.push_back({.number = stage,
+                     .first = stage == 0,
+                     .last = stage + 1 == schedule.stages,
+                     .input_stays = here(stage - 1),
+                     .output_stays = here(stage + 1),
+                     .first_layer = stage * sizes.layers / schedule.stages,
+                     .end_layer = (stage + 1) * sizes.layers / schedule.stages});
+  return all;
+}
+
+std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage) {
+  std::int64_t count = 0;
+  for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
+    count += sizes.checkpointed(layer);
+  return count;
+}
+
+bool marked(const Action& action, int microbatches) {
+  const int m = action.microbatch;
+  return m == 0 || m == microbatches / 2 || m == microbatches - 1;
+}
+
+Call call_of(const Action& action) {
+  constexpr const char* kLetters[] = {"F", "B", "I", "W"};  // by Pass
+  return {kLetters[static_cast<int>(action.pass)], "stage " + std::to_string(action.stage) +
+                                                       ", microbatch " +
+                                                       std::to_string(action.microbatch)};
+}
+
+std::string moment_of(const Action& action) {
+  const auto [op, unit] = call_of(action);
+  return "after " + op + ", " + unit;
+}
+
 namespace {
 
-using namespace zero_bubble_detach;
+Bytes highest(const Step& step) {
+  Bytes most = 0;
+  for (const auto& phase : step.phases) most = std::max(most, phase[Statistic::requested].peak);
+  return most;
+}
+
+/// What a step has more than the step before, from step `first` on: `expected` in all of them, or
+/// the first figure that is not.
+Verdict grows(const std::string& name, const Formula& expected, const std::vector<Step>& steps,
+              std::size_t first, const std::function<Bytes(const Step&)>& figure) {
+  Verdict verdict;
+  verdict.name = name;
+  verdict.why = "a run of fewer than " + std::to_string(first + 1) + " steps does not show it";
+  for (std::size_t i = first; i < steps.size() && verdict.status != Status::fail; ++i) {
+    verdict = equal(name, expected, static_cast<double>(figure(steps[i]) - figure(steps[i - 1])),
+                    "bytes");
+    if (verdict.status == Status::fail) verdict.why = "in step " + std::to_string(i);
+  }
+  return verdict;
+}
+
+/// leak/requested/end and /peak: every step holds more than the step before by what is expected.
+std::vector<Verdict> leaks(const Formula& expected, const std::vector<Step>& steps) {
+  const auto at_end = [](const Step& step) { return step.phases.back()[Statistic::requested].end; };
+  // The first step still allocates what stays for good, such as workspaces.
+  return {grows("leak/requested/end", expected, steps, 1, at_end),
+          grows("leak/requested/peak", expected, steps, 2, highest)};
+}
+
+/// order/schedule and cost/recomputed_blocks: the actions of the last step are the schedule's, and
+/// checkpointed blocks were run again as often as the passes need. Of the baseline that never
+/// collects its cycles, leaks() besides.
+std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
+  const Sizes z(trial);
+  const auto schedule = schedule_of(trial);
+  const auto& policy = variants()[variant.name];
+  std::vector<Call> expected, found;
+  std::int64_t blocks = 0, measured = 0;
+  std::map<int, StagePlace> places;
+  for (const auto& place : stages_of(z, schedule, record.rank)) places[place.number] = place;
+  for (const Action& action : schedule.order[static_cast<std::size_t>(record.rank)]) {
+    expected.push_back(call_of(action));
+    const auto& place = places.at(action.stage);
+    const auto again = checkpointed_blocks(z, place);
+    // The first stage has no input gradient: its weight pass is the whole backward.
+    const bool whole =
+        action.pass == Pass::backward || (action.pass == Pass::weight && place.first);
+    const bool split = !whole && !place.first && !policy.detach_early;
+    if (whole || (split && action.pass == Pass::input)) blocks += again;
+    if (split && action.pass == Pass::weight) blocks += again * z.runs_a_block(policy);
+  }
+  for (const auto& call : record.steps.back().calls) {
+    if (call.op == "recompute")
+      measured += std::stoll(call.unit);
+    else
+      found.push_back(call);
+  }
+  std::vector<Verdict> verdicts{
+      in_order("order/schedule", expected, found,
+               std::string("actions that are not those of ") + name_of(schedule.kind)),
+      counted("cost/recomputed_blocks", blocks, measured, "blocks",
+              "once a full or an input pass, once a run of the engine in a weight pass")};
+  if (policy.backward_cycle)
+    std::ranges::move(leaks(leak(trial, policy, record.rank), record.steps),
+                      std::back_inserter(verdicts));
+  return verdicts;
+}
 
 std::string unfit(const Trial& trial) {
   const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
@@ -64,8 +263,10 @@ std::string unseen(const Trial& trial, const Variant& variant, int rank) {
 }
 
 }  // namespace
+}  // namespace zero_bubble_detach
 
 Scenario zero_bubble_detach_scenario() {
+  using namespace zero_bubble_detach;
   Scenario s;
   s.name = "zero_bubble_detach";
   s.title = "split backward in a pipeline retains the graph";
@@ -156,9 +357,8 @@ Scenario zero_bubble_detach_scenario() {
   s.unfit = unfit;
   s.leave_out = leave_out;
   s.unseen = unseen;
-  s.make = [](const Trial& trial, const Variant& variant,
-              World& world) -> std::unique_ptr<Program> {
-    return std::make_unique<Training>(trial, variants()[variant.name], world);
+  s.make = [](const Trial& trial, const Variant& variant, World& world) {
+    return program(trial, variants()[variant.name], world);
   };
   s.forms = forms;
   s.statistic = Statistic::requested;

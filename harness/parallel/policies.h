@@ -87,4 +87,21 @@ enum class GatherPolicy {
   aliased_by_name,  // separate, with one buffer for all-gathers and one for reduce-scatters. Wrong
 };
 
+/// What a stage of a pipeline drops, and when.
+struct StagePolicy {
+  bool detach_outputs = false;    // after the input pass, in place; not on the last stage
+  bool detach_loss = false;       // likewise
+  bool detach_last = false;       // likewise the last stage's outputs
+  bool clean_hooks = false;       // InputPass::clean_hooks
+  bool release = false;           // InputPass::release
+  bool one_weight_task = false;   // a block's groups share a run of the engine
+  bool roots_as_edges = false;    // outputs are not kept, only where a backward begins
+  bool returns_view = false;      // the output is a view, which cannot be detached in place
+  bool keeps_undetached = false;  // a detached copy is returned, and the original kept
+  bool never_collects = false;    // the hooks' cycles stay over the end of the step
+  bool outputs_stay = false;      // until the next step begins
+  bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
+  bool detach_early = false;    // before the input pass, which then reaches nothing
+};
+
 }  // namespace tidemark

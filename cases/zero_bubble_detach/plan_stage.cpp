@@ -1,25 +1,24 @@
-#include "reference/language_model_stage_plan.h"
-
 #include <set>
 #include <utility>
 
-namespace tidemark::reference::autograd {
+#include "cases/zero_bubble_detach/plan.h"
 
-StagePlan::StagePlan(Autograd& autograd, Operators& operators, const PipelineStep& step,
-                     const StepStage& stage, const DropPolicy& policy)
-    : autograd_(autograd), operators_(operators), step_(step), stage_(stage), policy_(policy) {
+namespace tidemark::zero_bubble_detach {
+
+StagePlan::StagePlan(Autograd& autograd, Operators& operators, const Sizes& sizes,
+                     const StagePlace& stage, const StagePolicy& policy)
+    : autograd_(autograd), operators_(operators), sizes_(sizes), stage_(stage), policy_(policy) {
   const auto add = [&](std::int64_t bytes, std::int64_t task) {
     parameters_.push_back(autograd_.make(bytes));
     tasks_.push_back(task);
   };
-  const auto element = step.shape.bf16 ? 2 : 4;
-  const auto row = step.shape.hidden * element;
-  if (stage.first) add(step.shape.vocabulary * row, -1);
+  const auto row = sizes.hidden * sizes.element();
+  if (stage.first) add(sizes.vocabulary * row, -1);
   for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
     for (const auto bytes : operators.block_parameters()) add(bytes, layer);
   if (stage.last) {
     add(row, stage.end_layer);
-    add(step.shape.vocabulary * row, stage.end_layer);
+    add(sizes.vocabulary * row, stage.end_layer);
   }
 }
 
@@ -31,14 +30,13 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
     const auto run = [this, weights = Tensors(next, next + count)](const Tensor& t) {
       return operators_.block(t, weights);
     };
-    const bool again = step_.checkpointing == 2 || (step_.checkpointing == 1 && layer % 2 == 1);
-    x = again ? checkpoint(autograd_, run, x) : run(x);
+    x = sizes_.checkpointed(layer) ? checkpoint(autograd_, run, x) : run(x);
   }
   UnderWay& one = under_way_[microbatch];
   one.input = input;
   Tensor output = x, root = x;
   if (stage_.last) {
-    const auto logits = operators_.activation_bytes(step_.shape.vocabulary);
+    const auto logits = operators_.activation_bytes(sizes_.vocabulary);
     output = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
     x.reset();
     root = operators_.cross_entropy(output);
@@ -190,4 +188,4 @@ void StagePlan::zero_gradients() {
   for (auto& parameter : parameters_) parameter->gradient.reset();
 }
 
-}  // namespace tidemark::reference::autograd
+}  // namespace tidemark::zero_bubble_detach

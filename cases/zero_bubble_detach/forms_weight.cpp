@@ -1,7 +1,7 @@
 #include <ranges>
 #include <utility>
 
-#include "cases/zero_bubble_detach/passes.h"
+#include "cases/zero_bubble_detach/forms.h"
 
 namespace tidemark::zero_bubble_detach {
 
@@ -24,7 +24,7 @@ std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) c
   if (!transformer_) return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output}};
   Terms norm{{"s", 1}};
   if (frees) norm["x"] = 1;
-  const Terms attended = held.release ? x : none;  // else attention has saved it too
+  const Terms attended = held.policy.release ? x : none;  // else attention has saved it too
   return {{"attention_norm", "w_n", norm, norm, x},
           {"wq", "w_q", none, x, x},
           {"wk", "w_k", none, none, k},
@@ -60,7 +60,7 @@ void Passes::gradients_done(const Stage& stage) {
 // so far there is what nodes have saved that no run has reached yet.
 void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
                         const std::string& where) {
-  Terms unread = saved_by_block(stage.held.release);
+  Terms unread = saved_by_block(stage.held.policy.release);
   double runs = again ? 0 : 1;
   for (const auto& group : groups) {
     if (again) {
@@ -72,9 +72,9 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
     gradient(stage, group.gradient, where + group.name);
     l_.add(group.saved, -runs);
     for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
-    if (stage.held.clean_hooks) l_.add(group.taken, -1);
+    if (stage.held.policy.clean_hooks) l_.add(group.taken, -1);
   }
-  for (; again && !stage.held.release && runs > 0; --runs) l_.close("a_n");
+  for (; again && !stage.held.policy.release && runs > 0; --runs) l_.close("a_n");
 }
 
 // One run of the engine: the gradients that start it, and those it computes, stay until its end.
@@ -108,14 +108,14 @@ void Passes::weight(const Stage& stage, const std::string& where) {
     const auto groups = block_groups(stage, block);
     const std::string here = where + in_block(block);
     if (!again) l_.open("a_w");
-    if (held.clean_hooks) l_.open("g");
+    if (held.policy.clean_hooks) l_.open("g");
     if (stage.one_task) {
       if (!again) l_.open("a_n");
       run_together(stage, groups, block, here);
       continue;
     }
     run_groups(stage, groups, again, here);
-    if (again && held.release && block > 0) l_.drop("x");  // its input
+    if (again && held.policy.release && block > 0) l_.drop("x");  // its input
   }
   if (held.last) {
     if (stage.one_task)
@@ -124,13 +124,14 @@ void Passes::weight(const Stage& stage, const std::string& where) {
       run_groups(stage, head_groups(), false, where + ", ");
   }
   // With the last node goes what the nodes between have saved, unless a root still leads there.
-  const bool root = held.last ? !held.detach_last || !held.detach_loss : !held.detach_outputs;
-  const bool graph = !held.clean_hooks || (root && !held.roots_as_edges);
-  if (!graph && !held.release && !stage.one_task) {
+  const bool root = held.last ? !held.policy.detach_last || !held.policy.detach_loss
+                              : !held.policy.detach_outputs;
+  const bool graph = !held.policy.clean_hooks || (root && !held.policy.roots_as_edges);
+  if (!graph && !held.policy.release && !stage.one_task) {
     l_.drop("a_n", held.blocks - held.again + held.again * held.runs_a_block);
     l_.drop("x", held.again_inner);
   }
-  if (held.roots_as_edges && held.input_stays) l_.drop("x");
+  if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
   gradients_done(stage);
 }
 

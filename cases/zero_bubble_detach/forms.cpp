@@ -1,56 +1,21 @@
 // The forms: what a rank holds between the actions of its schedule, summed over its stages and the
-// microbatches on them (reference/language_model_plan.h), and during an action what its operators
-// take and drop besides (passes.h). All of it is alive whatever the allocator does.
+// microbatches on them, and during an action what its operators
+// take and drop besides (forms.h). All of it is alive whatever the allocator does.
 //
 // There is no form of a peak that is the moment in which CUB sorts the tokens, flash attention has
 // divided its keys, or the mean loss is computed, and none where narrow norms over many tokens sum
-// their gradients in parts (model.h).
-#include "cases/zero_bubble_detach/closed_forms.h"
+// their gradients in parts (Sizes).
+#include "cases/zero_bubble_detach/forms.h"
 
 #include <map>
 #include <set>
 #include <stdexcept>
 
 #include "cases/device_facts.h"
-#include "cases/zero_bubble_detach/passes.h"
-#include "cases/zero_bubble_detach/program.h"
-#include "cases/zero_bubble_detach/variants.h"
 #include "harness/judge/form.h"
-#include "reference/language_model_plan.h"
 
 namespace tidemark::zero_bubble_detach {
 namespace {
-
-using reference::HeldStage;
-
-HeldStage holding(const Sizes& z, const StagePolicy& policy, const PipelineSchedule& schedule,
-                  int stage) {
-  const auto parts = z.parts(stage, schedule.stages);
-  const auto here = [&](int other) {
-    return other >= 0 && other < schedule.stages &&
-           schedule.rank_of(other) == schedule.rank_of(stage);
-  };
-  const auto again = static_cast<double>(z.checkpointed_blocks(parts));
-  return {.transformer = z.transformer,
-          .first = parts.first,
-          .last = parts.last,
-          .input_stays = here(stage - 1),
-          .output_stays = here(stage + 1),
-          .blocks = static_cast<double>(parts.end_layer - parts.first_layer),
-          .again = again,
-          .again_inner = again - (z.checkpointed(parts.first_layer) ? 1 : 0),
-          .runs_a_block = static_cast<double>(z.runs_a_block(policy)),
-          .splits = splits_backward(schedule.kind),
-          .detach_outputs = policy.detach_outputs,
-          .detach_loss = policy.detach_loss,
-          .detach_last = policy.detach_last,
-          .clean_hooks = policy.clean_hooks,
-          .release = policy.release,
-          .roots_as_edges = policy.roots_as_edges,
-          .never_collects = policy.never_collects,
-          .backward_cycle = policy.backward_cycle,
-          .input_leaks = stage > 1 && here(stage - 1)};
-}
 
 std::string text_of(const Terms& terms) {
   std::string text;
@@ -76,17 +41,15 @@ class Rank {
         threads_(trial.steps > 1 ? 2 : 0),
         earlier_((trial.steps - 1) * z_.microbatches),
         tensors_(pass_tensors(z_, device_)) {
-    const Bytes element = z_.type == at::kFloat ? 4 : 2;
     auto& rest = tensors_["rest"];
-    for (int stage = 0; stage < schedule_.stages; ++stage) {
-      if (schedule_.rank_of(stage) != rank) continue;
-      const auto parts = z_.parts(stage, schedule_.stages);
-      auto& own = stages_[stage];
-      const auto& held = own.held = holding(z_, policy, schedule_, stage);
-      for (auto layer = parts.first_layer; layer < parts.end_layer; ++layer)
+    for (const auto& place : stages_of(z_, schedule_, rank)) {
+      const HeldStage held(z_, policy, schedule_, place);
+      auto& own = stages_.emplace(place.number, Stage{held, {}}).first->second;
+      for (auto layer = place.first_layer; layer < place.end_layer; ++layer)
         own.checkpointed.push_back(z_.checkpointed(layer));
-      for (const auto& p : parts.parameters)
-        rest.push_back(c10::multiply_integers(p.shape) * element);
+      for (const auto& [symbol, count] : gradients_of(held))
+        for (int i = 0; i < static_cast<int>(count); ++i)
+          for (const Bytes bytes : tensors_.at(symbol)) rest.push_back(bytes);
       for (const bool reads : {held.first, held.last})
         if (reads) rest.push_back(z_.microbatches * z_.tokens * 8);
       for (const bool receives :
@@ -258,7 +221,7 @@ class Rank {
   const reference::DeviceFacts device_;
   int threads_;                 // that have multiplied, so have a workspace
   const std::int64_t earlier_;  // microbatches of the steps before
-  Tensors tensors_;
+  TensorBytes tensors_;
   Vocabulary paper_;
   std::map<int, Stage> stages_;
   std::set<std::pair<int, int>> gradients_, activations_;  // handed to a stage, by microbatch

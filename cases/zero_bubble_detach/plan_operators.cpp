@@ -1,17 +1,15 @@
-#include "reference/language_model_operators.h"
-
 #include <utility>
 
-namespace tidemark::reference::autograd {
+#include "cases/zero_bubble_detach/plan.h"
 
-Operators::Operators(Autograd& autograd, const MicrobatchShape& s, const DeviceFacts& device)
+namespace tidemark::zero_bubble_detach {
+
+Operators::Operators(Autograd& autograd, const Sizes& sizes, const reference::DeviceFacts& device)
     : autograd_(autograd),
-      shape_(s),
+      sizes_(sizes),
       workspace_bytes_(device.workspace_bytes),
-      element_(s.bf16 ? 2 : 4),
-      sizes_({s.tokens / s.sequence, s.sequence, s.heads, s.kv_heads, s.hidden / s.heads, s.bf16},
-             device.processors),
-      lookup_({s.tokens, s.vocabulary, s.hidden, s.bf16}, device) {}
+      attention_(sizes.attention(device)),
+      lookup_(sizes.lookup(device)) {}
 
 Tensor Operators::result(const NodePointer& node, Tensor tensor) const {
   tensor->made_by = node;
@@ -31,7 +29,7 @@ Tensor Operators::embedding(const Tensor& weight) {
       {weight}, {}, [this, bytes = weight->bytes](Node&, const Tensor&, const auto&) {
         return Tensors{embedding_backward(bytes)};
       });
-  return result(node, autograd_.make(activation_bytes(shape_.hidden)));
+  return result(node, autograd_.make(activation_bytes(sizes_.hidden)));
 }
 
 Tensor Operators::embedding_backward(std::int64_t bytes) {
@@ -59,7 +57,7 @@ Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
                                      return gradients;
                                    });
   Tensor y = autograd_.make(x->bytes);
-  autograd_.save_output(*node, autograd_.make(shape_.tokens * 4));
+  autograd_.save_output(*node, autograd_.make(sizes_.tokens * 4));
   return result(node, std::move(y));
 }
 
@@ -103,7 +101,7 @@ Tensor Operators::repeat(const Tensor& x) {
       autograd_.node({x}, {}, [this, bytes = x->bytes](Node&, const Tensor&, const auto&) {
         return Tensors{autograd_.make(bytes)};  // summed over the repeats
       });
-  return result(node, sizes_.copies ? autograd_.make(sizes_.queries) : alias(x));
+  return result(node, attention_.copies ? autograd_.make(attention_.queries) : alias(x));
 }
 
 Tensor Operators::attention(const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -112,12 +110,12 @@ Tensor Operators::attention(const Tensor& q, const Tensor& k, const Tensor& v) {
         const Tensors saved = Autograd::unpack(self);
         return attention_backward();
       });
-  Tensor output = autograd_.make(sizes_.queries);
+  Tensor output = autograd_.make(attention_.queries);
   autograd_.save_output(*node, output);
-  autograd_.save_output(*node, autograd_.make(sizes_.statistics));
-  if (shape_.bf16) {
-    const Tensors parts{autograd_.make(sizes_.split_statistics),
-                        autograd_.make(sizes_.split_output)};
+  autograd_.save_output(*node, autograd_.make(attention_.statistics));
+  if (sizes_.bf16) {
+    const Tensors parts{autograd_.make(attention_.split_statistics),
+                        autograd_.make(attention_.split_output)};
     // The dropout's state, used or not.
     for (const auto bytes : {16, 8}) autograd_.save_output(*node, autograd_.make(bytes));
   }
@@ -125,17 +123,17 @@ Tensor Operators::attention(const Tensor& q, const Tensor& k, const Tensor& v) {
 }
 
 Tensors Operators::attention_backward() {
-  const auto& a = sizes_;
+  const auto& a = attention_;
   const auto keys = a.repeats ? a.queries : a.keys;
   const Tensor dq = autograd_.make(a.queries), dk = autograd_.make(keys), dv = autograd_.make(keys);
-  if (shape_.bf16) {
+  if (sizes_.bf16) {
     const Tensor delta = autograd_.make(a.delta), sum = autograd_.make(a.workspace);
     Tensors whole;
-    if (shape_.heads != shape_.kv_heads)
+    if (sizes_.heads != sizes_.kv_heads)
       whole = {autograd_.make(a.queries), autograd_.make(a.queries)};
   } else {
     Tensor products = autograd_.make(a.queries), delta = autograd_.make(a.delta);
-    if (shape_.heads > 1 && shape_.sequence > 1) delta = autograd_.make(a.delta);  // by head
+    if (sizes_.heads > 1 && sizes_.sequence > 1) delta = autograd_.make(a.delta);  // by head
     products.reset();
     autograd_.make(a.workspace);
   }
@@ -143,13 +141,13 @@ Tensors Operators::attention_backward() {
 }
 
 Tensor Operators::cross_entropy(const Tensor& logits) {
-  const auto bytes = shape_.tokens * shape_.vocabulary * 4;
+  const auto bytes = sizes_.tokens * sizes_.vocabulary * 4;
   const auto making = [this](std::int64_t size) {
     return
         [this, size](Node&, const Tensor&, const auto&) { return Tensors{autograd_.make(size)}; };
   };
   Tensor wide = logits;
-  if (shape_.bf16) {
+  if (sizes_.bf16) {
     const auto node = autograd_.node({logits}, {}, making(logits->bytes));
     wide = result(node, autograd_.make(bytes));
   }
@@ -163,24 +161,24 @@ Tensor Operators::cross_entropy(const Tensor& logits) {
 }
 
 std::vector<std::int64_t> Operators::block_parameters() const {
-  const auto& s = shape_;
+  const auto& s = sizes_;
   const auto h = s.hidden, kv = h / s.heads * s.kv_heads, f = s.ffn;
-  if (!s.transformer) return {f * h * element_, f * h * element_};
+  if (!s.transformer) return {f * h * sizes_.element(), f * h * sizes_.element()};
   std::vector<std::int64_t> bytes{h, h * h, kv * h, kv * h, h * h, h, f * h, f * h, f * h};
-  for (auto& b : bytes) b *= element_;
+  for (auto& b : bytes) b *= sizes_.element();
   return bytes;
 }
 
 Tensor Operators::block(const Tensor& x, const Tensors& p) {
-  const auto wide = activation_bytes(shape_.ffn);
-  if (!shape_.transformer) {
+  const auto wide = activation_bytes(sizes_.ffn);
+  if (!sizes_.transformer) {
     const Tensor inner = activation(linear(x, p[0], wide));
     return add(x, linear(inner, p[1], x->bytes));
   }
-  Tensor n = rms_norm(x, p[0]), q = linear(n, p[1], x->bytes), k = linear(n, p[2], sizes_.keys),
-         v = linear(n, p[3], sizes_.keys);
+  Tensor n = rms_norm(x, p[0]), q = linear(n, p[1], x->bytes), k = linear(n, p[2], attention_.keys),
+         v = linear(n, p[3], attention_.keys);
   n.reset();
-  if (sizes_.repeats) {
+  if (attention_.repeats) {
     k = repeat(k);
     v = repeat(v);
   }
@@ -197,4 +195,4 @@ Tensor Operators::block(const Tensor& x, const Tensors& p) {
   return add(y, down);
 }
 
-}  // namespace tidemark::reference::autograd
+}  // namespace tidemark::zero_bubble_detach

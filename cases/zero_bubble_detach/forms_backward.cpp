@@ -1,4 +1,4 @@
-#include "cases/zero_bubble_detach/passes.h"
+#include "cases/zero_bubble_detach/forms.h"
 
 namespace tidemark::zero_bubble_detach {
 
@@ -36,9 +36,9 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     l_.drop("x");  // sent
   }
   if (held.last) l_.drop("loss");
-  if (!held.last && held.output_stays && !held.backward_cycle)
+  if (!held.last && held.output_stays && !held.policy.backward_cycle)
     l_.drop("x");  // the gradient it began with
-  if (held.roots_as_edges && held.input_stays) l_.drop("x");
+  if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
   gradients_done(stage);
 }
 

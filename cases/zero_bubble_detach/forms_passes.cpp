@@ -1,37 +1,24 @@
-#include "cases/zero_bubble_detach/passes.h"
-
-#include "reference/memory/attention_plan.h"
+#include "cases/zero_bubble_detach/forms.h"
 
 namespace tidemark::zero_bubble_detach {
-namespace {
 
-reference::AttentionPlan attention_of(const Sizes& z, const reference::DeviceFacts& device) {
-  const auto& b = z.block;
-  return {{z.tokens / b.sequence, b.sequence, b.heads, b.kv_heads, b.hidden / b.heads,
-           z.type != at::kFloat},
-          device.processors};
-}
-
-}  // namespace
-
-Tensors pass_tensors(const Sizes& z, const reference::DeviceFacts& device) {
-  const Bytes t = z.tokens, h = z.block.hidden, f = z.block.ffn, v = z.vocabulary,
-              e = z.type == at::kFloat ? 4 : 2;
-  Tensors all{{"x", {t * h * e}},      {"f", {t * f * e}},    {"s", {t * 4}},
-              {"logits", {t * v * e}}, {"wide", {t * v * 4}}, {"loss", {4}},
-              {"w_n", {h * e}},        {"w_f", {f * h * e}},  {"w_v", {v * h * e}}};
+TensorBytes pass_tensors(const Sizes& z, const reference::DeviceFacts& device) {
+  const Bytes t = z.tokens, h = z.hidden, f = z.ffn, v = z.vocabulary, e = z.element();
+  TensorBytes all{{"x", {t * h * e}},      {"f", {t * f * e}},    {"s", {t * 4}},
+                  {"logits", {t * v * e}}, {"wide", {t * v * 4}}, {"loss", {4}},
+                  {"w_n", {h * e}},        {"w_f", {f * h * e}},  {"w_v", {v * h * e}}};
   if (z.transformer) {
-    const auto a = attention_of(z, device);
+    const auto a = z.attention(device);
     all["k"] = {a.keys};
     all["w_q"] = {h * h * e};
-    all["w_k"] = {h / z.block.heads * z.block.kv_heads * h * e};
+    all["w_k"] = {h / z.heads * z.kv_heads * h * e};
     all["lse"] = {a.statistics};
     if (e == 2) all["random"] = {16, 8};
     if (a.split_output > 0) all["parts"] = {a.split_statistics, a.split_output};
     all["delta"] = {a.delta};
     all["acc"] = {a.workspace};
   }
-  if (const auto l = lookup_plan(z, device); l.sorts) {
+  if (const auto l = z.lookup(device); l.sorts) {
     all["idx"] = {l.indices};
     all["sort"] = {l.sort};
     all["uniq"] = {8, l.unique};
@@ -55,13 +42,13 @@ std::map<std::string, Terms> pass_parts(const Sizes& z, const reference::DeviceF
   all["W"] = {{"w_n", 2}, {"w_q", 2}, {"w_k", 2}, {"w_f", 3}};
   all["a_w"] = {{"x", 3}, {"f", 1}, {"s", 2}};
   Terms& kept = all["a_n"] = {{"x", 2}, {"lse", 1}, {"f", 3}};
-  if (z.type != at::kFloat) kept["random"] = 1;
-  kept[attention_of(z, device).copies ? "x" : "k"] += 2;
+  if (z.bf16) kept["random"] = 1;
+  kept[z.attention(device).copies ? "x" : "k"] += 2;
   all["g"] = {{"x", 4}, {"k", 2}, {"f", 2}};
   return all;
 }
 
-Terms gradients_of(const reference::HeldStage& stage) {
+Terms gradients_of(const HeldStage& stage) {
   Terms all{{"W", stage.blocks}};
   if (stage.first) all["w_v"] += 1;
   if (stage.last) all["w_v"] += 1, all["w_n"] += 1;
@@ -70,13 +57,13 @@ Terms gradients_of(const reference::HeldStage& stage) {
 
 Passes::Passes(const Sizes& z, const reference::DeviceFacts& device, Ledger& ledger)
     : transformer_(z.transformer),
-      bf16_(z.type != at::kFloat),
-      parts_(transformer_ && attention_of(z, device).split_output > 0),
-      grouped_(z.block.heads != z.block.kv_heads),
-      repeats_(transformer_ && attention_of(z, device).repeats),
-      copies_(transformer_ && attention_of(z, device).copies),
-      by_head_(z.block.heads > 1 && z.block.sequence > 1),
-      sorts_(lookup_plan(z, device).sorts),
+      bf16_(z.bf16),
+      parts_(transformer_ && z.attention(device).split_output > 0),
+      grouped_(z.heads != z.kv_heads),
+      repeats_(transformer_ && z.attention(device).repeats),
+      copies_(transformer_ && z.attention(device).copies),
+      by_head_(z.heads > 1 && z.sequence > 1),
+      sorts_(z.lookup(device).sorts),
       repeated_(repeats_ ? "x" : "k"),
       l_(ledger) {}
 
@@ -160,7 +147,7 @@ void Passes::forward(const Stage& stage, const std::string& where) {
     l_.add({{"logp", 1}, {"loss", 1}});
     l_.moment(where + ": loss");
     if (bf16_) l_.drop("wide");
-  } else if (held.roots_as_edges && !held.output_stays) {
+  } else if (held.policy.roots_as_edges && !held.output_stays) {
     l_.drop("x");  // sent
   }
 }
@@ -212,9 +199,10 @@ void Passes::input(const Stage& stage, const std::string& where) {
   if (stage.ends_at_input()) l_.drop("x");  // sent
   if (held.last) {
     l_.drop("loss");
-    if (held.detach_loss || held.release || held.roots_as_edges) l_.drop("logp");
+    if (held.policy.detach_loss || held.policy.release || held.policy.roots_as_edges)
+      l_.drop("logp");
   }
-  if (held.release) {
+  if (held.policy.release) {
     const double kept = held.blocks - held.again;
     l_.drop("a_n", kept);
     if (transformer_) l_.take("x", kept);  // attention's output, which a parameter reads

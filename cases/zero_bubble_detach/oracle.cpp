@@ -1,8 +1,9 @@
-#include "cases/zero_bubble_detach/reference.h"
-
+// The numbers that the variants are held against: the whole batch on one process in double
+// precision.
 #include <algorithm>
 
 #include "cases/numbers.h"
+#include "cases/zero_bubble_detach/policy.h"
 #include "reference/language_model.h"
 
 namespace tidemark::zero_bubble_detach {

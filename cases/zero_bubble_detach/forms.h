@@ -1,0 +1,165 @@
+// The forms' derivation on paper: what a stage holds of a microbatch between its passes, and as
+// tables which tensors each operator of a pass takes and drops, in order. A pass begins with what
+// the rank holds before it and ends with what HeldStage says for after it; a test holds the two
+// against each other.
+//
+// A microbatch on a stage is not begun, forwarded (F), split (its input pass is done, I), or done
+// (W). A checkpointed block keeps its input alone, and takes what it saves when a run of the engine
+// first reads some of it; the run's own nodes let go what they have read, and what it does not
+// reach stays as long as the node that saved it. Symbols:
+//   x           one activation [tokens, hidden]: a block's input, its output's gradient, a stage's
+//               output
+//   a_w         saved by a block's parameter-owning nodes, its input apart: released by the weight
+//               pass
+//   a_n         saved by its other nodes: released only at the end of the graph. Attention's output
+//               is among them, for attention reads it again, although the output projection owns it
+//   g           gradients taken down at a block's intermediates, its output's apart
+//   logits, logp (log-probabilities, and the loss's weight), loss
+//   f, k        one activation [tokens, ffn]; keys, or values, of a block
+//   s           one number a token in single precision: what a norm saves beside its input
+//   lse, random what attention keeps beside queries, keys, values and output
+//   parts       temporaries of flash attention's forward, where it divides the keys
+//   delta, acc  of attention's backward: row sums, and the accumulator of the queries' gradient
+//   wide        the logits in single precision
+//   w_n, w_q, w_k, w_f, w_v   one gradient of a norm, a projection [hidden, hidden], one of keys or
+//               values, one [ffn, hidden], one [vocabulary, hidden]
+//   idx, sort, uniq, rows   of the embedding's gradient, where it sorts its tokens
+//               (reference::LookupPlan): an index a token, CUB's temporaries, what the sums take
+//   W           the gradients of all parameters of a block
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cases/zero_bubble_detach/policy.h"
+
+namespace tidemark::zero_bubble_detach {
+
+/// By symbol: how many.
+using Terms = std::map<std::string, double>;
+
+/// What a stage holds of a microbatch that is forwarded, split or done.
+struct HeldStage : StagePlace {
+  HeldStage(const Sizes& sizes, const StagePolicy& policy, const PipelineSchedule& schedule,
+            const StagePlace& place);
+
+  StagePolicy policy;
+  bool transformer;
+  double blocks;
+  double again;         // of these checkpointed,
+  double again_inner;   // and of these all but the stage's first block
+  double runs_a_block;  // of the engine, in a block's weight pass
+  bool splits;          // else input and weight pass are one
+  bool input_leaks;     // input_stays, and the stage before leaks no output
+
+  Terms forwarded() const;
+  Terms split() const;
+  Terms done() const;
+  /// Leak of a microbatch: what is still held after the step that it belonged to.
+  Terms leaked() const;
+
+ private:
+  bool keeps_loss_graph() const {
+    return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
+  }
+  Terms returned() const;
+  void add_gradients(Terms& terms) const;
+};
+
+/// The tensors that each symbol stands for, in requested bytes.
+using TensorBytes = std::map<std::string, std::vector<Bytes>>;
+
+class Ledger {
+ public:
+  /// `parts`: symbols that are sums of others, as counts of these.
+  Ledger(const TensorBytes& tensors, std::map<std::string, Terms> parts);
+
+  struct Moment {
+    std::string where;
+    Terms terms;
+    double bytes = -1;
+  };
+
+  void add(const Terms& terms, double count = 1);
+  void take(const std::string& symbol, double count = 1) { now_[symbol] += count; }
+  void drop(const std::string& symbol, double count = 1) { now_[symbol] -= count; }
+  /// One `symbol` is from now on counted as its parts; close() is the opposite.
+  void open(const std::string& symbol);
+  void close(const std::string& symbol);
+  /// A moment that may be the highest.
+  void moment(const std::string& where);
+  /// Every symbol as its parts, zeros left out.
+  Terms in_parts() const;
+  const Terms& now() const { return now_; }
+  void set(const Terms& terms) { now_ = terms; }
+
+  /// The highest so far by each of these measures: requested bytes; every tensor rounded to 512
+  /// bytes; and besides, 1 MiB for each tensor above that (see Vocabulary).
+  const std::array<Moment, 3>& highest() const { return highest_; }
+
+ private:
+  std::map<std::string, std::array<double, 3>> bytes_;  // of a symbol, by measure
+  std::map<std::string, Terms> parts_;
+  Terms now_;
+  std::array<Moment, 3> highest_;
+};
+
+/// Of every symbol its tensors.
+TensorBytes pass_tensors(const Sizes& sizes, const reference::DeviceFacts& device);
+/// a_w, a_n, g, logp and W as counts of the other symbols.
+std::map<std::string, Terms> pass_parts(const Sizes& sizes, const reference::DeviceFacts& device);
+/// The gradients of a stage's parameters.
+Terms gradients_of(const HeldStage& stage);
+
+class Passes {
+ public:
+  Passes(const Sizes& sizes, const reference::DeviceFacts& device, Ledger& ledger);
+
+  /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `one_task`:
+  /// StagePolicy::one_weight_task. `checkpointed`: by block.
+  struct Stage {
+    HeldStage held;
+    std::vector<bool> checkpointed;
+    bool fresh = false, one_task = false;
+    bool again(int block) const { return checkpointed[static_cast<std::size_t>(block)]; }
+    bool ends_at_input() const { return !held.input_stays; }
+  };
+  void forward(const Stage& stage, const std::string& where);
+  void input(const Stage& stage, const std::string& where);
+  void weight(const Stage& stage, const std::string& where);
+  void backward(const Stage& stage, const std::string& where);
+
+ private:
+  struct Group;
+  std::vector<Group> block_groups(const Stage& stage, int block) const;
+  std::vector<Group> head_groups() const;
+  void run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
+                  const std::string& where);
+  void run_together(const Stage& stage, std::vector<Group> groups, int block,
+                    const std::string& where);
+
+  static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
+  void attention_backward(const std::string& where);
+  void embedding_backward(const Stage& stage, const std::string& where);
+  void loss_backward(const std::string& where);
+  /// What a block saves, until it has saved the last of it.
+  void save_block(const std::string& where);
+  /// What attention saves; what a block does, its input apart.
+  Terms attention_saved() const;
+  Terms saved_by_block(bool by_parameters_alone = false) const;
+  void forward_checkpointed(const std::string& where);
+  void block_input(bool again, const std::string& where);
+  void block_backward(const Stage& stage, int block, const std::string& where);
+  /// A parameter's gradient beside what else the operator takes.
+  void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
+  void gradients_done(const Stage& stage);
+
+  const bool transformer_, bf16_, parts_, grouped_, repeats_, copies_, by_head_, sorts_;
+  const std::string repeated_;  // the symbol of keys as attention reads them
+  Ledger& l_;
+  Terms gradients_;  // of the stage, as far as this pass has them
+};
+
+}  // namespace tidemark::zero_bubble_detach

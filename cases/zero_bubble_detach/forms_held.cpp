@@ -1,0 +1,153 @@
+#include <utility>
+
+#include "cases/zero_bubble_detach/forms.h"
+
+namespace tidemark::zero_bubble_detach {
+
+HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSchedule& schedule,
+                     const StagePlace& place)
+    : StagePlace(place),
+      policy(its),
+      transformer(z.transformer),
+      blocks(static_cast<double>(end_layer - first_layer)),
+      again(static_cast<double>(checkpointed_blocks(z, place))),
+      again_inner(again - (z.checkpointed(first_layer) ? 1 : 0)),
+      runs_a_block(z.runs_a_block(policy)),
+      splits(splits_backward(schedule.kind)),
+      input_leaks(number > 1 && input_stays) {}
+
+// What is returned when the step ends, graph apart.
+Terms HeldStage::returned() const {
+  if (last) return {{"logits", 1}, {"loss", 1}};
+  return {{"x", policy.roots_as_edges ? 0 : 1}};
+}
+
+Terms HeldStage::forwarded() const {
+  Terms t = returned();
+  t["x"] += blocks - 1 + (first ? 1 : 0);
+  // The input is another stage's output, which that stage no longer keeps.
+  if (input_stays && policy.roots_as_edges) t["x"] += 1;
+  t["a_w"] += blocks - again;
+  t["a_n"] += blocks - again;
+  if (last) {
+    t["x"] += 2;  // the last block's output, the norm's output
+    t["s"] += 1;
+    t["logp"] += 1;
+  }
+  return t;
+}
+
+// What the input pass takes down.
+void HeldStage::add_gradients(Terms& t) const {
+  t["g"] += blocks;
+  t["x"] += blocks - 1 + (last || output_stays ? 1 : 0);  // else a receive buffer
+  if (last) {
+    t["logits"] += 1;
+    t["x"] += 1;
+  }
+}
+
+Terms HeldStage::split() const {
+  Terms t = forwarded();
+  if (first) {  // nothing was done yet
+    if (output_stays) t["x"] += 1;
+    return t;
+  }
+  add_gradients(t);
+  if (policy.release) {
+    t["a_n"] -= blocks - again;
+    if (transformer) t["x"] += blocks - again;  // attention's output, which a parameter reads
+  }
+  if (last && !keeps_loss_graph()) t["logp"] -= 1;
+  return t;
+}
+
+Terms HeldStage::done() const {
+  Terms t = returned();
+  if (first || !splits) {
+    if (policy.backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
+    return t;
+  }
+  const bool held_by_root =
+      last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
+  const bool graph = !policy.clean_hooks || (held_by_root && !policy.roots_as_edges);
+  if (graph && !policy.release) {
+    t["a_n"] += blocks - again + again * runs_a_block;
+    t["x"] += again_inner;
+  }
+  if (!policy.clean_hooks) add_gradients(t);
+  if (last && keeps_loss_graph()) t["logp"] += 1;
+  return t;
+}
+
+Terms HeldStage::leaked() const {
+  Terms t;
+  if (first || !splits) {
+    if (!policy.backward_cycle) return t;
+    // The root, and its gradient where that is in no receive buffer.
+    if (last)
+      t["loss"] = 1;
+    else
+      t["x"] = output_stays ? 2 : 1;
+  } else if (policy.never_collects) {
+    t["a_n"] = blocks - again + again * runs_a_block;
+    // Inputs of checkpointed blocks; the stage's own is held by its node in the graph in any case.
+    t["x"] = again_inner + (input_leaks ? 1 : 0);
+    add_gradients(t);
+  }
+  return t;
+}
+
+Ledger::Ledger(const TensorBytes& tensors, std::map<std::string, Terms> parts)
+    : parts_(std::move(parts)) {
+  constexpr Bytes kMiB = 1 << 20;
+  for (const auto& [symbol, each] : tensors) {
+    auto& [requested, rounded, unsplit] = bytes_[symbol];
+    for (const Bytes bytes : each) {
+      const Bytes granules = (bytes + 511) / 512 * 512;
+      requested += static_cast<double>(bytes);
+      rounded += static_cast<double>(granules);
+      unsplit += static_cast<double>(granules + (granules > kMiB ? kMiB : 0));
+    }
+  }
+}
+
+void Ledger::add(const Terms& terms, double count) {
+  for (const auto& [symbol, n] : terms) now_[symbol] += count * n;
+}
+
+void Ledger::open(const std::string& symbol) {
+  drop(symbol);
+  add(parts_.at(symbol));
+}
+
+void Ledger::close(const std::string& symbol) {
+  take(symbol);
+  add(parts_.at(symbol), -1);
+}
+
+void Ledger::moment(const std::string& where) {
+  std::array<double, 3> sums{};
+  for (const auto& [symbol, count] : now_) {
+    if (count == 0) continue;
+    const auto& bytes = bytes_.at(symbol);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += count * bytes[i];
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (sums[i] > highest_[i].bytes) highest_[i] = {where, now_, sums[i]};
+}
+
+Terms Ledger::in_parts() const {
+  Terms all;
+  for (const auto& [symbol, count] : now_) {
+    if (const auto found = parts_.find(symbol); found != parts_.end()) {
+      for (const auto& [part, n] : found->second) all[part] += count * n;
+    } else {
+      all[symbol] += count;
+    }
+  }
+  std::erase_if(all, [](const auto& one) { return one.second == 0; });
+  return all;
+}
+
+}  // namespace tidemark::zero_bubble_detach

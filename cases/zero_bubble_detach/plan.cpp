@@ -1,0 +1,167 @@
+// The replay: what the stages of a rank take and give back in every pass of the schedule, run
+// through the model of the allocator.
+#include "cases/zero_bubble_detach/plan.h"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "cases/device_facts.h"
+#include "harness/judge/form.h"
+
+namespace tidemark::zero_bubble_detach {
+namespace {
+
+// Nothing ever waits for another stream, so every schedule of the device is the instant one.
+class RankPlan : reference::Replay {
+  using Key = std::pair<int, int>;  // stage, microbatch
+
+ public:
+  RankPlan(const Trial& trial, const StagePolicy& policy, int rank,
+           const reference::DeviceFacts& device)
+      : Replay(device, 1, true),
+        sizes_(trial),
+        schedule_(schedule_of(trial)),
+        rank_(rank),
+        autograd_(memory_),
+        operators_(autograd_, sizes_, device),
+        boundary_(operators_.activation_bytes(sizes_.hidden)) {
+    const auto places = stages_of(sizes_, schedule_, rank);
+    for (const auto& stage : places) {
+      stages_.emplace(stage.number, StagePlan(autograd_, operators_, sizes_, stage, policy));
+      // The tokens of all microbatches, and those to predict.
+      for (const bool reads : {stage.first, stage.last})
+        if (reads) resting_.push_back(autograd_.make(sizes_.microbatches * sizes_.tokens * 8));
+    }
+    for (const auto& stage : places) {
+      info_[stage.number] = stage;
+      receive(inputs_, stage.number, !stage.first && !stage.input_stays);
+      receive(gradients_, stage.number, !stage.last && !stage.output_stays);
+    }
+  }
+
+  reference::Predicted run(int steps) {
+    for (int i = 0; i < steps; ++i) one_step();
+    return std::move(predicted_);
+  }
+  /// Requested bytes after every action of the last step.
+  const std::vector<std::int64_t>& after() const { return after_; }
+
+ private:
+  /// What a pass gets from its neighbour: in a buffer, or handed over by a stage of this rank.
+  struct Arrival {
+    Tensor buffer, local;
+    Tensor take() { return local ? std::exchange(local, nullptr) : buffer; }
+  };
+
+  void receive(std::map<Key, Arrival>& arrivals, int stage, bool from_afar) {
+    if (!from_afar) return;
+    for (int m = 0; m < sizes_.microbatches; ++m)
+      arrivals[{stage, m}].buffer = autograd_.make(boundary_);
+  }
+
+  void one_step() {
+    after_.clear();
+    begin("zero_grad");
+    for (auto& [number, stage] : stages_) stage.zero_gradients();
+    begin("pipeline");
+    for (auto& [number, stage] : stages_) stage.begin_step();
+    for (const auto& action : schedule_.order[static_cast<std::size_t>(rank_)]) {
+      compute(action);
+      after_.push_back(memory_.requested.current);
+    }
+    report_loss();
+    for (auto& [number, stage] : stages_) stage.end_step();
+    begin("optimizer");  // in place
+    end();
+  }
+
+  void compute(const Action& action) {
+    const int s = action.stage, m = action.microbatch;
+    auto& stage = stages_.at(s);
+    const auto& info = info_.at(s);
+    const auto gradient = [&] { return info.last ? Tensor() : gradients_.at({s, m}).take(); };
+    // A result that goes to another rank is sent at once, and dropped.
+    const auto hand_on = [&](std::map<Key, Arrival>& to, int where, bool stays, Tensor result) {
+      if (stays) to[{where, m}].local = std::move(result);
+    };
+    switch (action.pass) {
+      case Pass::forward: {
+        const Tensor x = info.first ? Tensor() : alias(inputs_.at({s, m}).take());
+        return hand_on(inputs_, s + 1, info.output_stays, stage.forward(m, x));
+      }
+      case Pass::backward:
+        return hand_on(gradients_, s - 1, info.input_stays, stage.backward(m, gradient()));
+      case Pass::input:
+        return hand_on(gradients_, s - 1, info.input_stays, stage.input(m, gradient()));
+      case Pass::weight:
+        return stage.weight(m);
+    }
+  }
+
+  /// Its mean over the microbatches, or room for that of the rank that has it.
+  void report_loss() {
+    Tensor all;
+    if (info_.rbegin()->second.last) all = autograd_.make(4 * sizes_.microbatches);
+    autograd_.make(4);
+  }
+
+  const Sizes sizes_;
+  const PipelineSchedule schedule_;
+  const int rank_;
+  Autograd autograd_;
+  Operators operators_;
+  const std::int64_t boundary_;  // bytes of what travels
+  Tensors resting_;
+  std::map<int, StagePlan> stages_;
+  std::map<int, StagePlace> info_;
+  std::map<Key, Arrival> inputs_, gradients_;
+  std::vector<std::int64_t> after_;
+};
+
+// No schedule: nothing waits for another stream.
+std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant, int rank) {
+  if (variant.role == Role::control) return {};
+  const Sizes sizes(trial);
+  const auto device = current_device_facts();
+  if (sizes.sums_norms_in_parts(device.processors)) return {};
+  const auto schedule = schedule_of(trial);
+  RankPlan plan(trial, variants()[variant.name], rank, device);
+  const auto predicted = plan.run(trial.steps);
+  // Where a lookup's gradient sorts its tokens, one of its temporaries is not modelled. It is never
+  // the highest, but what the allocator makes of it cannot be told.
+  const bool sorts = rank == schedule.rank_of(0) && sizes.lookup(device).sorts;
+  std::vector<Expectation> all;
+  const auto add = [&](Statistic statistic, const std::string& phase, bool at_end) {
+    const auto& level = predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
+    all.push_back(replayed(statistic, phase, at_end, at_end ? level.end : level.peak));
+  };
+  for (const Statistic statistic : kStatistics) {
+    if (sorts && statistic != Statistic::requested) continue;
+    add(statistic, "pipeline", false);
+    add(statistic, "pipeline", true);
+    add(statistic, "optimizer", false);
+  }
+  const auto& order = schedule.order[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (marked(order[i], schedule.microbatches))
+      all.push_back(replayed_at(moment_of(order[i]), Statistic::requested, plan.after()[i]));
+  return all;
+}
+
+}  // namespace
+
+// A large step takes seconds, and is asked for under every schedule.
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
+  const auto device = current_device_facts();
+  static std::map<std::tuple<Params, std::string, int, int, int, Bytes, Bytes>,
+                  std::vector<Expectation>>
+      known;
+  const auto [found, fresh] =
+      known.try_emplace({trial.params, variant.name, trial.ranks, trial.steps, rank,
+                         device.workspace_bytes, device.processors});
+  if (fresh) found->second = replay_once(trial, variant, rank);
+  return found->second;
+}
+
+}  // namespace tidemark::zero_bubble_detach

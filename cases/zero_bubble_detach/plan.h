@@ -1,0 +1,120 @@
+// The parts of the plan that the replay follows, on the model of autograd: the operators of the
+// language model, and the passes of a pipeline stage. Nothing here is measured, or read from the
+// program.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "cases/zero_bubble_detach/policy.h"
+#include "reference/memory/autograd_model.h"
+
+namespace tidemark::zero_bubble_detach {
+
+using namespace reference::autograd;
+
+/// What PyTorch's operators allocate, save and compute in backward, in the order in which they do
+/// it. Sizes come with the tensors: an activation has as many bytes as its elements.
+class Operators {
+ public:
+  Operators(Autograd& autograd, const Sizes& sizes, const reference::DeviceFacts& device);
+
+  Tensor embedding(const Tensor& weight);
+  Tensor rms_norm(const Tensor& x, const Tensor& weight);
+  /// x [tokens, in] times weight [out, in]; `bytes` of the result.
+  Tensor linear(const Tensor& x, const Tensor& weight, std::int64_t bytes);
+  Tensor add(const Tensor& a, const Tensor& b);
+  Tensor multiply(const Tensor& a, const Tensor& b);
+  /// silu or gelu
+  Tensor activation(const Tensor& x);
+  Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v);
+  /// Mean cross entropy of logits that become single precision first.
+  Tensor cross_entropy(const Tensor& logits);
+
+  /// One block, and its parameters in bytes.
+  Tensor block(const Tensor& x, const Tensors& parameters);
+  std::vector<std::int64_t> block_parameters() const;
+
+  std::int64_t activation_bytes(std::int64_t width) const {
+    return sizes_.tokens * width * sizes_.element();
+  }
+
+ private:
+  Tensor result(const NodePointer& node, Tensor tensor) const;
+  Tensor product(std::int64_t bytes);
+  /// Keys or values, for every head of the queries.
+  Tensor repeat(const Tensor& x);
+  Tensors attention_backward();
+  Tensor embedding_backward(std::int64_t bytes);
+
+  Autograd& autograd_;
+  const Sizes sizes_;
+  const std::int64_t workspace_bytes_;
+  const reference::AttentionPlan attention_;
+  const reference::LookupPlan lookup_;
+  Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
+};
+
+/// One pipeline stage: its passes, and what it keeps of every microbatch
+/// (harness/parallel/pipeline_stage.h and split_backward.h say what the program keeps).
+class StagePlan {
+ public:
+  /// Takes the parameters' memory.
+  StagePlan(Autograd& autograd, Operators& operators, const Sizes& sizes, const StagePlace& stage,
+            const StagePolicy& policy);
+  ~StagePlan() { collect(); }
+  StagePlan(StagePlan&&) = default;
+
+  /// `input` is a leaf; null on the first stage. Returns the output without its graph.
+  Tensor forward(int microbatch, const Tensor& input);
+  /// Each takes the gradient of the output (null on the last stage) and returns that of the input
+  /// (null on the first).
+  Tensor backward(int microbatch, const Tensor& gradient);
+  Tensor input(int microbatch, const Tensor& gradient);
+  void weight(int microbatch);
+  /// Drops the outputs that the step before left.
+  void begin_step() { outputs_.clear(); }
+  /// Outputs and losses go, and the cycles of hooks that were not cleaned.
+  void end_step();
+  void zero_gradients();
+
+ private:
+  /// One parameter's part of the weight pass. While a hook refers to it, it and the graph below its
+  /// node keep each other alive.
+  struct Group {
+    std::size_t parameter;
+    NodePointer node;  // where the parameter joins the way from inputs to outputs
+    Tensor gradient;   // that arrived there
+  };
+  using Groups = std::vector<std::shared_ptr<Group>>;
+  struct UnderWay {
+    Tensor input, root, gradient;
+    NodePointer edge;  // instead of root
+    Groups groups;
+    NodePointer start() const { return root ? gradient_node(root) : edge; }
+  };
+
+  /// Of the nodes above `start`: a group for each parameter, and the nodes that the weight pass
+  /// does not run.
+  Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
+  void weight_run(const Groups& groups);
+  void detach(int microbatch);
+  void collect();
+  Tensor root_gradient(const Tensor& gradient);
+
+  Autograd& autograd_;
+  Operators& operators_;
+  const Sizes& sizes_;
+  const StagePlace stage_;
+  const StagePolicy policy_;
+  Tensors parameters_;
+  std::vector<std::int64_t> tasks_;  // by parameter: its block
+  std::map<int, UnderWay> under_way_;
+  std::map<int, Tensor> outputs_, losses_;
+  Tensors in_cycles_;  // roots and gradients of whole backwards
+  std::vector<std::weak_ptr<Group>> uncollected_;
+};
+
+}  // namespace tidemark::zero_bubble_detach

@@ -1,0 +1,94 @@
+// The sizes of a trial, its schedule and its stages, and what the files of the scenario share. The
+// policies of the variants, which differ in what a stage drops and when, are StagePolicy.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/parallel/pipeline_schedule.h"
+#include "harness/parallel/policies.h"
+#include "harness/scenario.h"
+#include "reference/memory/kernels.h"
+
+namespace tidemark {
+class World;
+}
+
+namespace tidemark::zero_bubble_detach {
+
+const VariantTable<StagePolicy>& variants();
+/// The trial's schedule; throws std::invalid_argument as make_schedule() does.
+PipelineSchedule schedule_of(const Trial& trial);
+
+/// A language model: an embedding, L blocks (transformer or MLP, some of them checkpointed), a norm
+/// and a head over the vocabulary.
+struct Sizes {
+  explicit Sizes(const Trial& trial);
+
+  bool transformer, bf16;  // else MLP blocks; else single precision
+  std::int64_t layers, hidden, ffn, heads, kv_heads, sequence, vocabulary;
+  std::int64_t tokens;  // of a microbatch
+  int microbatches;
+  int checkpointing;  // 0: no block; 1: every second; 2: every one
+
+  std::int64_t element() const { return bf16 ? 2 : 4; }  // bytes
+  bool checkpointed(std::int64_t layer) const {
+    return checkpointing == 2 || (checkpointing == 1 && layer % 2 == 1);
+  }
+  /// Runs of the engine that a block's weight pass takes.
+  int runs_a_block(const StagePolicy& policy) const {
+    return policy.one_weight_task ? 1 : transformer ? 9 : 2;
+  }
+  /// A norm so narrow for its tokens sums its weight's gradient in two steps, with temporaries
+  /// that are not modelled (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
+  bool sums_norms_in_parts(std::int64_t processors) const {
+    return tokens > 65536 && hidden / 32 < processors / 2;
+  }
+  // Of the plans on paper.
+  reference::AttentionPlan attention(const reference::DeviceFacts& device) const {
+    return {{tokens / sequence, sequence, heads, kv_heads, hidden / heads, bf16},
+            device.processors};
+  }
+  reference::LookupPlan lookup(const reference::DeviceFacts& device) const {
+    return {{tokens, vocabulary, hidden, bf16}, device};
+  }
+};
+
+/// Stage i of n has layers [i L / n, (i + 1) L / n).
+struct StagePlace {
+  int number = 0;
+  bool first = false, last = false;                // of the pipeline
+  bool input_stays = false, output_stays = false;  // the neighbour is on the same rank
+  std::int64_t first_layer = 0, end_layer = 1;
+};
+/// Of one rank, in order.
+std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank);
+std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage);
+
+/// Whether residency after this action is recorded: of the first, the middle and the last
+/// microbatch of every stage.
+bool marked(const Action& action, int microbatches);
+/// "W" of "stage 2, microbatch 0"
+Call call_of(const Action& action);
+/// "after W, stage 2, microbatch 0"
+std::string moment_of(const Action& action);
+
+std::unique_ptr<Program> program(const Trial& trial, const StagePolicy& policy, const World& world);
+
+/// Of the last step: requested bytes after the marked actions, and from the second step on the
+/// peaks of the pipeline and of the optimizer and the pipeline's end. Controls: what they claim,
+/// the residency of drop_grads_hooks.
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
+std::vector<Symbol> symbols();
+/// The first action whose pass (forms.h) does not end with what is held after it, or empty.
+std::string unbalanced(const Trial& trial, const Variant& variant, int rank);
+/// Requested bytes that every step adds to what the rank holds, where cycles are never collected.
+/// "0" where there are none.
+Formula leak(const Trial& trial, const StagePolicy& policy, int rank);
+/// The same as forms() by the replay of the step's allocations, in all four statistics.
+std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
+
+Oracle oracle(const Trial& trial);
+
+}  // namespace tidemark::zero_bubble_detach

@@ -1,0 +1,51 @@
+// Allocations of PyTorch's kernels on paper: fused attention, and the gradient of an embedding.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/memory/replay.h"
+
+namespace tidemark::reference {
+
+/// Of one rank.
+struct AttentionShape {
+  std::int64_t batch, sequence, heads, kv_heads;
+  std::int64_t head;  // elements of one
+  bool bf16;          // else single precision
+};
+
+/// Bytes, of one layer: flash (ATen/native/transformers/cuda/flash_attn/flash_api.cpp) in half
+/// precision, memory-efficient (mem_eff_attention/kernel_backward.h) in single.
+struct AttentionPlan {
+  AttentionPlan(const AttentionShape& shape, std::int64_t processors);
+
+  std::int64_t queries, keys;  // of queries (and the output), and of keys (or values)
+  bool repeats;                // keys and values are repeated for every query head,
+  bool copies;                 // in memory (a single head is repeated by a stride of 0)
+  std::int64_t statistics;     // log-sum-exp, kept for backward
+  std::int64_t split_statistics = 0, split_output = 0;  // temporaries of a forward in several parts
+  std::int64_t delta;      // backward: row sums of gradient times output
+  std::int64_t workspace;  // backward: the accumulator of the queries' gradient
+};
+
+struct LookupShape {
+  std::int64_t tokens, vocabulary, hidden;
+  bool bf16;  // else single precision
+};
+
+/// Bytes, of an embedding's gradient besides its result. More than 3,072 tokens are sorted, so that
+/// equal ones lie side by side, and their gradients summed ten rows at a time
+/// (ATen/native/cuda/Embedding.cu and EmbeddingBackwardKernel.cu). The temporaries of a prefix sum
+/// of `rows` are left out: they are gone before `sums`, which is always larger.
+struct LookupPlan {
+  LookupPlan(const LookupShape& shape, const DeviceFacts& device);
+
+  bool sorts;
+  std::int64_t indices;       // one for each token
+  std::int64_t sort, unique;  // temporaries of CUB's radix sort, and of its unique keys
+  std::int64_t rows, parts;   // one index for each row that is looked up; for each part of it
+  bool atomic;                // added without sums of parts, and in half precision
+  std::int64_t sums;          // by part; where atomic, of the whole table in single precision
+};
+
+}  // namespace tidemark::reference
