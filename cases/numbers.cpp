@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reference/deterministic.h"
+#include "reference/multi_mlp.h"
 
 namespace tidemark {
 
@@ -18,10 +19,21 @@ void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::
                /*non_blocking=*/true);
 }
 
+namespace {
+
 std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors) {
   std::vector<Shard> all;
   for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
   return all;
+}
+
+}  // namespace
+
+Oracle oracle_of(const reference::Trained& result) {
+  return {.loss = result.loss,
+          .gradients = whole_tensors(result.gradients),
+          .parameters = whole_tensors(result.parameters),
+          .why = {}};
 }
 
 Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/scenario.h"
-#include "reference/multi_mlp.h"
+#include "reference/training.h"
 
 namespace tidemark {
 
@@ -16,16 +16,8 @@ namespace tidemark {
 /// the tensor's type, on the current stream.
 void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::Tensor tensor);
 
-std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors);
-
 /// What reference::train() returned; the tolerance is the case's to say.
-template <class Result>
-Oracle oracle_of(const Result& result) {
-  return {.loss = result.loss,
-          .gradients = whole_tensors(result.gradients),
-          .parameters = whole_tensors(result.parameters),
-          .why = {}};
-}
+Oracle oracle_of(const reference::Trained& result);
 
 /// Of `depth` products and norms in a row, each a sum of at most `terms` terms, to first order, in
 /// parts of the result's norm. fp32: every sum is off by about sqrt(terms) half-units in the last

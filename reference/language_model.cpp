@@ -8,7 +8,6 @@
 namespace tidemark::reference {
 namespace {
 
-using Values = std::vector<double>;
 using Int = std::int64_t;
 
 double& at(Values& v, Int i) { return v[static_cast<std::size_t>(i)]; }
@@ -16,28 +15,6 @@ double at(const Values& v, Int i) { return v[static_cast<std::size_t>(i)]; }
 Values zeros(Int n) { return Values(static_cast<std::size_t>(n), 0.0); }
 void add(Values& to, const Values& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
-}
-
-/// y[rows, out] = x[rows, in] w[out, in]^T, and its two gradients (added).
-Values linear(const Values& x, const Values& w, Int in, Int out) {
-  const Int rows = static_cast<Int>(x.size()) / in;
-  Values y = zeros(rows * out);
-  for (Int r = 0; r < rows; ++r)
-    for (Int o = 0; o < out; ++o)
-      for (Int i = 0; i < in; ++i) at(y, r * out + o) += at(x, r * in + i) * at(w, o * in + i);
-  return y;
-}
-void linear_backward(const Values& dy, const Values& x, const Values& w, Int in, Int out,
-                     Values& dx, Values& dw) {
-  const Int rows = static_cast<Int>(x.size()) / in;
-  for (Int r = 0; r < rows; ++r)
-    for (Int o = 0; o < out; ++o) {
-      const double g = at(dy, r * out + o);
-      for (Int i = 0; i < in; ++i) {
-        at(dx, r * in + i) += g * at(w, o * in + i);
-        at(dw, o * in + i) += g * at(x, r * in + i);
-      }
-    }
 }
 
 class Model {
@@ -83,7 +60,7 @@ class Model {
       x = run_.transformer ? block(x, l, nullptr) : mlp(x, l, nullptr);
     }
     const Values n = norm(x, "norm");
-    const Values logits = linear(n, w("fc.head"), h, v);
+    const Values logits = product(n, w("fc.head"), h);
     double loss = 0;
     Values dlogits = zeros(rows * v);
     for (Int r = 0; r < rows; ++r) {
@@ -98,7 +75,7 @@ class Model {
     }
 
     Values dn = zeros(rows * h);
-    linear_backward(dlogits, n, w("fc.head"), h, v, dn, g("fc.head"));
+    product_backward(dlogits, n, w("fc.head"), h, dn, g("fc.head"));
     Values dx = norm_backward(dn, x, "norm");
     for (Int l = run_.layers - 1; l >= 0; --l) {
       const Values& input = inputs[static_cast<std::size_t>(l)];
@@ -209,25 +186,25 @@ class Model {
 
   /// Forward; with `dy`, backward too: *dy becomes the gradient of the input.
   Values block(const Values& x, Int l, Values* dy) {
-    const Int h = run_.hidden, f = run_.ffn, kv = head_ * run_.kv_heads;
+    const Int h = run_.hidden, f = run_.ffn;
     const auto p = [&](const char* what) { return name(l, what); };
     const Values n = norm(x, p("attention_norm"));
-    const Values q = linear(n, w(p("fc.wq")), h, h), k = linear(n, w(p("fc.wk")), h, kv),
-                 v = linear(n, w(p("fc.wv")), h, kv);
+    const Values q = product(n, w(p("fc.wq")), h), k = product(n, w(p("fc.wk")), h),
+                 v = product(n, w(p("fc.wv")), h);
     Values dq = zeros(static_cast<Int>(q.size())), dk = zeros(static_cast<Int>(k.size())), dv = dk;
     const Values a = attention(q, k, v, nullptr, dq, dk, dv);
-    Values y = linear(a, w(p("fc.wo")), h, h);
+    Values y = product(a, w(p("fc.wo")), h);
     add(y, x);
     const Values m = norm(y, p("ffn_norm"));
-    const Values gate = linear(m, w(p("fc.w1")), h, f), up = linear(m, w(p("fc.w3")), h, f);
+    const Values gate = product(m, w(p("fc.w1")), h), up = product(m, w(p("fc.w3")), h);
     Values both = gate;
     for (std::size_t i = 0; i < both.size(); ++i) both[i] *= up[i] / (1 + std::exp(-gate[i]));
-    Values z = linear(both, w(p("fc.w2")), f, h);
+    Values z = product(both, w(p("fc.w2")), f);
     add(z, y);
     if (!dy) return z;
 
     Values dboth = zeros(static_cast<Int>(both.size()));
-    linear_backward(*dy, both, w(p("fc.w2")), f, h, dboth, g(p("fc.w2")));
+    product_backward(*dy, both, w(p("fc.w2")), f, dboth, g(p("fc.w2")));
     Values dgate = dboth, dup = dboth;
     for (std::size_t i = 0; i < both.size(); ++i) {
       const double sigmoid = 1 / (1 + std::exp(-gate[i]));
@@ -235,36 +212,36 @@ class Model {
       dgate[i] *= up[i] * sigmoid * (1 + gate[i] * (1 - sigmoid));
     }
     Values dm = zeros(static_cast<Int>(m.size()));
-    linear_backward(dgate, m, w(p("fc.w1")), h, f, dm, g(p("fc.w1")));
-    linear_backward(dup, m, w(p("fc.w3")), h, f, dm, g(p("fc.w3")));
+    product_backward(dgate, m, w(p("fc.w1")), h, dm, g(p("fc.w1")));
+    product_backward(dup, m, w(p("fc.w3")), h, dm, g(p("fc.w3")));
     add(*dy, norm_backward(dm, y, p("ffn_norm")));
     Values da = zeros(static_cast<Int>(a.size()));
-    linear_backward(*dy, a, w(p("fc.wo")), h, h, da, g(p("fc.wo")));
+    product_backward(*dy, a, w(p("fc.wo")), h, da, g(p("fc.wo")));
     attention(q, k, v, &da, dq, dk, dv);
     Values dn = zeros(static_cast<Int>(n.size()));
-    linear_backward(dq, n, w(p("fc.wq")), h, h, dn, g(p("fc.wq")));
-    linear_backward(dk, n, w(p("fc.wk")), h, kv, dn, g(p("fc.wk")));
-    linear_backward(dv, n, w(p("fc.wv")), h, kv, dn, g(p("fc.wv")));
+    product_backward(dq, n, w(p("fc.wq")), h, dn, g(p("fc.wq")));
+    product_backward(dk, n, w(p("fc.wk")), h, dn, g(p("fc.wk")));
+    product_backward(dv, n, w(p("fc.wv")), h, dn, g(p("fc.wv")));
     add(*dy, norm_backward(dn, x, p("attention_norm")));
     return z;
   }
 
   Values mlp(const Values& x, Int l, Values* dy) {
     const Int h = run_.hidden, f = run_.ffn;
-    const Values wide = linear(x, w(name(l, "fc1")), h, f);
+    const Values wide = product(x, w(name(l, "fc1")), h);
     const auto cumulative = [](double t) { return 0.5 * std::erfc(-t / std::sqrt(2.0)); };
     Values active = wide;
     for (double& t : active) t *= cumulative(t);
-    Values z = linear(active, w(name(l, "fc2")), f, h);
+    Values z = product(active, w(name(l, "fc2")), f);
     add(z, x);
     if (!dy) return z;
     Values dwide = zeros(static_cast<Int>(wide.size()));
-    linear_backward(*dy, active, w(name(l, "fc2")), f, h, dwide, g(name(l, "fc2")));
+    product_backward(*dy, active, w(name(l, "fc2")), f, dwide, g(name(l, "fc2")));
     for (std::size_t i = 0; i < wide.size(); ++i) {
       const double t = wide[i];
       dwide[i] *= cumulative(t) + t * std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
     }
-    linear_backward(dwide, x, w(name(l, "fc1")), h, f, *dy, g(name(l, "fc1")));
+    product_backward(dwide, x, w(name(l, "fc1")), h, *dy, g(name(l, "fc1")));
     return z;
   }
 
@@ -287,9 +264,9 @@ std::vector<std::int64_t> tokens(std::uint64_t seed, const std::string& name, st
   return result;
 }
 
-LanguageModelResult train(const LanguageModelRun& run) {
+Trained train(const LanguageModelRun& run) {
   Model model(run);
-  LanguageModelResult result;
+  Trained result;
   for (int i = 0; i < run.steps; ++i) {
     result.loss.push_back(model.step(i));
     if (i == 0) result.gradients = model.gradients();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/multi_mlp.h"
+#include "reference/training.h"
 
 namespace tidemark::reference {
 
@@ -22,16 +22,10 @@ struct LanguageModelRun {
   double epsilon = 1e-5;
 };
 
-struct LanguageModelResult {
-  std::vector<double> loss;        // of every step, before its update; mean over all tokens
-  std::vector<Tensor> gradients;   // of step 0
-  std::vector<Tensor> parameters;  // after the last step
-};
-
 /// `count` tokens below `vocabulary`, a function of seed and name.
 std::vector<std::int64_t> tokens(std::uint64_t seed, const std::string& name, std::int64_t count,
                                  std::int64_t vocabulary);
 
-LanguageModelResult train(const LanguageModelRun& run);
+Trained train(const LanguageModelRun& run);
 
 }  // namespace tidemark::reference

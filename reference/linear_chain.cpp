@@ -8,8 +8,6 @@
 namespace tidemark::reference {
 namespace {
 
-using Values = std::vector<double>;
-
 double norm(const Values& all) {
   double squares = 0;
   for (const double v : all) squares += v * v;
@@ -134,18 +132,18 @@ struct Moments {
   Values first, second, swing;  // swing: what an error of 1 in parts of d's norm makes of p
   int steps = 0;
 
-  void update(const LinearChainRun& run, const Values& d, Values& p) {
+  void update(const Adam& adam, const Values& d, Values& p) {
     ++steps;
-    const double c1 = 1 - std::pow(run.beta1, steps), c2 = 1 - std::pow(run.beta2, steps);
+    const double c1 = 1 - std::pow(adam.beta1, steps), c2 = 1 - std::pow(adam.beta2, steps);
     const double even = norm(d) / std::sqrt(static_cast<double>(d.size()));
     for (std::size_t i = 0; i < d.size(); ++i) {
-      first[i] = run.beta1 * first[i] + (1 - run.beta1) * d[i];
-      second[i] = run.beta2 * second[i] + (1 - run.beta2) * d[i] * d[i];
-      const double size = std::sqrt(second[i] / c2) + run.epsilon;
-      p[i] -= run.rate * (first[i] / c1) / size;
+      first[i] = adam.beta1 * first[i] + (1 - adam.beta1) * d[i];
+      second[i] = adam.beta2 * second[i] + (1 - adam.beta2) * d[i] * d[i];
+      const double size = std::sqrt(second[i] / c2) + adam.epsilon;
+      p[i] -= adam.rate * (first[i] / c1) / size;
       // Numerator and denominator; below 2^-24 of the others nobody knows it, and it moves p by the
       // rate at most.
-      swing[i] += 2 * run.rate * std::min(even / size, 0x1p24);
+      swing[i] += 2 * adam.rate * std::min(even / size, 0x1p24);
     }
   }
 };
@@ -180,7 +178,7 @@ LinearChainResult train(const LinearChainRun& run) {
           std::max(result.gradient_condition,
                    sums.cancels * d[k].cancels(static_cast<double>(run.rows * run.microbatches)));
       if (step == 0) result.gradients.push_back({chain.parameters[k].name, d[k].value});
-      moments[k].update(run, d[k].value, chain.parameters[k].values);
+      moments[k].update(run.adam, d[k].value, chain.parameters[k].values);
     }
   }
   for (std::size_t k = 0; k < moments.size(); ++k)

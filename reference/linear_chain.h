@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/multi_mlp.h"
+#include "reference/training.h"
 
 namespace tidemark::reference {
 
@@ -23,12 +23,10 @@ struct LinearChainRun {
   /// By step: whether each parameter is frozen, in the order layer by layer, weight, adapter's A
   /// (rank x hidden), adapter's B (hidden x rank).
   std::vector<std::vector<bool>> frozen;
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
+  Adam adam = {};
 };
 
-struct LinearChainResult {
-  std::vector<double> loss;  // of every step, before its update
-  double condition = 1;      // largest of all steps: mean |output| / |mean output|
+struct LinearChainResult : Trained {
   /// By how many times more than a random walk's the terms of the products cancel on the way to a
   /// gradient, largest of all steps: 1 in wide layers, much more than that where few terms happen
   /// to.
@@ -37,8 +35,6 @@ struct LinearChainResult {
   /// order: Adam divides a gradient by its own size, element by element, and what is off in
   /// proportion to the tensor's norm is more than that in a small element.
   double parameter_condition = 1;
-  std::vector<Tensor> gradients;   // of step 0, of what is trained then
-  std::vector<Tensor> parameters;  // after the last step, all
 };
 
 LinearChainResult train(const LinearChainRun& run);

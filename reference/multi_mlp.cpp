@@ -10,8 +10,6 @@
 namespace tidemark::reference {
 namespace {
 
-using Values = std::vector<double>;
-
 struct Size {
   std::size_t rows, hidden;
 };
@@ -62,30 +60,10 @@ Values norm_backward(const Values& dy, const Values& weight, const Norm& kept, S
   return dx;
 }
 
-/// y = x w^T
-Values product(const Values& x, const Values& w, Size n) {
-  Values y(x.size());
-  for (std::size_t r = 0; r < n.rows; ++r) {
-    for (std::size_t o = 0; o < n.hidden; ++o) {
-      double sum = 0;
-      for (std::size_t i = 0; i < n.hidden; ++i) sum += x[r * n.hidden + i] * w[o * n.hidden + i];
-      y[r * n.hidden + o] = sum;
-    }
-  }
-  return y;
-}
-
-Values product_backward(const Values& dy, const Values& x, const Values& w, Size n, Values& dw) {
+/// The gradient of x; adds to dw.
+Values through(const Values& dy, const Values& x, const Values& w, Size n, Values& dw) {
   Values dx(x.size());
-  for (std::size_t r = 0; r < n.rows; ++r) {
-    for (std::size_t o = 0; o < n.hidden; ++o) {
-      const double d = dy[r * n.hidden + o];
-      for (std::size_t i = 0; i < n.hidden; ++i) {
-        dw[o * n.hidden + i] += d * x[r * n.hidden + i];
-        dx[r * n.hidden + i] += d * w[o * n.hidden + i];
-      }
-    }
-  }
+  product_backward(dy, x, w, n.hidden, dx, dw);
   return dx;
 }
 
@@ -111,10 +89,10 @@ std::pair<double, double> gradients(const std::vector<Tensor>& p, const Values& 
   for (std::size_t l = 0; l < layers; ++l) {
     auto& b = blocks[l];
     b.input = x;
-    b.wide = product(x, p[1 + 2 * l].values, n);
+    b.wide = product(x, p[1 + 2 * l].values, n.hidden);
     b.active = b.wide;
     for (auto& v : b.active) v = gelu(v);
-    const Values out = product(b.active, p[2 + 2 * l].values, n);
+    const Values out = product(b.active, p[2 + 2 * l].values, n.hidden);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += out[i];
   }
   const Values y = norm(x, p.back().values, n, last);
@@ -131,10 +109,10 @@ std::pair<double, double> gradients(const std::vector<Tensor>& p, const Values& 
   Values dx = norm_backward(dy, p.back().values, last, n, d.back());
   for (std::size_t l = layers; l-- > 0;) {
     const auto& b = blocks[l];
-    Values dwide = product_backward(dx, b.active, p[2 + 2 * l].values, n, d[2 + 2 * l]);
+    Values dwide = through(dx, b.active, p[2 + 2 * l].values, n, d[2 + 2 * l]);
     for (std::size_t i = 0; i < dwide.size(); ++i) dwide[i] *= gelu_slope(b.wide[i]);
-    const Values through = product_backward(dwide, b.input, p[1 + 2 * l].values, n, d[1 + 2 * l]);
-    for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += through[i];
+    const Values more = through(dwide, b.input, p[1 + 2 * l].values, n, d[1 + 2 * l]);
+    for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += more[i];
   }
   norm_backward(dx, p.front().values, first, n, d.front());
   return {loss, condition};
@@ -155,34 +133,18 @@ std::vector<Tensor> initial(const MultiMlpRun& run) {
 
 }  // namespace
 
-MultiMlpResult train(const MultiMlpRun& run) {
+Trained train(const MultiMlpRun& run) {
   const Size n{static_cast<std::size_t>(run.rows), static_cast<std::size_t>(run.hidden)};
-  MultiMlpResult result;
-  auto& p = result.parameters = initial(run);
-  std::vector<Values> d(p.size()), first(p.size()), second(p.size());
-  for (std::size_t k = 0; k < p.size(); ++k) {
-    first[k].assign(p[k].values.size(), 0);
-    second[k] = first[k];
-  }
   Values input(n.rows * n.hidden);
-  for (int step = 0; step < run.steps; ++step) {
-    fill(run.seed, "input." + std::to_string(step), 0, input);
-    const auto [loss, condition] = gradients(p, input, n, d);
-    result.loss.push_back(loss);
-    result.condition = std::max(result.condition, condition);
-    if (step == 0) {
-      for (std::size_t k = 0; k < p.size(); ++k) result.gradients.push_back({p[k].name, d[k]});
-    }
-    const double c1 = 1 - std::pow(run.beta1, step + 1), c2 = 1 - std::pow(run.beta2, step + 1);
-    for (std::size_t k = 0; k < p.size(); ++k) {
-      for (std::size_t i = 0; i < d[k].size(); ++i) {
-        auto &m = first[k][i], &v = second[k][i];
-        m = run.beta1 * m + (1 - run.beta1) * d[k][i];
-        v = run.beta2 * v + (1 - run.beta2) * d[k][i] * d[k][i];
-        p[k].values[i] -= run.rate * (m / c1) / (std::sqrt(v / c2) + run.epsilon);
-      }
-    }
-  }
+  double largest = 1;
+  auto result = train_with_adam(initial(run), run.steps, run.adam,
+                                [&](const auto& p, int step, std::vector<Values>& d) {
+                                  fill(run.seed, "input." + std::to_string(step), 0, input);
+                                  const auto [loss, condition] = gradients(p, input, n, d);
+                                  largest = std::max(largest, condition);
+                                  return loss;
+                                });
+  result.condition = largest;
   return result;
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+
+#include "reference/training.h"
 
 namespace tidemark::reference {
 
@@ -13,21 +13,9 @@ struct MultiMlpRun {
   std::int64_t layers = 1, hidden = 1, rows = 1;  // rows of the whole batch
   int steps = 1;
   std::uint64_t seed = 0;
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
+  Adam adam = {};
 };
 
-struct Tensor {
-  std::string name;
-  std::vector<double> values;  // flat, row by row
-};
-
-struct MultiMlpResult {
-  std::vector<double> loss;        // of every step, before its update
-  double condition = 1;            // largest of all steps: mean |output| / |mean output|
-  std::vector<Tensor> gradients;   // of step 0
-  std::vector<Tensor> parameters;  // after the last step
-};
-
-MultiMlpResult train(const MultiMlpRun& run);
+Trained train(const MultiMlpRun& run);
 
 }  // namespace tidemark::reference

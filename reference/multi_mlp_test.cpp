@@ -24,7 +24,8 @@ TEST(MultiMlp, FirstStepOfAdamFollowsTheGradient) {
     double norm = 0;
     for (std::size_t i = 0; i < start.size(); ++i) {
       const double g = result.gradients[k].values[i];
-      EXPECT_NEAR(now.values[i], start[i] - run.rate * g / (std::abs(g) + run.epsilon), 1e-12)
+      EXPECT_NEAR(now.values[i], start[i] - run.adam.rate * g / (std::abs(g) + run.adam.epsilon),
+                  1e-12)
           << now.name;
       norm += g * g;
     }

@@ -9,33 +9,9 @@
 namespace tidemark::reference {
 namespace {
 
-using Values = std::vector<double>;
-
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 enum Which { attention_norm, query, key, value, out, mlp_norm, gate, up, down, kinds };
-
-/// y [m, o] = x [m, i] w^T with w [o, i].
-Values product(const Values& x, const Values& w, std::size_t m, std::size_t i) {
-  const auto o = w.size() / i;
-  Values y(m * o);
-  for (std::size_t r = 0; r < m; ++r)
-    for (std::size_t c = 0; c < o; ++c)
-      for (std::size_t k = 0; k < i; ++k) y[r * o + c] += x[r * i + k] * w[c * i + k];
-  return y;
-}
-
-/// Adds to dx and dw.
-void product_backward(const Values& dy, const Values& x, const Values& w, std::size_t m,
-                      std::size_t i, Values& dx, Values& dw) {
-  const auto o = w.size() / i;
-  for (std::size_t r = 0; r < m; ++r)
-    for (std::size_t c = 0; c < o; ++c)
-      for (std::size_t k = 0; k < i; ++k) {
-        dx[r * i + k] += dy[r * o + c] * w[c * i + k];
-        dw[c * i + k] += dy[r * o + c] * x[r * i + k];
-      }
-}
 
 /// w [i, o] <-> [o, i].
 Values transposed(const Values& w, std::size_t i) {
@@ -160,51 +136,51 @@ struct Weights {
 };
 
 Values forward(const Heads& a, const Weights& p, const Values& x, Kept& kept) {
-  const auto rows = a.sequence * a.batch, h = p.w[attention_norm].size();
+  const auto h = p.w[attention_norm].size();
   kept.input = x;
   kept.first = norm(x, p.w[attention_norm]);
-  kept.q = product(kept.first, p.w[query], rows, h);
-  kept.k = product(kept.first, p.w[key], rows, h);
-  kept.v = product(kept.first, p.w[value], rows, h);
+  kept.q = product(kept.first, p.w[query], h);
+  kept.k = product(kept.first, p.w[key], h);
+  kept.v = product(kept.first, p.w[value], h);
   kept.attended = attention(a, kept.q, kept.k, kept.v);
-  kept.middle = product(kept.attended, p.w[out], rows, a.heads * a.head);
+  kept.middle = product(kept.attended, p.w[out], a.heads * a.head);
   for (std::size_t i = 0; i < x.size(); ++i) kept.middle[i] += x[i];
   kept.second = norm(kept.middle, p.w[mlp_norm]);
-  kept.gate = product(kept.second, p.w[gate], rows, h);
-  kept.up = product(kept.second, p.w[up], rows, h);
+  kept.gate = product(kept.second, p.w[gate], h);
+  kept.up = product(kept.second, p.w[up], h);
   kept.active = kept.gate;
   for (std::size_t i = 0; i < kept.gate.size(); ++i) {
     kept.active[i] = kept.gate[i] * sigmoid(kept.gate[i]) * kept.up[i];
   }
-  Values y = product(kept.active, p.w[down], rows, p.w[gate].size() / h);
+  Values y = product(kept.active, p.w[down], p.w[gate].size() / h);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += kept.middle[i];
   return y;
 }
 
 Values backward(const Heads& a, const Weights& p, const Kept& kept, const Values& dy,
                 std::vector<Values>& d) {
-  const auto rows = a.sequence * a.batch, h = p.w[attention_norm].size();
+  const auto h = p.w[attention_norm].size();
   const auto f = p.w[gate].size() / h;
   const auto zeros = [](const Values& like) { return Values(like.size()); };
   Values dactive = zeros(kept.active), dgate = zeros(kept.gate), dup = zeros(kept.up);
-  product_backward(dy, kept.active, p.w[down], rows, f, dactive, d[down]);
+  product_backward(dy, kept.active, p.w[down], f, dactive, d[down]);
   for (std::size_t i = 0; i < dactive.size(); ++i) {
     const double s = sigmoid(kept.gate[i]);
     dup[i] = dactive[i] * kept.gate[i] * s;
     dgate[i] = dactive[i] * kept.up[i] * s * (1 + kept.gate[i] * (1 - s));
   }
   Values dsecond = zeros(kept.second), dmiddle = dy;
-  product_backward(dgate, kept.second, p.w[gate], rows, h, dsecond, d[gate]);
-  product_backward(dup, kept.second, p.w[up], rows, h, dsecond, d[up]);
+  product_backward(dgate, kept.second, p.w[gate], h, dsecond, d[gate]);
+  product_backward(dup, kept.second, p.w[up], h, dsecond, d[up]);
   norm_backward(dsecond, kept.middle, p.w[mlp_norm], dmiddle, d[mlp_norm]);
 
   Values dattended = zeros(kept.attended), dfirst = zeros(kept.first), dx = dmiddle;
-  product_backward(dmiddle, kept.attended, p.w[out], rows, a.heads * a.head, dattended, d[out]);
+  product_backward(dmiddle, kept.attended, p.w[out], a.heads * a.head, dattended, d[out]);
   Values dq = zeros(kept.q), dk = zeros(kept.k), dv = zeros(kept.v);
   attention_backward(a, dattended, kept.q, kept.k, kept.v, dq, dk, dv);
-  product_backward(dq, kept.first, p.w[query], rows, h, dfirst, d[query]);
-  product_backward(dk, kept.first, p.w[key], rows, h, dfirst, d[key]);
-  product_backward(dv, kept.first, p.w[value], rows, h, dfirst, d[value]);
+  product_backward(dq, kept.first, p.w[query], h, dfirst, d[query]);
+  product_backward(dk, kept.first, p.w[key], h, dfirst, d[key]);
+  product_backward(dv, kept.first, p.w[value], h, dfirst, d[value]);
   norm_backward(dfirst, kept.input, p.w[attention_norm], dx, d[attention_norm]);
   return dx;
 }
@@ -265,30 +241,11 @@ double transformer_loss(const TransformerRun& run, const std::vector<Tensor>& pa
   return loss;
 }
 
-TransformerResult train(const TransformerRun& run) {
-  TransformerResult result;
-  auto& p = result.parameters = transformer_parameters(run);
-  std::vector<Values> d, first(p.size()), second(p.size());
-  for (std::size_t k = 0; k < p.size(); ++k) {
-    first[k].assign(p[k].values.size(), 0);
-    second[k] = first[k];
-  }
-  for (int step = 0; step < run.steps; ++step) {
-    result.loss.push_back(transformer_loss(run, p, step, &d));
-    if (step == 0) {
-      for (std::size_t k = 0; k < p.size(); ++k) result.gradients.push_back({p[k].name, d[k]});
-    }
-    const double c1 = 1 - std::pow(run.beta1, step + 1), c2 = 1 - std::pow(run.beta2, step + 1);
-    for (std::size_t k = 0; k < p.size(); ++k) {
-      for (std::size_t i = 0; i < d[k].size(); ++i) {
-        auto &m = first[k][i], &v = second[k][i];
-        m = run.beta1 * m + (1 - run.beta1) * d[k][i];
-        v = run.beta2 * v + (1 - run.beta2) * d[k][i] * d[k][i];
-        p[k].values[i] -= run.rate * (m / c1) / (std::sqrt(v / c2) + run.epsilon);
-      }
-    }
-  }
-  return result;
+Trained train(const TransformerRun& run) {
+  return train_with_adam(transformer_parameters(run), run.steps, run.adam,
+                         [&](const auto& p, int step, std::vector<Values>& d) {
+                           return transformer_loss(run, p, step, &d);
+                         });
 }
 
 }  // namespace tidemark::reference

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/multi_mlp.h"
+#include "reference/training.h"
 
 namespace tidemark::reference {
 
@@ -17,23 +17,17 @@ struct TransformerRun {
   std::int64_t microbatches = 1;
   int steps = 1;
   std::uint64_t seed = 0;
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam
-};
-
-struct TransformerResult {
-  std::vector<double> loss;        // of every step, before its update
-  std::vector<Tensor> gradients;   // of step 0
-  std::vector<Tensor> parameters;  // after the last step
+  Adam adam = {};
 };
 
 /// Parameters, in this order for every layer: attention_norm [h], fc_query [q, h], fc_key and
 /// fc_value [kv, h], fc_out [q, h] (input first), mlp_norm [h], fc_gate and fc_up [f, h], fc_down
 /// [f, h] (input first).
-TransformerResult train(const TransformerRun& run);
+Trained train(const TransformerRun& run);
 
 /// The loss of one microbatch set and its gradients at the given parameters, for tests.
 double transformer_loss(const TransformerRun& run, const std::vector<Tensor>& parameters, int step,
-                        std::vector<std::vector<double>>* gradients);
+                        std::vector<Values>* gradients);
 std::vector<Tensor> transformer_parameters(const TransformerRun& run);
 
 }  // namespace tidemark::reference

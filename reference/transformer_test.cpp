@@ -19,7 +19,7 @@ TEST(Transformer, GradientsAreTheSlopesOfTheLoss) {
                            .microbatches = 2,
                            .seed = 5};
   auto p = transformer_parameters(run);
-  std::vector<std::vector<double>> d;
+  std::vector<Values> d;
   transformer_loss(run, p, 0, &d);
   ASSERT_EQ(d.size(), p.size());
   const double h = 1e-5;
