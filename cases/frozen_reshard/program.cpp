@@ -9,7 +9,6 @@
 #include "cases/numbers.h"
 #include "harness/measure/recorder.h"
 #include "harness/parallel/run_backward.h"
-#include "harness/parallel/sharded_adam.h"
 #include "harness/parallel/sharded_unit.h"
 #include "harness/ranks/world.h"
 

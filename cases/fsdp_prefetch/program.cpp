@@ -7,7 +7,6 @@
 #include "cases/fsdp_prefetch/policy.h"
 #include "cases/numbers.h"
 #include "harness/measure/recorder.h"
-#include "harness/parallel/sharded_adam.h"
 #include "harness/parallel/sharded_unit.h"
 #include "harness/ranks/world.h"
 

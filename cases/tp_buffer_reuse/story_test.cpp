@@ -5,10 +5,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include "cases/tp_buffer_reuse/policy.h"
-#include "harness/measure/recorder.h"
-#include "harness/ranks/world.h"
-#include "harness/run/variant.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario tp_buffer_reuse_scenario();
@@ -16,39 +13,14 @@ Scenario tp_buffer_reuse_scenario();
 namespace tp_buffer_reuse {
 namespace {
 
-struct Outcome {
-  std::vector<LossPoint> loss;
-  std::vector<Shard> gradients;
-};
-
-class Story : public testing::Test {
- protected:
-  Story()
-      : world(MPI_COMM_WORLD),
-        trial{
-            "tp_buffer_reuse", "smoke",      "instant", tp_buffer_reuse_scenario().sizes[0].params,
-            Mode::math,        world.size(), 3,         0} {}
-
-  Outcome run(const std::string& variant) {
-    prepare_device(trial);
-    Recorder recorder(trial);
-    {
-      const auto training = program(trial, variants()[variant], world);
-      for (int step = 0; step < trial.steps; ++step) {
-        recorder.begin_step(step);
-        training->step(step, recorder);
-        recorder.end_step();
-      }
-      recorder.finish();
-    }
-    return {recorder.losses, recorder.first_gradients};
-  }
-
-  World world;
-  Trial trial;
-};
-
-TEST_F(Story, AliasingSparesTheFirstLossAndSpoilsTheColumnGradients) {
+TEST(Story, AliasingSparesTheFirstLossAndSpoilsTheColumnGradients) {
+  World world(MPI_COMM_WORLD);
+  const auto scenario = tp_buffer_reuse_scenario();
+  const Trial trial{scenario.name, "smoke",      "instant", scenario.sizes[0].params,
+                    Mode::math,    world.size(), 3,         0};
+  const auto run = [&](const char* variant) {
+    return testing::numbers_of(scenario, trial, variant, world);
+  };
   const auto right = run("separate");
   for (const char* variant : {"aliased", "aliased_by_name"}) {
     const auto wrong = run(variant);

@@ -1,19 +1,55 @@
 #include "harness/parallel/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <atomic>
 #include <map>
 #include <set>
 #include <vector>
 
-#include "harness/parallel/saved_tensors.h"
-
 namespace tidemark {
 namespace {
 
 using torch::autograd::SavedVariableHooks;
+
+/// Makes the hooks of one saved tensor.
+using SavedTensorPolicy = std::function<std::unique_ptr<SavedVariableHooks>()>;
+thread_local std::vector<SavedTensorPolicy> policies;
+
+// PyTorch asks its engine for these hooks, so a program with this in it has an engine of its own
+// from its start.
+class HookEngine final : public torch::autograd::Engine {
+ public:
+  ~HookEngine() override { stop(); }
+  std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return policies.empty() ? nullptr : policies.back()();
+  }
+};
+
+torch::autograd::Engine& hook_engine() {
+  static HookEngine engine;
+  return engine;
+}
+
+// Before main: PyTorch starts device threads once in a process, for the engine of its first
+// backward. An engine that comes later has none.
+[[maybe_unused]] const bool installed = [] {
+  torch::autograd::set_default_engine_stub(hook_engine);
+  return true;
+}();
+
+/// While it lives, every tensor that autograd saves in this thread is packed by `policy`; the scope
+/// opened last counts: C++'s counterpart of torch.autograd.graph.saved_tensors_hooks.
+class SavedTensorScope {
+ public:
+  explicit SavedTensorScope(SavedTensorPolicy policy) { policies.push_back(std::move(policy)); }
+  ~SavedTensorScope() { policies.pop_back(); }
+  SavedTensorScope(const SavedTensorScope&) = delete;
+  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
+};
 
 std::atomic<std::int64_t> runs_again{0};
 

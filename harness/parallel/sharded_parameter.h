@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/parallel/adam.h"
+#include "harness/scenario.h"
+
 namespace tidemark {
 
 struct ParameterShape {
@@ -60,5 +63,12 @@ class ShardedParameter {
   at::Tensor gathered_;  // flat, padded; its storage comes and goes
   at::Tensor whole_;     // the leading part of gathered_, in shape
 };
+
+/// What this rank has of them.
+std::vector<Shard> shards_of(const std::vector<ShardedParameter*>& parameters);
+/// Of those that have one.
+std::vector<Shard> gradients_of(const std::vector<ShardedParameter*>& parameters);
+/// Of those that have a gradient.
+void adam_step(Adam& adam, const std::vector<ShardedParameter*>& parameters);
 
 }  // namespace tidemark

@@ -67,6 +67,17 @@ inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& pr
   });
 }
 
+/// What a variant by itself computes in the trial, as this rank has it (mode math).
+inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const std::string& variant,
+                          World& world) {
+  Numbers found;
+  RunOptions options{.details = Details::none};
+  options.selected = [&](const Variant& v) { return v.name == variant; };
+  options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle&) { found = numbers; };
+  run_trial(scenario, trial, world, options);
+  return found;
+}
+
 /// Fails the running test where a form of requested bytes is not what the replay says. Returns how
 /// many figures both have.
 inline int compare_on_paper(const Scenario& scenario, const Trial& trial, const Variant& variant,
