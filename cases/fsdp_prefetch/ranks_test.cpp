@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "cases/fsdp_prefetch/policy.h"
-#include "harness/testing/trials.h"
+#include "harness/judge/parity.h"
+#include "harness/measure/recorder.h"
+#include "harness/run/variant.h"
 
 namespace tidemark {
 Scenario fsdp_prefetch_scenario();
@@ -61,11 +63,28 @@ std::vector<Shard> whole(const decltype(Outcome::gradients)& parts) {
 }
 
 Outcome train(const Trial& trial, World& world) {
-  const auto numbers = testing::numbers_of(fsdp_prefetch_scenario(), trial, "stash", world);
-  Outcome outcome{.loss = numbers.loss};
-  for (const auto& text : world.gather(packed(numbers.gradients))) unpack(text, outcome.gradients);
-  for (const auto& text : world.gather(packed(numbers.parameters)))
-    unpack(text, outcome.parameters);
+  const auto scenario = fsdp_prefetch_scenario();
+  const auto& variants = scenario.variants;
+  const auto stash = std::ranges::find(variants, "stash", &Variant::name);
+  prepare_device(trial);
+  Outcome outcome;
+  Recorder recorder(trial);
+  std::vector<Shard> parameters;
+  {
+    auto program = scenario.make(trial, *stash, world);
+    for (int step = 0; step < trial.steps; ++step) {
+      recorder.begin_step(step);
+      program->step(step, recorder);
+      recorder.end_step();
+    }
+    recorder.finish();
+    for (auto& shard : program->parameters())
+      parameters.push_back({shard.name, shard.offset, shard.values.detach().cpu()});
+  }
+  outcome.loss = recorder.losses;
+  for (const auto& text : world.gather(packed(recorder.first_gradients)))
+    unpack(text, outcome.gradients);
+  for (const auto& text : world.gather(packed(parameters))) unpack(text, outcome.parameters);
   return outcome;
 }
 

@@ -1,10 +1,10 @@
 // The forms: what a rank holds between the actions of its schedule, summed over its stages and the
-// microbatches on them, and during an action what its operators
-// take and drop besides (forms.h). All of it is alive whatever the allocator does.
+// microbatches on them, and during an action what its operators take and drop besides. All of it is
+// alive whatever the allocator does.
 //
 // There is no form of a peak that is the moment in which CUB sorts the tokens, flash attention has
 // divided its keys, or the mean loss is computed, and none where narrow norms over many tokens sum
-// their gradients in parts (Sizes).
+// their gradients in parts (Sizes::sums_norms_in_parts).
 #include "cases/zero_bubble_detach/forms.h"
 
 #include <map>
