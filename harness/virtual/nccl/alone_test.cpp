@@ -1,5 +1,5 @@
-// A process without an MPI world: one rank of n stands for all (shapes only); ranks that share the
-// process are real.
+// A process that is declared alone: one rank of n stands for all (shapes only); ranks that share
+// the process are real.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const bool devices_set =
-    setenv("TIDEMARK_DEVICES", "4", 1) == 0;  // before the device is first asked
+const bool set = setenv("TIDEMARK_DEVICES", "4", 1) == 0 &&  // before the device is first asked
+                 setenv("TIDEMARK_NCCL_ALONE", "1", 1) == 0;
 
 ncclComm_t make(int size, int rank) {
   ncclUniqueId id{};

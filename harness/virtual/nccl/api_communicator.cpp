@@ -16,7 +16,8 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int size, const n
   return at_border(function, [&] {
     try {
       if (comm != nullptr) *comm = nullptr;
-      submit(Request{comm, size, rank, id_of(ids, id_count), config, cuda::current_device()});
+      const CommId id = id_of(ids, id_count);
+      submit(Request{comm, size, rank, *ids, id, config, cuda::current_device()});
     } catch (const Failure& failure) {
       fail_group(failure.code(), failure.what());
       throw;

@@ -49,33 +49,35 @@ std::optional<Message> greeting(const Request& request, int source) {
   return MessageQueue::of_process().look(request.id, -1, Kind::hello, source, 0);
 }
 
-void greet(const Request& request, const MpiWorld& world) {
-  Header header;
-  header.comm = request.id;
-  header.kind = Kind::hello;
-  header.source = request.rank;
-  header.call.count = static_cast<std::uint64_t>(request.size);
-  for (int process = 0; process < world.size; ++process)
-    MessageQueue::of_process().send(process, header);
+int greet(const Request& request) {
+  Network& network = MessageQueue::of_process().network();
+  Header hello;
+  hello.comm = request.id;
+  hello.kind = Kind::hello;
+  hello.source = request.rank;
+  hello.process = network.own();
+  hello.call.count = static_cast<std::uint64_t>(request.size);
+  return network.greet(hello, request.unique);
 }
 
 // The processes of all ranks, once every one of them has greeted; empty before.
 std::vector<int> gathered(const Request& request) {
+  const Network& network = MessageQueue::of_process().network();
   std::vector<int> processes;
   for (int source = 0; source < request.size; ++source) {
     auto message = greeting(request, source);
     if (!message) continue;
     if (message->contradicted >= 0) {
-      fail(ncclInvalidUsage,
-           "processes {} and {} both claim to be rank {} of {} of the same unique id",
-           message->header.process, message->contradicted, source, request.size);
+      fail(ncclInvalidUsage, "{} and {} both claim to be rank {} of {} of the same unique id",
+           network.name_of(message->header.process), network.name_of(message->contradicted), source,
+           request.size);
     }
     auto size = static_cast<int>(message->header.call.count);
     if (size != request.size) {
       fail(ncclInvalidUsage,
-           "rank {} (process {}) wants a communicator of {} ranks, rank {} (process {}) one of {}",
-           request.rank, MessageQueue::of_process().world().rank, request.size, source,
-           message->header.process, size);
+           "rank {} ({}) wants a communicator of {} ranks, rank {} ({}) one of {}", request.rank,
+           network.name_of(network.own()), request.size, source,
+           network.name_of(message->header.process), size);
     }
     processes.push_back(message->header.process);
   }
@@ -92,18 +94,23 @@ std::vector<int> gathered(const Request& request) {
        list_of(absent), request.size, seconds, list_of(present));
 }
 
-void bootstrap_over_mpi(const std::vector<Request>& requests, const MpiWorld& world) {
-  MessageQueue::of_process().connect(world);
-  for (const Request& request : requests) greet(request, world);
+void bootstrap_over_network(const std::vector<Request>& requests) {
+  Network& network = MessageQueue::of_process().network();
+  std::vector<int> servers;
+  for (const Request& request : requests) servers.push_back(greet(request));
   Waiting waiting;
   std::vector<std::vector<int>> found(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    MessageQueue::of_process().progress();
+    network.progress();
     found[i] = gathered(requests[i]);
     if (!found[i].empty()) {
       ++i;
     } else if (waiting.too_long()) {
       report_absent(requests[i], waiting.limit_seconds());
+    } else if (network.has_ended(servers[i])) {
+      fail(ncclRemoteError,
+           "{}, which made the unique id, has ended: rank {} waits in ncclCommInitRank",
+           network.name_of(servers[i]), requests[i].rank);
     } else {
       waiting.rest();
     }
@@ -138,6 +145,7 @@ ncclUniqueId new_unique_id() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t number = counter++;
   std::memcpy(id.internal + 32, &number, sizeof number);
+  MessageQueue::of_process().address().copy(id.internal + address_at, address_size);
   return id;
 }
 
@@ -154,9 +162,11 @@ CommId id_of(const ncclUniqueId* ids, int count) {
 void bootstrap(const std::vector<Request>& requests) {
   for (const Request& request : requests) check(request);
   for (const Request& request : requests) claim(request);
-  MpiWorld world = declared_alone() ? MpiWorld{} : join_world();
-  if (world.size > 1) {
-    bootstrap_over_mpi(requests, world);
+  const bool with_partners = std::ranges::any_of(requests, [&](const Request& one) {
+    return std::ranges::count(requests, one.id, &Request::id) < one.size;
+  });
+  if (with_partners && !declared_alone()) {
+    bootstrap_over_network(requests);
   } else {
     bootstrap_here(requests);
   }

@@ -1,6 +1,7 @@
-// Bootstrap of ranks that only share a unique id. Every rank greets every process of the MPI world
-// with "I am rank r of n of this id" and collects the greetings of the others: no process has to
-// serve, and the id's creator need not take part.
+// Bootstrap of ranks that only share a unique id. Every rank greets the others with "I am rank r of
+// n of this id" over the network (network.h), and collects their greetings. In an MPI world no
+// process has to serve; without one the id's creator introduces the ranks, and need not be one of
+// them.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,7 @@ namespace tidemark::nccl {
 struct Request {
   ncclComm_t* result;
   int size, rank;
+  ncclUniqueId unique;  // the first, of several
   CommId id;
   const ncclConfig_t* config = nullptr;
   int device = 0;
@@ -24,8 +26,8 @@ ncclUniqueId new_unique_id();
 CommId id_of(const ncclUniqueId* ids, int count);
 
 /// Makes all of them, or none (Failure: bad ranks, ranks that contradict each other, a rank that
-/// does not come). Without an MPI world a request whose n ranks are all in `requests` gets its
-/// partners, any other is alone.
+/// does not come). With TIDEMARK_NCCL_ALONE=1 a request whose n ranks are all in `requests` gets
+/// its partners, any other is alone.
 void bootstrap(const std::vector<Request>& requests);
 
 }  // namespace tidemark::nccl

@@ -21,18 +21,19 @@ CommId child_of(const CommId& parent, std::uint64_t number, std::uint64_t color)
 CommId hash_of(const void* bytes, std::size_t size);
 
 enum class Kind : std::uint32_t {
-  hello,    // "I am rank `source` of `target` ranks": to every process of the world
-  part,     // a rank's part in call `number` of the communicator
-  chunk,    // the second half of an all-reduce: a reduced chunk
-  message,  // the `number`-th send from `source` to `target`
-  notice,   // the sender has left the communicator, or met an error; the payload is a text
+  hello,     // "rank `source` of call.count ranks is in process `process`"
+  part,      // a rank's part in call `number` of the communicator
+  chunk,     // the second half of an all-reduce: a reduced chunk
+  message,   // the `number`-th send from `source` to `target`
+  notice,    // the sender has left the communicator, or met an error; the payload is a text
+  greeting,  // a hello on its way to the creator of the id; the payload is the sender's address
 };
 
 struct Header {
   CommId comm;
   Kind kind = Kind::part;
   std::int32_t source = 0, target = 0;  // ranks of the communicator
-  std::int32_t process = 0;             // the sender's rank in the MPI world
+  std::int32_t process = 0;             // the sender's number on the network (network.h)
   std::uint64_t number = 0;
   Call call;
   std::int64_t start = -1;  // ns; when the sender's stream is ready. -1: takes no time there

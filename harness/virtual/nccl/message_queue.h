@@ -1,13 +1,8 @@
-// The message queue of a process: messages go out over MPI without ever blocking, and wait here
-// until the communicator and rank that they are for ask. All traffic of all communicators uses two
-// reserved tags of MPI_COMM_WORLD (a communicator of its own would have to be made by all processes
-// together, and sub-groups know nothing of each other).
+// The message queue of a process: messages leave over the network without ever blocking, and wait
+// here until the communicator and rank that they are for ask.
 #pragma once
 
-#include <mpi.h>
-
-#include <condition_variable>
-#include <deque>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,11 +12,11 @@
 #include <vector>
 
 #include "harness/virtual/nccl/message.h"
-#include "harness/virtual/nccl/mpi_world.h"
+#include "harness/virtual/nccl/network.h"
 
 namespace tidemark::nccl {
 
-/// The process itself, whatever its rank in the world is or will be.
+/// The process itself, whatever its number on the network is or will be.
 constexpr int here = -1;
 
 /// A rank's last word on a communicator.
@@ -35,15 +30,19 @@ class MessageQueue {
  public:
   static MessageQueue& of_process();
 
-  /// Sends over MPI from now on. Before, and for ever in a process without partners, messages stay
-  /// in the process.
-  void connect(const MpiWorld& world);
-  MpiWorld world() const;
+  /// The network, chosen with the first call: MPI's in an MPI world of several processes, else
+  /// sockets (TIDEMARK_NCCL_NETWORK=sockets: always). Before, and for ever in a process without
+  /// partners, messages stay in the process. Throws Failure.
+  Network& network();
+  /// This process's address for a unique id, "" where it has none: in an MPI world, declared alone,
+  /// without ZeroMQ.
+  std::string address();
 
-  /// Takes the message over at once; `process` is a rank of the MPI world, or here.
+  /// Takes the message over at once; `process` is a number of the network, or here.
   void send(int process, const Header& header, const Payload& payload = {});
   /// Receives what has come, pushes on what is still leaving. Cheap when there is nothing.
   void progress();
+  bool has_ended(int process);
 
   /// Removes and returns a message once it is here with its whole payload.
   MessagePtr take(const CommId& comm, int target, Kind kind, int source, std::uint64_t number);
@@ -57,38 +56,20 @@ class MessageQueue {
   /// The rank will not ask again: what is here for it goes, what comes later is dropped.
   void forget(const CommId& comm, int target);
 
-  /// MPI is about to be finalised: no more MPI calls.
-  void close();
-
  private:
   using Key =
       std::tuple<CommId, int, Kind, int, std::uint64_t>;  // comm, target, kind, source, number
-  struct Arriving {
-    MessagePtr message;
-    std::vector<MPI_Request> requests;
-  };
-  struct Leaving {
-    std::vector<std::byte> head;
-    Payload payload;
-    std::vector<MPI_Request> requests;
-  };
 
   MessageQueue() = default;
   void file(MessagePtr message);
-  bool receive_one();
-  void post(int process, const Header& header, const Payload& payload);
-  void advance();
-  void deliver_alone();
+  void complete(const MessagePtr& message);
 
-  mutable std::mutex mutex_;
-  std::condition_variable something_leaves_;
-  MpiWorld world_;
-  bool connected_ = false, closed_ = false, proxy_runs_ = false;
+  std::mutex choosing_;
+  std::atomic<Network*> network_{nullptr};
+  mutable std::mutex mutex_;  // of what follows; never held in a call of the network
   std::map<Key, MessagePtr> messages_;
   std::map<std::pair<CommId, int>, std::vector<Notice>> notices_;
   std::set<std::pair<CommId, int>> forgotten_;
-  std::deque<Arriving> arriving_;
-  std::deque<Leaving> leaving_;
 };
 
 }  // namespace tidemark::nccl

@@ -57,6 +57,14 @@ void initialise() {
 
 }  // namespace
 
+bool in_mpi_world() {
+  int initialized = 0, size = 1;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) return launched() > 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size > 1;
+}
+
 MpiWorld join_world() {
   static auto* mutex = new std::mutex;
   std::lock_guard lock(*mutex);

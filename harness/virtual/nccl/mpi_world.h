@@ -13,6 +13,9 @@ struct MpiWorld {
   int size = 1;  // 1: no partners outside this process
 };
 
+/// Whether this process belongs to an MPI world of several processes, or was launched to do so.
+bool in_mpi_world();
+
 /// Throws Failure: MPI without MPI_THREAD_MULTIPLE, already finalised, or not initialised by all
 /// within the time-out.
 MpiWorld join_world();

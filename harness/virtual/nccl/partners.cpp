@@ -44,6 +44,14 @@ void Exchange::check_partners() {
          "{} while rank {} waits for it in {}, call {} on communicator '{}'", notice.text,
          comm.rank, text_of(operation_.call), number_, comm.name);
   }
+  for (int rank : ranks) {
+    if (!MessageQueue::of_process().has_ended(process(rank))) continue;
+    fail(ncclRemoteError,
+         "the process of rank {} has ended while rank {} waits for it in {}, call {} on "
+         "communicator "
+         "'{}'",
+         rank, comm.rank, text_of(operation_.call), number_, comm.name);
+  }
 }
 
 std::string Exchange::absent(double seconds) {

@@ -1,0 +1,50 @@
+// The way of messages between processes: MPI in an MPI world, else sockets, which need no launcher.
+#pragma once
+
+#include <nccl.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "harness/virtual/nccl/message.h"
+#include "harness/virtual/nccl/mpi_world.h"
+
+namespace tidemark::nccl {
+
+/// The receiver of messages; called on any thread.
+struct Inbox {
+  std::function<void(MessagePtr)> arrived;           // the payload may be still under way,
+  std::function<void(const MessagePtr&)> completed;  // and is complete with this second call
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  /// The number of this process on the network; other processes have other numbers.
+  virtual int own() const { return 0; }
+  /// Tells every process that may share the unique id which rank is here (Kind::hello). Returns the
+  /// process that the other ranks' greetings depend on. Throws Failure.
+  virtual int greet(const Header& hello, const ncclUniqueId& id) = 0;
+  /// Takes the message over; never waits for the receiver.
+  virtual void send(int process, const Header& header, const Payload& payload) = 0;
+  /// Receives what has come, pushes on what is still leaving. Cheap when there is nothing.
+  virtual void progress() {}
+  /// Whether the process has ended, and what it sent before has come.
+  virtual bool has_ended(int /*process*/) { return false; }
+  virtual std::string name_of(int process) const = 0;
+  /// This process's address for a unique id; "" where none is needed.
+  virtual std::string address() const { return ""; }
+};
+
+/// Over MPI_COMM_WORLD.
+std::unique_ptr<Network> make_mpi_network(const MpiWorld& world, Inbox inbox);
+
+/// Over ZeroMQ, between the processes of a machine. The unique id holds the address of its creator,
+/// who introduces the ranks to each other. Throws Failure where ZeroMQ is not installed.
+std::unique_ptr<Network> make_socket_network(Inbox inbox);
+
+/// Where in a unique id the address of its creator stands, and how long it is at most.
+inline constexpr std::size_t address_at = 40, address_size = NCCL_UNIQUE_ID_BYTES - address_at;
+}  // namespace tidemark::nccl
