@@ -15,6 +15,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/device/choice.h"
+#include "harness/exec/exec.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/leave.h"
 #include "harness/ranks/rank_ending.h"
@@ -72,14 +73,8 @@ int run(Options& options, int argc, char** argv) {
                        std::min(options.timeout, 60));
 }
 
-// Of `exec` itself: what follows the program's name is the program's.
-bool asks_for_help(int argc, char** argv) {
-  const std::string_view word = argc == 3 ? argv[2] : "";
-  return word == "--help" || word == "-h";
-}
-
-// A program that is linked as this one, on the libraries of TIDEMARK_DEVICE.
-int exec_command(int argc, char** argv) {
+// On NVIDIA's libraries: a program that is linked as this one.
+int exec_on_cuda(int argc, char** argv) {
   if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
   choose_device(wanted(), argv);
   execvp(argv[2], argv + 2);
@@ -88,8 +83,8 @@ int exec_command(int argc, char** argv) {
 
 int run_main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
-  if (argc > 1 && std::string_view(argv[1]) == "exec" && !asks_for_help(argc, argv))
-    return exec_command(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "exec")
+    return wanted().device == "cuda" ? exec_on_cuda(argc, argv) : exec_program(argc, argv);
   int exit_code = -1;
   std::string note;
   if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run

@@ -132,10 +132,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   app.add_subcommand("bench",
                      "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
 
-  app.add_subcommand("exec",
-                     "PROGRAM ARGUMENTS...: a program that is linked as this one (its tests), on "
-                     "the libraries that TIDEMARK_DEVICE chooses")
-      ->footer("exit codes: those of PROGRAM, 2 it cannot be started, 77 no such device");
+  app.add_subcommand("exec", "a PyTorch program on the virtual platform (tidemark exec --help)");
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""exec_test.py TIDEMARK SITE CASE: `tidemark exec` with small programs of the torch that can be imported from SITE."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIDEMARK, SITE, CASE = sys.argv[1:4]
+HERE = Path(__file__).parent
+TRAIN = str(HERE / "testing" / "train.py")
+MIB = 1 << 20
+FOLDER = Path(tempfile.mkdtemp())
+checks = 0
+
+
+class Said:
+    def __init__(self, *words, path=SITE, **environment):
+        begun = time.monotonic()
+        full = {**os.environ, "PYTHONPATH": path, **environment}
+        done = subprocess.run([TIDEMARK, "exec", *map(str, words)], capture_output=True, text=True, env=full, check=False, timeout=200)
+        self.words, self.code, self.out, self.err = words, done.returncode, done.stdout, done.stderr
+        self.seconds = time.monotonic() - begun
+
+    def check(self, holds, what):
+        global checks
+        checks += 1
+        if not holds:
+            sys.exit(f"FAILED: {what}: exec {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+
+    def ends(self, code, *texts):
+        self.check(self.code == code, f"exit code {code}")
+        for text in texts:
+            self.check(text in self.err, f"no {text!r} on stderr")
+        return self
+
+    def refuses(self, *texts):
+        """A mistake: exit code 2 and one line."""
+        self.ends(2, *texts)
+        self.check(self.err.startswith("error: exec: ") and self.err.count("\n") == 1 and not self.out, "one line alone")
+
+
+def python(text, *flags, **more):
+    return Said(*flags, "--", sys.executable, "-c", "import torch\n" + text, **more)
+
+
+def check_training(said):
+    """What each rank printed is what rank 0 computed for it on the CPU."""
+    said.ends(0, "rank 0", "rank 1 cuda:1")
+    lines = said.out.splitlines()
+    losses, expected = (sorted(line[len(word):] for line in lines if line.startswith(word)) for word in ("loss ", "expected "))
+    said.check(len(losses) == 6 and losses == expected, "the losses of the CPU, to the bit")
+
+
+def case_alone():
+    (FOLDER / "sitecustomize.py").write_text("print('the own one', flush=True)\n")
+    out = FOLDER / "report.json"
+    said = python("a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nb = torch.empty(2 << 20, dtype=torch.uint8, device='cuda')\n"
+                  "del a\ntorch.cuda.reset_peak_memory_stats()\nraise SystemExit(7)", "--out", out, "--max-peak", "7MiB",
+                  path=f"{FOLDER}:{SITE}").ends(7, "7.00")
+    said.check("FAIL" not in said.err and said.out == "the own one\n", "--max-peak that holds, the user's own sitecustomize")
+    report = json.loads(out.read_text())
+    figures = report["ranks"][0]["devices"][0]
+    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and report["exit_code"] == 7 and report["mode"] == "math",
+               "5 + 2 MiB, whatever was reset")
+    python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
+        1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
+
+
+def case_verdicts():
+    # Free segments of 20 and 2 MiB, and 22 MiB wanted of 40: the allocator frees them and tries again.
+    python("a = torch.empty(20 << 20, dtype=torch.uint8, device='cuda')\ndel a\nb = torch.empty(22 << 20, dtype=torch.uint8, device='cuda')",
+           "--capacity", "40MiB", "--no-retries").ends(1, "FAIL --no-retries: the allocator of process", "tried again 1 time")
+    race = ("x = torch.ones(1 << 20, device='cuda')\nother = torch.cuda.Stream()\n{wait}\nwith torch.cuda.stream(other):\n y = x + 1\n")
+    python(race.format(wait=""), "--races", "on", "--no-races").ends(1, "FAIL --no-races: process", "has 1 race")
+    python(race.format(wait="other.wait_stream(torch.cuda.current_stream())"), "--races", "on", "--no-races").ends(0)
+    said = python("x = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\nimport os, time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)")
+    said.ends(137, "was ended by signal 9", "3.00", "ended early")
+
+
+def case_ranks():
+    check_training(Said("--ranks", 2, "--", sys.executable, TRAIN))
+    said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
+    said.ends(5, "rank 1 ended with exit code 5: the other ranks are ended")
+    said.check(said.seconds < 60, "the others are not waited for")
+
+
+def case_torchrun():
+    check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), TRAIN))
+
+
+def case_spawn():
+    check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "spawn", free_port()))
+
+
+def case_signals():
+    program = "import torch, os, subprocess, time\nprint('up', flush=True)\nsubprocess.Popen(['sleep', '100'], start_new_session=True)\ntime.sleep(100)"
+    running = subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": SITE})
+    assert running.stdout.readline() == "up\n"
+    time.sleep(0.5)
+    running.send_signal(signal.SIGTERM)
+    _, error = running.communicate(timeout=30)
+    assert running.returncode == 128 + signal.SIGTERM, (running.returncode, error)
+    assert "the program left 1 process running: killed" in error, error
+    global checks
+    checks += 2
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def fake_torch(name, version, cuda):
+    folder = FOLDER / name / "torch"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "version.py").write_text(f"__version__ = {version!r}\ncuda = {cuda!r}\n")
+    return folder.parent
+
+
+def case_refused():
+    Said().refuses("which program?")
+    Said("--").refuses("which program?")
+    Said("--rank", 2, "--", "true").refuses("--rank")
+    Said("--", "/nosuch/program").refuses("/nosuch/program cannot be started")
+    Said("--", "no-such-program").refuses("no-such-program cannot be started")
+    script = FOLDER / "a.py"
+    script.write_text("import torch\n")
+    Said("--", script).refuses(f"{script} cannot be started: there is no such program: write python3 {script}")
+    script.write_text(f"#!{sys.executable}\n")
+    script.chmod(0o755)
+    for name, version, cuda, text in [("cpu", "2.11.0+cpu", None, "a wheel without CUDA"), ("old", "2.11.0+cu118", "11.8", "of CUDA 11.8"),
+                                      ("other", "2.99.1+cu130", "13.0", "the operator layer belongs to")]:
+        place = fake_torch(name, version, cuda)
+        for program in ([sys.executable, "-c", "0"], [script]):
+            Said("--", *program, path=str(place)).refuses(version, text, "install torch")
+        said = Said("--", "sh", "-c", f"PYTHONPATH={place}:$PYTHONPATH exec {sys.executable} -c 'import torch'").ends(2)
+        said.check("error: exec: " in said.err and text in said.err, "the same in a process of the program")
+    bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
+    if bare:
+        Said("--", sys.executable, "-c", "0", path="").refuses("has no torch")
+    Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
+    Said("--schedule", "never", "--", "true").refuses("--schedule")
+    Said("--capacity", "much", "--", "true").refuses("--capacity much")
+    Said("--max-peak", "0", "--", "true").refuses("--max-peak 0")
+    Said("--no-races", "--", "true").refuses("--races on")
+    Said("--out", script, "--", "true").refuses("exists already")
+    Said("--out", FOLDER / "none" / "x.json", "--", "true").refuses("cannot be written")
+    Said("--as-rank", 8, "--of", 8, "--", "true").refuses("ranks are 0 to 7")
+    Said("--as-rank", 0, "--", "true").refuses("belong together")
+    Said("--as-rank", "1,1", "--of", 8, "--", "true").refuses("twice")
+    Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of them")
+    Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
+    Said("--", TIDEMARK, "exec", "--", "true").ends(2, "below a tidemark exec already")
+    Said("--", "false").ends(1, "no process of the program has used CUDA memory")
+    Said("--", "sh", "-c", "test \"$1\" = --ranks", "sh", "--ranks").ends(0)
+
+
+globals()[f"case_{CASE}"]()
+print(f"{CASE}: {checks} checks")

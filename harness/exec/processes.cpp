@@ -1,0 +1,129 @@
+#include "harness/exec/processes.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "harness/errors.h"
+
+namespace tidemark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto patience = std::chrono::seconds(5);  // between SIGTERM and SIGKILL
+constexpr auto pause = std::chrono::milliseconds(20);
+
+volatile sig_atomic_t caught = 0;
+void on_signal(int signal) { caught = signal; }
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  for (pid_t child = 0; list >> child;) found.push_back(child);
+  return found;
+}
+
+// A process of several has a group of its own; one alone stays in the terminal's.
+pid_t start(const Start& what, bool own_group) {
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0)
+    throw UsageError("exec: no further process can be started: " +
+                     std::string(std::strerror(errno)));
+  if (own_group) setpgid(child, child);
+  if (child > 0) return child;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(3);
+  for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  std::fprintf(stderr, "error: exec: %s cannot be started: %s\n", argv[0], std::strerror(errno));
+  _exit(2);
+}
+
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+int run_processes(const std::vector<Start>& starts, int at_once, bool together, int& left) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  const bool groups = starts.size() > 1;
+  std::map<pid_t, std::string> running;
+  std::size_t next = 0;
+  int code = 0;
+  Clock::time_point ending{};  // when the rest was asked to end
+  const auto tell = [&](int signal) {
+    for (const auto& [child, name] : running) kill(groups ? -child : child, signal);
+  };
+  const auto end_rest = [&](int signal) {
+    next = starts.size();
+    if (ending == Clock::time_point{}) ending = Clock::now();
+    tell(signal);
+  };
+  while (next < starts.size() || !running.empty()) {
+    while (next < starts.size() && static_cast<int>(running.size()) < at_once) {
+      const Start& one = starts[next++];
+      running[start(one, groups)] = one.name;
+    }
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (caught != 0) {
+      const int signal = caught;
+      caught = 0;
+      if (groups || signal != SIGINT ||
+          tcgetpgrp(STDIN_FILENO) != getpgrp()) {  // else it came to the program as well
+        if (code == 0) code = 128 + signal;
+        end_rest(signal);
+      }
+    }
+    if (ending != Clock::time_point{} && Clock::now() - ending > patience) {
+      tell(SIGKILL);
+      ending = Clock::now();
+    }
+    if (ended <= 0 || !running.contains(ended)) {
+      if (ended <= 0) std::this_thread::sleep_for(pause);
+      continue;
+    }
+    const std::string name = running[ended];
+    running.erase(ended);
+    if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
+    if (code_of(status) == 0) continue;
+    if (WIFSIGNALED(status) && ending == Clock::time_point{})
+      std::fprintf(stderr, "tidemark: %s was ended by signal %d (%s)\n", name.c_str(),
+                   WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (code == 0) code = code_of(status);
+    if (together && !running.empty() && ending == Clock::time_point{}) {
+      std::fprintf(stderr, "tidemark: %s ended with exit code %d: the other ranks are ended\n",
+                   name.c_str(), code_of(status));
+      end_rest(SIGTERM);
+    }
+  }
+  for (const auto until = Clock::now() + std::chrono::seconds(1);
+       !children().empty() && Clock::now() < until;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  for (pid_t child : children()) {
+    if (kill(child, SIGKILL) == 0 && waitpid(child, nullptr, 0) == child) ++left;
+  }
+  return code;
+}
+
+}  // namespace tidemark

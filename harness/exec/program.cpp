@@ -1,0 +1,99 @@
+#include "harness/exec/program.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "harness/errors.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool runs(const fs::path& file) {
+  return fs::is_regular_file(file) && access(file.c_str(), X_OK) == 0;
+}
+
+bool is_python(const std::string& name) {
+  return std::regex_match(name, std::regex("python[0-9.]*"));
+}
+
+// The first two lines: of a script with a long path the second starts the interpreter (pip's
+// #!/bin/sh, then '''exec' "/path/python" "$0" "$@").
+std::string head_of(const fs::path& program) {
+  std::ifstream file(program, std::ios::binary);
+  std::array<char, 2> mark{};
+  if (!file.read(mark.data(), 2) || mark[0] != '#' || mark[1] != '!') return "";
+  std::string first, second;
+  std::getline(file, first);
+  std::getline(file, second);
+  return second.rfind("'''exec'", 0) == 0 ? second.substr(8) : first;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+}  // namespace
+
+fs::path find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (runs(name)) return fs::absolute(name);
+  } else {
+    const char* places = std::getenv("PATH");
+    std::istringstream path(places == nullptr ? "/usr/bin:/bin" : places);
+    for (std::string folder; std::getline(path, folder, ':');) {
+      const fs::path file = fs::path(folder.empty() ? "." : folder) / name;
+      if (runs(file)) return fs::absolute(file);
+    }
+  }
+  std::string hint;
+  if (name.ends_with(".py") && fs::exists(name)) hint = ": write python3 " + name;
+  throw UsageError("exec: " + name + " cannot be started: there is no such program" + hint);
+}
+
+std::optional<fs::path> python_of(const fs::path& program) {
+  if (is_python(program.filename().string())) return program;
+  std::istringstream words(head_of(program));
+  for (std::string word; words >> word;) {
+    std::erase(word, '"');
+    if (!is_python(fs::path(word).filename().string())) continue;
+    if (word.find('/') == std::string::npos) return find_program(word);  // of /usr/bin/env
+    return fs::path(word);
+  }
+  return std::nullopt;
+}
+
+void check_torch(const fs::path& python, const fs::path& folder) {
+  const std::string script = folder / "tidemark_exec.py";
+  const std::string command = quoted(python) + " " + quoted(script) + " --check 2>&1";
+  std::string said;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw UsageError("exec: " + python.string() + " cannot be started");
+  std::array<char, 512> piece{};
+  while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe))
+    said.append(piece.data(), size);
+  const int status = pclose(pipe);
+  const std::string mark =
+      "tidemark-check:";  // a sitecustomize of the user's may have printed before
+  const auto at = said.rfind(mark);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || at == std::string::npos) {
+    while (!said.empty() && said.back() == '\n') said.pop_back();
+    throw UsageError("exec: " + python.string() +
+                     " cannot be run: " + said.substr(said.find_last_of('\n') + 1));
+  }
+  std::string wrong = said.substr(at + mark.size());
+  if (!wrong.empty() && wrong.back() == '\n') wrong.pop_back();
+  if (!wrong.empty()) throw UsageError("exec: " + python.string() + " " + wrong);
+}
+
+}  // namespace tidemark

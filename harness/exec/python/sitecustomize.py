@@ -1,0 +1,19 @@
+"""The first module of every Python below `tidemark exec`: gets tidemark's part ready, then the user's own sitecustomize."""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+if os.environ.get("TIDEMARK_EXEC"):
+    import tidemark_exec
+
+    tidemark_exec.wait_for_torch()
+sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != HERE]
+ours = sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # noqa: F401  # the user's
+except ModuleNotFoundError as error:
+    if error.name != "sitecustomize":
+        raise
+    if ours is not None:
+        sys.modules["sitecustomize"] = ours

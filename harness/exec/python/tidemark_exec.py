@@ -1,0 +1,191 @@
+"""tidemark's part in a Python process: checks the torch that the program imports, puts the operator layer into it, and writes down the
+process's peaks. `tidemark_exec.py --check` prints what is wrong with the torch of this Python after
+`tidemark-check:`."""
+import atexit
+import importlib.machinery
+import json
+import os
+import sys
+import threading
+
+BUILT = {"torch": "@torch_version@", "cuda": "@torch_cuda@"}  # that the libraries belong to
+INTERVAL = 0.5  # seconds between two records of a process, which may be killed
+
+
+def problem(folders):
+    """What is wrong with the torch package in these folders; None: nothing."""
+    said = {}
+    for folder in folders or ():
+        path = os.path.join(folder, "version.py")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                exec(compile(file.read(), path, "exec"), said)
+            break
+    if not said:
+        return "has no torch: install torch " + BUILT["torch"] + ", the wheel of CUDA " + BUILT["cuda"]
+    version, cuda = str(said.get("__version__")), said.get("cuda")
+    wanted = "install torch {torch}, the wheel of CUDA {cuda}".format(**BUILT)
+    if not cuda:
+        return f"has torch {version}, a wheel without CUDA: {wanted}"
+    if str(cuda).split(".")[0] != BUILT["cuda"].split(".")[0]:
+        return f"has torch {version} of CUDA {cuda}, which this build does not know: {wanted}"
+    if version.split("+")[0] != BUILT["torch"]:
+        return f"has torch {version}, and the operator layer belongs to {BUILT['torch']}: {wanted}"
+    return None
+
+
+def stop(text):
+    print("error: exec: " + text, file=sys.stderr, flush=True)
+    os._exit(2)
+
+
+class Finder:
+    """Stands before Python's finders until torch has been imported."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                break
+        else:
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            wrong = problem(spec.submodule_search_locations)
+            if wrong:
+                stop(f"{sys.executable} {wrong}")
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            run(module)
+            begin(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def wait_for_torch():
+    if os.environ.get("LOCAL_WORLD_SIZE"):
+        os.environ.setdefault("TIDEMARK_DEVICES", os.environ["LOCAL_WORLD_SIZE"])
+    if os.environ.get("TIDEMARK_EXEC_ALONE"):
+        import tidemark_absent  # noqa: F401  # begins after torch
+    sys.meta_path.insert(0, Finder())
+
+
+def begin(torch):
+    """Right after `import torch`."""
+    import ctypes
+
+    virtual = os.environ["TIDEMARK_EXEC_VIRTUAL"]
+    try:
+        layer = ctypes.CDLL(os.path.join(virtual, "libtidemark_numbers.so"), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        stop(f"the operator layer cannot be loaded into torch {torch.__version__}: {error}")
+    layer.tidemark_numbers_error.restype = ctypes.c_char_p
+    mode = "math" if os.environ.get("TIDEMARK_MODE") == "math" else "cost"
+    if layer.tidemark_numbers_install(mode.encode()) != 0:
+        stop("no operator layer: " + layer.tidemark_numbers_error().decode())
+    if os.environ.get("TIDEMARK_EXEC_ALONE"):
+        sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
+    Record(torch, ctypes.CDLL(None))
+
+
+class Record:
+    """The peaks of this process, in a file of the folder that `tidemark exec` reads."""
+
+    NAMES = {"allocated": "allocated_bytes.all.peak", "active": "active_bytes.all.peak", "reserved": "reserved_bytes.all.peak",
+             "requested": "requested_bytes.all.peak", "retries": "num_alloc_retries", "ooms": "num_ooms"}
+
+    def __init__(self, torch, libraries):
+        self.torch, self.libraries = torch, libraries
+        self.pid, self.rank = os.getpid(), None
+        self.lock = threading.Lock()
+        self.before = {}  # device -> what it was before the program reset its peaks
+        for name in ("_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats"):
+            self.keep_at(name)
+        self.learn_rank()
+        os.register_at_fork(after_in_child=self.forked)
+        atexit.register(self.write, True)
+        self.ended = threading.Event()
+        threading.Thread(target=self.watch, name="tidemark", daemon=True).start()
+
+    def keep_at(self, name):
+        reset = getattr(self.torch._C, name)
+
+        def kept(device):
+            self.before = self.devices()
+            return reset(device)
+
+        setattr(self.torch._C, name, kept)
+
+    def learn_rank(self):
+        """The rank is that of the process group, which may be gone at the end."""
+        c10d = self.torch.distributed.distributed_c10d
+        update = c10d._update_default_pg
+
+        def updated(group):
+            if group is not None:
+                self.rank = group.rank()
+            return update(group)
+
+        c10d._update_default_pg = updated
+
+    def forked(self):
+        """The child of a fork writes for itself if it comes to use CUDA: multiprocessing leaves it without atexit."""
+        self.pid, self.rank, self.before, self.lock = os.getpid(), None, {}, threading.Lock()
+        self.ended = threading.Event()
+        from multiprocessing import util
+
+        util.register_after_fork(self, lambda record: util.Finalize(record, record.write, args=(True,), exitpriority=0))
+
+    def devices(self):
+        """device -> its figures: the greater of now and before the last reset."""
+        if not self.torch.cuda.is_initialized() or self.torch.cuda._is_in_bad_fork():
+            return {}
+        found = dict(self.before)
+        for device in range(self.torch.cuda.device_count()):
+            now = self.torch.cuda.memory_stats(device)
+            if now.get("reserved_bytes.all.peak", 0) > 0 or device in found:
+                old = found.get(device, {})
+                found[device] = {key: max(int(now.get(name, 0)), old.get(key, 0)) for key, name in self.NAMES.items()}
+        return found
+
+    def races(self):
+        size = self.libraries.tidemark_races_read(None, 0)
+        if size == 0 or os.environ.get("TIDEMARK_RACES") != "1":
+            return []
+        import ctypes
+
+        text = ctypes.create_string_buffer(size + 1)
+        self.libraries.tidemark_races_read(text, ctypes.c_size_t(size + 1))
+        return json.loads(text.value.decode() or "[]")
+
+    def write(self, ended):
+        with self.lock:
+            devices = self.devices()
+            if not devices or os.getpid() != self.pid:
+                return
+            rank = self.rank if self.rank is not None else os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
+            record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
+                      "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races()}
+            path = os.path.join(os.environ["TIDEMARK_EXEC"], f"{self.pid}.json")
+            try:
+                with open(path + ".new", "w", encoding="utf-8") as file:
+                    json.dump(record, file)
+                os.replace(path + ".new", path)
+            except FileNotFoundError:
+                pass  # the command has ended before this process
+            if ended:
+                self.ended.set()
+
+    def watch(self):
+        while not self.ended.wait(INTERVAL):
+            self.write(False)
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--check"]:
+    sys.path.pop(0)
+    found = importlib.machinery.PathFinder.find_spec("torch")
+    print("tidemark-check:" + (problem(found.submodule_search_locations if found else None) or ""))

@@ -1,0 +1,92 @@
+#include "harness/exec/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+
+// "rank 3", or the process where it has no rank.
+std::string name_of(const json& record) {
+  return record["rank"].is_null() ? fmt::format("process {}", record["pid"].get<int>())
+                                  : fmt::format("rank {}", record["rank"].get<int>());
+}
+
+std::string place_of(const json& record, const json& device) {
+  return device["device"] == 0 && record["devices"].size() == 1
+             ? name_of(record)
+             : fmt::format("{} cuda:{}", name_of(record), device["device"].get<int>());
+}
+
+}  // namespace
+
+std::vector<json> read_records(const std::filesystem::path& folder) {
+  std::vector<json> records;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".json") continue;
+    std::ifstream text(file.path());
+    json record = json::parse(text, nullptr, false);
+    if (!record.is_discarded()) records.push_back(std::move(record));
+  }
+  const auto place = [](const json& one) {
+    return std::pair(one["rank"].is_null() ? -1 : one["rank"].get<int>(), one["pid"].get<int>());
+  };
+  std::ranges::sort(records, {}, place);
+  return records;
+}
+
+std::string table(const std::vector<json>& records) {
+  Bytes largest = 0;
+  for (const json& record : records)
+    for (const json& device : record["devices"])
+      largest = std::max(largest, device["reserved"].get<Bytes>());
+  const ByteUnit unit = unit_for(largest);
+  std::string text = fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}\n",
+                                 fmt::format("peaks, {}", unit.name), "allocated", "active",
+                                 "reserved", "retries", "ooms", "races");
+  for (const json& record : records) {
+    for (const json& device : record["devices"]) {
+      text += fmt::format(
+          "{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n", place_of(record, device),
+          unit(device["allocated"]), unit(device["active"]), unit(device["reserved"]),
+          device["retries"].get<int>(), device["ooms"].get<int>(), record["races"].size(),
+          record["ended"] ? "" : "  (ended early: as of half a second before)");
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> failures(const std::vector<json>& records, const Wishes& wishes) {
+  std::vector<std::string> lines;
+  for (const json& record : records) {
+    for (const json& device : record["devices"]) {
+      const auto peak = device["allocated"].get<Bytes>();
+      if (wishes.max_peak && peak > *wishes.max_peak) {
+        lines.push_back(fmt::format("--max-peak: {} allocated {} bytes, {} more than {}",
+                                    place_of(record, device), exact(static_cast<double>(peak)),
+                                    exact(static_cast<double>(peak - *wishes.max_peak)),
+                                    exact(static_cast<double>(*wishes.max_peak))));
+      }
+      if (const int retries = device["retries"]; wishes.no_retries && retries > 0) {
+        lines.push_back(fmt::format(
+            "--no-retries: the allocator of {} freed its cached memory and tried again {}",
+            place_of(record, device), plural(retries, "time")));
+      }
+    }
+    if (wishes.no_races && !record["races"].empty()) {
+      lines.push_back(fmt::format("--no-races: {} has {}: {}", name_of(record),
+                                  plural(static_cast<std::int64_t>(record["races"].size()), "race"),
+                                  record["races"][0]["explanation"].get<std::string>()));
+    }
+  }
+  return lines;
+}
+
+}  // namespace tidemark

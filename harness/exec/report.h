@@ -1,0 +1,28 @@
+// What the processes of a program have written about their memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+/// What the user asks of a program's memory.
+struct Wishes {
+  std::optional<std::int64_t> max_peak;  // bytes allocated, on every device
+  bool no_races = false, no_retries = false;
+};
+
+/// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
+std::vector<nlohmann::json> read_records(const std::filesystem::path& folder);
+
+/// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
+std::string table(const std::vector<nlohmann::json>& records);
+
+/// One line for each wish that does not hold.
+std::vector<std::string> failures(const std::vector<nlohmann::json>& records, const Wishes& wishes);
+
+}  // namespace tidemark
