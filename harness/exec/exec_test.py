@@ -97,6 +97,26 @@ def case_spawn():
     check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "spawn", free_port()))
 
 
+def case_absent():
+    shard = [sys.executable, HERE / "testing" / "shard.py"]
+    reports = {}
+    for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
+        Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
+        reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["ranks"]]
+    if len(reports["present"]) != 2 or reports["present"] != reports["absent"]:
+        sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them: {reports}")
+    # 2 of 1,024 rows of 4 layers, with two moments of Adam each; cuBLAS's workspace on Hopper, of the forward's and of the backward's
+    # thread; the byte of the last barrier, in a block of 512
+    rest = 4 * 3 * 2 * 1024 * 4 + 2 * (32 << 20) + 512
+    said = Said("--as-rank", "0,511", "--of", 512, "--", *shard).ends(0, "rank 0 ", "rank 511 ")
+    said.check(said.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
+
+
+def case_asks_absent():
+    python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=6)", "--as-rank", 1,
+           "--of", 8).ends(1, "rank 1 wants an object of rank 6, which is absent under --as-rank")
+
+
 def case_signals():
     program = "import torch, os, subprocess, time\nprint('up', flush=True)\nsubprocess.Popen(['sleep', '100'], start_new_session=True)\ntime.sleep(100)"
     running = subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -1,5 +1,144 @@
-"""A process that is one rank of many, without its partners."""
+"""A process that is one rank of many, without its partners (`--as-rank R --of W`): what torch.distributed asks of other processes is
+answered here. The answer is always what this rank itself has given; where it has given nothing, the question is refused by name."""
+import copy
+import ctypes
+import re
+import sys
 
 
 def begin(torch, rank, world):
-    pass
+    """Right after `import torch`."""
+    import torch.distributed as dist
+    from torch._C import _distributed_c10d
+    from torch.distributed import distributed_c10d as c10d
+
+    rendezvous = sys.modules["torch.distributed.rendezvous"]  # a function has the same name
+    store = make_store(dist)
+
+    def meet(_url, **_options):
+        yield store, rank, world
+
+    for scheme in list(rendezvous._rendezvous_handlers):
+        rendezvous._rendezvous_handlers[scheme] = meet
+    dist.Backend.register_backend("absent", lambda group, _: _distributed_c10d.FakeProcessGroup._create_internal(
+        group.group_rank, group.group_size), extended_api=True, devices=["cpu", "cuda"])  # its collectives do nothing
+    initialise, make_group = c10d.init_process_group, c10d.new_group
+
+    def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **options):
+        del init_method, world_size, rank, store
+        return initialise(without_gloo(backend or "cpu:gloo,cuda:nccl"), None, timeout, **options)
+
+    def new_group(ranks=None, timeout=None, backend=None, **options):
+        return make_group(ranks, timeout, without_gloo(backend), **options)
+
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+        parent = dist.get_process_group_ranks(parent_pg or dist.group.WORLD)
+        for ranks in split_ranks or ():
+            members = [parent[place] for place in ranks]
+            if dist.get_rank() in members:
+                return new_group(members, timeout=timeout, pg_options=pg_options, group_desc=group_desc)
+        return None
+
+    replace([dist, c10d, sys.modules["torch.distributed.device_mesh"]], init_process_group=init_process_group, new_group=new_group,
+            split_group=split_group, **object_collectives(torch, dist))
+    # Every group gets a communicator of its own: a split needs the partners' colors.
+    c10d._get_split_source = lambda _group: None
+    # DDP compares the shapes of its parameters on all ranks, as numbers of the device.
+    _distributed_c10d._verify_params_across_processes = lambda *_, **__: None
+    dist._verify_params_across_processes = _distributed_c10d._verify_params_across_processes
+    keep_random_state_on_host()
+
+
+def without_gloo(backend):
+    """Gloo would connect to every rank at once."""
+    return backend and re.sub(r"\bgloo\b", "absent", str(backend))
+
+
+def replace(modules, **functions):
+    for name, function in functions.items():
+        for module in modules:
+            if hasattr(module, name):
+                setattr(module, name, function)
+
+
+def make_store(dist):
+    class AbsentStore(dist.Store):
+        """Keeps what this rank sets; waits for no other, and makes a unique id where another would have set one."""
+
+        def __init__(self):
+            super().__init__()
+            self.kept = {}
+
+        def set(self, key, value):
+            self.kept[key] = value.encode() if isinstance(value, str) else bytes(value)
+
+        def get(self, key):
+            if key not in self.kept:
+                made = ctypes.create_string_buffer(128)
+                ctypes.CDLL(None).ncclGetUniqueId(made)
+                self.kept[key] = made.raw
+            return self.kept[key]
+
+        def add(self, key, amount):
+            self.kept[key] = str(int(self.kept.get(key, b"0")) + amount).encode()
+            return int(self.kept[key])
+
+        def wait(self, keys, timeout=None):
+            pass
+
+        def check(self, keys):
+            return all(key in self.kept for key in keys)
+
+        def delete_key(self, key):
+            return self.kept.pop(key, None) is not None
+
+        def num_keys(self):
+            return len(self.kept)
+
+    return AbsentStore()
+
+
+def object_collectives(torch, dist):
+    def absent(source):
+        raise RuntimeError(f"tidemark exec: rank {dist.get_rank()} wants an object of rank {source}, which is absent under --as-rank. Tell the "
+                           "program instead (of a PipelineStage: input_args and output_args), or run all ranks with --ranks")
+
+    def source_of(group, src, group_src):
+        return dist.get_global_rank(group or dist.group.WORLD, group_src) if group_src is not None else (0 if src is None else src)
+
+    def all_gather_object(object_list, obj, group=None):
+        object_list[:] = [copy.deepcopy(obj) for _ in object_list]
+
+    def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+        if object_gather_list is not None:
+            all_gather_object(object_gather_list, obj)
+
+    def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+        if source_of(group, src, group_src) != dist.get_rank() and all(one is None for one in object_list):
+            absent(source_of(group, src, group_src))
+
+    def scatter_object_list(output, inputs=None, src=None, group=None, group_src=None):
+        if not inputs:
+            absent(source_of(group, src, group_src))
+        output[0] = inputs[dist.get_rank(group)]
+
+    def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+        pass
+
+    def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+        absent(source_of(group, src, group_src))
+
+    del torch
+    return {name: value for name, value in locals().items() if name.endswith(("_object", "_object_list"))}
+
+
+def keep_random_state_on_host():
+    """DTensor copies the random state to the device and reads it there; here it reads the host's."""
+    from torch.distributed.tensor import _random
+
+    def state(tracker):
+        found = tracker._device_handle.get_rng_state()
+        found.to(tracker._device)
+        return found
+
+    _random.OffsetBasedRNGTracker._get_device_state = state
