@@ -74,7 +74,8 @@ inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const st
   RunOptions options{.details = Details::none};
   options.selected = [&](const Variant& v) { return v.name == variant; };
   options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle&) { found = numbers; };
-  run_trial(scenario, trial, world, options);
+  const auto record = run_trial(scenario, trial, world, options);
+  EXPECT_EQ(record.variants.front().error, "") << variant;
   return found;
 }
 
