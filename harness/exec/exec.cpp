@@ -45,8 +45,10 @@ constexpr const char* kFooter =
 
 // What is left after the flags is the program, with flags of its own.
 int parse(int argc, char** argv, Exec& exec) {
-  CLI::App app("a PyTorch program on the virtual platform, without a GPU",
-               "tidemark exec [flags] -- PROGRAM ARGUMENTS...");
+  CLI::App app(
+      "a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- PROGRAM "
+      "ARGUMENTS...",
+      "tidemark exec");
   app.prefix_command();
   app.footer(kFooter);
   app.add_option("--ranks", exec.ranks,

@@ -3,6 +3,8 @@
 // own.
 #include <nccl.h>
 
+#include <cstdlib>
+
 #include "harness/virtual/race/testing.h"
 
 namespace tidemark::race::testing {
@@ -11,6 +13,7 @@ namespace {
 struct Communicator {
   ncclComm_t comm = nullptr;
   Communicator() {
+    setenv("TIDEMARK_NCCL_ALONE", "1", 1);
     ncclUniqueId id{};
     EXPECT_EQ(ncclSuccess, ncclGetUniqueId(&id));
     EXPECT_EQ(ncclSuccess, ncclCommInitRank(&comm, 8, id, 3));
