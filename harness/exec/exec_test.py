@@ -97,6 +97,10 @@ def case_spawn():
     check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "spawn", free_port()))
 
 
+def case_fork():
+    check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "fork", free_port()))
+
+
 def case_absent():
     shard = [sys.executable, HERE / "testing" / "shard.py"]
     reports = {}

@@ -133,12 +133,16 @@ class Record:
         c10d._update_default_pg = updated
 
     def forked(self):
-        """The child of a fork writes for itself if it comes to use CUDA: multiprocessing leaves it without atexit."""
+        """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
         self.pid, self.rank, self.before, self.lock = os.getpid(), None, {}, threading.Lock()
         self.ended = threading.Event()
         from multiprocessing import util
 
-        util.register_after_fork(self, lambda record: util.Finalize(record, record.write, args=(True,), exitpriority=0))
+        util.register_after_fork(self, lambda record: util.Finalize(record, record.leave, exitpriority=0))
+
+    def leave(self):
+        self.write(True)
+        self.libraries.tidemark_nccl_leave()
 
     def devices(self):
         """device -> its figures: the greater of now and before the last reset."""

@@ -1,5 +1,5 @@
 """A program of the test: data-parallel training, of which each rank prints its losses, and rank 0 those that it expects of all ranks,
-computed on the CPU. `train.py spawn PORT`: starts two ranks itself."""
+computed on the CPU. `train.py spawn|fork PORT`: starts two ranks itself."""
 import os
 import sys
 
@@ -58,7 +58,7 @@ def spawned(rank, size):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["spawn"]:
-        torch.multiprocessing.spawn(spawned, (2,), 2)
+    if len(sys.argv) == 3:
+        torch.multiprocessing.start_processes(spawned, (2,), 2, start_method=sys.argv[1])
     else:
         train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))

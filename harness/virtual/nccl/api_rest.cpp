@@ -5,6 +5,7 @@
 #include "harness/virtual/nccl/api.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/message_queue.h"
 #include "harness/virtual/nccl/transport.h"
 
 using namespace tidemark::nccl;
@@ -121,6 +122,9 @@ NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
 NCCL_API ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*) {
   return refuse("ncclDevCommDestroy");
 }
+
+// For a process that ends without exit(): its last messages leave first.
+NCCL_API void tidemark_nccl_leave() { MessageQueue::of_process().close(); }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -61,6 +61,10 @@ bool MessageQueue::has_ended(int process) {
   return network != nullptr && process != here && network->has_ended(process);
 }
 
+void MessageQueue::close() {
+  if (Network* network = network_) network->close();
+}
+
 void MessageQueue::complete(const MessagePtr& message) {
   std::lock_guard lock(mutex_);
   message->complete = true;

@@ -43,6 +43,7 @@ class MessageQueue {
   /// Receives what has come, pushes on what is still leaving. Cheap when there is nothing.
   void progress();
   bool has_ended(int process);
+  void close();
 
   /// Removes and returns a message once it is here with its whole payload.
   MessagePtr take(const CommId& comm, int target, Kind kind, int source, std::uint64_t number);

@@ -34,6 +34,8 @@ class Network {
   /// Whether the process has ended, and what it sent before has come.
   virtual bool has_ended(int /*process*/) { return false; }
   virtual std::string name_of(int process) const = 0;
+  /// Waits until partners that live have what was sent. Nothing is sent from then on.
+  virtual void close() {}
   /// This process's address for a unique id; "" where none is needed.
   virtual std::string address() const { return ""; }
 };

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness/virtual/nccl/failure.h"
@@ -65,9 +66,9 @@ class SocketNetwork : public Network {
   bool has_ended(int process) override;
   std::string name_of(int process) const override;
   std::string address() const override { return address_; }
+  void close() override;
 
  private:
-  void close();
   int number_of(const std::string& address);
   void send_locked(int process, const Header& header, const Payload& payload);
   void introduce(const Header& greeting, const std::string& address);
@@ -260,7 +261,7 @@ void SocketNetwork::close() {
   if (getpid() != pid_) return;
   {
     std::lock_guard lock(mutex_);
-    closed_ = true;
+    if (std::exchange(closed_, true)) return;
     for (Partner& partner : partners_) {
       if (partner.socket == nullptr) continue;
       int linger = listens(partner.address) ? linger_ms : 0;

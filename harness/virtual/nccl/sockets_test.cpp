@@ -1,4 +1,5 @@
 // Ranks that no launcher started: processes that share a unique id and nothing else.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -129,25 +130,34 @@ TEST_F(Sockets, RanksOnThreadsOfTwoProcesses) {
             std::vector<int>(2, 0));
 }
 
+// A large message, and the end of its sender.
+void send_and_end(const std::function<void()>& end, int rank, ncclComm_t comm) {
+  std::vector<int> values(8 * large, 3), got(8 * large);
+  DeviceBuffer buffer(4 * values.size());
+  if (rank == 0) {
+    cudaMemcpy(buffer.data(), values.data(), 4 * values.size(), cudaMemcpyHostToDevice);
+    EXPECT_NCCL(ncclSend(buffer.data(), values.size(), ncclInt32, 1, comm, nullptr));
+    end();
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_NCCL(ncclRecv(buffer.data(), values.size(), ncclInt32, 0, comm, nullptr));
+    cudaMemcpy(got.data(), buffer.data(), 4 * got.size(), cudaMemcpyDeviceToHost);
+    EXPECT_EQ(got, values);
+  }
+}
+
 TEST_F(Sockets, WhatALastCallSentArrives) {
-  EXPECT_EQ(
-      run(2,
-          [&](int rank) {
-            ncclComm_t comm = make(id(rank), 2, rank);
-            std::vector<int> values(8 * large, 3);
-            DeviceBuffer buffer(4 * values.size());
-            if (rank == 0) {
-              cudaMemcpy(buffer.data(), values.data(), 4 * values.size(), cudaMemcpyHostToDevice);
-              EXPECT_NCCL(ncclSend(buffer.data(), values.size(), ncclInt32, 1, comm, nullptr));
-            } else {
-              std::this_thread::sleep_for(std::chrono::milliseconds(300));
-              EXPECT_NCCL(ncclRecv(buffer.data(), values.size(), ncclInt32, 0, comm, nullptr));
-              std::vector<int> got(values.size());
-              cudaMemcpy(got.data(), buffer.data(), 4 * got.size(), cudaMemcpyDeviceToHost);
-              EXPECT_EQ(got, values);
-            }
-          }),
-      std::vector<int>(2, 0));
+  EXPECT_EQ(run(2, [&](int rank) { send_and_end([] {}, rank, make(id(rank), 2, rank)); }),
+            std::vector<int>(2, 0));
+}
+
+TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
+  const auto end = [] {
+    reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "tidemark_nccl_leave"))();
+    _exit(0);
+  };
+  EXPECT_EQ(run(2, [&](int rank) { send_and_end(end, rank, make(id(rank), 2, rank)); }),
+            std::vector<int>(2, 0));
 }
 
 TEST_F(Sockets, ARankThatNeverComesIsNamed) {
