@@ -117,8 +117,11 @@ def case_absent():
 
 
 def case_asks_absent():
-    python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=6)", "--as-rank", 1,
-           "--of", 8).ends(1, "rank 1 wants an object of rank 6, which is absent under --as-rank")
+    said = python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=6)", "--as-rank", 1,
+                  "--of", 8)
+    # The exit code is 1, or 139: a process that leaves its process group alive may crash after Python's end.
+    said.check(said.code in (1, 139), "exit code 1 or 139")
+    said.check("rank 1 wants an object of rank 6, which is absent under --as-rank" in said.err, "the absent rank is named")
 
 
 def case_signals():

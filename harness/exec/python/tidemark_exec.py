@@ -167,6 +167,8 @@ class Record:
         return json.loads(text.value.decode() or "[]")
 
     def write(self, ended):
+        if ended:
+            self.ended.set()  # no thread of Python's may run after its end
         with self.lock:
             devices = self.devices()
             if not devices or os.getpid() != self.pid:
@@ -181,8 +183,6 @@ class Record:
                 os.replace(path + ".new", path)
             except FileNotFoundError:
                 pass  # the command has ended before this process
-            if ended:
-                self.ended.set()
 
     def watch(self):
         while not self.ended.wait(INTERVAL):
