@@ -1,5 +1,6 @@
 """A process that is one rank of many, without its partners (`--as-rank R --of W`): what torch.distributed asks of other processes is
 answered here. The answer is always what this rank itself has given; where it has given nothing, the question is refused by name."""
+import atexit
 import copy
 import ctypes
 import re
@@ -47,6 +48,8 @@ def begin(torch, rank, world):
     _distributed_c10d._verify_params_across_processes = lambda *_, **__: None
     dist._verify_params_across_processes = _distributed_c10d._verify_params_across_processes
     keep_random_state_on_host()
+    # The watchdog thread of a group that is left alive uses libtorch's static objects after their end, and crashes.
+    atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
 
 
 def without_gloo(backend):
