@@ -69,6 +69,7 @@ def case_alone():
                "5 + 2 MiB, whatever was reset")
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
+    Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has used CUDA memory")
 
 
 def case_verdicts():

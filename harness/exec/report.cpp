@@ -65,7 +65,13 @@ std::string table(const std::vector<json>& records) {
 
 std::vector<std::string> failures(const std::vector<json>& records, const Wishes& wishes) {
   std::vector<std::string> lines;
+  if (wishes.any() && records.empty())
+    lines.push_back("unknown: no process has used CUDA memory, so nothing was measured");
   for (const json& record : records) {
+    if (wishes.any() && !record["ended"].get<bool>())
+      lines.push_back(
+          fmt::format("unknown: {} was killed, and its figures are of at most half a second before",
+                      name_of(record)));
     for (const json& device : record["devices"]) {
       const auto peak = device["allocated"].get<Bytes>();
       if (wishes.max_peak && peak > *wishes.max_peak) {

@@ -1,4 +1,4 @@
-// What the processes of a program have written about their memory.
+// Memory records of the processes of a program: table and verdicts.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace tidemark {
 
-/// What the user asks of a program's memory.
+/// Verdicts that the user wants of a program's memory.
 struct Wishes {
   std::optional<std::int64_t> max_peak;  // bytes allocated, on every device
   bool no_races = false, no_retries = false;
+  bool any() const { return max_peak || no_races || no_retries; }
 };
 
 /// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
@@ -22,7 +23,8 @@ std::vector<nlohmann::json> read_records(const std::filesystem::path& folder);
 /// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
 std::string table(const std::vector<nlohmann::json>& records);
 
-/// One line for each wish that does not hold.
+/// One line for each verdict that fails. Where nothing was recorded, or a process was killed, they
+/// are not known to hold, which is a failure too.
 std::vector<std::string> failures(const std::vector<nlohmann::json>& records, const Wishes& wishes);
 
 }  // namespace tidemark
