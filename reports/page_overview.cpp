@@ -104,7 +104,7 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
   if (base != nullptr) out += base_text(*base, pairs) + "\n";
   return out +
          "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
-         "(all figures), <a href=\"summary.md\">summary.md</a>, <a "
+         "(the record), <a href=\"summary.md\">summary.md</a>, <a "
          "href=\"junit.xml\">junit.xml</a>, <a href=\"benchmark.json\">benchmark.json</a>.</p>"
          "\n</header>\n";
 }
