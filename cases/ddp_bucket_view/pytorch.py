@@ -15,6 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402
+
 STEPS = 4
 STATISTICS = ("allocated", "active", "reserved", "requested")
 RELEASED = 25 << 20  # DDP's default. With any other size the first bucket has no 1 MiB of its own.
@@ -88,7 +91,7 @@ def ours(tidemark, program, folder):
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     if done.returncode != 0:
         sys.exit(f"error: {' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-    (trial,) = json.loads(Path(folder, "run", "report.json").read_text(encoding="utf-8"))["trials"]
+    (trial,) = read(Path(folder, "run"))["trials"]
     return {variant["name"]: {phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in variant["ranks"][0]["phases"]}
             for variant in trial["variants"]}
 
