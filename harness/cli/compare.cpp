@@ -112,10 +112,9 @@ int run_compare_numbers(const CompareArguments& arguments) {
 
 /// Without its verdicts' formulas, which are not compared and take half of the record's memory.
 Report read_figures(const std::string& path) {
-  Report report = read_report(path);
-  for (TrialRecord& trial : report.trials)
+  return read_report(path, [](TrialRecord& trial) {
     for (Verdict& verdict : trial.verdicts) verdict.formula = {}, verdict.values = {};
-  return report;
+  });
 }
 
 int run_compare(CompareArguments arguments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -47,10 +48,13 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
 
 /// Throws std::runtime_error in one line: `where`, what is wrong with the text, what to do. Reads
 /// versions 1.x too; what 1.0 did not have is empty.
-Report parse_report(std::string_view text, const std::string& where);
+/// `each` is called with every trial that has been read, and may leave parts of it out.
+Report parse_report(std::string_view text, const std::string& where,
+                    const std::function<void(TrialRecord&)>& each = {});
 /// `path` is report.json or the folder that holds it. Without the details that are in files beside
 /// it.
-Report read_report(const std::filesystem::path& path);
+Report read_report(const std::filesystem::path& path,
+                   const std::function<void(TrialRecord&)>& each = {});
 
 /// JSON Schema (draft 7) of report.json, made from the fields.
 nlohmann::ordered_json report_schema();

@@ -64,7 +64,8 @@ TrialRecord parse_trial(std::string_view text, const std::string& where) {
   return trial;
 }
 
-Report parse_report(std::string_view text, const std::string& where) {
+Report parse_report(std::string_view text, const std::string& where,
+                    const std::function<void(TrialRecord&)>& each) {
   const Json json = parsed(text, where);
   const Node plain(json, where);
   check_version(plain);
@@ -76,7 +77,10 @@ Report parse_report(std::string_view text, const std::string& where) {
   const Node root(json, where, shared);
   Report report;
   JsonReader::read(plain["run"], report.run);
-  JsonReader::read(root["trials"], report.trials);
+  root["trials"].each([&](const Node& node) {
+    JsonReader::read(node, report.trials.emplace_back());
+    if (each) each(report.trials.back());
+  });
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
     const auto said = plain["summary"][key].integer();
@@ -104,7 +108,8 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
   });
 }
 
-Report read_report(const std::filesystem::path& path) {
+Report read_report(const std::filesystem::path& path,
+                   const std::function<void(TrialRecord&)>& each) {
   const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
   std::ifstream in(file, std::ios::binary);
   if (!in) {
@@ -112,7 +117,7 @@ Report read_report(const std::filesystem::path& path) {
         fmt::format("{}: cannot be read: give the folder that a run wrote (--out)", file.string()));
   }
   const std::string text(std::istreambuf_iterator<char>(in), {});
-  Report report = parse_report(text, file.string());
+  Report report = parse_report(text, file.string(), each);
   check_passes(report, file.string());
   return report;
 }
