@@ -56,7 +56,7 @@ Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single) {
                                         .seed = trial.seed});
   Oracle oracle = oracle_of(result);
   // A path through the model has 2 products a block and two norms, and comes back. The loss is a
-  // mean whose terms cancel; the reference knows by how much.
+  // mean, and its terms cancel; the reference knows by how much.
   const auto [tolerance, why] =
       rounding(single, 4 * trial["layers"] + 4, "4 layers + 4", trial["hidden"], "hidden");
   oracle.tolerance = tolerance;

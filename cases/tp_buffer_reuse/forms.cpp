@@ -4,7 +4,7 @@
 // A layer keeps of a microbatch, for backward,
 //   2*X + 2*s    inputs and statistics of its two norms
 //   2*F          gathered inputs of its two column linears; 2*X where they are gathered again
-//   A            attention; X more in single precision with several sequences, whose output is
+//   A            attention; X more in single precision with several sequences: the output is
 //                copied with the sequence outside
 //   g + f        gate and up, and the GLU's output; f more where the GLU is eager
 // and a microbatch X more than its layers: the output of the last one.

@@ -29,7 +29,7 @@ struct Policy {
 };
 
 const VariantTable<Policy>& variants();
-/// The policy whose memory the variant claims to have; none of a control that claims nothing.
+/// The policy that has the memory the variant claims; none of a control that claims nothing.
 std::optional<Policy> claim_of(const Variant& variant);
 
 /// Sizes by their names, whole and of one rank. Heads, ffn and sequence divide among the ranks.
@@ -57,8 +57,8 @@ struct Dimensions {
 std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
 
 /// Peaks and ends of forward, backward and optimizer in the last step, in requested, allocated and
-/// active bytes. None of a control that claims nothing, nor of a trial of a single step, whose
-/// first products make workspaces.
+/// active bytes. None of a control that claims nothing, nor of a trial of a single step: its first
+/// products make workspaces.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
 /// The same in all four statistics, by the replay of the step's allocations.

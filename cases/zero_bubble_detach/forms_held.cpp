@@ -16,7 +16,7 @@ HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSched
       splits(splits_backward(schedule.kind)),
       input_leaks(number > 1 && input_stays) {}
 
-// What is returned when the step ends, graph apart.
+// The tensors that a stage returns when the step ends, without their graph.
 Terms HeldStage::returned() const {
   if (last) return {{"logits", 1}, {"loss", 1}};
   return {{"x", policy.roots_as_edges ? 0 : 1}};
@@ -37,7 +37,7 @@ Terms HeldStage::forwarded() const {
   return t;
 }
 
-// What the input pass takes down.
+// Adds the gradients that the input pass keeps for the weight pass.
 void HeldStage::add_gradients(Terms& t) const {
   t["g"] += blocks;
   t["x"] += blocks - 1 + (last || output_stays ? 1 : 0);  // else a receive buffer

@@ -92,7 +92,7 @@ bool lagging_stands_for(const PlannedTrial& one, const std::vector<PlannedTrial>
 }
 
 // Growth curves are drawn for the last size that a suite names, which is the most like real
-// training; not for "scale", whose steps take minutes.
+// training; not for "scale": its steps take minutes.
 bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& planned) {
   const auto can = [&](const PlannedTrial& other) {
     return other.scenario == one.scenario && other.trial.schedule == "lagging" &&

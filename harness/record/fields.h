@@ -15,8 +15,8 @@
 //   f.either(key, text, about, fields)  the text alone where there is one, else the fields
 //   f.columns(rows, columns)            a list of equal length for each field of many small rows
 //   f.grouped(key, verdicts, about)     verdicts that differ in the rank alone once, with "ranks"
-//   f.details(fields)                   fields that a run's folder keeps in details/, a file a
-//   variant f.exported(fields)                  fields that it keeps in trace/ and snapshot/ alone
+//   f.details(fields)                   fields that a run's folder keeps in details/
+//   f.exported(fields)                  fields that it keeps in trace/ and snapshot/ alone
 //   f.check(holds, fault)               a condition on what was read
 #pragma once
 
