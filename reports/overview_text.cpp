@@ -3,29 +3,19 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/record/one_line.h"
 #include "reports/overview.h"
 #include "reports/units.h"
 
 namespace tidemark {
 namespace {
 
-std::string in_quotes(const std::string& word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// A flag that the record of a trial does not hold, as the run was given it: "--x VALUE" or
 /// "--x=VALUE".
 std::string given(const std::vector<std::string>& argv, const std::string& flag) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (argv[i] == flag && i + 1 < argv.size()) return " " + flag + " " + in_quotes(argv[i + 1]);
-    if (argv[i].starts_with(flag + "=")) return " " + in_quotes(argv[i]);
+    if (argv[i] == flag && i + 1 < argv.size()) return " " + flag + " " + shell_word(argv[i + 1]);
+    if (argv[i].starts_with(flag + "=")) return " " + shell_word(argv[i]);
   }
   return "";
 }
@@ -78,15 +68,15 @@ std::string command(const Report& report, const TrialRecord& trial) {
   std::string out;
   for (const auto& [name, value] : run.env) {
     if (!name.starts_with("TIDEMARK_"))
-      out += fmt::format("{}={} ", in_quotes(name), in_quotes(value));
+      out += fmt::format("{}={} ", shell_word(name), shell_word(value));
   }
   out += fmt::format(
       "tidemark run {} --size {} --mode {} --schedule {} --ranks {} --steps {} --seed {}",
-      in_quotes(trial.scenario), in_quotes(trial.size), name_of(trial.mode),
-      in_quotes(trial.schedule), trial.ranks, trial.steps, trial.seed);
+      shell_word(trial.scenario), shell_word(trial.size), name_of(trial.mode),
+      shell_word(trial.schedule), trial.ranks, trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
-    out += " --set " + in_quotes(fmt::format("{}={}", name, setting_text(value)));
-  if (!run.device_kind.empty()) out += " --device " + in_quotes(run.device_kind);
+    out += " --set " + shell_word(fmt::format("{}={}", name, setting_text(value)));
+  if (!run.device_kind.empty()) out += " --device " + shell_word(run.device_kind);
   for (const auto& [flag, variable] : {std::pair{"--gpu", "TIDEMARK_GPU"},
                                        {"--capacity", "TIDEMARK_CAPACITY"},
                                        {"--alloc-conf", "TIDEMARK_ALLOC_CONF"},
@@ -97,7 +87,7 @@ std::string command(const Report& report, const TrialRecord& trial) {
     if (!by_flag.empty()) {
       out += by_flag;
     } else if (twin != run.env.end()) {
-      out += fmt::format(" {} {}", flag, in_quotes(twin->second));
+      out += fmt::format(" {} {}", flag, shell_word(twin->second));
     }
   }
   return out;

@@ -76,6 +76,11 @@ std::optional<Bytes> parse_bytes(const std::string& text) {
   return static_cast<Bytes>(value);
 }
 
+std::string not_bytes(const std::string& flag, const std::string& text) {
+  return fmt::format(
+      "{} {}: expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB", flag, text);
+}
+
 std::string duration(Ns ns) {
   const auto value = static_cast<double>(ns);
   if (ns >= 1'000'000'000) return fmt::format("{:.3g} s", value * 1e-9);

@@ -31,6 +31,8 @@ std::string bytes_text(Bytes bytes);
 /// Bytes as a user writes them: 6442450944, 6GiB, 80GB, 1.5TiB; none for anything else, for less
 /// than one and for what is no whole number of bytes.
 std::optional<Bytes> parse_bytes(const std::string& text);
+/// The error for a flag with a text that parse_bytes does not read.
+std::string not_bytes(const std::string& flag, const std::string& text);
 
 std::string duration(Ns ns);  // "53.2 ms"
 

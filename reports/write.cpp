@@ -83,15 +83,27 @@ std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool
   for (TrialRecord& trial : report.trials)
     for (VariantRecord& variant : trial.variants) {
       const std::string place = variant_place(trial, variant, taken);
+      const auto first = static_cast<std::ptrdiff_t>(out.size());
       FilesOfVariant files(variant, place, out);
       files.losses(), files.trace(), files.snapshots();
       if (details) files.details();
       std::erase_if(variant.files, [&](const FileBeside& file) {
-        return std::ranges::find(out, file.path, &File::path) == out.end() &&
+        return std::find_if(out.begin() + first, out.end(),
+                            [&](const File& made) { return made.path == file.path; }) ==
+                   out.end() &&
                !fs::exists(folder / file.path);
       });
     }
   return out;
+}
+
+/// The run's folder: `path` itself, or where it is the report.json of one.
+fs::path folder_of(const fs::path& path) {
+  if (fs::is_directory(path)) return path;
+  if (path.filename() != "report.json")
+    refuse(path, "is neither a run's folder nor its report.json",
+           "give the folder that a run wrote (--out)");
+  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 void read_details(const fs::path& folder, Report& report) {
@@ -211,19 +223,15 @@ void write_all(const fs::path& folder, const Report& report) {
 }
 
 Report read_whole(const fs::path& path) {
-  const bool file = path.filename() == "report.json" && !fs::is_directory(path);
-  if (!file && !fs::is_directory(path))
-    refuse(path, "is neither a run's folder nor its report.json",
-           "give the folder that a run wrote (--out)");
+  const fs::path folder = folder_of(path);
   Report report = read_report(path);
-  read_details(file ? path.parent_path() : path, report);
+  read_details(folder, report);
   return report;
 }
 
 Rendered rerender(const fs::path& path, const fs::path& base) {
+  const fs::path folder = folder_of(path);
   Report report = read_whole(path);
-  const fs::path parent = path.parent_path();
-  const fs::path folder = fs::is_directory(path) ? path : parent.empty() ? "." : parent;
   std::optional<Report> other;
   if (!base.empty()) other = read_report(base);
   std::vector<File> files = files_of_variants(folder, report, false);

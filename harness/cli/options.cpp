@@ -175,9 +175,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   }
   if (!options.capacity.empty()) {
     const auto bytes = parse_bytes(options.capacity);
-    if (!bytes)
-      throw UsageError("--capacity " + options.capacity +
-                       ": expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB");
+    if (!bytes) throw UsageError(not_bytes("--capacity", options.capacity));
     options.capacity = std::to_string(*bytes);
     setenv("TIDEMARK_CAPACITY", options.capacity.c_str(), 1);  // the device knows bytes alone
   }

@@ -129,10 +129,7 @@ void check(Exec& exec) {
     throw UsageError("exec: --no-races needs --races on");
   const auto bytes_of = [](const char* flag, const std::string& text) {
     const auto bytes = parse_bytes(text);
-    if (!bytes)
-      throw UsageError(fmt::format(
-          "exec: {} {}: expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB",
-          flag, text));
+    if (!bytes) throw UsageError("exec: " + not_bytes(flag, text));
     return *bytes;
   };
   if (!exec.max_peak.empty()) exec.wishes.max_peak = bytes_of("--max-peak", exec.max_peak);

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "harness/errors.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark {
 namespace {
@@ -35,12 +36,6 @@ std::string head_of(const fs::path& program) {
   std::getline(file, first);
   std::getline(file, second);
   return second.rfind("'''exec'", 0) == 0 ? second.substr(8) : first;
-}
-
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 }  // namespace
@@ -75,7 +70,7 @@ std::optional<fs::path> python_of(const fs::path& program) {
 
 void check_torch(const fs::path& python, const fs::path& folder) {
   const std::string script = folder / "tidemark_exec.py";
-  const std::string command = quoted(python) + " " + quoted(script) + " --check 2>&1";
+  const std::string command = shell_word(python) + " " + shell_word(script) + " --check 2>&1";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw UsageError("exec: " + python.string() + " cannot be started");

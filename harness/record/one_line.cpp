@@ -1,5 +1,8 @@
 #include "harness/record/one_line.h"
 
+#include <algorithm>
+#include <string_view>
+
 namespace tidemark {
 namespace {
 
@@ -42,6 +45,17 @@ std::string one_line(const std::string& text) {
     at += length == 0 ? 1 : length;
   }
   return out;
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// Text of others, made safe for a terminal or a table.
+// Text of others, made safe for a terminal, a table or a shell.
 #pragma once
 
 #include <string>
@@ -7,5 +7,8 @@ namespace tidemark {
 
 /// Control characters (line breaks too) become spaces, bytes that are not UTF-8 become '?'.
 std::string one_line(const std::string& text);
+
+/// One word of a POSIX shell, in quotes where it needs them.
+std::string shell_word(const std::string& word);
 
 }  // namespace tidemark
