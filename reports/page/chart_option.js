@@ -110,18 +110,10 @@ function zoomOf({ panels, zoom }, colour) {
       end: zoom.end,
       showDetail: false,
       brushSelect: false,
+      showDataShadow: false,
       borderColor: colour('line'),
       fillerColor: colour('fill'),
       handleStyle: { color: colour('paper'), borderColor: colour('quiet') },
-      moveHandleStyle: { color: colour('line') },
-      dataBackground: {
-        lineStyle: { opacity: 0 },
-        areaStyle: { color: colour('line'), opacity: 0.6 },
-      },
-      selectedDataBackground: {
-        lineStyle: { opacity: 0 },
-        areaStyle: { color: colour('line'), opacity: 0.9 },
-      },
     },
   ];
 }

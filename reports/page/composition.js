@@ -1,4 +1,4 @@
-// What the highest moment of allocated memory is made of.
+// Composition of the highest moment of allocated memory.
 import { h } from './dom.js';
 import { legend } from './frame.js';
 import { figure, section, table } from './controls.js';

@@ -1,4 +1,4 @@
-// Where a chart stands: it draws itself when it gets a width, again when the colours change, and reads itself aloud.
+// Frame of a chart: it draws itself when it gets a width, again when the colours change, and reads itself aloud.
 import { init } from './echarts.js';
 import { h } from './dom.js';
 

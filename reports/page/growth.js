@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { choice, section } from './controls.js';
 import { cardLine, cardNote } from './card.js';
-import { axisOf, exact, exactBytes, unitFor } from './format.js';
+import { axisOf, bytes, exact, exactBytes, unitFor } from './format.js';
 import { toneOf } from './model.js';
 
 const FIGURES = ['allocated', 'active', 'reserved', 'resident'];
@@ -17,22 +17,16 @@ function curvesOf({ growth, sweep }) {
   return [...growth, { parameter: RUN_AHEAD, rank: null, points }];
 }
 
-/** Of a variant one curve, as {lines, legend}; null where the figure was neither predicted nor measured. */
-function curveOf(group, variant, { parameter, figure }, unit) {
+/** Of a variant one curve, as {lines, note}; null where the figure was neither predicted nor measured. */
+function curveOf(group, variant, { parameter, figure }) {
   const found = curvesOf(variant).find((one) => one.parameter === parameter);
   const formed = parameter !== RUN_AHEAD;
   const level = ({ predicted, measured }) => (formed ? predicted : measured)[figure] ?? null;
   const points = found?.points.filter((point) => level(point) !== null) ?? [];
   if (points.length < 2) return null;
   const common = { panel: 0, tone: toneOf(group, variant.name) };
-  const [low, high] = [points[0], points.at(-1)].map((one) => unit.format(level(one)));
-  const line = {
-    ...common,
-    name: formed ? `${variant.name}, by formula` : variant.name,
-    dots: !formed,
-    points: points.map((point) => [point.value, level(point)]),
-  };
-  const dots = formed && {
+  const line = { ...common, name: formed ? `${variant.name}, by formula` : variant.name, dots: !formed, points: points.map((point) => [point.value, level(point)]) };
+  const dots = {
     ...common,
     name: `${variant.name}, measured`,
     bare: true,
@@ -40,52 +34,39 @@ function curveOf(group, variant, { parameter, figure }, unit) {
     points: points.map((point) => [point.value, point.measured[figure]]),
     texts: points.map(({ measured }) => (measured[figure] === null ? '–' : exactBytes(measured[figure]))),
   };
-  const note = low === high ? `always ${low} ${unit.name}` : `${low} to ${high} ${unit.name}`;
-  return { lines: [line, dots].filter(Boolean), legend: { name: variant.name, ...common, note } };
+  const [low, high] = [points[0], points.at(-1)].map((point) => bytes(level(point)));
+  return { lines: formed ? [line, dots] : [line], legend: { name: variant.name, ...common, note: low === high ? `always ${low}` : `${low} to ${high}` } };
 }
 
 export function growth(group) {
-  const variants = group.trials.flatMap((trial) =>
-    trial.variants.filter((variant) => curvesOf(variant).length > 0),
-  );
+  const variants = group.trials.flatMap((trial) => trial.variants.filter((variant) => curvesOf(variant).length > 0));
   if (variants.length === 0) return null;
   const curves = variants.flatMap(curvesOf);
-  const known = new Set(curves.map(({ parameter }) => parameter));
-  const parameters = [...[...known].filter((one) => one !== RUN_AHEAD), ...[RUN_AHEAD].filter((one) => known.has(one))];
-  const figures = FIGURES.filter((figure) =>
-    curves.some(({ points }) =>
-      points.some(({ predicted, measured }) => (predicted[figure] ?? measured[figure] ?? null) !== null),
-    ),
-  );
-  // Where the variants part the most.
+  const parameters = [...new Set(curves.map(({ parameter }) => parameter))].sort((a, b) => (a === RUN_AHEAD) - (b === RUN_AHEAD));
+  const levelsOf = (figure, parameter) =>
+    curves
+      .filter((one) => one.parameter === parameter)
+      .flatMap(({ points }) => points.flatMap(({ predicted, measured }) => [predicted[figure], measured[figure]]))
+      .filter((level) => level !== null && level !== undefined);
+  const figures = FIGURES.filter((figure) => parameters.some((parameter) => levelsOf(figure, parameter).length > 0));
+  // Where the curves reach the farthest.
   const spread = (figure) => {
-    const ends = curves
-      .filter(({ parameter }) => parameter === parameters[0])
-      .map(({ points }) => (parameters[0] === RUN_AHEAD ? points.at(-1).measured : points.at(-1).predicted)[figure] ?? 0);
-    return (Math.max(...ends) - Math.min(...ends)) / Math.max(1, ...ends);
+    const levels = levelsOf(figure, parameters[0]);
+    return levels.length === 0 ? 0 : 1 - Math.min(...levels) / Math.max(1, ...levels);
   };
-  const own = {
-    parameter: parameters[0],
-    figure: figures.reduce((best, one) => (spread(one) > spread(best) ? one : best), figures[0]),
-  };
+  const own = { parameter: parameters[0], figure: figures.reduce((best, one) => (spread(one) > spread(best) ? one : best), figures[0]) };
   const body = h('div', {});
 
   function draw() {
-    const levels = curves
-      .filter(({ parameter }) => parameter === own.parameter)
-      .flatMap(({ points }) =>
-        points.flatMap(({ predicted, measured }) => [predicted[own.figure], measured[own.figure]]),
-      )
-      .filter((level) => level !== null && level !== undefined);
-    const [lowest, highest] = [Math.min(...levels), Math.max(...levels)];
-    const whole = own.parameter !== RUN_AHEAD;
-    const unit = unitFor(highest);
-    const mark = cardLine(highest);
-    const drawn = variants.map((variant) => curveOf(group, variant, own, unit)).filter(Boolean);
+    const drawn = variants.map((variant) => curveOf(group, variant, own)).filter(Boolean);
     if (drawn.length === 0) {
       body.replaceChildren(h('p', { class: 'empty' }, `No figure of ${own.figure} is known over ${own.parameter}.`));
       return;
     }
+    const levels = levelsOf(own.figure, own.parameter);
+    const [lowest, highest] = [Math.min(...levels), Math.max(...levels)];
+    const unit = unitFor(highest);
+    const mark = cardLine(highest);
     const entries = drawn.map((one) => one.legend);
     body.replaceChildren(
       legend(entries),
@@ -95,25 +76,22 @@ export function growth(group) {
         panels: [
           {
             title: `${own.figure === 'resident' ? 'resident' : `peak of ${own.figure}`}, ${unit.name}, over ${own.parameter}`,
-            axis: axisOf(
-              lowest > 0.6 * highest ? lowest : 0,
-              Math.max(highest, mark?.value ?? 0),
-              unit,
-            ),
+            axis: axisOf(lowest > 0.6 * highest ? lowest : 0, Math.max(highest, mark?.value ?? 0), unit),
             exact: exactBytes,
             mark,
           },
         ],
-        x: whole
-          ? { name: own.parameter, whole, format: (value) => exact(Math.round(value)) }
-          : { name: own.parameter, log: true, format: (value) => `${Number(value.toPrecision(3))}×` },
+        x:
+          own.parameter === RUN_AHEAD
+            ? { name: own.parameter, log: true, format: (value) => `${Number(value.toPrecision(3))}×` }
+            : { name: own.parameter, whole: true, format: (value) => exact(Math.round(value)) },
         panelHeight: 220,
       }),
       h('p', { class: 'quiet' }, cardNote(highest)),
     );
   }
 
-  const pick = (label, key, names) =>
+  const choose = (label, key, names) =>
     choice(
       label,
       names.map((name) => [name, name]),
@@ -133,17 +111,11 @@ export function growth(group) {
         `Over a size: rank ${sized.rank} with one parameter from half to twice its value and everything else as it is, under lagging. Lines are the closed forms, points are measured.`,
       parameters.includes(RUN_AHEAD) &&
         `Over ${RUN_AHEAD}: the worst rank while the time of a kernel grows against what its launch costs the host; to the right the device falls behind.`,
-      figures.includes('resident') &&
-        'Resident is what the program has requested, at the highest of the moments that it names.',
+      figures.includes('resident') && 'Resident is what the program has requested, at the highest of the moments that it names.',
     ]
       .filter(Boolean)
       .join(' '),
-    h(
-      'div',
-      { class: 'controls' },
-      pick('Over', 'parameter', parameters),
-      pick('Peak of', 'figure', figures),
-    ),
+    h('div', { class: 'controls' }, choose('Over', 'parameter', parameters), choose('Peak of', 'figure', figures)),
     body,
   );
 }

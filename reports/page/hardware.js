@@ -1,4 +1,4 @@
-// What only a real GPU tells: step times over repetitions, memory that PyTorch's allocator does not see, and whether
+// Figures that only a real GPU has: step times over repetitions, memory that PyTorch's allocator does not see, and whether
 // the device was held back.
 import { h } from './dom.js';
 import { figure, section, table } from './controls.js';
@@ -9,12 +9,9 @@ const time = (ns) => h('data', { value: ns, title: `${exact(ns)} ns` }, duration
 const size = (count) => h('data', { value: count, title: exactBytes(count) }, bytes(count));
 
 function times(variants) {
+  const { repetitions } = variants[0].timing;
   return [
-    h(
-      'p',
-      {},
-      `Step time by CUDA events, ${plural(variants[0].timing.repetitions, 'repetition')} in turns, the first step of each left out.`,
-    ),
+    h('p', {}, `Step time by CUDA events, ${plural(repetitions, 'repetition')} in turns, the first step of each left out.`),
     table(
       'Step times',
       '',
@@ -57,15 +54,7 @@ function outside(variants) {
     h(
       'ul',
       {},
-      [...most.values()].map((record) =>
-        h(
-          'li',
-          {},
-          `rank ${record.rank}, `,
-          size(record.outside_allocator),
-          whose(record.outside_owners),
-        ),
-      ),
+      [...most.values()].map((record) => h('li', {}, `rank ${record.rank}, `, size(record.outside_allocator), whose(record.outside_owners))),
     ),
   ];
 }

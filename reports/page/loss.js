@@ -1,12 +1,10 @@
-// Loss curves over each other, and below them how far each is from the baseline's in units of the last place.
+// Loss curves over each other, and the step at which each leaves the baseline's.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { section, several } from './controls.js';
-import { exact } from './format.js';
 import { baselineOf, toneOf, variantIn } from './model.js';
 import { gradients } from './gradients.js';
 import { parity } from './parity.js';
-import { typeOf, ulps } from './ulp.js';
 
 /** Where two losses part: the first step whose bits differ, or null. */
 function parting(one, other) {
@@ -15,21 +13,6 @@ function parting(one, other) {
 }
 
 const finite = ({ value }) => value !== null;
-/** 0 stays 0, and every power of two takes the same room. */
-const bent = (distance) => Math.log2(1 + distance);
-
-function distanceLine(line, loss, base, type) {
-  const pairs = loss
-    .map((point, i) => [point, base[i]])
-    .filter(([mine, theirs]) => finite(mine) && theirs && finite(theirs));
-  const distances = pairs.map(([mine, theirs]) => ulps(mine.value, theirs.value, type));
-  return {
-    ...line,
-    panel: 1,
-    points: pairs.map(([{ step }], i) => [step, bent(distances[i])]),
-    texts: distances.map((distance) => `${exact(distance)} ULP`),
-  };
-}
 
 export function losses(group, { schedule }) {
   const own = { controls: new Set() };
@@ -49,7 +32,6 @@ export function losses(group, { schedule }) {
   /** A control is wrong on purpose and would bend the scale: it is drawn where it is asked for. */
   function draw() {
     const runs = all.filter(({ name, role }) => role !== 'control' || own.controls.has(name));
-    const type = typeOf(runs.flatMap(({ loss }) => loss.filter(finite).map(({ value }) => value)));
     const notes = runs.map(({ name, loss }) => {
       const step = parting(base.loss, loss);
       if (name === base.name) return 'baseline';
@@ -63,9 +45,6 @@ export function losses(group, { schedule }) {
       dashed: role === 'control',
       points: loss.filter(finite).map(({ step, value }) => [step, value]),
     }));
-    const distances = runs
-      .map(({ name, loss }, i) => name !== base.name && distanceLine(lines[i], loss, base.loss, type))
-      .filter(Boolean);
     body.replaceChildren(
       legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
       chart({
@@ -76,23 +55,10 @@ export function losses(group, { schedule }) {
             format: (value) => String(Number(value.toPrecision(4))),
             exact: String,
           },
-          {
-            title: `difference to ${base.name}, ULP of ${type}`,
-            short: 'difference',
-            min: 0,
-            interval: Math.max(
-              1,
-              Math.ceil(
-                Math.max(0, ...distances.flatMap(({ points }) => points.map(([, y]) => y))) / 4,
-              ),
-            ),
-            format: (value) => (value === 0 ? '0' : `2^${Math.round(value)}`),
-            exact: String,
-          },
         ],
-        series: [...lines, ...distances],
+        series: lines,
         x: { name: 'step', whole: true, format: (value) => String(Math.round(value)) },
-        panelHeight: 150,
+        panelHeight: 220,
         zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
       }),
     );
@@ -114,11 +80,6 @@ export function losses(group, { schedule }) {
         ),
       ),
     body,
-    h(
-      'p',
-      { class: 'quiet' },
-      'The lower scale is logarithmic; at its bottom lies equality, bit for bit.',
-    ),
     parity(group.trials.find((trial) => trial.schedule === schedule)),
     gradients(group.trials.find((trial) => trial.schedule === schedule)),
   );

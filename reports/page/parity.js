@@ -1,4 +1,4 @@
-// How far each variant's numbers are from the baseline's and from the reference's, a column a kind.
+// Distance of each variant's numbers from the baseline's and from the reference's, a column a kind.
 import { h } from './dom.js';
 import { named, table } from './controls.js';
 import { exact, exactOrShort } from './format.js';

@@ -1,6 +1,7 @@
 // Per variant: the three statistics beside each other, a column a schedule.
 import { h } from './dom.js';
 import { named, pick, section, table } from './controls.js';
+import { legend } from './frame.js';
 import { exactBytes, unitFor } from './format.js';
 import { STATISTICS, peak, phasesOf, variantIn } from './model.js';
 
@@ -71,31 +72,14 @@ export function peaks(group, shared) {
     'peaks',
     'Peaks',
     null,
-    h(
-      'ul',
-      { class: 'legend' },
-      STATISTICS.map((name) =>
-        h(
-          'li',
-          { class: name },
-          h('i', { class: 'swatch' }),
-          ` ${name} `,
-          h('span', { class: 'quiet' }, WHAT[name]),
-        ),
-      ),
-    ),
+    legend(STATISTICS.map((name) => ({ tone: name, name, note: WHAT[name] }))),
     h(
       'div',
       { class: 'controls' },
-      pick(
-        'Phase',
-        [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])],
-        '',
-        (phase) => {
-          own.phase = phase;
-          draw();
-        },
-      ),
+      pick('Phase', [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])], '', (phase) => {
+        own.phase = phase;
+        draw();
+      }),
     ),
     body,
   );

@@ -10,14 +10,7 @@ const item = ({ race, ranks }) =>
   h(
     'li',
     { class: 'race' },
-    h(
-      'p',
-      {},
-      side(race.first),
-      ' against ',
-      side(race.second),
-      `, ${exactBytes(race.bytes)}, ${rankList(ranks)}`,
-    ),
+    h('p', {}, side(race.first), ' against ', side(race.second), `, ${exactBytes(race.bytes)}, ${rankList(ranks)}`),
     h('p', { class: 'quiet' }, race.explanation),
   );
 
@@ -54,20 +47,10 @@ export function races(group, { schedule }) {
       return h(
         'article',
         { class: 'group' },
-        h(
-          'h3',
-          {},
-          name,
-          h('span', { class: 'role' }, `${role}, ${plural(count, 'race')} over all ranks`),
-        ),
+        h('h3', {}, name, h('span', { class: 'role' }, `${role}, ${plural(count, 'race')} over all ranks`)),
         h('ul', { class: 'plain' }, item(first)),
         more.length > 0 &&
-          h(
-            'details',
-            {},
-            h('summary', {}, `${more.length} more`),
-            h('ul', { class: 'plain' }, more.slice(0, 30).map(item)),
-          ),
+          h('details', {}, h('summary', {}, `${more.length} more`), h('ul', { class: 'plain' }, more.slice(0, 30).map(item))),
       );
     }),
   );

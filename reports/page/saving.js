@@ -1,4 +1,4 @@
-// What each fix saves: the closed form's figure beside the measured one.
+// Saving of each fix: the closed form's figure beside the measured one.
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
 import { exactBytes, rankList, unitFor } from './format.js';
@@ -9,29 +9,17 @@ const FIRST = 10; // rows that stand open
 /** The verdicts saving/... under the schedule chosen, equal ones of several variants together, what saves most first. */
 function rowsOf(trial) {
   const rows = new Map();
-  for (const assertion of trial?.assertions ?? []) {
-    if (!assertion.name.startsWith('saving/')) continue;
-    const [verdict] = assertion.verdicts; // the worst rank speaks
-    if (verdict.measured === null || verdict.unit !== 'bytes') continue;
-    const ranks = assertion.verdicts.map(({ rank }) => rank).sort((a, b) => a - b);
+  for (const { name, variant, verdicts } of trial?.assertions ?? []) {
+    const [verdict] = verdicts; // the worst rank speaks
+    if (!name.startsWith('saving/') || verdict.measured === null || verdict.unit !== 'bytes') continue;
+    const ranks = verdicts.map(({ rank }) => rank).sort((a, b) => a - b);
     const { formula, low, high } = verdict.expected;
-    const key = JSON.stringify([
-      assertion.name,
-      formula,
-      low,
-      high,
-      verdict.measured,
-      verdict.status,
-      ranks,
-    ]);
-    if (!rows.has(key))
-      rows.set(key, { verdict, of: assertion.name.slice('saving/'.length), ranks, variants: [] });
-    rows.get(key).variants.push(assertion.variant);
+    const key = JSON.stringify([name, formula, low, high, verdict.measured, verdict.status, ranks]);
+    if (!rows.has(key)) rows.set(key, { verdict, of: name.slice('saving/'.length), ranks, variants: [] });
+    rows.get(key).variants.push(variant);
   }
   const failed = ({ verdict }) => (verdict.status === 'fail' ? 0 : 1);
-  return [...rows.values()].sort(
-    (a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured),
-  );
+  return [...rows.values()].sort((a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured));
 }
 
 function savingsTable(label, rows, unit, largest) {
@@ -65,13 +53,7 @@ function savingsTable(label, rows, unit, largest) {
 export function savings(group, { schedule }) {
   const rows = rowsOf(group.trials.find((trial) => trial.schedule === schedule));
   if (rows.length === 0) return null;
-  const largest = Math.max(
-    1,
-    ...rows.flatMap(({ verdict }) => [
-      Math.abs(verdict.measured),
-      Math.abs(predicted(verdict) ?? 0),
-    ]),
-  );
+  const largest = Math.max(1, ...rows.flatMap(({ verdict }) => [Math.abs(verdict.measured), Math.abs(predicted(verdict) ?? 0)]));
   const unit = unitFor(largest);
   const rest = rows.slice(FIRST);
   return section(
@@ -79,12 +61,6 @@ export function savings(group, { schedule }) {
     'Saving',
     `Baseline minus variant under ${schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
     savingsTable('Largest savings', rows.slice(0, FIRST), unit, largest),
-    rest.length > 0 &&
-      h(
-        'details',
-        {},
-        h('summary', {}, `${rest.length} more`),
-        savingsTable('Other savings', rest, unit, largest),
-      ),
+    rest.length > 0 && h('details', {}, h('summary', {}, `${rest.length} more`), savingsTable('Other savings', rest, unit, largest)),
   );
 }

@@ -6,22 +6,11 @@ import { pathToFileURL } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
-import { typeOf, ulps } from './ulp.js';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
 export const tests = ({ browser, axe, file }) => ({
-  async 'distances in units of the last place, round scales'() {
-    assert.equal(typeOf([1, -0.5, 0]), 'bfloat16');
-    assert.equal(typeOf([1, Math.fround(0.1)]), 'float32');
-    assert.equal(typeOf([1, 0.1]), 'float64');
-    assert.equal(ulps(1, 1 + 2 ** -23, 'float32'), 1);
-    assert.equal(ulps(1, 1 - 2 ** -24, 'float32'), 1);
-    assert.equal(ulps(1, 1 + 2 ** -23, 'float64'), 2 ** 29);
-    assert.equal(ulps(1, 1 + 2 ** -7, 'bfloat16'), 1);
-    assert.equal(ulps(-0, 0, 'float64'), 0);
-    assert.equal(ulps(-(2 ** -149), 2 ** -149, 'float32'), 2); // the least numbers beside zero
-    assert.equal(ulps(-1, 1, 'float32'), 2 * 0x3f800000);
+  async 'round scales'() {
     const gib = unitFor(18 * 2 ** 30);
     for (const [low, high] of [
       [0, 17.84 * 2 ** 30],
@@ -160,7 +149,7 @@ export const tests = ({ browser, axe, file }) => ({
     for (const [section, lines] of [
       ['#time', 6],
       ['#growth', 2],
-      ['#loss', 11],
+      ['#loss', 6],
     ])
       assert.ok(
         (await paths(page, section)).length >= lines,
@@ -171,7 +160,7 @@ export const tests = ({ browser, axe, file }) => ({
     for (const box of await page.locator('#loss').getByRole('checkbox').all()) await box.check();
     await settled(page);
     assert.match(await text(page, '#loss .legend'), /unstash_before_wait differs from step 1/);
-    assert.ok((await paths(page, '#loss')).length >= 15);
+    assert.ok((await paths(page, '#loss')).length >= 8);
     assert.match(
       await text(page, '.top .lede'),
       /^stash peaks at 0.88 GiB of active memory where record_stream takes 3.81 GiB: 77 % less \(scale, .*price: 1.000x step time/,
@@ -212,7 +201,7 @@ export const tests = ({ browser, axe, file }) => ({
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     assert.match(
       await text(page, '#growth .legend'),
-      /record_stream 2.17 to 5.17 GiB\s+stash 1.09 to 2.59 GiB/,
+      /record_stream 2.17 GiB to 5.17 GiB\s+stash 1.09 GiB to 2.59 GiB/,
     );
     const active = await paths(page, '#growth');
     const chart = page.locator('#growth .chart');
@@ -233,7 +222,7 @@ export const tests = ({ browser, axe, file }) => ({
     await page.locator('#growth').getByRole('radio', { name: 'kernel time / launch time' }).check();
     await page.locator('#growth').getByRole('radio', { name: 'reserved' }).check();
     await settled(page);
-    assert.match(await text(page, '#growth .legend'), /record_stream 0.65 to 1.65 GiB/);
+    assert.match(await text(page, '#growth .legend'), /record_stream 664.0 MiB to 1.65 GiB/);
     assert.match(await readAt(1), /^kernel time \/ launch time [\d.]+×: record_stream/);
   },
 
@@ -279,23 +268,13 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await text(page, '.top dl'), /record_stream\s+flat buffers: 1/);
   },
 
-  async 'gradients by parameter: sorted by any error, the first divergence linked'() {
+  async 'gradients by parameter: the farthest first, the first divergence named'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
-    const names = () => texts(page, '.gradients tbody th');
     assert.match(await text(page, '#gradients'), /4 gradients, each equal to the baseline's, bit for bit/, 'fixes first');
     await page.locator('#gradients select').selectOption({ label: 'unstash_before_wait (control)' });
     assert.match(await text(page, '#gradients'), /differs as it should. First divergence from the baseline: layers.1.weight \[0, 7\], at worst 1,000 ULP/);
     assert.equal(await page.locator('#gradients :is(.first, .off)').count(), 0, 'a control that behaves is not red');
-    assert.deepEqual(await names(), [0, 1, 2, 3].map((i) => `layers.${i}.weight`));
-    const sort = (name) => page.getByRole('button', { name: `${name}: sort gradients` }).click();
-    await sort('ULP to the baseline');
-    assert.deepEqual(await names(), ['layers.3.weight', 'layers.1.weight', 'layers.2.weight', 'layers.0.weight']);
-    await sort('ULP to the baseline');
-    assert.equal((await names())[0], 'layers.0.weight');
-    await sort('absolute to the reference');
-    assert.deepEqual((await names())[0], 'layers.3.weight');
-    await page.locator('#gradients .link').click();
-    assert.equal(await page.evaluate(() => document.activeElement.querySelector('th').textContent), 'layers.1.weight');
+    assert.deepEqual(await texts(page, '.gradients tbody th'), ['layers.3.weight', 'layers.1.weight', 'layers.2.weight', 'layers.0.weight']);
     assert.match(await text(page, '.gradients tbody'), /∞/);
     await page.locator('#gradients select').selectOption({ label: 'stash' });
     assert.match(await text(page, '#gradients'), /4 gradients, each equal to the baseline's/);

@@ -10,12 +10,8 @@ import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './m
 function counterpart(group, schedule, base) {
   const others = group.variants.filter(({ name }) => name !== base);
   const fixed = others.filter(({ role }) => role === 'fixed');
-  const candidates = fixed.length > 0 ? fixed : others;
   const height = ({ name }) => peak(variantIn(group, schedule, name), 'active') ?? Infinity;
-  return candidates.reduce(
-    (best, one) => (!best || height(one) < height(best) ? one : best),
-    undefined,
-  )?.name;
+  return (fixed.length > 0 ? fixed : others).sort((a, b) => height(a) - height(b))[0]?.name;
 }
 
 function lineOf(record, statistic) {
@@ -23,7 +19,8 @@ function lineOf(record, statistic) {
   const points = time.map((t, i) => [t - time[0], record.timeline[statistic][i]]);
   return {
     points,
-    peak: points.reduce((best, point) => (point[1] > best[1] ? point : best), points[0]),
+    peak: points.reduce((best, point) => (point[1] > best[1] ? point : best)),
+    least: points.reduce((low, [, level]) => Math.min(low, level), Infinity),
   };
 }
 
@@ -40,9 +37,23 @@ function bandsOf(record) {
 function thinned(found) {
   const kept = found.reduce((sum, { record }) => sum + record.timeline.time.length, 0);
   const all = found.reduce((sum, { record }) => sum + record.timeline.in_all, 0);
-  return kept < all
-    ? ` Drawn from ${exact(kept)} of ${exact(all)} moments, every highest and lowest among them.`
-    : '';
+  return kept < all ? ` Drawn from ${exact(kept)} of ${exact(all)} moments, every highest and lowest among them.` : '';
+}
+
+/** A variant's peaks as buttons that lead to their moments in `picture`. */
+function peaksOf(lines, picture, unit) {
+  const go = ({ peak: [at] }) => {
+    picture.focus({ preventScroll: true });
+    picture.read(at);
+  };
+  const button = (line) =>
+    h(
+      'button',
+      { class: 'peak', title: `Show the highest moment of ${line.statistic}: ${exactBytes(line.peak[1])}`, onclick: () => go(line) },
+      `${line.statistic} ${unit.format(line.peak[1])} ${unit.name}`,
+    );
+  const [{ tone, dashed, name }] = lines;
+  return h('li', { class: tone }, h('i', { class: dashed ? 'swatch dashed' : 'swatch' }), ` ${name} `, lines.map(button));
 }
 
 export function timeline(group, { schedule, rank }) {
@@ -56,17 +67,10 @@ export function timeline(group, { schedule, rank }) {
 
   function draw() {
     const shown = own.statistic === 'all' ? STATISTICS : [own.statistic];
+    const by = shown.at(-1) === 'allocated' ? 'allocated' : 'active';
     const found = group.variants
       .filter(({ name }) => own.variants.has(name))
-      .map(({ name, role }) => ({
-        name,
-        role,
-        record: rankRecord(
-          variantIn(group, schedule, name),
-          shown.at(-1) === 'allocated' ? 'allocated' : 'active',
-          rank,
-        ),
-      }))
+      .map(({ name, role }) => ({ name, role, record: rankRecord(variantIn(group, schedule, name), by, rank) }))
       .filter(({ record }) => record?.timeline.time.length > 0);
     if (found.length === 0) {
       body.replaceChildren(h('p', { class: 'empty' }, 'No memory over time was recorded here.'));
@@ -84,81 +88,41 @@ export function timeline(group, { schedule, rank }) {
         dashed: role === 'control',
       })),
     );
-    const least = (some) =>
-      some.reduce(
-        (low, { points }) => points.reduce((best, [, y]) => Math.min(best, y), low),
-        Infinity,
-      );
+    const least = (some) => Math.min(...some.map((line) => line.least));
     const most = (some) => Math.max(...some.map((line) => line.peak[1]));
-    const highest = most(lines);
-    const lowest = least(lines);
+    const [lowest, highest] = [least(lines), most(lines)];
     const flat = lowest > 0.8 * highest; // from zero, nothing would be seen
     const unit = unitFor(highest);
     // Fitted, reserved has a scale of its own: it lies apart from what tensors hold.
-    const beside = (statistic) =>
-      lines.filter(
-        (line) => !flat || (line.statistic === 'reserved') === (statistic === 'reserved'),
-      );
-    const axis = (statistic) =>
-      axisOf(
-        !flat ? Math.min(0, lowest) : least(beside(statistic)),
-        Math.max(most(beside(statistic)), cardLine(most(beside(statistic)))?.value ?? 0),
-        unit,
-      );
-    const end = Math.max(...lines.map((line) => line.points.at(-1)[0]));
-    const scale =
-      end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
-    const picture = chart({
-      label: `Memory over time under ${schedule}: ${found.map(({ name }) => name).join(', ')}`,
-      panels: shown.map((statistic) => ({
+    const beside = (statistic) => lines.filter((line) => !flat || (line.statistic === 'reserved') === (statistic === 'reserved'));
+    const panelOf = (statistic) => {
+      const mark = cardLine(most(beside(statistic)));
+      const low = flat ? least(beside(statistic)) : Math.min(0, lowest);
+      return {
         title: `${statistic}, ${unit.name}`,
         short: statistic,
-        axis: axis(statistic),
+        axis: axisOf(low, Math.max(most(beside(statistic)), mark?.value ?? 0), unit),
         exact: exactBytes,
-        mark: cardLine(most(beside(statistic))),
-      })),
+        mark,
+      };
+    };
+    const picture = chart({
+      label: `Memory over time under ${schedule}: ${found.map(({ name }) => name).join(', ')}`,
+      panels: shown.map(panelOf),
       series: lines,
       bands: bandsOf(found[0].record),
-      x: {
-        name: 'at',
-        format: (value, near) =>
-          near
-            ? duration(Math.round(value))
-            : `${Number((value / scale[0]).toPrecision(4))} ${scale[1]}`,
-      },
+      x: { name: 'at', format: (value) => duration(Math.round(value)) },
       panelHeight: shown.length > 1 ? 130 : 280,
       zoom: own.zoom,
     });
-    const peaks = found.map(({ name }) => {
-      const mine = lines.filter((line) => line.name === name);
-      return h(
-        'li',
-        { class: mine[0].tone },
-        h('i', { class: mine[0].dashed ? 'swatch dashed' : 'swatch' }),
-        ` ${name} `,
-        mine.map((line) =>
-          h(
-            'button',
-            {
-              class: 'peak',
-              title: `Show the highest moment of ${line.statistic}: ${exactBytes(line.peak[1])}`,
-              onclick: () => {
-                picture.focus({ preventScroll: true });
-                picture.read(line.peak[0]);
-              },
-            },
-            `${line.statistic} ${unit.format(line.peak[1])} ${unit.name}`,
-          ),
-        ),
-      );
-    });
+    const who = found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ');
     body.replaceChildren(
-      h('ul', { class: 'legend', 'aria-label': 'Peaks' }, peaks),
+      h('ul', { class: 'legend', 'aria-label': 'Peaks' }, found.map(({ name }) => peaksOf(lines.filter((line) => line.name === name), picture, unit))),
       picture,
       h(
         'p',
         { class: 'quiet' },
-        `${found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ')}; phases of ${found[0].name} shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
+        `${who}; phases of ${found[0].name} shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
     );
   }
@@ -171,24 +135,11 @@ export function timeline(group, { schedule, rank }) {
     h(
       'div',
       { class: 'controls' },
-      choice(
-        'Statistic',
-        [['all', 'all three'], ...STATISTICS.map((name) => [name, name])],
-        own.statistic,
-        (statistic) => {
-          own.statistic = statistic;
-          draw();
-        },
-      ),
-      several(
-        'Variants',
-        group.variants.map(({ name, role }) => [
-          name,
-          role === 'control' ? `${name} (control)` : name,
-        ]),
-        own.variants,
-        draw,
-      ),
+      choice('Statistic', [['all', 'all three'], ...STATISTICS.map((name) => [name, name])], own.statistic, (statistic) => {
+        own.statistic = statistic;
+        draw();
+      }),
+      several('Variants', group.variants.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]), own.variants, draw),
     ),
     body,
   );
