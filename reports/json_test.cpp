@@ -83,25 +83,25 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
       variant.erase("gradients"), variant.erase("what"), variant.erase("growth");
       for (auto& rank : variant["ranks"]) {
         for (auto& step : rank["steps"]) step.erase("times");
-        for (const char* key : {"largest", "maps", "spans", "trace"}) rank.erase(key);
+        for (const char* key : {"largest", "map", "spans", "trace"}) rank.erase(key);
         for (auto& race : rank["races"])
           for (const char* side : {"first", "second"}) race[side].erase("span");
       }
     }
   }
   const Report read = parse_report(json_text(old), "x");
-  EXPECT_TRUE(read.trials[0].variants[0].ranks[0].maps.empty());
+  EXPECT_TRUE(read.trials[0].variants[0].ranks[0].map.segments.empty());
   EXPECT_EQ(read.trials[1].variants[0].ranks[0].races.at(0).first.span, -1);
   EXPECT_EQ(read.trials[0].variants[0].ranks[0].timeline.size(), 3u);
   EXPECT_EQ(read.trials[0].verdicts.size(), 3u);
   EXPECT_EQ(read.trials[0].verdicts[2].rank, 1);
 }
 
-/// As a run's folder has it: maps, spans and events are in other files alone.
+/// As a run's folder has it: map, spans and events are in other files alone.
 Report without_exported(Report report) {
   for (TrialRecord& trial : report.trials)
     for (VariantRecord& variant : trial.variants)
-      for (RankRecord& rank : variant.ranks) rank.maps.clear(), rank.spans = {}, rank.trace = {};
+      for (RankRecord& rank : variant.ranks) rank.map = {}, rank.spans = {}, rank.trace = {};
   return report;
 }
 
@@ -230,8 +230,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {with(good, "\"trials\"", "trials"), "changed or is another"},
       {with(good, "\"2.0\"", "\"3.0\""),
        "schema version 3.0 where this tidemark reads 1.x and 2.0"},
-      {with(good, "\"states\": \"afff", "\"states\": \"axff"), "'x' is not one of the letters apf"},
-      {with(good, "\"states\": \"afff", "\"states\": \"aff"),
+      {with(good, "\"states\": \"ffff", "\"states\": \"fxff"), "'x' is not one of the letters apf"},
+      {with(good, "\"states\": \"ffff", "\"states\": \"fff"),
        "states: has 3 values where the columns before it have 4"},
       {with(good, "\"block_bytes\": [1048576", "\"block_bytes\": [1048575"),
        "its blocks do not lie end to end"},

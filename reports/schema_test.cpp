@@ -82,7 +82,7 @@ TEST(Schema, EveryKeyIsRequiredAndNoOtherAllowed) {
         Json less = good;
         less[at].erase(key);
         const std::set<std::string> left_out{"gradients", "phase_starts", "timeline", "largest",
-                                             "maps",      "spans",        "trace",    "unit",
+                                             "map",       "spans",        "trace",    "unit",
                                              "slack",     "why"};
         if (left_out.contains(key)) {
           EXPECT_EQ(objection(less), "") << at << " without " << key;

@@ -256,7 +256,7 @@ TEST(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
   const RankRecord& rank = report.trials[1].variants[0].ranks[0];
   const Snapshot snapshot = snapshot_of(rank);
   ASSERT_EQ(snapshot.segments.size(), 2u);
-  EXPECT_EQ(snapshot.segments[1].address, rank.maps[2].segments[1].address);
+  EXPECT_EQ(snapshot.segments[1].address, rank.map.segments[1].address);
   ASSERT_EQ(snapshot.traces.size(), 1u);
   ASSERT_EQ(snapshot.traces[0].size(), rank.trace.events.size());
   const TraceEvent& event = snapshot.traces[0][1];

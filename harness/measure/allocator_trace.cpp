@@ -104,8 +104,7 @@ void AllocatorTrace::take_stock() {
       change.address += bytes;
     }
   }
-  peak_ = {allocated_, 0, platform().now()};
-  active_peak_ = {active_, 0, platform().now()};
+  peak_ = {allocated_, 0};
   at_peak_ = current_;
 }
 
@@ -132,10 +131,9 @@ void AllocatorTrace::settle(const Stats& stats) {
   current_[owners_[change.owner].category] += change.block;
   samples_.back() = {change.time, allocated_, active_, reserved_};
   if (allocated_ > peak_.bytes) {
-    peak_ = {allocated_, changes_.size(), change.time};
+    peak_ = {allocated_, changes_.size()};
     at_peak_ = current_;
   }
-  if (active_ > active_peak_.bytes) active_peak_ = {active_, changes_.size(), change.time};
 }
 
 void AllocatorTrace::settle_now() {
@@ -226,8 +224,7 @@ void AllocatorTrace::begin_step() {
     live_[address].owner = block.owner;
   }
   owners_ = std::move(kept);
-  peak_ = {allocated_, 0, platform().now()};
-  active_peak_ = {active_, 0, platform().now()};
+  peak_ = {allocated_, 0};
   at_peak_ = current_;
 }
 

@@ -33,8 +33,8 @@ class AllocatorTrace {
   std::vector<Sample> timeline() const;
   /// At the highest allocated moment since begin_step: the `most` largest blocks.
   std::vector<AliveBlock> largest(std::size_t most);
-  /// At the highest allocated and the highest active moment since begin_step, and now.
-  std::vector<MemoryMap> maps();
+  /// Everything reserved now.
+  MemoryMap map();
   /// Since begin_step; the last `most`.
   EventTrace trace(std::size_t most);
   Bytes allocated() const;  // the allocator's own figure
@@ -67,7 +67,6 @@ class AllocatorTrace {
   struct Peak {
     Bytes bytes = 0;
     std::size_t count = 0;  // events of the step until then
-    Ns time = 0;
   };
 
   mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
@@ -83,7 +82,7 @@ class AllocatorTrace {
   bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
                             // not show yet
   Bytes allocated_ = 0, active_ = 0, reserved_ = 0, held_ = 0;
-  Peak peak_, active_peak_;
+  Peak peak_;
   std::vector<Sample> samples_;
 };
 

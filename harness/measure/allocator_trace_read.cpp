@@ -1,4 +1,4 @@
-// What can be had of a step when it is over: the moments of its peaks are made again from its
+// Results of a step after its end: the moment of its peak is made again from its
 // events.
 #include <algorithm>
 
@@ -58,19 +58,10 @@ std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
   return out;
 }
 
-std::vector<MemoryMap> AllocatorTrace::maps() {
+MemoryMap AllocatorTrace::map() {
   settle_now();
   std::lock_guard lock(mutex_);
-  std::vector<MemoryMap> out;
-  if (changes_.empty() && before_.blocks().empty()) return out;
-  for (const auto& [name, peak] : {std::pair("peak of allocated", peak_),
-                                   {"peak of active", active_peak_},
-                                   {"end", Peak{0, changes_.size(), platform().now()}}}) {
-    out.push_back(at(peak.count).map(streams_, kMostBlocks));
-    out.back().moment = name;
-    out.back().time = peak.time;
-  }
-  return out;
+  return at(changes_.size()).map(streams_, kMostBlocks);
 }
 
 EventTrace AllocatorTrace::trace(std::size_t most) {

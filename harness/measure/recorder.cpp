@@ -146,7 +146,7 @@ void Recorder::end_step() {
       auto* device = virtual_device();
       if (device != nullptr) device->follow(false);
       record.largest = state_->blocks.largest(kLargest);
-      record.maps = state_->blocks.maps();
+      record.map = state_->blocks.map();
       record.trace = state_->blocks.trace(kMostEvents);
       record.spans = device != nullptr ? device->spans(kMostSpans) : Spans{{"host"}, {}, {}, 0};
     }

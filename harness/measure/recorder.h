@@ -29,7 +29,7 @@ class CategoryScope {
 
 class Recorder {
  public:
-  /// `closely`: blocks, maps, spans and events of the last step, too; `every_event`: the events of
+  /// `closely`: blocks, map, spans and events of the last step, too; `every_event`: the events of
   /// all steps besides. What is measured does not depend on it.
   explicit Recorder(const Trial& trial, bool closely = true, bool every_event = false);
   ~Recorder();

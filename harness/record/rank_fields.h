@@ -137,12 +137,9 @@ void visit(Segment& x, F& f) {
 
 template <class F>
 void visit(MemoryMap& x, F& f) {
-  f.title(
-      "map",
-      "everything reserved at a moment of the last step; left_out: its smallest segments, where "
-      "there were too many blocks");
-  f("moment", x.moment, meaning::name);
-  f("time", x.time, meaning::ns);
+  f.title("map",
+          "everything reserved at the end of the last step; left_out: its smallest segments, where "
+          "there were too many blocks");
   f("segments", x.segments);
   f.group("left_out", "", [&](auto& g) {
     g("segments", x.left_out, meaning::count);
@@ -258,7 +255,7 @@ void visit(RankRecord& x, F& f) {
             "blocks alive at the highest allocated moment of the last step, the largest first");
   });
   f.exported([&](auto& g) {
-    g.later("maps", x.maps);
+    g.later("map", x.map);
     g.later("spans", x.spans);
     g.later("trace", x.trace);
   });

@@ -114,7 +114,7 @@ struct AliveBlock {
 enum class BlockUse { active, pending, free };
 const char* name_of(BlockUse);
 
-/// What a segment is cut into: address order, end to end.
+/// A part of a segment: in the order of addresses, end to end.
 struct SegmentPart {
   Bytes offset = 0, bytes = 0, requested = 0;
   BlockUse use = BlockUse::free;
@@ -125,10 +125,8 @@ struct Segment {
   std::string stream, pool;  // pool: "small" or "large"
   std::vector<SegmentPart> parts;
 };
-/// All that is reserved, at a moment of the last step.
+/// All that is reserved when the last step has ended.
 struct MemoryMap {
-  std::string moment;  // "peak of allocated", "peak of active", "end"
-  Ns time = 0;
   std::vector<Segment> segments;  // by address
   std::int64_t left_out = 0;      // smallest segments that are not in it, and their bytes
   Bytes left_out_bytes = 0;
@@ -174,8 +172,8 @@ struct Spans {
   std::int64_t left_out = 0;                // the shortest, where there were too many
 };
 
-/// How far a gradient of step 0 is from another one of the same parameter, at its worst element of
-/// any rank. Infinite where one of the two is not a number.
+/// The distance of a gradient of step 0 from another one of the same parameter, at its worst
+/// element of any rank. Infinite where one of the two is not a number.
 struct Distance {
   double ulps = 0, absolute = 0, relative = 0;
 };
@@ -186,7 +184,7 @@ struct GradientError {
   std::int64_t first = -1;  // element that is the first to differ from the baseline's; -1: none
 };
 
-/// Whose the memory is that a GPU holds beyond the allocator's, as NVML tells it apart.
+/// Owners of the memory that a GPU holds beyond the allocator's, as NVML tells them apart.
 struct OutsideOwners {
   Bytes own = 0;        // of this process: context, NCCL, cuBLAS
   Bytes others = 0;     // in use, and not of this process
@@ -213,7 +211,7 @@ struct RankRecord {
   std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
-  std::vector<MemoryMap> maps;
+  MemoryMap map;                    // empty where it was not recorded
   Spans spans;
   EventTrace trace;
   /// Where they were asked for, of the whole run: while the program was built, then of each step.

@@ -236,8 +236,9 @@ nlohmann::ordered_json report_schema() {
        "The record of a run. In a run's folder, values of the object 'trials' that come up more "
        "than once stand in the list 'shared', and a text of the form $N is the one at place N of "
        "it (a text that begins with $ has another $ in front); gradients, timelines and blocks "
-       "are in details/, a file of this form a variant; maps and allocator events are in "
-       "snapshot/ alone, spans in trace/. This schema is of the record with everything in its "
+       "are in details/, a file of this form a variant; the map and the allocator's events "
+       "are in snapshot/ alone, spans in trace/. This schema is of the record with everything in "
+       "its "
        "place; tidemark report DIR --json prints it so, with the details. Byte counts are "
        "integers; times are integer nanoseconds on the device's clock (virtual, or real). Two runs "
        "of the same trials on the virtual platform differ in the object 'run' only."},

@@ -30,7 +30,7 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
 // Of a rank that is neither the worst nor has races, the details go.
 void leave_out_details(RankRecord& record, World& world) {
   if (record.rank == worst_rank(record, world) || !record.races.empty()) return;
-  record.maps.clear();
+  record.map = {};
   record.spans = {};
   record.trace = {};
 }

@@ -20,9 +20,7 @@ class Composer {
   Snapshot run() {
     if (!rank_.trace.events.empty()) out_.traces.emplace_back();
     for (const AllocatorEvent& event : rank_.trace.events) add(event);
-    const auto end = std::ranges::find(rank_.maps, "end", &MemoryMap::moment);
-    if (end != rank_.maps.end())
-      for (const Segment& segment : end->segments) add(segment);
+    for (const Segment& segment : rank_.map.segments) add(segment);
     if (!out_.segments.empty() && out_.traces.empty()) out_.traces.emplace_back();
     return std::move(out_);
   }

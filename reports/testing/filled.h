@@ -158,14 +158,13 @@ inline Report filled_report() {
     for (VariantRecord& variant : trial.variants) {
       for (FileBeside& file : variant.files) file.path = "loss/" + file.path;
       for (RankRecord& rank : variant.ranks)
-        for (MemoryMap& map : rank.maps)
-          for (Segment& segment : map.segments) {
-            segment.bytes = 0;
-            for (SegmentPart& part : segment.parts) {
-              part.offset = segment.bytes;
-              segment.bytes += part.bytes;
-            }
+        for (Segment& segment : rank.map.segments) {
+          segment.bytes = 0;
+          for (SegmentPart& part : segment.parts) {
+            part.offset = segment.bytes;
+            segment.bytes += part.bytes;
           }
+        }
     }
   return report;
 }

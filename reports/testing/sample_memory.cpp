@@ -31,11 +31,9 @@ class Heap {
     const Ns device = 2 * kGather + kUnits * kCompute + kUnits * kGather;
     span(0, 3, SpanKind::wait, now_, now_, device);
     now_ = device;
-    map("peak of allocated", kUnits - 1, pending_ ? kUnits - 1 : 0);
-    map("peak of active", kUnits - 1, pending_ ? kUnits - 1 : 0);
     for (int i = 0; pending_ && i < kUnits; ++i)
       event(AllocatorAction::free_completed, address_of(i, unit_, pending_), unit_ - 12);
-    map("end", -1, 0);
+    map_at_end();
     rank_.largest.push_back({unit_,
                              unit_ - 12,
                              "unsharded",
@@ -82,23 +80,12 @@ class Heap {
     rank_.spans.all.push_back({stream, name, kind, enqueued, begin, end});
   }
 
-  // `last`: the unit in use, after so many whose frees wait.
-  void map(const char* moment, int last, int waiting) {
-    MemoryMap out{moment, now_, {}, 0, 0};
+  void map_at_end() {
     for (int s = 0; s < (pending_ ? 2 : 1); ++s) {
       Segment segment{kBase + s * kGap, 4 * unit_, "stream 1", "large", {}};
-      for (int i = 0; i < 4; ++i) {
-        const int index = pending_ ? 4 * s + i : i;
-        const bool used = pending_ ? index == last : last >= 0 && i == 0;
-        const bool waits = pending_ && index < waiting;
-        segment.parts.push_back({i * unit_, unit_, used || waits ? unit_ - 12 : 0,
-                                 used    ? BlockUse::active
-                                 : waits ? BlockUse::pending
-                                         : BlockUse::free});
-      }
-      out.segments.push_back(segment);
+      for (int i = 0; i < 4; ++i) segment.parts.push_back({i * unit_, unit_, 0, BlockUse::free});
+      rank_.map.segments.push_back(segment);
     }
-    rank_.maps.push_back(out);
   }
 
   RankRecord& rank_;

@@ -1,4 +1,4 @@
-// Blocks, maps, spans, events and gradients of a made-up rank.
+// Blocks, map, spans, events and gradients of a made-up rank.
 #pragma once
 
 #include "harness/record/record.h"

@@ -189,10 +189,7 @@ Report hostile_report() {
         r.races = {{{evil, evil, 0}, {evil, evil, 1}, 1, evil}};
         r.largest[0].op = r.largest[0].category = r.largest[0].dtype = r.largest[0].stream = evil;
         r.spans.streams[1] = r.spans.names[0] = r.spans.names[1] = evil;
-        for (MemoryMap& map : r.maps) {
-          map.moment = evil;
-          map.segments[0].stream = evil;
-        }
+        r.map.segments[0].stream = evil;
         r.trace.ops[1] = r.trace.streams[1] = evil;
       }
     }

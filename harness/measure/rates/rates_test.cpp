@@ -1,4 +1,4 @@
-// What becomes of measurements: which count, and what a profile says of them.
+// Use of measurements: which of them count, and which figures of a profile follow.
 #include "harness/measure/rates/rates.h"
 
 #include <gmock/gmock.h>
