@@ -1,4 +1,4 @@
-// How sharp the tolerances are: numbers by TF32, in the arithmetic of every case, are refused both
+// Sharpness of the tolerances: numbers by TF32, in the arithmetic of every case, are refused both
 // by the reference and by what two machines may differ by (reports/numbers/difference.h); and two
 // runs by the same arithmetic have the same bits.
 #include "harness/device/arithmetic.h"

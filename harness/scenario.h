@@ -48,7 +48,7 @@ struct Variant {
   std::string caught_by = {};
 };
 
-/// What a variant of a scenario runs on.
+/// The surroundings in which a variant of a scenario runs.
 struct Trial {
   std::string scenario, size, schedule;
   Params params;
@@ -79,7 +79,7 @@ class Program {
   virtual std::vector<Shard> parameters() = 0;
 };
 
-/// What an expectation rests on. `form`: a formula on paper (judge/form.h). `replay`: the plan of
+/// The source of an expectation. `form`: a formula on paper (judge/form.h). `replay`: the plan of
 /// allocations run through the allocator's model (reference/memory/allocator.h).
 enum class Basis { form, replay };
 const char* name_of(Basis);
@@ -106,7 +106,7 @@ struct Expectation {
   Bytes unit = 0;
 };
 
-/// What the reference computes: one process, double precision.
+/// Results of the reference: one process, double precision.
 struct Oracle {
   std::vector<double> loss;       // per step, of the whole batch
   std::vector<Shard> gradients;   // step 0, whole parameters, float64 on the CPU
@@ -125,7 +125,7 @@ struct Scenario {
   std::string story;  // what is retained, why that is needless, where it was seen
   /// The statistic in which the saving of a step is told and judged.
   Statistic statistic = Statistic::allocated;
-  /// What every symbol of the forms stands for, in a sentence each.
+  /// The meaning of every symbol of the forms, in a sentence each.
   std::vector<Symbol> symbols = {};
   std::vector<Parameter> parameters;
   std::vector<Size> sizes;

@@ -1,4 +1,4 @@
-// What the oracles have in common: named tensors, products of matrices, and training with Adam, in
+// Parts that the oracles share: named tensors, products of matrices, and training with Adam, in
 // double precision.
 #pragma once
 

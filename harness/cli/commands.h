@@ -12,7 +12,7 @@ std::string version_text();
 /// Environment variable with the run's id, from the process that the user started to its ranks.
 inline constexpr const char* kRunId = "TIDEMARK_RUN_ID";
 
-/// Who ran what on what; all of it ends in the report's object `run`.
+/// Facts of the run: user, program, machine; all of them end in the report's object `run`.
 RunRecord describe_run(int argc, char** argv);
 
 int list_command(const Options& options);

@@ -12,8 +12,8 @@
 
 namespace tidemark {
 
-/// What the parsed command does; returns the exit code, throws std::runtime_error in one line for
-/// bad input.
+/// The action of the parsed command; returns the exit code, throws std::runtime_error in one line
+/// for bad input.
 using Act = std::function<int()>;
 
 /// Runs it: bad input is one line on stderr and exit code 2.
@@ -38,7 +38,7 @@ void add_snapshot_replay(CLI::App& app, Act& act);
 /// warning.
 void remember(const std::filesystem::path& folder, const Report& report);
 
-/// Where a result goes: --format, --out, --force.
+/// Target of a result: --format, --out, --force.
 struct Output {
   std::string format = "text", out;
   bool force = false;

@@ -1,4 +1,4 @@
-// What a run writes of its numbers: the tensors to the bit, and never more than it may.
+// The numbers that a run writes: tensors to the bit, and never more than the limit.
 #include "harness/cli/numbers.h"
 
 #include <ATen/ATen.h>

@@ -13,8 +13,8 @@ namespace tidemark {
 /// until it is saved or the next one comes.
 void watch_out_of_memory();
 
-/// Where an error broke off this rank's variant: writes what was kept to folder/oom/, and says in
-/// which file, or why there is none; empty where no memory was wanting.
+/// Called where an error has broken off this rank's variant: writes what was kept to folder/oom/,
+/// and says in which file, or why there is none; empty where no memory was wanting.
 std::string save_out_of_memory(const std::filesystem::path& folder, const Trial& trial,
                                const std::string& variant, int rank);
 

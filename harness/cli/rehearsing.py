@@ -1,4 +1,4 @@
-"""What the tests of a GPU's code have in common: the command, started as on a GPU or on the virtual device, and cases that
+"""Parts that the tests of a GPU's code share: the command, started as on a GPU or on the virtual device, and cases that
 are quick."""
 import os
 import pathlib

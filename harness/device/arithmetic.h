@@ -15,7 +15,7 @@ struct Arithmetic {
   std::string text;    // for reports; the same text on two machines: the same kernels
   bool exact = false;  // these give the same bits every time: the CPU kernels of the virtual device
 };
-/// What PyTorch is set to now, and where it computes.
+/// PyTorch's settings now, and the device that computes.
 Arithmetic arithmetic();
 
 /// Why numbers of this process would not be those of fp32, or empty. Of a real GPU (or a

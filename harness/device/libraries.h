@@ -12,7 +12,8 @@
 
 namespace tidemark {
 
-/// Where the loader finds the virtual platform for this program; empty where it does not.
+/// The folder in which the loader finds the virtual platform for this program; empty where it does
+/// not.
 std::filesystem::path virtual_folder();
 
 /// Beside it: the NCCL that goes through the host's memory on a real GPU.
@@ -40,7 +41,7 @@ std::filesystem::path management_library();
 /// nvidia/*/lib beside the torch that is loaded, where pip and ci/setup --cuda put them.
 std::vector<std::string> cuda_folders();
 
-/// What can be told before NVIDIA's libraries are loaded: asks the driver, which is the
+/// Facts that are known before NVIDIA's libraries are loaded: asks the driver, which is the
 /// libcuda.so.1 of TIDEMARK_CUDA_DRIVER or of the loader's folders, and looks for the others.
 CudaFacts machine_facts();
 

@@ -1,4 +1,4 @@
-// Whose a GPU's memory is: the rule on made-up figures, and the question on the virtual NVML.
+// Owners of a GPU's memory: the rule on made-up figures, and the question on the virtual NVML.
 #include "harness/device/nvml.h"
 
 #include <cuda_runtime_api.h>

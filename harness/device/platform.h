@@ -11,7 +11,7 @@
 
 namespace tidemark {
 
-/// What only the virtual device can do.
+/// Abilities of the virtual device alone.
 class VirtualDevice {
  public:
   virtual ~VirtualDevice() = default;
@@ -31,22 +31,22 @@ class VirtualDevice {
   virtual bool detects_races() const = 0;
   /// The phase that what follows belongs to, for the reports of races.
   virtual void phase(const std::string& name) = 0;
-  /// What occupies the streams, from follow(true) to follow(false).
+  /// The operations on the streams, from follow(true) to follow(false).
   virtual void follow(bool on) = 0;
-  /// What was followed, `most` spans at most: the shortest operators are left out, never a
+  /// The spans that were followed, `most` at most: the shortest operators are left out, never a
   /// collective, a wait or what races() names.
   virtual Spans spans(std::size_t most) = 0;
   /// Found since begin(); with the places of their operations in what spans() returned last.
   virtual std::vector<Race> races() const = 0;
 };
 
-/// What only a real GPU needs or tells.
+/// Needs and facts of a real GPU alone.
 class RealGpu {
  public:
   virtual ~RealGpu() = default;
   /// The same text for two ranks on one GPU.
   virtual std::string identity() const = 0;
-  /// Whose the memory is that the allocator has not taken, which has `reserved` bytes.
+  /// The owners of the memory that the allocator has not taken, which has `reserved` bytes.
   virtual std::optional<OutsideOwners> owners(Bytes reserved) const = 0;
   /// Whether the steps must run once, unrecorded, to show how long the host takes for them; if so,
   /// the next ones between steps_begin and steps_end are those.
@@ -66,15 +66,15 @@ class Platform {
   /// Sets schedule and mode for what follows and returns the clock to 0. `seed` is that of the
   /// schedule random. Throws std::invalid_argument where the platform has no such schedule.
   virtual void begin(const std::string& schedule, Mode mode, std::uint64_t seed = 0) = 0;
-  /// What begin() takes; the first is the default.
+  /// The schedules that begin() takes; the first is the default.
   virtual std::vector<std::string> schedules() const = 0;
   /// Whether events tell how long this program's steps take, and not what the schedule does to
   /// them.
   virtual bool keeps_time() const { return true; }
   virtual Ns now() const = 0;  // host clock
-  /// What to call a cudaStream_t; the same text for the same stream until the next begin().
+  /// The name of a cudaStream_t; the same text for the same stream until the next begin().
   virtual std::string stream_name(void* stream) = 0;
-  /// What is wrong with these settings (profile by name or file, bytes; empty: not given), or
+  /// The fault of these settings (profile by name or file, bytes; empty: not given), or
   /// empty.
   virtual std::string check_settings(const std::string& gpu, const std::string& capacity) const = 0;
   /// Null on a real GPU.

@@ -15,7 +15,7 @@ Verdict equal(const std::string& name, const Formula& expected, double measured,
 /// Passes where `measured` is `expected`, which `what` explains.
 Verdict counted(const std::string& name, std::int64_t expected, std::int64_t measured,
                 const std::string& unit, const std::string& what);
-/// How many calls have this op.
+/// The number of calls with this op.
 std::int64_t times(const std::vector<Call>& calls, const std::string& op);
 /// Passes where the calls are the same one by one; names the first that differs.
 Verdict in_order(const std::string& name, const std::vector<Call>& expected,

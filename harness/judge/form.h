@@ -35,7 +35,7 @@ class Vocabulary {
   /// remainder, but it leaves none to others.
   void passing(const std::string& symbol, Bytes bytes);
 
-  /// What the highest of the moments comes to: equalities of requested bytes, and of allocated and
+  /// The highest of the moments: equalities of requested bytes, and of allocated and
   /// active ones where no block keeps a remainder. Otherwise bounds [sum, sum + 1 MiB for each
   /// large tensor], if that slack is at most an eighth of the smallest large tensor in the form;
   /// if not, there is no expectation of that statistic. Throws std::invalid_argument where a text

@@ -19,7 +19,7 @@ struct Seen {
   bool ran() const { return skipped.empty() && error.empty(); }
 };
 
-/// What a rank has seen of what is expected; NaN where the program has no such phase or moment.
+/// A rank's measurement of an expectation; NaN where the program has no such phase or moment.
 double measured(const RankRecord& record, const Expectation& expectation);
 /// "memory/form/allocated/forward", "memory/replay/reserved/backward/end", "trajectory/form/after
 /// F".

@@ -56,7 +56,7 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Where asynchronous collectives run.
+  /// The stream of asynchronous collectives.
   c10::cuda::CUDAStream stream() const { return stream_; }
 
   struct Call {

@@ -9,8 +9,8 @@
 
 namespace tidemark {
 
-/// Where a collective begins, or a communicator ("communicator"). Throws std::invalid_argument for
-/// a plan that cannot be read.
+/// Called where a collective begins, or a communicator ("communicator"). Throws
+/// std::invalid_argument for a plan that cannot be read.
 void maybe_fault(int rank, const std::string& call);
 
 /// The planned faults of this rank that have not happened, a line each: the plan, and how many such

@@ -12,7 +12,7 @@ struct FaultPlan {
   std::string action;      // throw, oom, hang, slow, exit, kill
 };
 
-/// What `call` may name.
+/// The values of `call`.
 const std::vector<std::string>& fault_calls();
 
 /// The plan as a user writes it.

@@ -1,4 +1,4 @@
-// What is said of communicators from outside their calls, and that each is ended once. NCCL's
+// Questions about communicators from outside their calls; each is ended once. NCCL's
 // functions are defined here and call those of the library.
 #include "harness/parallel/live_communicators.h"
 

@@ -15,7 +15,7 @@
 
 namespace tidemark {
 
-/// What travels between stages.
+/// A message between stages.
 struct Boundary {
   std::vector<std::int64_t> shape;
   at::ScalarType type = at::kFloat;
@@ -37,7 +37,7 @@ class PipelineRank {
   const std::vector<Move>& program() const { return program_; }
 
  private:
-  /// What a pass of a stage gets for a microbatch from its neighbour.
+  /// The tensor that a pass of a stage gets for a microbatch from its neighbour.
   struct Arrival {
     at::Tensor buffer;  // of another rank's
     std::unique_ptr<Work> work;

@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-/// What is done with one microbatch on one stage. `backward` is input and weight gradients in one
+/// An action on one microbatch on one stage. `backward` is input and weight gradients in one
 /// go.
 enum class Pass { forward, backward, input, weight };
 
@@ -43,7 +43,7 @@ std::string unschedulable(ScheduleKind kind, int ranks, int stages_a_rank, int m
 /// Throws std::invalid_argument where unschedulable() has a reason.
 PipelineSchedule make_schedule(ScheduleKind kind, int ranks, int stages_a_rank, int microbatches);
 
-/// What is wrong with a schedule, or empty: every microbatch once per stage and pass, on the
+/// The fault of a schedule, or empty: every microbatch once per stage and pass, on the
 /// stage's rank; forward before backward, input before weight gradient; and run side by side, every
 /// rank waiting for what it needs from its neighbours, no rank waits for ever.
 std::string fault_of(const PipelineSchedule& schedule);

@@ -1,4 +1,4 @@
-// What holds between the ranks of a schedule: who waits for whom, and in which order results
+// Order between the ranks of a schedule: which rank waits for which, and in which order results
 // travel.
 #include <algorithm>
 #include <set>

@@ -7,9 +7,9 @@
 
 namespace tidemark {
 
-/// How an asynchronous collective's tensors outlive it. A freed block goes back to the pool of the
-/// stream it was allocated on, so a later allocation there may overwrite what the communication
-/// stream still reads.
+/// The means by which an asynchronous collective's tensors outlive it. A freed block goes back to
+/// the pool of the stream it was allocated on, so a later allocation there may overwrite what the
+/// communication stream still reads.
 enum class Reference {
   record_stream,  // the allocator keeps a freed block until the communication stream has passed
                   // this point
@@ -18,7 +18,7 @@ enum class Reference {
   unstash_before_wait,  // the work drops the tensors in wait(), but before the stream waits: a race
 };
 
-/// Where the flat buffer of an all-gather lives and where the gather runs.
+/// The owner of the flat buffer of an all-gather, and the stream of the gather.
 enum class GatherLayout {
   separate_streams,  // allocated on a copy-in stream, gathered on another; kept until the next
                      // copy-out (implicit prefetch)
@@ -73,7 +73,7 @@ struct ShardingOptions {
   }
 };
 
-/// Where the gathered input of a column linear lives, and for how long.
+/// The place and the lifetime of the gathered input of a column linear.
 enum class GatherPolicy {
   separate,      // a differentiable all-gather, then a product: autograd saves what was gathered
   cached,        // one Function that gathers into a fresh tensor and saves it
@@ -87,7 +87,7 @@ enum class GatherPolicy {
   aliased_by_name,  // separate, with one buffer for all-gathers and one for reduce-scatters. Wrong
 };
 
-/// What a stage of a pipeline drops, and when.
+/// The tensors that a stage of a pipeline drops, and the moment of it.
 struct StagePolicy {
   bool detach_outputs = false;    // after the input pass, in place; not on the last stage
   bool detach_loss = false;       // likewise

@@ -31,7 +31,7 @@ class ShardedParameter {
   const at::Tensor& shard() const { return shard_; }
   /// In elements of the flattened whole.
   std::int64_t shard_offset() const { return offset_; }
-  /// What is sent: the padded shard, flat.
+  /// The tensor that is sent: the padded shard, flat.
   const at::Tensor& padded_shard() const { return padded_; }
   /// Rows of a shard before padding ends, the same on every rank, times the row length.
   std::int64_t padded_numel() const { return padded_.numel(); }
@@ -64,7 +64,7 @@ class ShardedParameter {
   at::Tensor whole_;     // the leading part of gathered_, in shape
 };
 
-/// What this rank has of them.
+/// This rank's part of them.
 std::vector<Shard> shards_of(const std::vector<ShardedParameter*>& parameters);
 /// Of those that have one.
 std::vector<Shard> gradients_of(const std::vector<ShardedParameter*>& parameters);

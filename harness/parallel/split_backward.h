@@ -53,7 +53,7 @@ InputGradients backward_input(const torch::autograd::edge_list& roots,
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
                      bool clean_hooks = true, const std::vector<int>& tasks = {});
 
-/// Where a backward from `tensor` starts; keeps the graph, not the tensor.
+/// The start of a backward from `tensor`; keeps the graph, not the tensor.
 torch::autograd::Edge gradient_edge(const at::Tensor& tensor);
 
 /// Breaks the cycles of these groups.

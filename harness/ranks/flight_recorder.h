@@ -24,10 +24,10 @@ void leave();
 /// Grows with every operator and every collective, as long as this process gets further.
 std::uint64_t beats();
 
-/// What this process's recorder says ("in fsdp_prefetch/..., step 2, after all_gather 6 ..., last
-/// operators aten::mm, ..."); empty before a place was named.
+/// The sentence of this process's recorder ("in fsdp_prefetch/..., step 2, after all_gather 6 ...,
+/// last operators aten::mm, ..."); empty before a place was named.
 std::string here();
-/// What the recorders of a session say, a sentence a rank; empty without any.
+/// The sentences of the recorders of a session, one a rank; empty without any.
 std::string read(const std::filesystem::path& session);
 
 }  // namespace tidemark::flight

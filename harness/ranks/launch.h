@@ -10,7 +10,7 @@ namespace tidemark {
 
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
 bool under_launcher();
-/// How many ranks it has started, as far as it says; 0: it does not.
+/// The number of ranks that it has started; 0: it does not say.
 int launcher_size();
 /// Which of its machine's ranks this is, hence its GPU: of mpirun (OMPI_COMM_WORLD_LOCAL_RANK),
 /// else of MPICH's launchers (MPI_LOCALRANKID), of srun (SLURM_LOCALID), of torchrun (LOCAL_RANK);
@@ -18,7 +18,7 @@ int launcher_size();
 /// the others' words standing, the same in every rank.
 int local_rank();
 
-/// How the ranks ended before they had agreed on an exit code.
+/// The end of ranks that had not agreed on an exit code.
 struct Ending {
   std::string why;            // one line: which rank, and its signal or error, as far as is known
   bool interrupted = false;   // by SIGINT or SIGTERM to the launching process
@@ -28,7 +28,7 @@ struct Ending {
 /// Called where the ranks ended so, with the session's folder.
 using Salvage = std::function<void(const std::filesystem::path& session, const Ending& ending)>;
 
-/// How the ranks ended.
+/// The end of the ranks.
 struct Ended {
   int code = 3;  // that they agreed on; 130 where they were interrupted, 3 where one of them died
   std::string again;  // why they want to be started again (ask_again); the code is then none

@@ -1,4 +1,4 @@
-// What is read from the variables of mpirun, srun and torchrun, alone and inside one another.
+// Reading of the variables of mpirun, srun and torchrun, alone and inside one another.
 #include "harness/ranks/launch.h"
 
 #include <gtest/gtest.h>

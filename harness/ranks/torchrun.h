@@ -6,9 +6,10 @@
 
 namespace tidemark {
 
-/// How many processes torchrun (or any launcher that sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR
-/// and MASTER_PORT) has started; 0 where it has not. Throws UsageError where they are not all on
-/// this machine, or where srun has started several without PMIx: they cannot find each other.
+/// The number of processes that torchrun (or any launcher that sets RANK, WORLD_SIZE, LOCAL_RANK,
+/// MASTER_ADDR and MASTER_PORT) has started; 0 where it has not. Throws UsageError where they are
+/// not all on this machine, or where srun has started several without PMIx: they cannot find each
+/// other.
 int torchrun_size();
 
 /// In each of them: the first calls `run` once the others are there, and all return its exit code.

@@ -40,7 +40,7 @@ TrialRecord parse_trial(std::string_view text, const std::string& where);
 /// report.json of a run's folder: without the details, and what comes up more than once is written
 /// once (shared.h).
 std::string head_text(const Report& report);
-/// What `head_text` leaves out of a variant; empty where no rank has a record.
+/// The fields of a variant that `head_text` leaves out; empty where no rank has a record.
 std::string details_text(const VariantRecord& variant);
 /// Adds it to the variant as `head_text` has it. Throws as parse_report does, also where it is
 /// another variant's.

@@ -68,7 +68,7 @@ class Node {
   /// rank; empty where it has none.
   std::string known_as() const;
 
-  /// What a reference leads to, or the value itself; null where there is no such place.
+  /// The value at a reference's place, or the value itself; null where there is no such place.
   const Json* led_to(const Json& value) const;
   const Json& followed(const Json& value) const;  // fails there
 
@@ -79,7 +79,7 @@ class Node {
   std::size_t index_ = 0;
 };
 
-/// What `convert` makes of an array's items.
+/// An array's items, converted by `convert`.
 template <class Item, class Convert>
 std::vector<Item> list(const Node& node, Convert convert) {
   std::vector<Item> out;

@@ -22,8 +22,8 @@ struct Exploration {
   bool growth = false;
 };
 
-/// What of it this trial has: run-ahead curves only where the closed forms of one of `selected`
-/// differ between instant and lagging; nothing on a real GPU.
+/// The curves that this trial has: run-ahead curves only where the closed forms of one of
+/// `selected` differ between instant and lagging; nothing on a real GPU.
 Exploration applicable(const Scenario& scenario, const Trial& trial, int rank,
                        const std::vector<const Variant*>& selected, Exploration wanted);
 

@@ -14,9 +14,9 @@
 
 namespace tidemark {
 
-/// Whose blocks, maps, spans and events of the last step are recorded: they cost time and are most
-/// of a report. `worst`: the rank with the highest peak of allocated (the first of them), and ranks
-/// with races.
+/// The ranks of which blocks, map, spans and events of the last step are recorded: these cost time
+/// and are most of a report. `worst`: the rank with the highest peak of allocated (the first of
+/// them), and ranks with races.
 enum class Details { none, worst, all };
 
 struct RunOptions {
@@ -32,7 +32,7 @@ struct RunOptions {
   std::function<void(const Variant&, const Numbers&, const Oracle&)> numbers;
   /// Gets every variant, as this rank has it, once it has ended on all ranks. Null: not kept.
   std::function<void(const VariantRecord&)> ended;
-  /// What else is to be said where this rank has broken off a variant; may be empty.
+  /// An addition to the message where this rank has broken off a variant; may be empty.
   std::function<std::string(const Variant&)> explain;
 };
 

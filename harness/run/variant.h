@@ -13,17 +13,17 @@
 
 namespace tidemark {
 
-/// What a run of a variant leaves on this rank.
+/// The results of a run of a variant on this rank.
 struct VariantRun {
   Seen seen;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time_ns;
 };
 
-/// How much is recorded of a run.
+/// The extent of a run's record.
 struct Recording {
   const char* purpose = "";  // "the warm-up of ": for the text that says where a rank is
-  bool details = false;      // blocks, maps, spans and events of the last step
+  bool details = false;      // blocks, map, spans and events of the last step
   bool every_event = false;  // the allocator's events of all steps
 };
 
@@ -43,7 +43,7 @@ VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Varia
 /// trial alone.
 void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world);
 
-/// What an exception says, without PyTorch's backtrace.
+/// The text of an exception, without PyTorch's backtrace.
 std::string first_line(const std::exception& error);
 
 /// Runs `body` on every rank. Returns what ended it on which rank, the same text on all ranks, or

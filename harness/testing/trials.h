@@ -17,7 +17,7 @@
 
 namespace tidemark::testing {
 
-/// How many trials a test draws: TIDEMARK_TEST_SEEDS, or `otherwise`.
+/// The number of trials that a test draws: TIDEMARK_TEST_SEEDS, or `otherwise`.
 inline int seeds(int otherwise) {
   const char* asked = std::getenv("TIDEMARK_TEST_SEEDS");
   return asked != nullptr ? std::atoi(asked) : otherwise;
@@ -60,14 +60,14 @@ inline std::map<std::string, int> passed(const TrialRecord& record, const Trial&
   return count;
 }
 
-/// How many verdicts with names that begin so passed.
+/// The number of verdicts that passed and begin with this prefix.
 inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& prefix) {
   return std::ranges::count_if(record.verdicts, [&](const Verdict& v) {
     return v.status == Status::pass && v.name.starts_with(prefix);
   });
 }
 
-/// What a variant by itself computes in the trial, as this rank has it (mode math).
+/// The numbers of a variant by itself in the trial, as this rank has them (mode math).
 inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const std::string& variant,
                           World& world) {
   Numbers found;

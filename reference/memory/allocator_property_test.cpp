@@ -1,4 +1,4 @@
-// What holds of any program in the model of the allocator: the closed forms stand on it.
+// Properties of any program in the model of the allocator: the replays and forms rely on them.
 #include "harness/testing/property.h"
 #include "reference/memory/allocator.h"
 

@@ -1,4 +1,4 @@
-// What counts as a change, in which direction it is bad, and what comes first.
+// Changes: which count, in which direction they are bad, and their order.
 #include "reports/compare/compare.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// When two curves are the same, and where they part.
+// Equality of two curves, and the step where they part.
 #include "reports/curves/parity.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Where event logs come from and go to: the folder of a run, or one file of a recording.
+// Source and target of event logs: the folder of a run, or one file of a recording.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which step times stand beside which, and how far off a prediction is said to be.
+// Pairs of step times, and the error that is reported of a prediction.
 #include "reports/predicted/predicted.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What PyTorch's products take on the virtual clock: 2 m n k operations at the type's dense rate or
+// Time of PyTorch's products on the virtual clock: 2 m n k operations at the type's dense rate or
 // the operands' bytes at the memory's, whichever is longer, plus a kernel's latency. The figures
 // are the H100 profile's, written down here once more.
 #include <ATen/ATen.h>

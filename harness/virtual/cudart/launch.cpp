@@ -1,4 +1,4 @@
-// What nvcc's generated code calls: registration before main(), and launches.
+// Functions that nvcc's generated code calls: registration before main(), and launches.
 #include <cuda_runtime_api.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the three schedules are for: memory that waits for a stream. Eight layers prefetch one
+// Purpose of the three schedules: memory that waits for a stream. Eight layers prefetch one
 // gathered buffer of one unit each on a side stream and copy it into a full one. With record_stream
 // the buffer stays active until the side stream's event is done, so the peak says how far the host
 // ran ahead; dropping the buffer after the wait needs two units always.

@@ -1,5 +1,5 @@
-// Which code image runs on a device: fat binaries, cubins and PTX, and what a kernel without one
-// answers.
+// Choice of the code image that runs on a device: fat binaries, cubins and PTX, and what a kernel
+// without one answers.
 #include "harness/virtual/device/image.h"
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// What goes wrong between ranks is an error on all of them, in words, within the time-out.
+// A failure between ranks is an error on all of them, in words, within the time-out.
 #include <gmock/gmock.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What an exchange says about partners that do not come.
+// Messages of an exchange about partners that do not come.
 #include <algorithm>
 
 #include "harness/virtual/nccl/exchange.h"

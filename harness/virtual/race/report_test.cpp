@@ -1,5 +1,5 @@
-// What a program reads about races: texts without addresses, counts, the switch, and what is
-// forgotten.
+// The text about races that a program reads: texts without addresses, counts, the switch, and what
+// is forgotten.
 #include <nlohmann/json.hpp>
 
 #include "harness/virtual/device/testing.h"

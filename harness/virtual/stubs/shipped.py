@@ -1,4 +1,4 @@
-"""What PyTorch's shipped libraries ask of NVIDIA's: sonames and functions, read with readelf and nm."""
+"""Needs of PyTorch's shipped libraries from NVIDIA's: sonames and functions, read with readelf and nm."""
 import json
 import os
 import re
