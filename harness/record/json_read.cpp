@@ -66,7 +66,7 @@ TrialRecord parse_trial(std::string_view text, const std::string& where) {
 
 Report parse_report(std::string_view text, const std::string& where,
                     const std::function<void(TrialRecord&)>& each) {
-  const Json json = parsed(text, where);
+  Json json = parsed(text, where);
   const Node plain(json, where);
   check_version(plain);
   const Json* shared = nullptr;
@@ -80,6 +80,8 @@ Report parse_report(std::string_view text, const std::string& where,
   root["trials"].each([&](const Node& node) {
     JsonReader::read(node, report.trials.emplace_back());
     if (each) each(report.trials.back());
+    json["trials"][report.trials.size() - 1] =
+        nullptr;  // has been read: its memory serves the next
   });
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {

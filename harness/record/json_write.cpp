@@ -47,7 +47,9 @@ std::vector<const Verdict*> in_order(const std::vector<Verdict>& all) {
 
 void put_in_order(std::vector<Verdict>& all) {
   std::vector<Verdict> out;
-  for (const Verdict* each : in_order(all)) out.push_back(*each);
+  out.reserve(all.size());
+  for (const Verdict* each : in_order(all))
+    out.push_back(std::move(all[static_cast<std::size_t>(each - all.data())]));
   all = std::move(out);
 }
 
