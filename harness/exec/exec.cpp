@@ -17,6 +17,7 @@
 #include "harness/device/libraries.h"
 #include "harness/device/platform.h"
 #include "harness/errors.h"
+#include "harness/exec/alive.h"
 #include "harness/exec/processes.h"
 #include "harness/exec/program.h"
 #include "harness/exec/report.h"
@@ -33,7 +34,7 @@ struct Exec {
   int ranks = 0, devices = 0, timeout = 0;
   std::vector<int> as_ranks;
   int of = 0;
-  std::string gpu, capacity, schedule, alloc_conf, mode, races, max_peak, out;
+  std::string gpu, capacity, schedule, alloc_conf, mode, races, max_peak, out, snapshots;
   Wishes wishes;
 };
 
@@ -84,6 +85,9 @@ int parse(int argc, char** argv, Exec& exec) {
                "exit code 1 where there is a race (with --races on)");
   app.add_flag("--no-retries", exec.wishes.no_retries,
                "exit code 1 where the allocator had to free its cached memory and try again");
+  app.add_option("--snapshots", exec.snapshots,
+                 "write every rank's memory snapshot into this folder, and say what is alive at "
+                 "the highest peak by kind of tensor, module and Python line");
   app.add_option("--out", exec.out, "write the report to this file, as JSON");
   try {
     app.parse(argc - 1, argv + 1);
@@ -140,6 +144,13 @@ void check(Exec& exec) {
     throw UsageError("exec: --out " + exec.out + " exists already: name another file");
   if (!exec.out.empty() && !std::ofstream(exec.out))
     throw UsageError("exec: --out " + exec.out + " cannot be written");
+  if (exec.snapshots.empty()) return;
+  std::error_code error;
+  fs::create_directories(exec.snapshots, error);
+  if (error || !fs::is_empty(exec.snapshots, error) || error)
+    throw UsageError("exec: --snapshots " + exec.snapshots +
+                     " is no empty folder and cannot be made one: name another");
+  exec.snapshots = fs::absolute(exec.snapshots);
 }
 
 void set(const char* name, const std::string& value) {
@@ -165,6 +176,7 @@ void set_environment(const Exec& exec, const fs::path& records) {
   set("TRITON_LIBCUDA_PATH", folder);
   set("TIDEMARK_EXEC", records);
   set("TIDEMARK_EXEC_VIRTUAL", folder);
+  set("TIDEMARK_EXEC_SNAPSHOTS", exec.snapshots);
   set("TIDEMARK_MODE", exec.mode);
   set("TIDEMARK_GPU", exec.gpu);
   set("TIDEMARK_CAPACITY", exec.capacity);
@@ -266,6 +278,7 @@ int exec_program(int argc, char** argv) {
   } else {
     std::fputs(table(records).c_str(), stderr);
   }
+  if (!exec.snapshots.empty()) std::fputs(alive_at_peak(exec.snapshots).c_str(), stderr);
   const std::vector<std::string> failed = failures(records, exec.wishes);
   for (const std::string& line : failed) std::fprintf(stderr, "FAIL %s\n", line.c_str());
   if (code == 0 && !failed.empty()) code = 1;

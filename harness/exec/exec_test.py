@@ -72,6 +72,36 @@ def case_alone():
     Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has used CUDA memory")
 
 
+def case_snapshots():
+    folder = FOLDER / "snapshots"
+    program = """
+from torch import nn
+import torch.distributed as dist
+torch.cuda.set_device(int(__import__("os").environ["LOCAL_RANK"]))
+model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)) for _ in range(3)]).cuda()
+optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+for step in range(3):
+    model(torch.ones(512, 256, device="cuda")).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    said = python(program, "--ranks", 2, "--snapshots", folder).ends(
+        0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
+    said.check(sorted(file.name for file in folder.iterdir()) == ["rank0.pickle", "rank1.pickle"], "a snapshot a rank")
+    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
+    device, = json.loads(shown.stdout)["devices"]
+    kinds = {}
+    for part in device["parts"]:
+        kinds[part["kind"]] = kinds.get(part["kind"], 0) + part["bytes"]
+    parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
+    said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
+    said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
+    # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
+    said.check(kinds["activations"] >= 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
+    python("", "--snapshots", folder).refuses("--snapshots", "is no empty folder")
+    python("", "--snapshots", "/proc/none").refuses("--snapshots", "is no empty folder and cannot be made one")
+
+
 def case_verdicts():
     # Free segments of 20 and 2 MiB, and 22 MiB wanted of 40: the allocator frees them and tries again.
     python("a = torch.empty(20 << 20, dtype=torch.uint8, device='cuda')\ndel a\nb = torch.empty(22 << 20, dtype=torch.uint8, device='cuda')",

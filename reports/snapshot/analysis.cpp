@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "reports/snapshot/parts.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -44,6 +45,7 @@ struct Live {
   std::uint32_t stack = 0;
   std::int64_t size = 0, time_us = 0;
   bool traced = true;
+  std::size_t event = 0;  // the allocation, where it is traced
 };
 
 class Analysis {
@@ -140,11 +142,20 @@ class Analysis {
   }
 
   void take_peak() {
+    const bool labelled = !s_.labels.empty() || s_.modules.size() > 1;
+    const LabelOf labels = labelled ? labels_of(s_, out_.device) : LabelOf();
+    std::vector<Part> parts;
     for (const auto& [address, live] : live_) {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
+      if (!labelled) continue;
+      const auto label = live.traced ? labels.find(live.event) : labels.end();
+      parts.push_back(live.traced ? part_of(s_, (*trace_)[live.event],
+                                            label == labels.end() ? nullptr : label->second)
+                                  : Part{kBefore, "", "", 1, live.size});
     }
+    out_.parts = sum_up(parts);
   }
 
   void replay() {
@@ -153,7 +164,7 @@ class Analysis {
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
       if (e.action == Action::alloc) {
-        const Live live{e.stack, e.size, e.time_us, true};
+        const Live live{e.stack, e.size, e.time_us, true, i};
         live_[e.address] = live;
         ++entry(live).allocations;
       } else if (e.action == Action::free_requested) {

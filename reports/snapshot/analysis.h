@@ -26,6 +26,14 @@ struct Site {
   std::int64_t ended = 0;
 };
 
+/// Blocks of one kind that were alive at the peak, allocated in one module and at one place.
+struct Part {
+  std::string kind;    // "parameters", "activations", "backward" ... (parts.h)
+  std::string module;  // "layers.*.attention": numbers are left out; may be empty
+  std::string site;
+  std::int64_t count = 0, bytes = 0;
+};
+
 struct PendingFree {
   std::string site;
   std::int64_t address = 0, size = 0, stream = 0;
@@ -46,6 +54,7 @@ struct DeviceSummary {
   std::size_t peak_event = 0;  // in the trace; 0 with no event: the moment of the file
   std::int64_t peak_time_us = 0;
   std::vector<Site> sites;           // the largest share of the peak first
+  std::vector<Part> parts;           // where the file has labels; by kind, the largest first
   std::vector<PendingFree> pending;  // at the end, the largest first
   Fragmentation fragmentation;
   std::vector<Holdings> curve;  // after every event
@@ -70,6 +79,8 @@ struct Named {
   const Snapshot& snapshot;
 };
 std::string snapshot_text(const Named& snapshot, std::size_t top);
+/// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.
+std::string parts_text(const DeviceSummary& device, std::size_t top);
 std::string snapshot_summary_json(const Named& snapshot);
 std::string snapshot_html(const Named& snapshot, std::size_t top);
 std::string difference_text(const Named& before, const Named& after, std::size_t top);

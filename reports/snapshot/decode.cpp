@@ -38,6 +38,7 @@ class Decoder {
       segments(*found);
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
+      if (const auto labels = find(root, "tidemark_labels")) labels_of(*labels);
     }
     return std::move(out_);
   }
@@ -210,6 +211,7 @@ class Decoder {
         event.stream = integer(id, "stream", 0);
         event.time_us = integer(id, "time_us", 0);
         event.stack = stack(id);
+        event.module = module(text(id, "user_metadata", ""));
         // Anything may have been asked for where it was refused.
         if (event.size < 0 || (event.size > kHuge && *what != Action::oom))
           fail(fmt::format("a size of {} bytes", event.size));
@@ -218,6 +220,34 @@ class Decoder {
       item_.reset();
     }
     place_.clear();
+  }
+
+  std::uint32_t module(const std::string& name) {
+    const auto [at, fresh] =
+        modules_.emplace(name, static_cast<std::uint32_t>(out_.modules.size()));
+    if (fresh) out_.modules.push_back(name);
+    return at->second;
+  }
+
+  /// Rows of device, allocations until then, address, kind, name.
+  void labels_of(Id list) {
+    place_ = "tidemark_labels";
+    need(list, Type::list);
+    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
+      item_ = i;
+      const Id row = tree_.items(list)[i];
+      need(row, Type::list);
+      const auto& cells = tree_.items(row);
+      if (cells.size() != 5 || tree_[cells[3]].type != Type::text ||
+          tree_[cells[4]].type != Type::text)
+        fail("is not a device, a count, an address, a kind and a name");
+      out_.labels.push_back({integer(cells[0], "device"), integer(cells[1], "allocations"),
+                             integer(cells[2], "address"), std::string(tree_.text_of(cells[3])),
+                             std::string(tree_.text_of(cells[4]))});
+    }
+    item_.reset();
+    place_.clear();
+    std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
   }
 
   void settings_of(Id dictionary) {
@@ -242,6 +272,7 @@ class Decoder {
   std::unordered_map<Id, std::uint32_t> frame_of_, stack_of_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> stacks_;
+  std::map<std::string, std::uint32_t> modules_{{"", 0}};
 };
 
 }  // namespace

@@ -59,19 +59,25 @@ std::string pending_line(const PendingFree& p) {
   return out;
 }
 
-std::string device_text(const DeviceSummary& d, std::size_t top) {
-  std::string out = fmt::format("\ndevice {}: {} events", d.device, d.events);
-  if (d.ooms > 0) out += fmt::format(", {} out of memory", d.ooms);
-  out += fmt::format("\n  peak: {}{}\n  end:  {}\n", holdings(d.peak), when(d), holdings(d.end));
-  if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
+std::string sites_text(const DeviceSummary& d, std::size_t top) {
   const auto sites = at_peak(d);
-  out += fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size());
+  std::string out = fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size());
   for (std::size_t i = 0; i < std::min(top, sites.size()); ++i)
     out +=
         fmt::format("    {} bytes ({}) in {} x {}: {}{}\n", bytes(sites[i]->bytes),
                     percent(sites[i]->bytes, d.peak.active), sites[i]->count, bytes(sites[i]->size),
                     sites[i]->site, lifetime(*sites[i]).empty() ? "" : ", " + lifetime(*sites[i]));
   if (sites.size() > top) out += fmt::format("    and {} more (--top N)\n", sites.size() - top);
+  return out;
+}
+
+std::string device_text(const DeviceSummary& d, std::size_t top) {
+  std::string out = fmt::format("\ndevice {}: {} events", d.device, d.events);
+  if (d.ooms > 0) out += fmt::format(", {} out of memory", d.ooms);
+  out += fmt::format("\n  peak: {}{}\n  end:  {}\n", holdings(d.peak), when(d), holdings(d.end));
+  if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
+  out += d.parts.empty() ? sites_text(d, top)
+                         : "  alive at the peak, by kind of tensor\n" + parts_text(d, top);
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
   out +=
@@ -119,6 +125,12 @@ Json device_json(const DeviceSummary& d) {
            {"sites", Json::array()},
            {"pending", Json::array()}};
   for (const Site& one : d.sites) out["sites"].push_back(site_json(one));
+  for (const Part& one : d.parts)
+    out["parts"].push_back({{"kind", one.kind},
+                            {"module", one.module},
+                            {"site", one.site},
+                            {"count", one.count},
+                            {"bytes", one.bytes}});
   for (const PendingFree& p : d.pending)
     out["pending"].push_back(
         {{"site", p.site},
@@ -138,6 +150,26 @@ std::int64_t peaks(const Snapshot& snapshot) {
 std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(by); }
 
 }  // namespace
+
+std::string parts_text(const DeviceSummary& d, std::size_t top) {
+  std::string out;
+  for (std::size_t i = 0; i < d.parts.size();) {
+    const std::string& kind = d.parts[i].kind;
+    std::size_t end = i;
+    std::int64_t sum = 0;
+    for (; end < d.parts.size() && d.parts[end].kind == kind; ++end) sum += d.parts[end].bytes;
+    out += fmt::format("    {:<22} {:>16} bytes {:>7}\n", kind, bytes(sum),
+                       percent(sum, d.peak.active));
+    for (std::size_t k = i; k < std::min(end, i + top); ++k)
+      out += fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(d.parts[k].bytes),
+                         plural(d.parts[k].count, "block"), d.parts[k].module.empty() ? "" : ", ",
+                         one_line(d.parts[k].module), d.parts[k].site.empty() ? "" : ", ",
+                         d.parts[k].site);
+    if (end - i > top) out += fmt::format("      and {} more (--top N)\n", end - i - top);
+    i = end;
+  }
+  return out;
+}
 
 std::string snapshot_text(const Named& named, std::size_t top) {
   const auto devices = analyse(named.snapshot);
@@ -188,6 +220,17 @@ std::string snapshot_html(const Named& named, std::size_t top) {
         section.rows.push_back({bytes(one->bytes), std::to_string(one->count), bytes(one->size),
                                 one->site, lifetime(*one)});
     out.sections.push_back(std::move(section));
+    if (!d.parts.empty()) {
+      Section kinds{"Alive at the peak, by kind of tensor",
+                    {},
+                    {},
+                    {{"kind", "bytes", "blocks", "module", "site"}}};
+      for (const Part& one : d.parts)
+        if (kinds.rows.size() <= top)
+          kinds.rows.push_back(
+              {one.kind, bytes(one.bytes), std::to_string(one.count), one.module, one.site});
+      out.sections.push_back(std::move(kinds));
+    }
     if (d.pending.empty()) continue;
     Section waiting{fmt::format("Pending frees ({})", d.pending.size()), {}, {}, {}};
     for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)

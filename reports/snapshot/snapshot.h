@@ -55,6 +55,15 @@ struct TraceEvent {
   std::int64_t device_free = 0;        // what the device had left
   std::int64_t stream = 0, time_us = 0;
   std::uint32_t stack = 0;
+  std::uint32_t module = 0;  // in Snapshot::modules: whose forward ran, where that was recorded
+};
+
+/// A tensor that `tidemark exec --snapshots` knew by name, at one moment of the trace.
+struct TensorLabel {
+  std::int64_t device = 0;
+  std::int64_t allocations = 0;  // of the device until then
+  std::int64_t address = 0;
+  std::string kind, name;  // "parameters", "gradients", "optimizer state", "buffers"; "layers.0.w"
 };
 
 struct Snapshot {
@@ -63,6 +72,8 @@ struct Snapshot {
   std::vector<std::pair<std::string, std::string>> settings;  // the allocator's, as text
   std::vector<StackFrame> frames;
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
+  std::vector<std::string> modules{""};
+  std::vector<TensorLabel> labels;  // in the order of `allocations`
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

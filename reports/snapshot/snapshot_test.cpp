@@ -127,6 +127,74 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   EXPECT_EQ(json["devices"][0]["peak"]["active"], 700);
 }
 
+/// As `tidemark exec --snapshots` writes it: an activation, a parameter at an address that a freed
+/// block had before, its gradient of the autograd thread, a block of the optimizer.
+Snapshot labelled() {
+  Snapshot s;
+  s.frames = {{"forward", "/y/model.py", 3},
+              {"step", "/site/torch/optim/adam.py", 9},
+              {"gather", "/site/torch/distributed/fsdp/_collectives.py", 4}};
+  s.stacks = {{}, {0}, {1, 0}, {2, 0}};
+  s.modules = {"", "layers.11.mlp.0"};
+  SnapshotSegment segment;
+  segment.address = kBase, segment.total_size = 6 * 512;
+  for (const std::int64_t bytes : {100, 30, 40, 5, 7, 6})
+    segment.blocks.push_back(
+        {kBase + 512 * std::ssize(segment.blocks), 512, bytes, BlockState::allocated, 0});
+  s.segments = {segment};
+  s.traces = {{{Action::alloc, kBase, 8, 0, 0, 1, 1, 1},
+               {Action::free_requested, kBase, 8, 0, 0, 2, 1},
+               {Action::free_completed, kBase, 8, 0, 0, 3, 1},
+               {Action::alloc, kBase, 100, 0, 0, 4, 1, 0},
+               {Action::alloc, kBase + 512, 30, 0, 0, 5, 1, 1},
+               {Action::alloc, kBase + 1024, 40, 0, 0, 6, 0, 0},
+               {Action::alloc, kBase + 1536, 5, 0, 0, 7, 0, 0},
+               {Action::alloc, kBase + 2048, 7, 0, 0, 8, 2, 0},
+               {Action::alloc, kBase + 2560, 6, 0, 0, 9, 3, 1}}};
+  s.labels = {{0, 1, kBase, "buffers", "gone"},
+              {1, 2, kBase, "parameters", "of.another.device"},
+              {0, 2, kBase + 96, "parameters", "layers.3.w"},
+              {0, 5, kBase + 1024, "gradients", "layers.3.w"}};
+  return s;
+}
+
+TEST(Snapshots, PartsOfThePeakByKindAndModule) {
+  const Snapshot s = labelled();
+  const DeviceSummary d = analyse(s).at(0);
+  std::vector<std::string> parts;
+  std::int64_t sum = 0;
+  for (const Part& one : d.parts) {
+    parts.push_back(one.kind + "|" + one.module + "|" + one.site + "|" + std::to_string(one.bytes));
+    sum += one.bytes;
+  }
+  EXPECT_EQ(sum, d.peak.active);
+  EXPECT_THAT(parts, testing::ElementsAre(
+                         "parameters|layers.*|forward model.py:3|100", "gradients|layers.*||40",
+                         "activations|layers.*.mlp.0|forward model.py:3|30",
+                         "optimizer temporaries||forward model.py:3|7",
+                         "sharding buffers|layers.*.mlp.0|forward model.py:3|6", "backward|||5"));
+  EXPECT_THAT(snapshot_text({"f", s}, 10),
+              HasSubstr("parameters                          100 bytes"));
+  const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
+  EXPECT_EQ(json["devices"][0]["parts"][1]["kind"], "gradients");
+  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("sharding buffers"));
+}
+
+TEST(Snapshots, LabelsAreReadAndWrongOnesAreOneLine) {
+  const auto with = [](const std::string& labels) {
+    return "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":512,\"size\":8,"
+           "\"user_metadata\":\"head\"}]],\"tidemark_labels\":" +
+           labels + "}";
+  };
+  const Snapshot s = parse_snapshot(with("[[0,1,512,\"gradients\",\"a.b\"]]"), "f");
+  ASSERT_EQ(s.labels.size(), 1u);
+  EXPECT_EQ(s.labels[0].name, "a.b");
+  EXPECT_EQ(s.modules.at(s.traces[0][0].module), "head");
+  EXPECT_THAT(why(with("7")), HasSubstr("tidemark_labels: is an integer, not a list"));
+  EXPECT_THAT(why(with("[[0,1,512,\"gradients\"]]")), HasSubstr("tidemark_labels[0]: is not"));
+  EXPECT_THAT(why(with("[[0,\"1\",512,\"x\",\"y\"]]")), HasSubstr("'allocations' is"));
+}
+
 TEST(Snapshots, ATraceThatBeganInTheMiddle) {
   Snapshot s = small();
   s.traces[0].erase(s.traces[0].begin(), s.traces[0].begin() + 3);

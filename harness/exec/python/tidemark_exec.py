@@ -71,6 +71,8 @@ def wait_for_torch():
         os.environ.setdefault("TIDEMARK_DEVICES", os.environ["LOCAL_WORLD_SIZE"])
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         import tidemark_absent  # noqa: F401  # begins after torch
+    if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
+        import tidemark_snapshot  # noqa: F401  # likewise
     sys.meta_path.insert(0, Finder())
 
 
@@ -89,7 +91,9 @@ def begin(torch):
         stop("no operator layer: " + layer.tidemark_numbers_error().decode())
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
-    Record(torch, ctypes.CDLL(None))
+    record = Record(torch, ctypes.CDLL(None))
+    if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
+        record.labels = sys.modules["tidemark_snapshot"].Labels(torch)
 
 
 class Record:
@@ -102,6 +106,7 @@ class Record:
         self.torch, self.libraries = torch, libraries
         self.pid, self.rank = os.getpid(), None
         self.lock = threading.Lock()
+        self.labels = None  # of a memory snapshot, where one is wanted
         self.before = {}  # device -> what it was before the program reset its peaks
         for name in ("_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats"):
             self.keep_at(name)
@@ -182,7 +187,10 @@ class Record:
                     json.dump(record, file)
                 os.replace(path + ".new", path)
             except FileNotFoundError:
-                pass  # the command has ended before this process
+                return  # the command has ended before this process
+            if ended and self.labels:
+                name = f"process{self.pid}" if rank is None else f"rank{rank}"
+                self.labels.write(os.path.join(os.environ["TIDEMARK_EXEC_SNAPSHOTS"], name))
 
     def watch(self):
         while not self.ended.wait(INTERVAL):

@@ -1,0 +1,94 @@
+"""A process's memory snapshot with what PyTorch leaves out: the module in whose forward a tensor was allocated, and which blocks are
+parameters, buffers, gradients and optimizer state. `tidemark snapshot show` reads both."""
+import importlib
+import os
+import pickle
+import sys
+import threading
+import weakref
+
+
+class Labels:
+    def __init__(self, torch):
+        self.torch = torch
+        self.rows = []  # device, allocations until then, address, kind, name
+        self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
+        self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
+        self.calls = threading.local()
+        self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
+        torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
+        hooks = torch.nn.modules.module
+        hooks.register_module_forward_pre_hook(self.enter)
+        hooks.register_module_forward_hook(self.leave, always_call=True)
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        optimizer.register_optimizer_step_pre_hook(self.before_step)
+        optimizer.register_optimizer_step_post_hook(self.after_step)
+
+    def stack(self):
+        if not hasattr(self.calls, "stack"):
+            self.calls.stack = []
+        return self.calls.stack
+
+    def enter(self, module, _arguments):
+        stack = self.stack()
+        if not stack and module not in self.modules:
+            self.learn(module)
+        stack.append(self.modules.get(module) or type(module).__name__)
+        if self.metadata:
+            self.metadata(stack[-1])
+
+    def leave(self, _module, _arguments, _result):
+        stack = self.stack()
+        if stack:
+            stack.pop()
+        if self.metadata:
+            self.metadata(stack[-1] if stack else "")
+
+    def learn(self, root):
+        """Names of the modules and parameters below the outermost module, when it is called for the first time."""
+        for path, module in root.named_modules():
+            self.modules.setdefault(module, path)
+        for name, parameter in root.named_parameters():
+            self.names.setdefault(parameter, name)
+            self.label("parameters", name, parameter)
+        for name, buffer in root.named_buffers():
+            self.label("buffers", name, buffer)
+
+    def label(self, kind, name, tensor):
+        tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
+        if not isinstance(tensor, self.torch.Tensor) or tensor.device.type != "cuda" or not self.torch.cuda.is_initialized():
+            return
+        try:
+            address = tensor.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):
+            return  # a tensor without memory of its own
+        device = tensor.device.index
+        if address:
+            count = self.torch._C._cuda_memoryStats(device)["allocation"]["all"]["allocated"]
+            self.rows.append([device, count, address, kind, name])
+
+    def name(self, parameter):
+        return self.names.get(parameter, f"{type(parameter).__name__}{list(parameter.shape)}")
+
+    def before_step(self, optimizer, _arguments, _keywords):
+        for parameter in self.parameters(optimizer):
+            self.label("parameters", self.name(parameter), parameter)
+            if parameter.grad is not None:
+                self.label("gradients", self.name(parameter), parameter.grad)
+
+    def after_step(self, optimizer, _arguments, _keywords):
+        for parameter in self.parameters(optimizer):
+            for value in optimizer.state.get(parameter, {}).values():
+                self.label("optimizer state", self.name(parameter), value)
+
+    @staticmethod
+    def parameters(optimizer):
+        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+    def write(self, place):
+        """The file `place`.pickle, whole or not at all."""
+        snapshot = self.torch.cuda.memory._snapshot()
+        snapshot["tidemark_labels"] = self.rows
+        with open(place + ".new", "wb") as file:
+            pickle.dump(snapshot, file)
+        os.replace(place + ".new", place + ".pickle")

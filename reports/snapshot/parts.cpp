@@ -1,0 +1,105 @@
+#include "reports/snapshot/parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+
+namespace tidemark {
+namespace {
+
+/// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of
+/// one layer apart, unless it is the only one.
+std::string without_numbers(const std::string& path) {
+  std::string out;
+  bool before = false;  // a number has come
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('.', at), path.size());
+    const std::string word = path.substr(at, end - at);
+    const bool number = !word.empty() && std::ranges::all_of(word, [](unsigned char letter) {
+      return std::isdigit(letter) != 0;
+    });
+    out += (at > 0 ? "." : "") + (number && !(before && end == path.size()) ? "*" : word);
+    before = before || number;
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
+  for (std::uint32_t at : snapshot.stacks[event.stack]) {
+    const std::string& file = snapshot.frames[at].file;
+    const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
+    if (in("/torch/optim/")) return "optimizer temporaries";
+    if (in("/torch/distributed/fsdp/") || in("/torch/nn/parallel/distributed.py") ||
+        in("/deepspeed/runtime/"))
+      return "sharding buffers";
+    if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
+  }
+  if (event.module != 0) return "activations";
+  return snapshot.stacks[event.stack].empty() ? "backward" : "other";
+}
+
+}  // namespace
+
+LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
+  LabelOf out;
+  if (device >= snapshot.traces.size()) return out;
+  const auto& trace = snapshot.traces[device];
+  std::map<std::int64_t, std::size_t> live;  // address: the allocation
+  auto label = snapshot.labels.begin();
+  std::int64_t allocations = 0;
+  const auto take = [&] {
+    for (; label != snapshot.labels.end() && label->allocations <= allocations; ++label) {
+      if (static_cast<std::size_t>(label->device) != device) continue;
+      const auto after = live.upper_bound(label->address);
+      if (after == live.begin()) continue;
+      const auto& [address, event] = *std::prev(after);
+      if (label->address < address + std::max<std::int64_t>(trace[event].size, 1))
+        out[event] = &*label;
+    }
+  };
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (trace[i].action == Action::alloc) {
+      live[trace[i].address] = i;
+      ++allocations;
+      take();
+    } else if (trace[i].action == Action::free_completed) {
+      live.erase(trace[i].address);
+    }
+  }
+  return out;
+}
+
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label) {
+  Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
+  if (!snapshot.stacks[event.stack].empty()) part.site = site_of(snapshot, event.stack);
+  if (label != nullptr) {
+    part.kind = label->kind;
+    part.module = label->name.substr(0, label->name.rfind('.'));
+    if (part.module == label->name) part.module.clear();  // a tensor of the outermost module
+  }
+  part.module = without_numbers(part.module);
+  return part;
+}
+
+std::vector<Part> sum_up(const std::vector<Part>& parts) {
+  std::map<std::tuple<std::string, std::string, std::string>, Part> sums;
+  std::map<std::string, std::int64_t> kinds;
+  for (const Part& one : parts) {
+    Part& sum = sums[{one.kind, one.module, one.site}];
+    const std::int64_t count = sum.count + one.count, bytes = sum.bytes + one.bytes;
+    sum = one;
+    sum.count = count, sum.bytes = bytes;
+    kinds[one.kind] += one.bytes;
+  }
+  std::vector<Part> out;
+  for (auto& [key, one] : sums) out.push_back(std::move(one));
+  std::ranges::stable_sort(out, [&](const Part& a, const Part& b) {
+    return std::tuple(-kinds[a.kind], a.kind, -a.bytes) <
+           std::tuple(-kinds[b.kind], b.kind, -b.bytes);
+  });
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+// Parts of a peak by kind of tensor and by module, from the labels that `tidemark exec --snapshots`
+// leaves in a snapshot.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "reports/snapshot/analysis.h"
+
+namespace tidemark {
+
+/// The labels of a device's allocations, by the allocation's place in its trace.
+using LabelOf = std::unordered_map<std::size_t, const TensorLabel*>;
+
+/// A label belongs to the block that is alive at its address after its number of allocations, which
+/// holds where the trace begins with the first allocation.
+LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
+
+/// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
+/// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
+/// autograd engine's threads, which have no Python frames), "other". `event` is the allocation;
+/// `label` may be null.
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label);
+
+/// Equal parts together, kinds by their bytes, and within a kind the largest first.
+std::vector<Part> sum_up(const std::vector<Part>& parts);
+
+}  // namespace tidemark
