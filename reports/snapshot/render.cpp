@@ -158,8 +158,8 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
     std::size_t end = i;
     std::int64_t sum = 0;
     for (; end < d.parts.size() && d.parts[end].kind == kind; ++end) sum += d.parts[end].bytes;
-    out += fmt::format("    {:<22} {:>16} bytes {:>7}\n", kind, bytes(sum),
-                       percent(sum, d.peak.active));
+    out += fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind, bytes(sum),
+                       100.0 * static_cast<double>(sum) / static_cast<double>(d.peak.active));
     for (std::size_t k = i; k < std::min(end, i + top); ++k)
       out += fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(d.parts[k].bytes),
                          plural(d.parts[k].count, "block"), d.parts[k].module.empty() ? "" : ", ",

@@ -8,6 +8,14 @@ import threading
 import weakref
 
 
+# Modules that wrap another one: of torch.compile, checkpointing, FSDP, DDP.
+WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module"}
+
+
+def plain(path):
+    return ".".join(word for word in path.split(".") if word not in WRAPPERS)
+
+
 class Labels:
     def __init__(self, torch):
         self.torch = torch
@@ -47,12 +55,12 @@ class Labels:
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
         for path, module in root.named_modules():
-            self.modules.setdefault(module, path)
+            self.modules.setdefault(module, plain(path))
         for name, parameter in root.named_parameters():
-            self.names.setdefault(parameter, name)
-            self.label("parameters", name, parameter)
+            self.names.setdefault(parameter, plain(name))
+            self.label("parameters", plain(name), parameter)
         for name, buffer in root.named_buffers():
-            self.label("buffers", name, buffer)
+            self.label("buffers", plain(name), buffer)
 
     def label(self, kind, name, tensor):
         tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
