@@ -95,7 +95,7 @@ class Installation {
            !computes_nothing(name) && !is_communication(name);
   }
   static Original original(const c10::OperatorHandle& op, DispatchKey key = DispatchKey::CUDA) {
-    return op.getComputedKernelForDispatchKey(key);
+    return kernel_of(op, key);
   }
   void put(const c10::OperatorHandle& op, Kernel kernel, DispatchKey key = DispatchKey::CUDA) {
     registrations_.push_back(c10::Dispatcher::singleton().registerImpl(

@@ -1,17 +1,13 @@
 // The kernels that stand before CUDA's own in the dispatcher, one class a purpose.
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <string>
 #include <vector>
 
 #include "harness/virtual/numbers/operators.h"
+#include "harness/virtual/numbers/torch_versions.h"
 
 namespace tidemark::numbers {
-
-using Original = c10::SafeKernelFunction;  // the kernel that was there
-using Kernel = c10::KernelFunction;
 
 /// math: the original, then numbers on the host.
 Kernel math_kernel(const c10::OperatorHandle& op, Original original);

@@ -1,7 +1,6 @@
 #include "harness/virtual/numbers/watch.h"
 
 #include <ATen/Context.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/torch_versions.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark::numbers {
@@ -98,19 +98,19 @@ Watch::~Watch() {
 bool inside_watch() { return depth > 0; }
 
 void follow_allocator() {
-  using c10::CachingDeviceAllocator::TraceEntry;
+  using Event = c10::cuda::CUDACachingAllocator::TraceEntry;
   static std::once_flag once;
   std::call_once(once, [] {
-    at::globalContext().lazyInitDevice(c10::kCUDA);
-    c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const TraceEntry& entry) {
+    start_cuda(at::globalContext());
+    c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const Event& entry) {
       const auto* address = reinterpret_cast<const void*>(entry.addr_);
       switch (entry.action_) {
-        case TraceEntry::ALLOC:
+        case Event::ALLOC:
           return device.allocated(address, entry.size_, entry.stream_);
-        case TraceEntry::FREE_REQUESTED:
+        case Event::FREE_REQUESTED:
           return device.freed(address);
-        case TraceEntry::SEGMENT_FREE:
-        case TraceEntry::SEGMENT_UNMAP:
+        case Event::SEGMENT_FREE:
+        case Event::SEGMENT_UNMAP:
           return device.returned(address, entry.size_);
         default:
           return;
