@@ -2,11 +2,10 @@
 // given. The prototypes are cuBLAS 13's; enumerations travel as int.
 #pragma once
 
-#include <library_types.h>
-
 #include <cstddef>
 #include <cstdint>
 
+#include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/refusal.h"
 

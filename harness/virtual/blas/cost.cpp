@@ -5,7 +5,7 @@ namespace tidemark::blas {
 using device::Number;
 
 Element element_of(cudaDataType type) {
-  switch (type) {
+  switch (static_cast<int>(type)) {
     case CUDA_R_64F:
       return {Number::f64, 8, 2};
     case CUDA_C_64F:

@@ -18,10 +18,10 @@ CUBLAS int cublasDestroy_v2(Handle* handle) {
   return success;
 }
 CUBLAS int cublasGetVersion_v2(Handle*, int* version) {
-  *version = 130100;
+  *version = tidemark::kBlasVersion;
   return success;
 }
-CUBLAS size_t cublasGetCudartVersion() { return 13000; }
+CUBLAS size_t cublasGetCudartVersion() { return CUDART_VERSION; }
 CUBLAS const char* cublasGetStatusName(int status) {
   switch (status) {
     case success:

@@ -117,8 +117,8 @@ Status product_of(const Attributes* operation, const Attributes* a, const Attrib
 
 CUBLAS int cublasLtCreate(void** handle) { return *handle = new Handle, success; }
 CUBLAS int cublasLtDestroy(void* handle) { return delete static_cast<Handle*>(handle), success; }
-CUBLAS size_t cublasLtGetVersion() { return 130100; }
-CUBLAS size_t cublasLtGetCudartVersion() { return 13000; }
+CUBLAS size_t cublasLtGetVersion() { return tidemark::kBlasVersion; }
+CUBLAS size_t cublasLtGetCudartVersion() { return CUDART_VERSION; }
 
 #define DESCRIPTOR(Name, sizes)                                                            \
   CUBLAS int Name##Destroy(Attributes* of) { return delete of, success; }                  \

@@ -1,7 +1,6 @@
 #include "harness/virtual/device/copy.h"
 
-#include <cuda_runtime_api.h>
-
+#include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/stream.h"
 

@@ -1,5 +1,3 @@
-#include <cuda_runtime_api.h>
-
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/stream.h"
 
@@ -15,7 +14,7 @@ using device::call;
 
 namespace {
 
-constexpr int kVersion = 13000;
+constexpr int kDriver = 13000;  // libcuda's, which serves older runtimes too
 
 bool exists(int d) { return d >= 0 && d < device::device_count(); }
 
@@ -69,10 +68,14 @@ cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (!version) return device::note_error(cudaErrorInvalidValue);
-  *version = kVersion;
+  *version = kDriver;
   return cudaSuccess;
 }
-cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (!version) return device::note_error(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int d) {
   return call([&] { return device::attribute(value, static_cast<int>(attribute), d); });
@@ -133,7 +136,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
     p->hostRegisterReadOnlySupported = get(cudaDevAttrHostRegisterReadOnlySupported, d);
     p->memoryPoolsSupported = get(cudaDevAttrMemoryPoolsSupported, d);
     p->clusterLaunch = get(cudaDevAttrClusterLaunch, d);
-    p->deviceNumaId = p->hostNumaId = -1;
+    tidemark::fill_version_fields(*p, [d](cudaDeviceAttr a) { return get(a, d); });
     return cudaSuccess;
   });
 }

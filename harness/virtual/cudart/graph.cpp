@@ -1,9 +1,8 @@
 // Stream capture and graphs are not modelled. What only asks whether a stream is captured is
 // answered: it is not.
-#include <cuda_runtime_api.h>
-
 #include <utility>
 
+#include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/stream.h"
 
@@ -35,6 +34,14 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
     return cudaSuccess;
   });
 }
+
+#if CUDART_VERSION < 13000
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** dependencies, size_t* count) {
+  return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, nullptr, count);
+}
+#endif
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;

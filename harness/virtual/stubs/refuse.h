@@ -3,6 +3,8 @@
 // cleans up).
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // efficient and math instead of cuDNN's, which needs 8.9.3; batch norm: native). Handles exist, so
 // that a refusal names the function that would have computed something.
 STUB(size_t, cudnnGetVersion)() { return 0; }
-STUB(size_t, cudnnGetCudartVersion)() { return 13000; }
+STUB(size_t, cudnnGetCudartVersion)() { return CUDART_VERSION; }
 STUB(int, cudnnCreate)(void** handle) { return *handle = std::calloc(1, 16), 0; }
 STUB(int, cudnnDestroy)(void* handle) { return std::free(handle), 0; }
 STUB(int, cudnnSetStream)(void* handle, void* stream) {

@@ -13,7 +13,9 @@ struct Program {
 [[gnu::constructor]] void switch_kernel_cache_off() { setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1); }
 }  // namespace
 
-STUB(int, nvrtcVersion)(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
+STUB(int, nvrtcVersion)(int* major, int* minor) {
+  return *major = CUDART_VERSION / 1000, *minor = CUDART_VERSION % 1000 / 10, 0;
+}
 STUB(const char*, nvrtcGetErrorString)(int status) {
   return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
 }
