@@ -1,5 +1,6 @@
 #include "harness/virtual/nccl/communicator.h"
 
+#include <cstddef>
 #include <unordered_set>
 
 #include "harness/virtual/nccl/cuda.h"
@@ -34,9 +35,10 @@ ncclComm* make_communicator(const CommId& id, int rank, std::vector<int> process
   if (config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT)
     comm->blocking = config->blocking;
   std::lock_guard lock(registry().mutex);
-  comm->name = config != nullptr && config->commName != nullptr
-                   ? config->commName
-                   : fmt::format("{}", registry().made);
+  // A caller compiled with an NCCL before 2.27 has a shorter structure.
+  const bool named =
+      config != nullptr && config->size > offsetof(ncclConfig_t, commName) && config->commName;
+  comm->name = named ? config->commName : fmt::format("{}", registry().made);
   ++registry().made;
   registry().handles.insert(comm);
   return comm;
