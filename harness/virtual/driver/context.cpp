@@ -41,6 +41,12 @@ CUresult cuDriverGetVersion(int* version) {
   *version = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
+// The driver's log has no entries, so nothing is ever called back.
+CUresult cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* handle) {
+  if (handle) *handle = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int* count) {
   return answer([&] {
     if (!count) return cudaErrorInvalidValue;
