@@ -162,20 +162,26 @@ void put_before(const char* name, const std::string& value) {
   set(name, old == nullptr || *old == 0 ? value : value + ":" + old);
 }
 
-// What all processes of the program inherit.
-void set_environment(const Exec& exec, const fs::path& records) {
-  const fs::path folder = virtual_folder();
-  std::vector<std::string> libraries;
-  for (const auto& file : fs::directory_iterator(folder)) {
-    if (file.path().filename().string().find(".so.") != std::string::npos)
-      libraries.push_back(file.path());
+// A shell script and its like start the Python that a shell finds, if any.
+Libraries libraries_of(const fs::path& program) {
+  if (const auto python = python_of(program)) return libraries_for(*python, virtual_folder());
+  try {
+    return libraries_for(find_program("python3"), virtual_folder());
+  } catch (const UsageError&) {
+    return own_libraries(virtual_folder());
   }
-  std::ranges::sort(libraries);
-  put_before("LD_PRELOAD", fmt::format("{}", fmt::join(libraries, ":")));
+}
+
+// What all processes of the program inherit.
+void set_environment(const Exec& exec, const Libraries& libraries, const fs::path& records) {
+  const fs::path folder = virtual_folder();
+  std::vector<std::string> preloaded(libraries.preloaded.begin(), libraries.preloaded.end());
+  put_before("LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":")));
   put_before("PYTHONPATH", folder / "python");
   set("TRITON_LIBCUDA_PATH", folder);
   set("TIDEMARK_EXEC", records);
-  set("TIDEMARK_EXEC_VIRTUAL", folder);
+  set("TIDEMARK_EXEC_LAYER", libraries.layer);
+  set("TIDEMARK_EXEC_TORCH", libraries.torch);
   set("TIDEMARK_EXEC_SNAPSHOTS", exec.snapshots);
   set("TIDEMARK_MODE", exec.mode);
   set("TIDEMARK_GPU", exec.gpu);
@@ -259,9 +265,9 @@ int exec_program(int argc, char** argv) {
   if (const int code = parse(argc, argv, exec); code >= 0) return code;
   check(exec);
   const fs::path program = find_program(exec.program.front());
-  if (const auto python = python_of(program)) check_torch(*python, virtual_folder() / "python");
+  const Libraries libraries = libraries_of(program);
   const Session session;
-  set_environment(exec, session.folder);
+  set_environment(exec, libraries, session.folder);
 
   const std::vector<Start> all = starts(exec, program);
   const bool together = exec.as_ranks.empty();

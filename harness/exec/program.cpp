@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
@@ -68,9 +70,21 @@ std::optional<fs::path> python_of(const fs::path& program) {
   return std::nullopt;
 }
 
-void check_torch(const fs::path& python, const fs::path& folder) {
-  const std::string script = folder / "tidemark_exec.py";
-  const std::string command = shell_word(python) + " " + shell_word(script) + " --check 2>&1";
+Libraries own_libraries(const fs::path& folder) {
+  Libraries own;
+  own.torch = nlohmann::json::parse(std::ifstream(folder / "python" / "built.json")).at("torch");
+  own.layer = folder / "libtidemark_numbers.so";
+  for (const auto& file : fs::directory_iterator(folder)) {
+    if (file.path().filename().string().find(".so.") != std::string::npos)
+      own.preloaded.push_back(file.path());
+  }
+  std::ranges::sort(own.preloaded);
+  return own;
+}
+
+Libraries libraries_for(const fs::path& python, const fs::path& folder) {
+  const std::string script = folder / "python" / "tidemark_exec.py";
+  const std::string command = shell_word(python) + " " + shell_word(script) + " --check";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw UsageError("exec: " + python.string() + " cannot be started");
@@ -81,14 +95,13 @@ void check_torch(const fs::path& python, const fs::path& folder) {
   const std::string mark =
       "tidemark-check:";  // a sitecustomize of the user's may have printed before
   const auto at = said.rfind(mark);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || at == std::string::npos) {
-    while (!said.empty() && said.back() == '\n') said.pop_back();
-    throw UsageError("exec: " + python.string() +
-                     " cannot be run: " + said.substr(said.find_last_of('\n') + 1));
-  }
-  std::string wrong = said.substr(at + mark.size());
-  if (!wrong.empty() && wrong.back() == '\n') wrong.pop_back();
-  if (!wrong.empty()) throw UsageError("exec: " + python.string() + " " + wrong);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || at == std::string::npos)
+    throw UsageError("exec: " + python.string() + " cannot be run");
+  const auto answer = nlohmann::json::parse(said.substr(at + mark.size()));
+  if (answer.contains("problem"))
+    throw UsageError("exec: " + python.string() + " " + answer.at("problem").get<std::string>());
+  return {answer.at("torch"), answer.at("layer").get<std::string>(),
+          answer.at("libraries").get<std::vector<fs::path>>()};
 }
 
 }  // namespace tidemark

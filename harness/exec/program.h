@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tidemark {
 
@@ -14,8 +15,18 @@ std::filesystem::path find_program(const std::string& name);
 /// any other program, which may start one.
 std::optional<std::filesystem::path> python_of(const std::filesystem::path& program);
 
-/// Throws UsageError where this Python has no torch that the platform can run. `folder`: of the
-/// platform's Python modules.
-void check_torch(const std::filesystem::path& python, const std::filesystem::path& folder);
+/// What the processes of a program get.
+struct Libraries {
+  std::string torch;            // the version that they belong to
+  std::filesystem::path layer;  // the operator layer
+  std::vector<std::filesystem::path> preloaded;
+};
+
+/// Those of the platform's `folder`, for the torch that tidemark is built with.
+Libraries own_libraries(const std::filesystem::path& folder);
+
+/// Those for the torch of this Python, which are prepared where they are not there yet. Throws
+/// UsageError where the platform cannot run it.
+Libraries libraries_for(const std::filesystem::path& python, const std::filesystem::path& folder);
 
 }  // namespace tidemark

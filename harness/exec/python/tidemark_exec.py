@@ -1,37 +1,83 @@
 """tidemark's part in a Python process: checks the torch that the program imports, puts the operator layer into it, and writes down the
-process's peaks. `tidemark_exec.py --check` prints what is wrong with the torch of this Python after
-`tidemark-check:`."""
+process's peaks. `tidemark_exec.py --check` prints, after `tidemark-check:`, the libraries for the torch of this Python, or what is wrong
+with it."""
 import atexit
+import glob
 import importlib.machinery
 import json
 import os
+import re
 import sys
 import threading
 
-BUILT = {"torch": "@torch_version@", "cuda": "@torch_cuda@"}  # that the libraries belong to
 INTERVAL = 0.5  # seconds between two records of a process, which may be killed
+OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA
 
 
-def problem(folders):
-    """What is wrong with the torch package in these folders; None: nothing."""
-    said = {}
+def built():
+    """The build's own facts: the torch that its libraries belong to, where it and its sources are."""
+    virtual = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(virtual, "python", "built.json"), encoding="utf-8") as file:
+        return dict(json.load(file), virtual=virtual)
+
+
+def facts_of(folders):
+    """(folder, version, CUDA) of the torch package in these folders, or of none."""
     for folder in folders or ():
-        path = os.path.join(folder, "version.py")
+        path, said = os.path.join(folder, "version.py"), {}
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 exec(compile(file.read(), path, "exec"), said)
-            break
-    if not said:
-        return "has no torch: install torch " + BUILT["torch"] + ", the wheel of CUDA " + BUILT["cuda"]
-    version, cuda = str(said.get("__version__")), said.get("cuda")
-    wanted = "install torch {torch}, the wheel of CUDA {cuda}".format(**BUILT)
+            return folder, str(said.get("__version__")), said.get("cuda")
+    return None, None, None
+
+
+def release(version):
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def problem(version, cuda):
+    """What is wrong with a torch; None: nothing."""
+    own = built()
+    wanted = f"install torch {own['torch'].split('+')[0]}, the wheel of CUDA {own['cuda']}"
+    if not version:
+        return "has no torch: " + wanted
     if not cuda:
         return f"has torch {version}, a wheel without CUDA: {wanted}"
-    if str(cuda).split(".")[0] != BUILT["cuda"].split(".")[0]:
-        return f"has torch {version} of CUDA {cuda}, which this build does not know: {wanted}"
-    if version.split("+")[0] != BUILT["torch"]:
-        return f"has torch {version}, and the operator layer belongs to {BUILT['torch']}: {wanted}"
+    if str(cuda).split(".")[0] not in MAJORS:
+        return f"has torch {version} of CUDA {cuda}, which tidemark does not know (it knows {' and '.join(MAJORS)}): {wanted}"
+    if release(version) < OLDEST:
+        return f"has torch {version}, and tidemark knows none before {'.'.join(map(str, OLDEST))}: {wanted}"
     return None
+
+
+def libraries_for(folder, version, cuda):
+    """The operator layer for a torch, and the libraries that its processes need from their start. Raises where there are none."""
+    own = built()
+    if version == own["torch"]:
+        place, libraries = own["virtual"], sorted(glob.glob(os.path.join(own["virtual"], "*.so.*")))
+    else:
+        sys.path.insert(0, os.path.join(own["source"], "harness", "virtual", "wheels"))
+        try:
+            import prepare
+        except ImportError as error:
+            raise RuntimeError(f"torch {version} needs libraries of its own, which are compiled from tidemark's sources, and these are not in "
+                               f"{own['source']}") from error
+        place, libraries = prepare.prepare(folder, version, cuda, own, lambda text: print(text, end="", file=sys.stderr, flush=True))
+    return {"torch": version, "layer": os.path.join(place, "libtidemark_numbers.so"), "libraries": libraries}
+
+
+def check():
+    """What `tidemark exec` asks of a program's Python."""
+    found = importlib.machinery.PathFinder.find_spec("torch")
+    folder, version, cuda = facts_of(found.submodule_search_locations if found else None)
+    wrong = problem(version, cuda)
+    if wrong:
+        return {"problem": wrong}
+    try:
+        return libraries_for(folder, version, cuda)
+    except Exception as error:
+        return {"problem": f"has torch {version}: {error}"}
 
 
 def stop(text):
@@ -54,9 +100,15 @@ class Finder:
         run = spec.loader.exec_module
 
         def exec_module(module):
-            wrong = problem(spec.submodule_search_locations)
+            _, version, cuda = facts_of(spec.submodule_search_locations)
+            wrong = problem(version, cuda)
+            if not wrong and version != os.environ["TIDEMARK_EXEC_TORCH"]:
+                wrong = (f"has torch {version}, and the libraries are those for torch {os.environ['TIDEMARK_EXEC_TORCH']}: one program cannot have "
+                         "both; name the Python: tidemark exec -- PYTHON SCRIPT")
             if wrong:
                 stop(f"{sys.executable} {wrong}")
+            if release(version) < (2, 9) and "PYTORCH_ALLOC_CONF" in os.environ:  # its name before
+                os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", os.environ["PYTORCH_ALLOC_CONF"])
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             run(module)
@@ -80,9 +132,8 @@ def begin(torch):
     """Right after `import torch`."""
     import ctypes
 
-    virtual = os.environ["TIDEMARK_EXEC_VIRTUAL"]
     try:
-        layer = ctypes.CDLL(os.path.join(virtual, "libtidemark_numbers.so"), mode=ctypes.RTLD_GLOBAL)
+        layer = ctypes.CDLL(os.environ["TIDEMARK_EXEC_LAYER"], mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         stop(f"the operator layer cannot be loaded into torch {torch.__version__}: {error}")
     layer.tidemark_numbers_error.restype = ctypes.c_char_p
@@ -199,5 +250,4 @@ class Record:
 
 if __name__ == "__main__" and sys.argv[1:] == ["--check"]:
     sys.path.pop(0)
-    found = importlib.machinery.PathFinder.find_spec("torch")
-    print("tidemark-check:" + (problem(found.submodule_search_locations if found else None) or ""))
+    print("tidemark-check:" + json.dumps(check()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes SONAME.cpp and SONAME.map for every library of the table that has a status.
+"""Writes SONAME.cpp and SONAME.map for every library of the table that is not modelled.
 
 usage: make_stubs.py TORCH_LIB TABLE OVERRIDES OUT
 OVERRIDES/<library>.cpp, where there is one, is included, and the functions it defines are not generated.
@@ -46,6 +46,21 @@ def write(path, text):
             file.write(text)
 
 
+def write_stub(out, soname, entry, wants, overrides=None):
+    """Writes out/SONAME.cpp and .map, of the functions `wants` and of those of the overrides; gives the path of the first."""
+    override = os.path.join(overrides, soname.split(".")[0] + ".cpp") if overrides else ""
+    by_hand = overridden(override)
+    text = PRELUDE.format(soname=soname, **entry)
+    if os.path.exists(override):
+        text += f'#include "{os.path.abspath(override)}"\n'
+    text += "".join(f"REFUSED({name})\n" for name in sorted({n for n, _ in wants} - by_hand))
+    path = os.path.join(out, soname + ".cpp")
+    write(path, text)
+    extra = {(name, "") for name in by_hand} - {(name, "") for name, _ in wants}
+    write(os.path.join(out, soname + ".map"), version_script(wants | extra))
+    return path
+
+
 def main():
     torch_lib, table_path, overrides, out = sys.argv[1:]
     table = shipped.load_table(table_path)
@@ -54,18 +69,9 @@ def main():
         sys.exit("error: not in %s: %s" % (table_path, ", ".join(homeless)))
     os.makedirs(out, exist_ok=True)
     for soname, entry in table.items():
-        if "status" not in entry:
-            continue
-        override = os.path.join(overrides, soname.split(".")[0] + ".cpp")
-        by_hand = overridden(override)
-        wants = functions.get(soname, set())
-        text = PRELUDE.format(soname=soname, **entry)
-        if os.path.exists(override):
-            text += f'#include "{os.path.abspath(override)}"\n'
-        text += "".join(f"REFUSED({name})\n" for name in sorted({n for n, _ in wants} - by_hand))
-        write(os.path.join(out, soname + ".cpp"), text)
-        extra = {(name, "") for name in by_hand} - {(name, "") for name, _ in wants}
-        write(os.path.join(out, soname + ".map"), version_script(wants | extra))
+        if "modelled" not in entry:
+            write_stub(out, soname, entry, functions.get(soname, set()), overrides)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,6 @@
 // cleans up).
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,8 @@
 // Version 0: no cuDNN. PyTorch then takes its own kernels where it has them (attention: flash,
 // efficient and math instead of cuDNN's, which needs 8.9.3; batch norm: native). Handles exist, so
 // that a refusal names the function that would have computed something.
+#include <cuda_runtime_api.h>
+
 STUB(size_t, cudnnGetVersion)() { return 0; }
 STUB(size_t, cudnnGetCudartVersion)() { return CUDART_VERSION; }
 STUB(int, cudnnCreate)(void** handle) { return *handle = std::calloc(1, 16), 0; }

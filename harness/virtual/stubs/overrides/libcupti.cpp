@@ -1,4 +1,6 @@
 // The profiler asks at its start and does without the device's activity when refused.
+#include <cuda_runtime_api.h>
+
 STUB(int, cuptiGetVersion)(uint32_t* version) {
   return *version = CUDART_VERSION / 1000 * 10000, 0;
 }

@@ -2,6 +2,8 @@
 // easy: the "binary" is a note, and a kernel's lowered name is its name expression. PyTorch would
 // keep the note in the user's kernel cache, where a real GPU could find it: that cache is switched
 // off.
+#include <cuda_runtime_api.h>
+
 #include <new>
 #include <string>
 

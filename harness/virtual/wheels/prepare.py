@@ -1,0 +1,253 @@
+"""The platform's libraries for a PyTorch wheel other than the one that the build is made for. They are compiled once and kept:
+
+* what the wheel asks of NVIDIA's libraries and the build does not have, as refusals by name;
+* for another major version of CUDA the runtime and cuBLAS, from the same sources against that version's headers;
+* the operator layer, against the wheel's own headers.
+
+Works in any Python from 3.8 on; `built` is what the build says of itself (python/built.json)."""
+import concurrent.futures
+import contextlib
+import fcntl
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLATFORM = os.path.dirname(HERE)
+sys.path[:0] = [os.path.join(PLATFORM, "stubs"), os.path.join(PLATFORM, "driver")]
+import make_stubs  # noqa: E402
+import rest  # noqa: E402
+import shipped  # noqa: E402
+
+LAYER, REST = "libtidemark_numbers.so", "libtidemark_rest.so.1"
+UNIT = 12  # files of the layer that are compiled together, as in the build
+NVIDIA = re.compile(r"lib(cu|nv|nccl)\w*\.so")
+
+
+class CannotPrepare(Exception):
+    """One line: what is wrong, what to do."""
+
+
+class Wheel:
+    def __init__(self, folder, version, cuda):
+        self.folder, self.lib = folder, os.path.join(folder, "lib")
+        self.version, self.cuda, self.major = version, cuda, int(cuda.split(".")[0])
+
+    def libraries(self):
+        return sorted(glob.glob(os.path.join(self.lib, "*.so*")))
+
+
+def base(soname):
+    return soname.split(".so")[0]
+
+
+def sources():
+    """The files that the libraries are made of, but those of the tests."""
+    for folder, _, files in sorted(os.walk(PLATFORM)):
+        for name in sorted(files):
+            if name.endswith((".h", ".cpp", ".py", ".json")) and not name.endswith("_test.cpp"):
+                yield os.path.join(folder, name)
+
+
+def key_of(wheel, built):
+    """Of everything that the result depends on."""
+    key = hashlib.sha256(json.dumps([built, [[os.path.basename(p), os.path.getsize(p)] for p in wheel.libraries()]]).encode())
+    for path in [os.path.join(wheel.folder, "version.py"), *sources()]:
+        with open(path, "rb") as file:
+            key.update(file.read())
+    return key.hexdigest()[:16]
+
+
+def prepare(folder, version, cuda, built, say):
+    """(the folder of the libraries, [the libraries that processes need from their start]). Raises CannotPrepare."""
+    wheel = Wheel(folder, version, cuda)
+    if not os.path.exists(os.path.join(wheel.lib, "libtorch_cuda.so")):
+        raise CannotPrepare(f"{wheel.lib} has no libtorch_cuda.so: install torch again")
+    cache = os.path.join(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")), "tidemark")
+    place = os.path.join(cache, f"torch-{version}-{key_of(wheel, built)}")
+    try:
+        if not os.path.isdir(place):
+            os.makedirs(cache, exist_ok=True)
+            with locked(place + ".lock", say):
+                if not os.path.isdir(place):
+                    make(wheel, built, place, say)
+        with open(os.path.join(place, "libraries.json"), encoding="utf-8") as file:
+            names = json.load(file)
+    except OSError as error:
+        raise CannotPrepare(f"the cache folder {cache} cannot be used: {error.strerror or error}: set XDG_CACHE_HOME to another folder") from error
+    return place, [os.path.join(place if ours else built["virtual"], name) for name, ours in names]
+
+
+@contextlib.contextmanager
+def locked(path, say):
+    """Held by one process at a time; ends with the process."""
+    with open(path, "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("tidemark: waiting for another process, which prepares the virtual libraries\n")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def make(wheel, built, place, say):
+    compiler = Compiler(wheel, built)
+    begun = time.monotonic()
+    say(f"tidemark: preparing the virtual libraries for torch {wheel.version} (CUDA {wheel.cuda}), once ... ")
+    out = place + ".new"  # of this process alone, by the lock; a killed one may have left its own
+    shutil.rmtree(out, ignore_errors=True)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        work = os.path.join(out, "work")
+        os.makedirs(os.path.join(work, "rest"))
+        names = compile_all(wheel, built, compiler, out, work)
+        shutil.rmtree(work)
+        with open(os.path.join(out, "libraries.json"), "w", encoding="utf-8") as file:
+            json.dump(names, file)
+        os.rename(out, place)
+    except BaseException:
+        say("failed\n")
+        compiler.give_up()
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    say(f"{time.monotonic() - begun:.0f} s\n")
+
+
+def table_of(wheel):
+    """{soname: entry} of NVIDIA's libraries as this wheel names them: those it needs, and those that are modelled."""
+    with open(os.path.join(PLATFORM, "stubs", "libraries.json"), encoding="utf-8") as file:
+        known = json.load(file)
+    by_base = {base(soname): (soname, entry) for part in ("libraries", "of_other_wheels") for soname, entry in known[part].items()}
+    needed = {soname for library in shipped.shipped_libraries(wheel.lib) for soname in shipped.needed(library)}
+    own = {os.path.basename(path) for path in wheel.libraries() + glob.glob(os.path.join(wheel.folder, "..", "torch.libs", "*"))}
+    table = {}
+    for soname in sorted(needed - own):
+        if base(soname) in by_base:
+            table[soname] = by_base[base(soname)][1]
+        elif NVIDIA.match(soname):
+            table[soname] = {"prefixes": [], "status": 1, "name": "not supported"}
+    return table
+
+
+def compile_all(wheel, built, compiler, out, work):
+    """Compiles into `out`; gives [(library, whether it is of `out`)] of what processes need from their start."""
+    layer = compiler.start_layer(work)  # takes longest
+    table = table_of(wheel)
+    wants, _ = shipped.wanted(wheel.lib, table)
+    names, rests, started = [("libtidemark_device.so.1", False)], [], []
+    for soname, entry in table.items():
+        functions, ready = wants.get(soname, set()), os.path.join(built["virtual"], soname)
+        exports = shipped.symbols(ready, "--defined-only") if os.path.exists(ready) else None
+        if "modelled" not in entry and (exports is None or missing(functions, exports, by_version=True)):
+            stub = make_stubs.write_stub(work, soname, entry, functions, os.path.join(PLATFORM, "stubs", "overrides"))
+            started.append((soname, entry, compiler.start_each(work, [stub])))
+        elif exports is None:
+            patterns = "".join(f" {prefix}*;" for prefix in entry["prefixes"])
+            make_stubs.write(os.path.join(work, soname + ".map"), f"{soname} {{ global:{patterns} local: *; }};\n")
+            started.append((soname, entry, compiler.start_each(work, files_of(entry["modelled"]))))
+        else:
+            names.append((soname, False))
+            rests.append((soname, entry, missing(functions, exports)))
+    for soname, entry, objects in started:
+        path = os.path.join(out, soname)
+        compiler.link(path, objects, compiler.device, "-Wl,--version-script=" + os.path.join(work, soname + ".map"))
+        names.append((soname, True))
+        if "modelled" in entry:
+            functions = set(wants.get(soname, set()))
+            if base(soname) == "libcudart":  # extensions need others than PyTorch
+                functions |= {(name, "") for name in rest.declared_in("libcudart", os.path.join(compiler.cuda, "cuda_runtime_api.h"))[0]}
+            rests.append((soname, entry, missing(functions, shipped.symbols(path, "--defined-only"))))
+    stubs = [make_stubs.write_stub(os.path.join(work, "rest"), soname, entry, functions) for soname, entry, functions in rests if functions]
+    # A library without versions of its own has the functions of every version.
+    compiler.link(os.path.join(out, REST), compiler.start_each(os.path.join(work, "rest"), stubs), compiler.device)
+    names.append((REST, True))
+    compiler.link(os.path.join(out, LAYER), layer, "-L" + wheel.lib, "-ltorch_cuda", "-lc10_cuda", "-ltorch_cpu", "-lc10", "-ldl")
+    return names
+
+
+def missing(functions, exports, by_version=False):
+    names = {name for name, _ in exports}
+    return {(name, version) for name, version in functions
+            if name not in names or (by_version and version and (name, version) not in exports)}
+
+
+def files_of(patterns):
+    return [path for pattern in patterns for path in sorted(glob.glob(os.path.join(PLATFORM, pattern))) if not path.endswith("_test.cpp")]
+
+
+class Compiler:
+    def __init__(self, wheel, built):
+        self.found = next(filter(None, map(shutil.which, filter(None, (os.environ.get("CXX"), built["compiler"], "c++", "g++", "clang++")))), None)
+        if not self.found or not shutil.which("nm") or not shutil.which("readelf"):
+            raise CannotPrepare(f"torch {wheel.version} needs libraries of its own, which are compiled once, and this machine has no C++ compiler: "
+                                "install g++ (or set CXX)")
+        self.cuda = cuda_headers(wheel, built)
+        include = os.path.join(wheel.folder, "include")
+        root = os.path.dirname(os.path.dirname(PLATFORM))
+        with open(os.path.join(wheel.lib, "libc10.so"), "rb") as file:
+            abi = int(re.search(rb"_ZN3c10[A-Za-z0-9_]*NSt7__cxx1112basic_string", file.read()) is not None)  # not before 2.7
+        self.plain = ["-std=c++20", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-I" + root, "-isystem", self.cuda]
+        # CUDA 12's package of headers lacks some that do not depend on the version.
+        self.after = ["-idirafter", built["json"], "-idirafter", built["cuda_include"], "-idirafter", os.path.join(built["cuda_include"], "cccl")]
+        self.torch = [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", include, "-isystem", os.path.join(include, "torch", "csrc", "api", "include")]
+        self.cache = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
+        self.device = os.path.join(built["virtual"], "libtidemark_device.so.1")
+        self.pool, self.futures = concurrent.futures.ThreadPoolExecutor(os.cpu_count()), []
+
+    def run(self, command):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, check=False)
+        if done.returncode != 0:
+            lines = done.stdout.splitlines()
+            first = next((line for line in lines if re.search(r"error|No space|cannot", line)), lines[-1] if lines else "")
+            raise CannotPrepare(f"its virtual libraries cannot be compiled by {self.found}: {first.strip()}")
+
+    def start(self, source, target, *options):
+        command = [*self.cache, self.found, *self.plain, *options, *self.after, "-c", source, "-o", target]
+        self.futures.append(self.pool.submit(self.run, command))
+        return target, self.futures[-1]
+
+    def start_each(self, work, files):
+        visible = "-fvisibility=default"  # as in the build: a version script says what is exported
+        return [self.start(path, os.path.join(work, os.path.basename(path) + ".o"), visible) for path in files]
+
+    def start_layer(self, work):
+        files = [path for path in files_of(["numbers/*.cpp"]) if not os.path.basename(path).startswith("sweep_")]
+        started = []
+        for i in range(0, len(files), UNIT):
+            unit = os.path.join(work, f"layer{i // UNIT}.cpp")
+            make_stubs.write(unit, "".join(f'#include "{path}"\n' for path in files[i:i + UNIT]))
+            started.append(self.start(unit, unit + ".o", *self.torch))
+        return started
+
+    def link(self, path, started, *options):
+        objects = [target for target, future in started if not future.result()]
+        self.run([self.found, "-shared", "-o", path, "-Wl,-soname," + os.path.basename(path), *objects, *options])
+
+    def give_up(self):
+        for future in self.futures:
+            future.cancel()
+
+
+def cuda_headers(wheel, built):
+    """The folder of CUDA's headers of the wheel's major version: beside torch, of an installed toolkit, of the build."""
+    beside = os.path.join(wheel.folder, "..", "nvidia")
+    for folder in (os.path.join(beside, f"cu{wheel.major}", "include"), os.path.join(beside, "cuda_runtime", "include"),
+                   os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"), built["cuda_include"]):
+        try:
+            with open(os.path.join(folder, "cuda_runtime_api.h"), encoding="utf-8") as file:
+                version = re.search(r"#define CUDART_VERSION +(\d+)", file.read())
+        except OSError:
+            continue
+        if version and int(version.group(1)) // 1000 == wheel.major:
+            return os.path.abspath(folder)
+    raise CannotPrepare(f"torch {wheel.version} needs the headers of CUDA {wheel.cuda}: install nvidia-cuda-runtime-cu{wheel.major}=={wheel.cuda}.* "
+                        "beside it")
