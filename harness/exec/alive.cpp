@@ -3,37 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "reports/snapshot/analysis.h"
 #include "reports/units.h"
 
 namespace tidemark {
 
-std::string alive_at_peak(const std::filesystem::path& folder) {
-  constexpr std::size_t kLines = 3;  // of a kind
+HighestPeak highest_peak(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
-  std::string text;
-  std::filesystem::path of;
-  DeviceSummary highest;
+  HighestPeak out;
   for (const auto& file : files) {
     try {
       for (DeviceSummary& device : analyse(read_snapshot(file)))
-        if (of.empty() || device.peak.active > highest.peak.active)
-          highest = std::move(device), of = file;
+        if (out.file.empty() || device.peak.active > out.device.peak.active)
+          out.device = std::move(device), out.file = file;
     } catch (const SnapshotError& error) {
-      text += fmt::format("tidemark: --snapshots: {}\n", error.what());
+      out.unreadable.emplace_back(error.what());
     }
   }
-  if (of.empty())
-    return text + "tidemark: --snapshots: no process of the program has ended with a snapshot\n";
-  text += fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
-                      exact(static_cast<double>(highest.peak.active)), of.stem().string());
-  return text + parts_text(highest, kLines) +
-         fmt::format("all of it: tidemark snapshot show {}\n", of.string());
+  return out;
+}
+
+std::string alive_text(const HighestPeak& peak) {
+  constexpr std::size_t kLines = 3;  // of a kind
+  std::string text;
+  for (const std::string& line : peak.unreadable) text += "tidemark: --report: " + line + "\n";
+  if (peak.file.empty())
+    return text + "tidemark: --report: no process of the program has ended with a snapshot\n";
+  text +=
+      fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
+                  exact(static_cast<double>(peak.device.peak.active)), peak.file.stem().string());
+  return text + parts_text(peak.device, kLines) +
+         fmt::format("all of it: tidemark snapshot show {}\n", peak.file.string());
 }
 
 }  // namespace tidemark

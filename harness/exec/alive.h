@@ -3,12 +3,24 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "reports/snapshot/analysis.h"
 
 namespace tidemark {
 
-/// Of the snapshots in `folder` (python/tidemark_snapshot.py writes them) the one with the highest
-/// peak of active memory: its bytes by kind of tensor, module and Python line, which sum to that
-/// peak. One line where there is none, and one for each file that cannot be read.
-std::string alive_at_peak(const std::filesystem::path& folder);
+/// The snapshot with the highest peak of active memory, of those in a folder.
+struct HighestPeak {
+  std::filesystem::path file;  // empty: there is none
+  DeviceSummary device;
+  std::vector<std::string> unreadable;  // a line each
+};
+
+/// python/tidemark_snapshot.py writes the files.
+HighestPeak highest_peak(const std::filesystem::path& folder);
+
+/// Its bytes by kind of tensor, module and Python line, which sum to that peak; or one line where
+/// there is none.
+std::string alive_text(const HighestPeak& peak);
 
 }  // namespace tidemark

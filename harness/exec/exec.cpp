@@ -18,10 +18,12 @@
 #include "harness/device/platform.h"
 #include "harness/errors.h"
 #include "harness/exec/alive.h"
+#include "harness/exec/page.h"
 #include "harness/exec/processes.h"
 #include "harness/exec/program.h"
 #include "harness/exec/report.h"
 #include "reports/units.h"
+#include "reports/write.h"
 
 namespace tidemark {
 namespace {
@@ -34,7 +36,7 @@ struct Exec {
   int ranks = 0, devices = 0, timeout = 0;
   std::vector<int> as_ranks;
   int of = 0;
-  std::string gpu, capacity, schedule, alloc_conf, mode, races, max_peak, out, snapshots;
+  std::string gpu, capacity, schedule, alloc_conf, mode, races, max_peak, out, report;
   Wishes wishes;
 };
 
@@ -85,9 +87,9 @@ int parse(int argc, char** argv, Exec& exec) {
                "exit code 1 where there is a race (with --races on)");
   app.add_flag("--no-retries", exec.wishes.no_retries,
                "exit code 1 where the allocator had to free its cached memory and try again");
-  app.add_option("--snapshots", exec.snapshots,
-                 "write every rank's memory snapshot into this folder, and say what is alive at "
-                 "the highest peak by kind of tensor, module and Python line");
+  app.add_option("--report", exec.report,
+                 "write a page and every rank's memory snapshot into this folder, and say what is "
+                 "alive at the highest peak by kind of tensor, module and Python line");
   app.add_option("--out", exec.out, "write the report to this file, as JSON");
   try {
     app.parse(argc - 1, argv + 1);
@@ -144,13 +146,13 @@ void check(Exec& exec) {
     throw UsageError("exec: --out " + exec.out + " exists already: name another file");
   if (!exec.out.empty() && !std::ofstream(exec.out))
     throw UsageError("exec: --out " + exec.out + " cannot be written");
-  if (exec.snapshots.empty()) return;
+  if (exec.report.empty()) return;
   std::error_code error;
-  fs::create_directories(exec.snapshots, error);
-  if (error || !fs::is_empty(exec.snapshots, error) || error)
-    throw UsageError("exec: --snapshots " + exec.snapshots +
+  fs::create_directories(exec.report, error);
+  if (error || !fs::is_empty(exec.report, error) || error)
+    throw UsageError("exec: --report " + exec.report +
                      " is no empty folder and cannot be made one: name another");
-  exec.snapshots = fs::absolute(exec.snapshots);
+  exec.report = fs::absolute(exec.report);
 }
 
 void set(const char* name, const std::string& value) {
@@ -182,7 +184,7 @@ void set_environment(const Exec& exec, const Libraries& libraries, const fs::pat
   set("TIDEMARK_EXEC", records);
   set("TIDEMARK_EXEC_LAYER", libraries.layer);
   set("TIDEMARK_EXEC_TORCH", libraries.torch);
-  set("TIDEMARK_EXEC_SNAPSHOTS", exec.snapshots);
+  set("TIDEMARK_EXEC_SNAPSHOTS", exec.report);
   set("TIDEMARK_MODE", exec.mode);
   set("TIDEMARK_GPU", exec.gpu);
   set("TIDEMARK_CAPACITY", exec.capacity);
@@ -243,6 +245,16 @@ void write_report(const Exec& exec, const std::vector<json>& records,
     std::fprintf(stderr, "tidemark: --out %s cannot be written\n", exec.out.c_str());
 }
 
+void write_page(const Exec& exec, const std::vector<json>& records,
+                const std::vector<std::string>& failed, int code) {
+  const HighestPeak peak = highest_peak(exec.report);
+  std::fputs(alive_text(peak).c_str(), stderr);
+  const std::string page =
+      program_page({exec.program, exec.mode, platform().profile(), code, records, failed, peak});
+  write_files(exec.report, {{"report.html", page}}, "name another folder (--report)");
+  std::fprintf(stderr, "report: %s\n", (fs::path(exec.report) / "report.html").c_str());
+}
+
 /// A folder that is removed at the end.
 struct Session {
   fs::path folder;
@@ -284,10 +296,10 @@ int exec_program(int argc, char** argv) {
   } else {
     std::fputs(table(records).c_str(), stderr);
   }
-  if (!exec.snapshots.empty()) std::fputs(alive_at_peak(exec.snapshots).c_str(), stderr);
   const std::vector<std::string> failed = failures(records, exec.wishes);
   for (const std::string& line : failed) std::fprintf(stderr, "FAIL %s\n", line.c_str());
   if (code == 0 && !failed.empty()) code = 1;
+  if (!exec.report.empty()) write_page(exec, records, failed, code);
   if (!exec.out.empty()) write_report(exec, records, failed, code);
   return code;
 }

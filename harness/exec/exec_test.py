@@ -72,8 +72,8 @@ def case_alone():
     Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has used CUDA memory")
 
 
-def case_snapshots():
-    folder = FOLDER / "snapshots"
+def case_report():
+    folder = FOLDER / "report"
     program = """
 from torch import nn
 import torch.distributed as dist
@@ -85,10 +85,12 @@ for step in range(3):
     optimizer.step()
     optimizer.zero_grad()
 """
-    said = python(program, "--ranks", 2, "--snapshots", folder).ends(
+    said = python(program, "--ranks", 2, "--report", folder).ends(
         0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
-    said.check(sorted(file.name for file in folder.iterdir()) == ["rank0.pickle", "rank1.pickle"], "a snapshot a rank")
+    said.check(sorted(file.name for file in folder.iterdir()) == ["rank0.pickle", "rank1.pickle", "report.html"], "a page, a snapshot a rank")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    said.check("Alive at the highest peak" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
     device, = json.loads(shown.stdout)["devices"]
     kinds = {}
     for part in device["parts"]:
@@ -98,8 +100,8 @@ for step in range(3):
     said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
     said.check(kinds["activations"] >= 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
-    python("", "--snapshots", folder).refuses("--snapshots", "is no empty folder")
-    python("", "--snapshots", "/proc/none").refuses("--snapshots", "is no empty folder and cannot be made one")
+    python("", "--report", folder).refuses("--report", "is no empty folder")
+    python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
 
 
 def case_verdicts():

@@ -9,11 +9,9 @@
 #include "reports/units.h"
 
 namespace tidemark {
-namespace {
 
 using nlohmann::json;
 
-// "rank 3", or the process where it has no rank.
 std::string name_of(const json& record) {
   return record["rank"].is_null() ? fmt::format("process {}", record["pid"].get<int>())
                                   : fmt::format("rank {}", record["rank"].get<int>());
@@ -24,8 +22,6 @@ std::string place_of(const json& record, const json& device) {
              ? name_of(record)
              : fmt::format("{} cuda:{}", name_of(record), device["device"].get<int>());
 }
-
-}  // namespace
 
 std::vector<json> read_records(const std::filesystem::path& folder) {
   std::vector<json> records;

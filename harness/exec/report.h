@@ -20,6 +20,10 @@ struct Wishes {
 /// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
 std::vector<nlohmann::json> read_records(const std::filesystem::path& folder);
 
+/// "rank 3", or the process where it has no rank; with the device where it has several.
+std::string name_of(const nlohmann::json& record);
+std::string place_of(const nlohmann::json& record, const nlohmann::json& device);
+
 /// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
 std::string table(const std::vector<nlohmann::json>& records);
 

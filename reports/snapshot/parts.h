@@ -1,4 +1,4 @@
-// Parts of a peak by kind of tensor and by module, from the labels that `tidemark exec --snapshots`
+// Parts of a peak by kind of tensor and by module, from the labels that `tidemark exec --report`
 // leaves in a snapshot.
 #pragma once
 

@@ -58,7 +58,7 @@ struct TraceEvent {
   std::uint32_t module = 0;  // in Snapshot::modules: whose forward ran, where that was recorded
 };
 
-/// A tensor that `tidemark exec --snapshots` knew by name, at one moment of the trace.
+/// A tensor that `tidemark exec --report` knew by name, at one moment of the trace.
 struct TensorLabel {
   std::int64_t device = 0;
   std::int64_t allocations = 0;  // of the device until then

@@ -127,7 +127,7 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   EXPECT_EQ(json["devices"][0]["peak"]["active"], 700);
 }
 
-/// As `tidemark exec --snapshots` writes it: an activation, a parameter at an address that a freed
+/// As `tidemark exec --report` writes it: an activation, a parameter at an address that a freed
 /// block had before, its gradient of the autograd thread, a block of the optimizer.
 Snapshot labelled() {
   Snapshot s;

@@ -1,0 +1,123 @@
+#include "harness/exec/page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/exec/report.h"
+#include "reports/html.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+
+std::string figure(Bytes bytes) {
+  return fmt::format("{} ({} bytes)", bytes_text(bytes), exact(static_cast<double>(bytes)));
+}
+
+// "peak 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each.
+std::string headline(const ProgramRun& run) {
+  Bytes allocated = 0, reserved = 0;
+  for (const json& record : run.records)
+    for (const json& device : record["devices"]) {
+      allocated = std::max(allocated, device["allocated"].get<Bytes>());
+      reserved = std::max(reserved, device["reserved"].get<Bytes>());
+    }
+  const std::string end = run.exit_code == 0 ? "" : fmt::format("; exit code {}", run.exit_code);
+  if (run.records.empty()) return "No process of the program has used CUDA memory" + end;
+  return fmt::format("Peak: {} allocated, {} reserved{}", bytes_text(allocated),
+                     bytes_text(reserved), end);
+}
+
+Section peaks(const ProgramRun& run) {
+  Section out{"Peaks by rank",
+              {"Of PyTorch's caching allocator, over the whole process. The GPU is virtual: " +
+               run.gpu + ", mode " + run.mode + "."},
+              {},
+              {{"rank", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
+  for (const json& record : run.records)
+    for (const json& device : record["devices"])
+      out.rows.push_back(
+          {place_of(record, device), figure(device["allocated"]), figure(device["active"]),
+           figure(device["reserved"]), std::to_string(device["retries"].get<int>()),
+           std::to_string(device["ooms"].get<int>()), std::to_string(record["races"].size()),
+           record["ended"] ? "" : "ended early: as of half a second before"});
+  return out;
+}
+
+std::vector<Section> alive(const HighestPeak& peak) {
+  const DeviceSummary& d = peak.device;
+  const auto sum = static_cast<double>(d.peak.active);
+  Section kinds{"Alive at the highest peak",
+                {fmt::format("The highest peak of active memory is {}'s: {} as requested. Every "
+                             "block has one kind, so the parts sum to the peak.",
+                             peak.file.stem().string(), figure(d.peak.active)),
+                 fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
+                {},
+                {{"kind", "bytes", "part"}}};
+  Section parts{
+      "The same by module and line", {}, {}, {{"bytes", "blocks", "kind", "module", "line"}}};
+  for (const Part& part : d.parts) {
+    if (kinds.rows.back()[0] != part.kind) {
+      Bytes bytes = 0;
+      for (const Part& one : d.parts) bytes += one.kind == part.kind ? one.bytes : 0;
+      kinds.rows.push_back({part.kind, figure(bytes),
+                            fmt::format("{:.1f} %", 100 * static_cast<double>(bytes) / sum)});
+    }
+    parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
+                          part.kind, part.module, part.site});
+  }
+  Line active{"active", {}}, reserved{"reserved", {}};
+  for (std::size_t i = 0; i < d.curve.size(); ++i) {
+    active.points.emplace_back(i + 1, static_cast<double>(d.curve[i].active));
+    reserved.points.emplace_back(i + 1, static_cast<double>(d.curve[i].reserved));
+  }
+  Section time{"Memory over the allocator's events",
+               {"Active as requested; reserved as taken from the device."},
+               {{"Memory over the allocator's events",
+                 "event",
+                 "memory",
+                 true,
+                 {std::move(active), std::move(reserved)}}},
+               {}};
+  const Fragmentation& f = d.fragmentation;
+  Section end{"Left at the program's end",
+              {fmt::format("Allocated {}, reserved {}.", figure(f.allocated), figure(f.reserved)),
+               fmt::format("Free in {} of segments in use: {}; in free segments: {}.",
+                           plural(f.fragments, "fragment"), figure(f.free_in_used),
+                           figure(f.free_segments))},
+              {},
+              {}};
+  return {std::move(kinds), std::move(time), std::move(parts), std::move(end)};
+}
+
+}  // namespace
+
+std::string program_page(const ProgramRun& run) {
+  Document out{"exec",
+               headline(run),
+               run.failed.empty() && run.exit_code == 0 ? Status::pass : Status::fail,
+               {{"", {fmt::format("{}", fmt::join(run.program, " "))}, {}, {}}}};
+  if (!run.failed.empty()) out.sections.push_back({"Verdicts that failed", run.failed, {}, {}});
+  if (!run.records.empty()) out.sections.push_back(peaks(run));
+  if (run.peak.file.empty()) {
+    out.sections.push_back({"Alive at the highest peak",
+                            {"Not known: no process of the program has ended with a snapshot."},
+                            {},
+                            {}});
+  } else {
+    for (Section& section : alive(run.peak)) out.sections.push_back(std::move(section));
+  }
+  Section races{"Races", {}, {}, {}};
+  for (const json& record : run.records)
+    for (const json& race : record["races"])
+      races.text.push_back(name_of(record) + ": " + race["explanation"].get<std::string>());
+  if (!races.text.empty()) out.sections.push_back(std::move(races));
+  return html(out);
+}
+
+}  // namespace tidemark
