@@ -98,6 +98,9 @@ for step in range(3):
     parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
     said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
     said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
+    names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
+    said.check({("*.2", "AddmmBackward0"), ("*.1", "ReluBackward0")} <= names, f"nodes and modules of the backward: {names}")
+    said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20), f"of the main thread's handle and the autograd thread's, of a Hopper GPU: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
     said.check(kinds["activations"] >= 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
     python("", "--report", folder).refuses("--report", "is no empty folder")

@@ -8,6 +8,8 @@
 namespace tidemark {
 namespace {
 
+constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
+
 /// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of
 /// one layer apart, unless it is the only one.
 std::string without_numbers(const std::string& path) {
@@ -27,7 +29,10 @@ std::string without_numbers(const std::string& path) {
 }
 
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
-  for (std::uint32_t at : snapshot.stacks[event.stack]) {
+  const auto& frames = snapshot.stacks[event.stack];
+  if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
+    return "backward";
+  for (std::uint32_t at : frames) {
     const std::string& file = snapshot.frames[at].file;
     const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
     if (in("/torch/optim/")) return "optimizer temporaries";
@@ -36,8 +41,7 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
       return "sharding buffers";
     if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
   }
-  if (event.module != 0) return "activations";
-  return snapshot.stacks[event.stack].empty() ? "backward" : "other";
+  return event.module != 0 ? "activations" : "other";
 }
 
 }  // namespace
@@ -73,7 +77,10 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
 
 Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
-  if (!snapshot.stacks[event.stack].empty()) part.site = site_of(snapshot, event.stack);
+  if (const auto& frames = snapshot.stacks[event.stack]; !frames.empty()) {
+    const StackFrame& innermost = snapshot.frames[frames[0]];
+    part.site = innermost.file == kAutograd ? innermost.function : site_of(snapshot, event.stack);
+  }
   if (label != nullptr) {
     part.kind = label->kind;
     part.module = label->name.substr(0, label->name.rfind('.'));

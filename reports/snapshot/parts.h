@@ -20,8 +20,8 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
 /// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
-/// autograd engine's threads, which have no Python frames), "other". `event` is the allocation;
-/// `label` may be null.
+/// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
+/// `event` is the allocation; `label` may be null.
 Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label);
 
 /// Equal parts together, kinds by their bytes, and within a kind the largest first.

@@ -144,7 +144,7 @@ def begin(torch):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
     record = Record(torch, ctypes.CDLL(None))
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
-        record.labels = sys.modules["tidemark_snapshot"].Labels(torch)
+        record.labels = sys.modules["tidemark_snapshot"].Labels(torch, layer)
 
 
 class Record:

@@ -1,5 +1,7 @@
 """A process's memory snapshot with what PyTorch leaves out: the module in whose forward a tensor was allocated, and which blocks are
 parameters, buffers, gradients and optimizer state. `tidemark snapshot show` reads both."""
+import bisect
+import ctypes
 import importlib
 import os
 import pickle
@@ -17,12 +19,16 @@ def plain(path):
 
 
 class Labels:
-    def __init__(self, torch):
+    def __init__(self, torch, layer):
         self.torch = torch
         self.rows = []  # device, allocations until then, address, kind, name
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
         self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
         self.calls = threading.local()
+        self.sequence = [0]  # of autograd's nodes on the main thread, ascending,
+        self.paths = [""]  # and whose forward made the nodes from there on
+        layer.tidemark_numbers_name_backward(1)
+        self.libraries = ctypes.CDLL(None)
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
         hooks = torch.nn.modules.module
@@ -42,15 +48,20 @@ class Labels:
         if not stack and module not in self.modules:
             self.learn(module)
         stack.append(self.modules.get(module) or type(module).__name__)
+        self.now_in(stack[-1])
+
+    def now_in(self, path):
         if self.metadata:
-            self.metadata(stack[-1])
+            self.metadata(path)
+        if threading.current_thread() is threading.main_thread():
+            self.sequence.append(self.torch.autograd._get_sequence_nr())
+            self.paths.append(path)
 
     def leave(self, _module, _arguments, _result):
         stack = self.stack()
         if stack:
             stack.pop()
-        if self.metadata:
-            self.metadata(stack[-1] if stack else "")
+        self.now_in(stack[-1] if stack else "")
 
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
@@ -70,15 +81,28 @@ class Labels:
             address = tensor.untyped_storage().data_ptr()
         except (RuntimeError, NotImplementedError):
             return  # a tensor without memory of its own
-        device = tensor.device.index
         if address:
-            count = self.torch._C._cuda_memoryStats(device)["allocation"]["all"]["allocated"]
-            self.rows.append([device, count, address, kind, name])
+            self.add(tensor.device.index, address, kind, name)
+
+    def add(self, device, address, kind, name):
+        count = self.torch._C._cuda_memoryStats(device)["allocation"]["all"]["allocated"]
+        self.rows.append([device, count, address, kind, name])
+
+    def label_workspaces(self):
+        """cuBLAS's, which PyTorch allocates in whichever operator multiplies first."""
+        if not self.torch.cuda.is_initialized():
+            return
+        addresses = (ctypes.c_void_p * 256)()
+        self.libraries.tidemark_device_workspaces.restype = ctypes.c_size_t
+        for i in range(min(256, self.libraries.tidemark_device_workspaces(addresses, ctypes.c_size_t(256)))):
+            for device in range(self.torch.cuda.device_count()):  # the device's ranges of addresses are apart
+                self.add(device, addresses[i], "cuBLAS workspaces", "")
 
     def name(self, parameter):
         return self.names.get(parameter, f"{type(parameter).__name__}{list(parameter.shape)}")
 
     def before_step(self, optimizer, _arguments, _keywords):
+        self.label_workspaces()
         for parameter in self.parameters(optimizer):
             self.label("parameters", self.name(parameter), parameter)
             if parameter.grad is not None:
@@ -93,9 +117,23 @@ class Labels:
     def parameters(optimizer):
         return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
+    def name_node(self, event):
+        """The operator layer names nodes by their number: a frame for the node, and the module whose forward made it."""
+        metadata = event.get("user_metadata") or ""
+        if not metadata.startswith("autograd:"):
+            return
+        _, node, number = metadata.rsplit(":", 2)
+        event["user_metadata"] = self.paths[bisect.bisect_right(self.sequence, int(number)) - 1]
+        if not event.get("frames"):
+            event["frames"] = [{"name": node, "filename": "autograd", "line": 0}]
+
     def write(self, place):
         """The file `place`.pickle, whole or not at all."""
+        self.label_workspaces()
         snapshot = self.torch.cuda.memory._snapshot()
+        for trace in snapshot["device_traces"]:
+            for event in trace:
+                self.name_node(event)
         snapshot["tidemark_labels"] = self.rows
         with open(place + ".new", "wb") as file:
             pickle.dump(snapshot, file)

@@ -3,6 +3,7 @@
 
 #include "harness/virtual/blas/blas.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/workspaces.h"
 
 using namespace tidemark::blas;
 
@@ -14,6 +15,7 @@ CUBLAS int cublasCreate_v2(Handle** handle) {
 }
 CUBLAS int cublasDestroy_v2(Handle* handle) {
   if (!handle) return not_initialized;
+  tidemark::device::change_workspace(handle->workspace, nullptr);
   delete handle;
   return success;
 }
@@ -47,6 +49,7 @@ CUBLAS int cublasSetStream_v2(Handle* handle, tidemark::device::StreamHandle str
 CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t bytes) {
   if (!handle) return not_initialized;
   if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return invalid_value;
+  tidemark::device::change_workspace(handle->workspace, workspace);
   handle->workspace = workspace;
   handle->workspace_bytes = bytes;
   return success;

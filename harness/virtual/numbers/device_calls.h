@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "harness/virtual/numbers/backward_names.h"
+
 struct tidemark_access;
 
 namespace tidemark::numbers {
@@ -61,7 +63,10 @@ struct AcceptUnknown {
 
 /// Brackets an operator; `bytes` is what it is charged when it ends.
 struct Bracket {
-  explicit Bracket(const char* name) { device.begin_operator(name); }
+  explicit Bracket(const char* name) {
+    device.begin_operator(name);
+    if (names_backward) name_backward();
+  }
   ~Bracket() { device.end_operator(bytes); }
   Bracket(const Bracket&) = delete;
   std::uint64_t bytes = 0;

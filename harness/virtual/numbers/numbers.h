@@ -34,6 +34,10 @@ const char* tidemark_numbers_error(void);
 /// writes up to `size`.
 size_t tidemark_numbers_describe(char* text, size_t size);
 
+/// 1: what the backward of autograd allocates is named in the allocator's history from now on
+/// (backward_names.h); 0: it is not, as at first.
+void tidemark_numbers_name_backward(int on);
+
 #ifdef __cplusplus
 }
 #endif
