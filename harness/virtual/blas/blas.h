@@ -7,6 +7,7 @@
 
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/device.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/refusal.h"
 
 #define CUBLAS extern "C" [[gnu::visibility("default")]]
@@ -47,6 +48,7 @@ inline constexpr cudaDataType S = CUDA_R_32F, D = CUDA_R_64F, C = CUDA_C_32F, Z 
 inline bool refused(const char* name) {
   const bool admitted = device::admits_kernel(name);
   if (!admitted) device::take_refusal();
+  if (device::follows_known()) device::forget_all(name);
   return !admitted;
 }
 

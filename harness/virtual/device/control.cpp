@@ -82,7 +82,9 @@ int tidemark_device_place_next(uint64_t offset) {
                      ": memory is allocated already, or that is no multiple of 2 MiB in range");
 }
 
-void tidemark_device_set_data(int on) { engine().data = on != 0; }
+void tidemark_device_set_data(int on) {
+  engine().data = on == 0 ? Data::none : on == 2 ? Data::known : Data::all;
+}
 
 void tidemark_device_set_launch_cost(int64_t ns) {
   Engine& e = engine();

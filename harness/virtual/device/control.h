@@ -1,8 +1,8 @@
 // Interface by which a program controls and reads the virtual device: plain C, so that it can be
 // looked up by name (dlsym(RTLD_DEFAULT, "tidemark_device_now")) by programs that also run where no
 // virtual device is. Without any call the environment decides: TIDEMARK_GPU, TIDEMARK_CAPACITY,
-// TIDEMARK_PLACEMENT, TIDEMARK_SCHEDULE, TIDEMARK_MODE (math: bytes move), TIDEMARK_UNKNOWN, and
-// TIDEMARK_DEVICES (how many the process sees; 1).
+// TIDEMARK_PLACEMENT, TIDEMARK_SCHEDULE, TIDEMARK_MODE (math: bytes move), TIDEMARK_KNOWN_LIMIT,
+// TIDEMARK_UNKNOWN, and TIDEMARK_DEVICES (how many the process sees; 1).
 #pragma once
 
 #include <stddef.h>
@@ -30,7 +30,20 @@ int tidemark_device_place_next(uint64_t offset);
 /// Whether copies, memsets and collectives move bytes (mode math) or only cost time (mode shapes).
 /// While they move, a kernel launch on a thread that has not suspended data fails with
 /// cudaErrorNotSupported: its results would not exist.
+/// 2: they move as far as they are known (mode known); a launch makes what it points to unknown.
 void tidemark_device_set_data(int on);
+/// Mode known: bytes of device memory that are known, or not (any more); whether all of these are;
+/// how many are in all; a copy of what is known of a range, with its state.
+void tidemark_device_mark_known(const void* address, uint64_t bytes, int known);
+int tidemark_device_is_known(const void* address, uint64_t bytes);
+uint64_t tidemark_device_known_bytes(void);
+void tidemark_device_copy_known(void* to, const void* from, uint64_t bytes);
+/// A floating-point value of more bytes is not kept (TIDEMARK_KNOWN_LIMIT, 1 MiB).
+uint64_t tidemark_device_known_limit(void);
+void tidemark_device_set_known_limit(uint64_t bytes);
+/// An allocator has given this range away: it is unknown, and a launch that points into it makes
+/// all of it unknown. 0 bytes: it has been given back.
+void tidemark_device_new_block(const void* address, uint64_t bytes);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
 /// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
@@ -82,6 +83,34 @@ void move(char* to, const char* from, const Rectangle& r) {
   });
 }
 
+bool rows_known(const char* from, const Rectangle& r) {
+  bool all = true;
+  each_row(r, [&](std::size_t z, std::size_t y) {
+    return all = is_known(from + z * r.from_slice + y * r.from_pitch, r.width);
+  });
+  return all;
+}
+void mark_rows(char* to, const Rectangle& r, bool known) {
+  each_row(r, [&](std::size_t z, std::size_t y) {
+    mark_known(to + z * r.to_slice + y * r.to_pitch, r.width, known);
+    return true;
+  });
+}
+// A copy to the device in mode known.
+void move_known(char* to, const char* from, const Rectangle& r, bool from_host) {
+  if (!from_host) {
+    each_row(r, [&](std::size_t z, std::size_t y) {
+      copy_known(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch,
+                 r.width);
+      return true;
+    });
+    return;
+  }
+  const bool kept = r.width * r.height * r.depth <= known_limit();
+  if (kept) move(to, from, r);
+  mark_rows(to, r, kept);
+}
+
 // What one side of a copy touches, for race detection; the host's pageable memory belongs to one
 // thread.
 void note_access(const Stream& s, const char* name, Side side, const void* address,
@@ -136,7 +165,10 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
   const std::int64_t* const known = bytes == 4 || bytes == 8 ? answer_to_reads() : nullptr;
   if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
-  if (to_host && !data_moves() && !known && !accepts_unknown()) return refuse_read(bytes);
+  const bool follows = follows_known();
+  const bool all_known = to_host && follows && rows_known(static_cast<const char*>(from), shape);
+  if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
+    return refuse_read(bytes);
 
   Engine& e = engine();
   std::unique_lock lock(e.mutex);
@@ -156,8 +188,10 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (wait) synchronise_with(lock, e.mark(*s));
   lock.unlock();
 
-  if (on_host || data_moves()) {
+  if (on_host || data_moves() || all_known) {
     move(static_cast<char*>(to), static_cast<const char*>(from), shape);
+  } else if (!to_host && follows) {
+    move_known(static_cast<char*>(to), static_cast<const char*>(from), shape, from_host);
   } else if (to_host && known) {
     std::memcpy(to, known, bytes);  // the low bytes come first
   } else if (to_host) {
@@ -199,7 +233,9 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
   // Device memory: asynchronous in both forms.
   if (waiting == Waiting::sync && target.place == Place::pinned) synchronise_with(lock, e.mark(*s));
   lock.unlock();
-  if (target.place == Place::pinned || data_moves()) {
+  const bool keeps = target.place == Place::device && follows_known();
+  if (keeps) mark_rows(static_cast<char*>(to), shape, bytes <= known_limit());
+  if (target.place == Place::pinned || data_moves() || (keeps && bytes <= known_limit())) {
     each_row(shape, [&](std::size_t z, std::size_t y) {
       char* row = static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch;
       if (unit == 1) {

@@ -75,10 +75,17 @@ Engine::Engine() {
         throw std::runtime_error(std::string("TIDEMARK_CAPACITY=") + bytes + ": bytes, above 0");
     }
     const char* mode = environment("TIDEMARK_MODE");
-    if (mode && std::strcmp(mode, "math") != 0 && std::strcmp(mode, "shapes") != 0) {
-      throw std::runtime_error(std::string("TIDEMARK_MODE=") + mode + ": math or shapes");
+    if (mode && std::strcmp(mode, "math") != 0 && std::strcmp(mode, "shapes") != 0 &&
+        std::strcmp(mode, "known") != 0) {
+      throw std::runtime_error(std::string("TIDEMARK_MODE=") + mode + ": math, known or shapes");
     }
-    data = mode && std::strcmp(mode, "math") == 0;
+    if (mode && std::strcmp(mode, "shapes") != 0)
+      data = std::strcmp(mode, "math") == 0 ? Data::all : Data::known;
+    if (const char* limit = environment("TIDEMARK_KNOWN_LIMIT")) {
+      char* end = nullptr;
+      known_limit = std::strtoull(limit, &end, 10);
+      if (*end) throw std::runtime_error(std::string("TIDEMARK_KNOWN_LIMIT=") + limit + ": bytes");
+    }
     const char* unknown = environment("TIDEMARK_UNKNOWN");
     if (unknown && std::strcmp(unknown, "nan") != 0 && std::strcmp(unknown, "refuse") != 0) {
       throw std::runtime_error(std::string("TIDEMARK_UNKNOWN=") + unknown + ": refuse or nan");

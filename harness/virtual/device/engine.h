@@ -42,6 +42,12 @@ struct Mark {
 
 /// What an entry of the trace is; as tidemark_span has it.
 enum class Kind { op, collective, copy, wait };
+/// Which bytes move (TIDEMARK_MODE): none, all, or those that are known (known.h).
+enum class Data { none, all, known };
+/// A matrix of 512 x 512 floats: the longest operator on matrices of that size is half a
+/// millisecond of a GPU and ten of a core of the host; steps, scales, masks and tables of positions
+/// are smaller.
+constexpr std::uint64_t kKnownLimit = 1 << 20;
 constexpr std::uint32_t kHostLane = ~std::uint32_t{0};  // in place of a stream
 
 struct TraceEntry {
@@ -80,8 +86,9 @@ struct Engine {
   bool tracing = false;
   std::vector<TraceEntry> trace;
 
-  std::atomic<bool> data{false};  // no lock needed
-  bool unknown_accepted = false;  // TIDEMARK_UNKNOWN=nan; set once
+  std::atomic<Data> data{Data::none};                   // no lock needed
+  std::atomic<std::uint64_t> known_limit{kKnownLimit};  // bytes; no lock needed
+  bool unknown_accepted = false;                        // TIDEMARK_UNKNOWN=nan; set once
 
   /// By name: false where there is no such schedule.
   bool set_schedule(std::string_view name);

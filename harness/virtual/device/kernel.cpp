@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
@@ -154,6 +155,7 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (cudaError_t error = image_of(*kernel, &image)) return error;
   const std::int64_t spins = spins_for(*kernel, l.arguments);
   if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
+  if (spins < 0 && follows_known()) forget_arguments(kernel->name, l.arguments);
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
 
 namespace tidemark::device {
@@ -172,6 +173,7 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
   if (bytes == 0 || at != begin + bytes) return cudaErrorInvalidValue;
   e.now += e.profile.release;
   (void)device;
+  mark_known(pointer(begin), bytes, false);
   mmap(pointer(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
        -1, 0);
   for (at = begin; at < begin + bytes;) {

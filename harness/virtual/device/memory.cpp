@@ -4,6 +4,7 @@
 #include <string>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/mapping.h"
 #include "harness/virtual/device/pool.h"
 
@@ -48,6 +49,7 @@ std::size_t DeviceMemory::give(std::uintptr_t begin) {
   if (found == allocations_.end()) return 0;
   const std::size_t bytes = found->second.bytes;
   allocations_.erase(found);
+  mark_known(reinterpret_cast<void*>(begin), bytes, false);
   decommit(begin, bytes);
   placement_->give(begin, bytes);
   refund(bytes);

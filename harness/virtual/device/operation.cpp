@@ -4,6 +4,7 @@
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/kernel.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
@@ -37,7 +38,12 @@ std::string_view current_operator() {
 
 const std::int64_t* answer_to_reads() { return answering ? &answer : nullptr; }
 
-bool data_moves() { return suspended <= 0 && engine().data.load(std::memory_order_relaxed); }
+bool data_moves() {
+  return suspended <= 0 && engine().data.load(std::memory_order_relaxed) == Data::all;
+}
+bool follows_known() {
+  return suspended <= 0 && engine().data.load(std::memory_order_relaxed) == Data::known;
+}
 
 Ns host_now() {
   Engine& e = engine();

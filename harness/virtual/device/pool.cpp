@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/stream_pool.h"
 
@@ -232,6 +233,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
   }
   if (!begin) return cudaErrorMemoryAllocation;
   *address = reinterpret_cast<void*>(begin);
+  mark_known(*address, rounded, false);
   return cudaSuccess;
 }
 

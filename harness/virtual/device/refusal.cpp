@@ -17,22 +17,6 @@ thread_local int accepted = 0;
 thread_local bool refused = false;
 std::atomic<bool> numbers_are_computed{false};
 
-// One line on stderr, once a process and text.
-void say(const std::string& text) {
-  static std::mutex mutex;
-  static auto& said = *new std::set<std::string>;
-  std::lock_guard lock(mutex);
-  if (said.insert(text).second) std::fprintf(stderr, "tidemark: %s\n", text.c_str());
-}
-
-// Without its arguments, and not longer than a line can be read.
-std::string kernel_name(std::string_view mangled) {
-  std::string name = readable(std::string(mangled));
-  if (name.starts_with("void ")) name.erase(0, 5);
-  constexpr std::size_t kMost = 120;
-  return name.size() <= kMost ? name : name.substr(0, kMost) + "...";
-}
-
 std::string in_operator() {
   const std::string_view name = current_operator();
   return name.empty() ? "" : " in " + std::string(name);
@@ -40,9 +24,24 @@ std::string in_operator() {
 
 }  // namespace
 
+void say_once(const std::string& text) {
+  static std::mutex mutex;
+  static auto& said = *new std::set<std::string>;
+  std::lock_guard lock(mutex);
+  if (said.insert(text).second) std::fprintf(stderr, "tidemark: %s\n", text.c_str());
+}
+
+std::string kernel_name(std::string_view mangled) {
+  std::string name = readable(std::string(mangled));
+  if (name.starts_with("void ")) name.erase(0, 5);
+  constexpr std::size_t kMost = 120;
+  return name.size() <= kMost ? name : name.substr(0, kMost) + "...";
+}
+
 bool admits_kernel(std::string_view name) {
   if (!data_moves()) return true;
-  say("kernel " + kernel_name(name) + in_operator() +
+  say_once(
+      "kernel " + kernel_name(name) + in_operator() +
       (numbers_are_computed
            ? " is launched outside the operators that mode math computes, so its results would "
              "not exist: run it in shapes"
@@ -57,9 +56,12 @@ bool take_refusal() { return std::exchange(refused, false); }
 bool accepts_unknown() { return accepted > 0 || engine().unknown_accepted; }
 
 cudaError_t refuse_read(std::size_t bytes) {
-  say("the copy of " + std::to_string(bytes) + " bytes of device memory to the host" +
+  const Data data = engine().data;
+  say_once(
+      "the copy of " + std::to_string(bytes) + " bytes of device memory to the host" +
       in_operator() + " is refused, because no kernel computed them" +
-      (engine().data
+      (data == Data::known ? " (mode known): the program's control flow hangs on them"
+       : data == Data::all
            ? ": mode math has no numbers for this operator, run it in shapes"
            : " (mode shapes): run in math with the operator layer (harness/virtual/README.md), or "
              "with TIDEMARK_UNKNOWN=nan to read 0xFF bytes (NaN, -1, True)"));

@@ -5,6 +5,7 @@
 #include <driver_types.h>
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #pragma GCC visibility push(default)
@@ -28,5 +29,9 @@ namespace tidemark::device {
 bool accepts_unknown();
 /// Says on stderr why `bytes` are not copied to the host. Returns cudaErrorNotSupported.
 cudaError_t refuse_read(std::size_t bytes);
+/// One line on stderr, once a process and text.
+void say_once(const std::string& text);
+/// Without its arguments, and not longer than a line can be read.
+std::string kernel_name(std::string_view mangled);
 
 }  // namespace tidemark::device

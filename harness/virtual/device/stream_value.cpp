@@ -8,7 +8,9 @@
 
 #include "harness/virtual/device/copy.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/stream.h"
 
 namespace tidemark::device {
 namespace {
@@ -32,7 +34,8 @@ cudaError_t await_value(StreamHandle stream, const void* at,
   if (!at || reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint32_t) != 0 ||
       (!on_device && !is_pinned(at)))
     return cudaErrorInvalidValue;
-  if (on_device && !data_moves()) return cudaErrorNotSupported;
+  if (on_device && !data_moves() && !(follows_known() && is_known(at, sizeof(std::uint32_t))))
+    return cudaErrorNotSupported;
   // The word is somebody else's to change: another thread's, or what a stream does to it.
   const std::atomic_ref word(*static_cast<std::uint32_t*>(const_cast<void*>(at)));
   const auto begin = std::chrono::steady_clock::now();

@@ -121,17 +121,18 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                        CUstream stream, void**, void**) {
+                        CUstream stream, void** arguments, void**) {
   return answer([&] {
     return launch(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared,
-                             stream, false});
+                             stream, false, arguments});
   });
 }
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                    unsigned grid_z, unsigned block_x, unsigned block_y,
-                                   unsigned block_z, unsigned shared, CUstream stream, void**) {
+                                   unsigned block_z, unsigned shared, CUstream stream,
+                                   void** arguments) {
   return answer([&] {
     return launch(function, {dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z), shared,
-                             stream, true});
+                             stream, true, arguments});
   });
 }

@@ -1,0 +1,223 @@
+#include "harness/virtual/device/known.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/refusal.h"
+
+namespace tidemark::device {
+
+void ByteSet::add(std::uintptr_t begin, std::uintptr_t end) {
+  if (begin >= end) return;
+  remove(begin, end);
+  bytes_ += end - begin;
+  auto next = ends_.lower_bound(begin);
+  if (next != ends_.end() && next->first == end) {
+    end = next->second;
+    next = ends_.erase(next);
+  }
+  if (next != ends_.begin()) {
+    const auto before = std::prev(next);
+    if (before->second == begin) {
+      before->second = end;
+      return;
+    }
+  }
+  ends_.emplace_hint(next, begin, end);
+}
+
+void ByteSet::remove(std::uintptr_t begin, std::uintptr_t end) {
+  if (begin >= end) return;
+  auto at = ends_.lower_bound(begin);
+  if (at != ends_.begin() && std::prev(at)->second > begin) {
+    const auto before = std::prev(at);
+    const std::uintptr_t rest = before->second;
+    before->second = begin;
+    bytes_ -= rest - begin;
+    if (rest > end) {
+      ends_.emplace_hint(at, end, rest);
+      bytes_ += rest - end;
+      return;
+    }
+  }
+  while (at != ends_.end() && at->first < end) {
+    const auto [first, last] = *at;
+    at = ends_.erase(at);
+    bytes_ -= last - first;
+    if (last > end) {
+      ends_.emplace_hint(at, end, last);
+      bytes_ += last - end;
+    }
+  }
+}
+
+bool ByteSet::covers(std::uintptr_t begin, std::uintptr_t end) const {
+  if (begin >= end) return true;
+  const auto after = ends_.upper_bound(begin);
+  return after != ends_.begin() && std::prev(after)->second >= end;
+}
+
+std::vector<ByteSet::Range> ByteSet::within(std::uintptr_t begin, std::uintptr_t end) const {
+  std::vector<Range> found;
+  auto at = ends_.upper_bound(begin);
+  if (at != ends_.begin()) --at;
+  for (; at != ends_.end() && at->first < end; ++at) {
+    const Range part{std::max(begin, at->first), std::min(end, at->second)};
+    if (part.begin < part.end) found.push_back(part);
+  }
+  return found;
+}
+
+namespace {
+
+struct Known {
+  std::mutex mutex;  // the engine's may be held; nothing is called while it is
+  ByteSet bytes;
+  std::map<std::uintptr_t, std::uintptr_t> blocks;  // of the caching allocator: end by begin
+};
+Known& known() {
+  static auto& one = *new Known;
+  return one;
+}
+
+std::uintptr_t place_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+// Reads memory that may not be there: how many bytes came.
+std::size_t read_safely(const void* from, void* to, std::size_t bytes) {
+  const iovec local{to, bytes}, remote{const_cast<void*>(from), bytes};
+  const ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+  return got < 0 ? 0 : static_cast<std::size_t>(got);
+}
+
+// The block of the caching allocator around the address, or the allocation of the program.
+bool block_around(std::uintptr_t address, std::uintptr_t* begin, std::uintptr_t* end) {
+  {
+    Known& k = known();
+    const std::lock_guard lock(k.mutex);
+    const auto after = k.blocks.upper_bound(address);
+    if (after != k.blocks.begin() && std::prev(after)->second > address) {
+      *begin = std::prev(after)->first;
+      *end = std::prev(after)->second;
+      return true;
+    }
+  }
+  std::size_t bytes = 0;
+  if (allocation_of(reinterpret_cast<const void*>(address), begin, &bytes) != cudaSuccess)
+    return false;
+  *end = *begin + bytes;
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t known_limit() { return engine().known_limit; }
+
+void mark_known(const void* address, std::size_t bytes, bool is) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  if (is)
+    k.bytes.add(place_of(address), place_of(address) + bytes);
+  else
+    k.bytes.remove(place_of(address), place_of(address) + bytes);
+}
+
+bool is_known(const void* address, std::size_t bytes) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  return k.bytes.covers(place_of(address), place_of(address) + bytes);
+}
+
+void copy_known(void* to, const void* from, std::size_t bytes) {
+  const std::uintptr_t begin = place_of(from), target = place_of(to);
+  if (begin == target) return;
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  auto parts = k.bytes.within(begin, begin + bytes);
+  if (begin < target + bytes && target < begin + bytes) parts.clear();  // undefined in CUDA
+  k.bytes.remove(target, target + bytes);
+  for (const ByteSet::Range& part : parts) {
+    const std::uintptr_t place = target + (part.begin - begin);
+    std::memcpy(reinterpret_cast<void*>(place), reinterpret_cast<const void*>(part.begin),
+                part.end - part.begin);
+    k.bytes.add(place, place + (part.end - part.begin));
+  }
+}
+
+// How many arguments a launch has, and how long they are, is known to the compiled code alone. So
+// what stands behind the arguments is looked at as well: that forgets too much rather than too
+// little. A kernel's arguments have at most 4 KiB (32,764 bytes from compute capability 7.0 on, of
+// which nothing here has made use).
+void forget_arguments(std::string_view kernel, void** arguments) {
+  constexpr std::size_t kMostArguments = 64, kMostWords = 4096 / sizeof(std::uintptr_t);
+  std::array<void*, kMostArguments> places{};
+  const std::size_t count =
+      arguments ? read_safely(arguments, places.data(), sizeof places) / sizeof(void*) : 0;
+  if (count == 0) return forget_all(kernel);
+  std::set<std::uintptr_t> pointers;
+  for (std::size_t i = 0; i < count && places[i]; ++i) {
+    std::array<std::uintptr_t, kMostWords> words{};
+    const std::size_t got = read_safely(places[i], words.data(), sizeof words) / sizeof words[0];
+    if (got == 0) break;
+    pointers.insert(words.begin(), words.begin() + got);
+  }
+  for (const std::uintptr_t pointer : pointers) {
+    std::uintptr_t begin = 0, end = 0;
+    if (device_of(reinterpret_cast<const void*>(pointer)) < 0 ||
+        !block_around(pointer, &begin, &end))
+      continue;
+    mark_known(reinterpret_cast<const void*>(begin), end - begin, false);
+  }
+  say_once("kernel " + kernel_name(kernel) +
+           " is launched outside the operators of the layer: the memory that its arguments "
+           "point to is unknown (mode known)");
+}
+
+void forget_all(std::string_view operation) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  k.bytes = {};
+  say_once(std::string(operation) +
+           " is called outside the operators of the layer: nothing on the device is known any "
+           "more (mode known)");
+}
+
+}  // namespace tidemark::device
+
+using namespace tidemark::device;
+
+void tidemark_device_mark_known(const void* address, uint64_t bytes, int is) {
+  mark_known(address, bytes, is != 0);
+}
+int tidemark_device_is_known(const void* address, uint64_t bytes) {
+  return is_known(address, bytes);
+}
+void tidemark_device_copy_known(void* to, const void* from, uint64_t bytes) {
+  copy_known(to, from, bytes);
+}
+uint64_t tidemark_device_known_bytes(void) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  return k.bytes.bytes();
+}
+uint64_t tidemark_device_known_limit(void) { return known_limit(); }
+void tidemark_device_set_known_limit(uint64_t bytes) { engine().known_limit = bytes; }
+void tidemark_device_new_block(const void* address, uint64_t bytes) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  const std::uintptr_t begin = place_of(address);
+  k.bytes.remove(begin, begin + bytes);
+  if (bytes > 0)
+    k.blocks[begin] = begin + bytes;
+  else
+    k.blocks.erase(begin);
+}

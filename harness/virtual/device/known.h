@@ -1,0 +1,57 @@
+// The bytes of device memory that are known in mode known: those that the host has written, that a
+// copy has brought from known ones, or that the operator layer has computed. All others have no
+// value. What a program reads of those is a policy of the operator layer, never leftover bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#pragma GCC visibility push(default)
+namespace tidemark::device {
+
+/// Whether this thread's copies, memsets, launches and collectives follow what is known: mode
+/// known, and not suspended (the operator layer then says itself what an operator's results are).
+bool follows_known();
+/// More bytes than that in one piece are not kept. Integers may be `kWholeFactor` times as many.
+std::uint64_t known_limit();
+inline constexpr std::uint64_t kWholeFactor = 64;
+
+void mark_known(const void* address, std::size_t bytes, bool known);
+/// All of these bytes; true for none.
+bool is_known(const void* address, std::size_t bytes);
+/// Copies what is known of `from`, and what is known afterwards of `to` is that alone.
+void copy_known(void* to, const void* from, std::size_t bytes);
+/// A kernel is launched whose results do not exist: the blocks that its arguments point into are
+/// unknown from now on. Says so, once a name.
+void forget_arguments(std::string_view kernel, void** arguments);
+/// The same of an operation whose arguments are not looked at: nothing is known any more.
+void forget_all(std::string_view operation);
+
+}  // namespace tidemark::device
+#pragma GCC visibility pop
+
+namespace tidemark::device {
+
+/// Ranges of addresses, merged. Not thread-safe.
+class ByteSet {
+ public:
+  struct Range {
+    std::uintptr_t begin, end;
+  };
+  void add(std::uintptr_t begin, std::uintptr_t end);
+  void remove(std::uintptr_t begin, std::uintptr_t end);
+  bool covers(std::uintptr_t begin, std::uintptr_t end) const;
+  /// What of [begin, end) is in the set.
+  std::vector<Range> within(std::uintptr_t begin, std::uintptr_t end) const;
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::map<std::uintptr_t, std::uintptr_t> ends_;  // by begin
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace tidemark::device
