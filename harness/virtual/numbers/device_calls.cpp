@@ -23,6 +23,11 @@ bool DeviceCalls::find() {
          look(accepts_unknown, "tidemark_device_accepts_unknown") &&
          look(take_refusal, "tidemark_device_take_refusal") &&
          look(numbers_computed, "tidemark_device_numbers_computed") &&
+         look(mark_known, "tidemark_device_mark_known") &&
+         look(is_known, "tidemark_device_is_known") &&
+         look(copy_known, "tidemark_device_copy_known") &&
+         look(known_limit, "tidemark_device_known_limit") &&
+         look(new_block, "tidemark_device_new_block") &&
          look(end_operator, "tidemark_device_end_operator");
 }
 

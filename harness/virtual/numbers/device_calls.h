@@ -22,6 +22,13 @@ struct DeviceCalls {
   int (*take_refusal)() = nullptr;
   void (*numbers_computed)(int on) = nullptr;
 
+  // Mode known
+  void (*mark_known)(const void* address, std::uint64_t bytes, int known) = nullptr;
+  int (*is_known)(const void* address, std::uint64_t bytes) = nullptr;
+  void (*copy_known)(void* to, const void* from, std::uint64_t bytes) = nullptr;
+  std::uint64_t (*known_limit)() = nullptr;
+  void (*new_block)(const void* address, std::uint64_t bytes) = nullptr;
+
   // Race detection (harness/virtual/race/control.h)
   int (*races_detected)() = nullptr;
   void (*begin_watched)(const char* name) = nullptr;

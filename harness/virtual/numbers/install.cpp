@@ -8,6 +8,7 @@
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/numbers/policies.h"
 #include "harness/virtual/numbers/watch.h"
 
 namespace tidemark::numbers {
@@ -30,8 +31,8 @@ struct Quiet final : c10::WarningHandler {
 class Installation {
  public:
   std::string enter(const std::string& mode) {
-    if (mode != "off" && mode != "shapes" && mode != "cost" && mode != "math")
-      return "no such mode: " + mode + " (off, shapes, cost, math)";
+    if (mode != "off" && mode != "shapes" && mode != "cost" && mode != "math" && mode != "known")
+      return "no such mode: " + mode + " (off, shapes, cost, known, math)";
     const std::lock_guard lock(mutex_);
     if (mode != "off" && !device.find()) return "this process has no virtual device";
     registrations_.clear();
@@ -42,6 +43,7 @@ class Installation {
     mode_ = mode;
     if (device.numbers_computed) device.numbers_computed(mode == "math");
     if (mode == "off") return "";
+    if (mode == "known") read_sizes();
     add(c10::Dispatcher::singleton().getAllOpNames());
     if (device.races_detected()) follow_allocator();
     follow_registrations([this](const std::vector<c10::OperatorName>& names) { add_late(names); });
@@ -69,7 +71,7 @@ class Installation {
     for (const c10::OperatorName& name : names) {
       const auto op = c10::Dispatcher::singleton().findSchema(name);
       if (!op) continue;
-      mode_ == "math" ? add_math(*op) : add_shapes(*op);
+      mode_ == "math" ? add_math(*op) : mode_ == "known" ? add_known(*op) : add_shapes(*op);
       if (device.races_detected()) add_host(*op);
     }
   }
@@ -122,6 +124,29 @@ class Installation {
       put(op, no_numbers_kernel(op, original(op)));
       without_numbers_.push_back(name);
     }
+  }
+
+  static bool has_cpu_kernel(const c10::OperatorHandle& op, const std::string& name) {
+    return composition(name) ||
+           (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name));
+  }
+
+  void add_known(const c10::OperatorHandle& op) {
+    const std::string name = c10::toString(op.operator_name());
+    if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
+      put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
+    if (!on_cuda(op, name)) return;
+    const auto before = [&op] { return original(op); };
+    if (name == "aten::_local_scalar_dense") {
+      put(op, known_read_kernel(op, before));
+    } else if (has_cpu_kernel(op, name)) {
+      put(op, known_kernel(op, before, true));
+    } else if (name.starts_with("aten::")) {
+      put(op, known_kernel(op, before, false));
+      without_numbers_.push_back(name);
+    }
+    // An extension's operator without a CPU kernel is left alone: what it launches makes the memory
+    // that it points to unknown.
   }
 
   void add_shapes(const c10::OperatorHandle& op) {

@@ -1,6 +1,7 @@
 // The kernels that stand before CUDA's own in the dispatcher, one class a purpose.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,14 @@
 
 namespace tidemark::numbers {
 
+/// What is to be computed, where that is not everything, and who is told of it.
+struct Keeping {
+  bool (*admits)(const std::vector<c10::IValue>& outputs);
+  void (*kept)(const at::Tensor& output);  // a fresh one that has its values now
+};
 /// math: the original, then numbers on the host.
-Kernel math_kernel(const c10::OperatorHandle& op, Original original);
+Kernel math_kernel(const c10::OperatorHandle& op, Original original,
+                   const Keeping* keeping = nullptr);
 /// math: item() reads the memory itself, after the original's synchronisation.
 Kernel read_value_kernel(const c10::OperatorHandle& op, Original original);
 /// math: an error that names the operator, except inside the host code of another, whose numbers
@@ -20,6 +27,13 @@ Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
 /// math: the original of an extension's operator that has no CPU kernel; an error that names the
 /// operator where it launches a kernel of its own.
 Kernel foreign_kernel(const c10::OperatorHandle& op, Original original);
+
+/// known: as math where everything that the operator reads is known and its results are within the
+/// limit; else the original, and what it writes is unknown. Without `computes` always the latter.
+Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
+                    bool computes);
+/// known: item() of an unknown value is a policy.
+Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original);
 
 /// shapes: an error that names the operator, which needs values.
 Kernel needs_values_kernel(const c10::OperatorHandle& op);

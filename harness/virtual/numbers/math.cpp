@@ -51,9 +51,10 @@ void add_context(c10::Error& error, const Signature& signature) {
 
 class MathKernel final : public c10::OperatorKernel {
  public:
-  MathKernel(const c10::OperatorHandle& op, Original original)
+  MathKernel(const c10::OperatorHandle& op, Original original, const Keeping* keeping)
       : signature_(op),
         original_(std::move(original)),
+        keeping_(keeping),
         compose_(composition(signature_.name)),
         counts_(counts(signature_.name)),
         inner_values_(reads_inner_values(signature_.name)),
@@ -94,6 +95,7 @@ class MathKernel final : public c10::OperatorKernel {
     for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
+    if (keeping_ && !keeping_->admits(outputs)) return;
     compute(op, host, outputs, random);
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (is_host_value(host[i]))
@@ -185,18 +187,22 @@ class MathKernel final : public c10::OperatorKernel {
 
   void keep(const c10::IValue& output, const c10::IValue& result) const {
     if (output.isTensor() && result.isTensor()) {
-      store(output.toTensor(), result.toTensor(), signature_.name);
+      keep(output.toTensor(), result.toTensor());
     } else if (output.isTensorList() && result.isTensorList()) {
       const auto outputs = output.toTensorVector(), results = result.toTensorVector();
       TORCH_CHECK(outputs.size() == results.size(), signature_.name,
                   ": its CPU kernel gives another number of tensors");
-      for (std::size_t i = 0; i < outputs.size(); ++i)
-        store(outputs[i], results[i], signature_.name);
+      for (std::size_t i = 0; i < outputs.size(); ++i) keep(outputs[i], results[i]);
     }
+  }
+  void keep(const at::Tensor& output, const at::Tensor& result) const {
+    store(output, result, signature_.name);
+    if (keeping_ && output.defined() && result.defined()) keeping_->kept(output);
   }
 
   Signature signature_;
   Original original_;
+  const Keeping* keeping_;
   HostKernel compose_;
   bool counts_, inner_values_, is_copy_, of_pytorch_, draws_;
   std::shared_ptr<Use> use_;
@@ -280,9 +286,9 @@ void forget_used() {
   uses().all.clear();
 }
 
-Kernel math_kernel(const c10::OperatorHandle& op, Original original) {
+Kernel math_kernel(const c10::OperatorHandle& op, Original original, const Keeping* keeping) {
   return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<MathKernel>(op, std::move(original)));
+      std::make_unique<MathKernel>(op, std::move(original), keeping));
 }
 Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
   return c10::KernelFunction::makeFromBoxedFunctor(

@@ -41,7 +41,7 @@ class Modes : public testing::Test {
 TEST_F(Modes, UnknownModeIsRefusedAndChangesNothing) {
   enter("math");
   EXPECT_EQ(tidemark_numbers_install("maths"), -1);
-  EXPECT_STREQ(tidemark_numbers_error(), "no such mode: maths (off, shapes, cost, math)");
+  EXPECT_STREQ(tidemark_numbers_error(), "no such mode: maths (off, shapes, cost, known, math)");
   EXPECT_STREQ(tidemark_numbers_mode(), "math");
 }
 

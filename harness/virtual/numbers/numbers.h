@@ -38,6 +38,12 @@ size_t tidemark_numbers_describe(char* text, size_t size);
 /// (backward_names.h); 0: it is not, as at first.
 void tidemark_numbers_name_backward(int on);
 
+/// Mode known: `event` is called, on the thread of the program, whenever the program is told
+/// `answer` about values that are not known; `decides` is 1 where that is a bool. Null: nobody
+/// listens.
+void tidemark_numbers_on_event(void (*event)(const char* operation, const char* answer,
+                                             int decides));
+
 #ifdef __cplusplus
 }
 #endif

@@ -78,6 +78,27 @@ bool needs_values(const std::string& name) {
   return names.count(name) != 0;
 }
 
+bool overwrites(const std::string& name) {
+  static const Names names{"aten::copy_",          "aten::zero_",          "aten::normal_",
+                           "aten::uniform_",       "aten::exponential_",   "aten::cauchy_",
+                           "aten::log_normal_",    "aten::geometric_",     "aten::_foreach_zero_",
+                           "aten::_foreach_copy_", "aten::_cummax_helper", "aten::_cummin_helper"};
+  return names.count(name) ||
+         starts_with_any(name, {"aten::fill_.", "aten::random_", "aten::bernoulli_."});
+}
+
+std::vector<std::size_t> silently_written(const std::string& name) {
+  static const std::unordered_map<std::string, std::vector<std::size_t>> all{
+      {"aten::native_batch_norm", {3, 4}},
+      {"aten::native_batch_norm.out", {3, 4}},
+      {"aten::cudnn_batch_norm", {3, 4}},
+      {"aten::cudnn_batch_norm.out", {3, 4}},
+      {"aten::batch_norm_gather_stats", {3, 4}},
+      {"aten::batch_norm_gather_stats_with_counts", {3, 4}}};
+  const auto found = all.find(name);
+  return found == all.end() ? std::vector<std::size_t>{} : found->second;
+}
+
 bool draws_silently(const std::string& name) {
   static const Names names{"aten::native_dropout", "aten::_scaled_dot_product_flash_attention",
                            "aten::_scaled_dot_product_efficient_attention",

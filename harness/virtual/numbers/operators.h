@@ -42,6 +42,10 @@ bool counts_otherwise(const std::string& name);
 std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stack);
 /// Its output's size, or its result on the host, depends on values: refused where there are none.
 bool needs_values(const std::string& name);
+/// Writes its in-place arguments without reading them.
+bool overwrites(const std::string& name);
+/// Arguments that it writes although its schema does not say so.
+std::vector<std::size_t> silently_written(const std::string& name);
 /// Draws random numbers from the default generator without a generator argument.
 bool draws_silently(const std::string& name);
 /// Reads, of its first tensor, only what it returns.

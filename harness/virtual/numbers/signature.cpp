@@ -24,6 +24,7 @@ Signature::Signature(const c10::OperatorHandle& op) : name(c10::toString(op.oper
   const c10::FunctionSchema& schema = op.schema();
   arguments = schema.arguments().size();
   returns = schema.returns().size();
+  bool has_alpha = false;
   for (std::size_t i = 0; i < arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     const c10::TypeKind kind = argument.real_type()->kind();
@@ -32,10 +33,13 @@ Signature::Signature(const c10::OperatorHandle& op) : name(c10::toString(op.oper
          argument.real_type()->castRaw<c10::OptionalType>()->getElementType()->kind() ==
              c10::TypeKind::GeneratorType))
       generator = static_cast<int>(i);
+    if (argument.name() == "beta") beta = static_cast<int>(i);
+    has_alpha |= argument.name() == "alpha";
     const bool is_written = argument.alias_info() && argument.alias_info()->isWrite();
     crossings.push_back(is_written && !argument.is_out() ? 2 : 1);
     written.push_back(is_written);
   }
+  if (!has_alpha) beta = -1;
   for (const c10::Argument& result : schema.returns()) {
     fresh.push_back(!result.alias_info());
     made.push_back(!result.alias_info() || result.alias_info()->isWrite());

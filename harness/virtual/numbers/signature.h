@@ -15,7 +15,8 @@ struct Signature {
 
   std::string name;  // with overload: aten::add.Tensor
   std::size_t arguments, returns;
-  int generator = -1;         // position of the Generator argument, if any
+  int generator = -1;  // position of the Generator argument, if any
+  int beta = -1;  // position of the factor beta of beta * self + alpha * ..., where there is one
   std::vector<bool> fresh;    // per return: a new tensor, not an alias of an argument
   std::vector<bool> written;  // per argument: in place, or out
   bool host_values = false;   // gives a bool, a number or a list of them

@@ -1,5 +1,6 @@
-// Every operator of the tables: math equals the plain CPU operator in values, strides, dtype and
-// aliasing, and allocates on the device, entry by entry, what shapes does.
+// Every operator of the tables: math, and known where it knows everything, equals the plain CPU
+// operator in values, strides, dtype and aliasing, and allocates on the device, entry by entry,
+// what shapes does.
 #include "harness/virtual/numbers/sweep.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -62,7 +63,7 @@ Outcome run(const Case& c, at::Device device) {
 
 void enter(const char* mode) {
   ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
-  tidemark_device_set_data(std::string(mode) == "math");
+  tidemark_device_set_data(std::string(mode) == "math" ? 1 : std::string(mode) == "known" ? 2 : 0);
 }
 
 std::vector<Event> trace_of(const Case& c, Outcome* outcome) {
@@ -230,6 +231,93 @@ TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
   std::printf("%zu equal traces, %zu refused in shapes\n", same, refused);
   EXPECT_GE(same, 900u);
   EXPECT_LE(refused, 60u);
+  enter("off");
+}
+
+// Small tensors that come from the host are known, and so is all that is made of them: what is not
+// would arrive as ones. Where the CPU kernel is missing or refuses, nothing is known of the result.
+TEST_F(Sweep, KnownEqualsTheCpuAndAllocatesWhatMathDoes) {
+  const std::vector<Case> cases = all_cases();
+  struct Run {
+    std::string error;
+    std::vector<Event> trace;
+  };
+  std::vector<std::optional<Run>> runs(cases.size());
+  enter("math");
+  for (const Case& c : cases)
+    if (run(c, at::Device(c10::kCPU)).error.empty()) run(c, at::Device(c10::kCUDA, 0));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!run(cases[i], at::Device(c10::kCPU)).error.empty()) continue;
+    Outcome math;
+    const auto trace = trace_of(cases[i], &math);
+    runs[i] = {math.error, trace};
+  }
+  enter("known");
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!runs[i]) continue;
+    SCOPED_TRACE(cases[i].name);
+    Outcome known;
+    const auto trace = trace_of(cases[i], &known);
+    EXPECT_EQ(runs[i]->error, known.error);
+    EXPECT_TRUE(runs[i]->trace == trace) << "another allocation in known than in math";
+    if (!known.error.empty()) continue;
+    compare(cases[i], run(cases[i], at::Device(c10::kCPU)), known);
+    ++compared;
+  }
+  EXPECT_GE(compared, 900u);
+  enter("off");
+}
+
+// Nothing that is known depends on what is not: with one input unknown, every byte of the results
+// that counts as known is the same whatever that input's memory holds.
+TEST_F(Sweep, KnownDoesNotDependOnWhatIsUnknown) {
+  enter("known");
+  std::size_t ran = 0, unknown_results = 0;
+  const auto known_bytes = [](const at::Tensor& tensor) {
+    std::vector<int> bytes;
+    if (!tensor.defined() || !tensor.is_cuda() || tensor.layout() != c10::kStrided) return bytes;
+    const auto* memory = static_cast<const unsigned char*>(tensor.storage().data());
+    for (std::size_t i = 0; memory && i < tensor.storage().nbytes(); ++i)
+      bytes.push_back(tidemark_device_is_known(memory + i, 1) ? memory[i] : -1);
+    return bytes;
+  };
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(c.name);
+    if (!run(c, at::Device(c10::kCPU)).error.empty()) continue;
+    for (std::size_t which = 0; which < c.inputs.size(); ++which) {
+      if (c.inputs[which].numel() == 0) continue;
+      SCOPED_TRACE("input " + std::to_string(which) + " is unknown");
+      std::vector<std::vector<std::vector<int>>> pasts;
+      for (const int byte : kPoisons) {
+        poison(byte);
+        Tensors inputs, outputs;
+        at::Generator generator = at::globalContext().defaultGenerator(at::Device(c10::kCUDA, 0));
+        generator.set_current_seed(1);
+        for (const at::Tensor& input : c.inputs)
+          inputs.push_back(moved(input, at::Device(c10::kCUDA, 0)));
+        void* memory = inputs[which].storage().mutable_data();
+        std::memset(memory, byte, inputs[which].storage().nbytes());
+        tidemark_device_mark_known(memory, inputs[which].storage().nbytes(), 0);
+        try {
+          outputs = c.run(inputs);
+        } catch (const std::exception&) {
+        }
+        outputs.insert(outputs.end(), inputs.begin(), inputs.end());
+        auto& past = pasts.emplace_back();
+        for (const at::Tensor& output : outputs) {
+          past.push_back(known_bytes(output));
+          const auto& bytes = past.back();
+          unknown_results += std::find(bytes.begin(), bytes.end(), -1) != bytes.end();
+        }
+      }
+      ++ran;
+      EXPECT_EQ(pasts[0], pasts[1]);
+      EXPECT_EQ(pasts[0], pasts[2]);
+    }
+  }
+  EXPECT_GE(ran, 900u);
+  EXPECT_GE(unknown_results, 3 * ran);
   enter("off");
 }
 

@@ -1,0 +1,200 @@
+// known: numbers as far as they are known and small, and no others.
+#include <algorithm>
+
+#include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/frame.h"
+#include "harness/virtual/numbers/kernels.h"
+#include "harness/virtual/numbers/policies.h"
+#include "harness/virtual/numbers/signature.h"
+#include "harness/virtual/numbers/values.h"
+#include "harness/virtual/numbers/watch.h"
+
+namespace tidemark::numbers {
+namespace {
+using torch::jit::Stack;
+
+const Keeping kKeeping{[](const std::vector<c10::IValue>& outputs) {
+                         return std::all_of(
+                             outputs.begin(), outputs.end(),
+                             [](const c10::IValue& value) { return within_limit(value); });
+                       },
+                       [](const at::Tensor& output) { mark(output, true); }};
+
+bool same_memory_order(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.is_non_overlapping_and_dense() &&
+         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+class KnownKernel final : public c10::OperatorKernel {
+ public:
+  KnownKernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
+              bool computes)
+      : signature_(op),
+        original_(original()),
+        policy_(policy(signature_.name)),
+        counts_(counts(signature_.name)),
+        refused_(needs_values(signature_.name) && !counts_ && !finds_out_inside(signature_.name)),
+        is_copy_(signature_.name == "aten::copy_"),
+        is_overflow_check_(signature_.name == "aten::_amp_foreach_non_finite_check_and_unscale_") {
+    if (computes) math_.emplace(math_kernel(op, original(), &kKeeping));
+    const bool all_written = overwrites(signature_.name);
+    for (std::size_t i = 0; i < signature_.arguments; ++i) {
+      const bool out = signature_.written[i] && signature_.crossings[i] == 1;
+      read_.push_back(!(signature_.written[i] && (all_written || out)));
+      if (signature_.written[i]) written_.push_back(i);
+    }
+    for (const std::size_t i : silently_written(signature_.name)) written_.push_back(i);
+  }
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    if (outer) return below(op, keys, stack);  // in the host code of an operator that is computed
+    follow_allocations();
+    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
+    if (!math_ || !computable(arguments)) return unknown(op, keys, stack);
+    Stack written;
+    for (const std::size_t i : written_) written.push_back(arguments[i]);
+    below(op, keys, stack);
+    const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
+    const bool kept =
+        kKeeping.admits(std::vector<c10::IValue>(outputs, outputs + signature_.returns));
+    for (const c10::IValue& value : written) mark(value, kept);
+    for (std::size_t i = 0; i < signature_.returns; ++i)
+      if (signature_.made[i] && !signature_.fresh[i]) mark(outputs[i], kept);
+  }
+
+ private:
+  // Their CUDA host code is made of operators that say it themselves.
+  static bool finds_out_inside(const std::string& name) {
+    return name.starts_with("aten::masked_select") || name == "aten::bincount" ||
+           name == "aten::equal";
+  }
+
+  void below(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    math_ ? math_->callBoxed(op, keys, stack) : original_.callBoxed(op, keys, stack);
+  }
+
+  bool computable(const c10::IValue* arguments) const {
+    const bool no_self = signature_.beta > 0 && arguments[signature_.beta].isScalar() &&
+                         arguments[signature_.beta].toScalar().equal(0);
+    for (std::size_t i = 0; i < signature_.arguments; ++i) {
+      const bool read = read_[i] && !(no_self && i == 0);
+      if (!all_tensors(arguments[i], [&](const at::Tensor& tensor) {
+            return tensor.layout() == c10::kStrided && within_limit(tensor) &&
+                   (!read || is_known(tensor));
+          }))
+        return false;
+    }
+    return true;
+  }
+
+  // The original alone. Operators inside are called as the program's own: what they compute of
+  // known values is known to its host code, and what they ask for is answered or refused by their
+  // names.
+  void unknown(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    Bracket bracket(signature_.name.c_str());
+    const c10::IValue* begin = stack->data() + stack->size() - signature_.arguments;
+    const std::vector<c10::IValue> arguments(begin, begin + signature_.arguments);
+    std::optional<AnswerReads> answer;
+    if (refused_) refuse_size(signature_.name);
+    if (counts_) {
+      const auto chosen = chosen_of(arguments[0].toTensor().numel());
+      if (!chosen) refuse_size(signature_.name);
+      tell(signature_.name, "a part of the elements");
+      answer.emplace(*chosen);
+    }
+    if (is_copy_ && arguments[0].toTensor().is_cpu())
+      return copy_to_host(op, keys, stack, arguments);
+    const bool flag_known = is_overflow_check_ && is_known(arguments[1].toTensor());
+    bracket.bytes = signature_.argument_bytes(arguments.data());
+    Watch watch(signature_, arguments.data());
+    {
+      SuspendData suspended;
+      const Frame frame{signature_, arguments, true};  // what it reads back is answered
+      Inside inside(counts_ ? &frame : nullptr);
+      original_.callBoxed(op, keys, stack);
+    }
+    const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
+    watch.finish(outputs);
+    bracket.bytes += signature_.result_bytes(outputs);
+    for (const std::size_t i : written_) mark(arguments[i], false);
+    for (std::size_t i = 0; i < signature_.returns; ++i)
+      if (signature_.made[i]) mark(outputs[i], false);
+    if (is_copy_) copy_parts(arguments);
+    if (flag_known) mark(arguments[1], true);
+    if (policy_)
+      policy_(signature_, arguments,
+              std::vector<c10::IValue>(outputs, outputs + signature_.returns));
+  }
+
+  static void copy_parts(const std::vector<c10::IValue>& arguments) {
+    const at::Tensor to = arguments[0].toTensor(), from = arguments[1].toTensor();
+    if (!to.is_cuda() || !from.is_cuda() || to.numel() == 0 || !same_memory_order(to, from)) return;
+    if (to.storage().data() && from.storage().data())
+      device.copy_known(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
+  }
+
+  void copy_to_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack,
+                    const std::vector<c10::IValue>& arguments) {
+    const at::ScalarType type = arguments[1].toTensor().scalar_type();
+    static_cast<void>(answer_item(type));  // before anything is written
+    Watch watch(signature_, arguments.data());
+    {
+      SuspendData suspended;
+      AcceptUnknown accepted;
+      const Frame frame{signature_, arguments, true};
+      Inside inside(&frame);
+      original_.callBoxed(op, keys, stack);
+    }
+    watch.finish(stack->data() + stack->size() - signature_.returns);
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    answer_copy(signature_.name, arguments[0].toTensor(), type);
+  }
+
+  Signature signature_;
+  Original original_;
+  Policy policy_;
+  bool counts_, refused_, is_copy_, is_overflow_check_;
+  std::optional<Kernel> math_;
+  std::vector<bool> read_;            // per argument: its values matter
+  std::vector<std::size_t> written_;  // positions of arguments
+};
+
+class KnownReadKernel final : public c10::OperatorKernel {
+ public:
+  KnownReadKernel(const c10::OperatorHandle& op, const std::function<Original()>& original)
+      : signature_(op), original_(original()), math_(read_value_kernel(op, original())) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::Tensor tensor = stack->back().toTensor();
+    if (outer || is_known(tensor)) return math_.callBoxed(op, keys, stack);
+    const at::Scalar answer = answer_item(tensor.scalar_type());
+    const bool decides = tensor.scalar_type() == at::kBool;
+    {
+      Watch watch(signature_, &stack->back());
+      SuspendData suspended;
+      AcceptUnknown accepted;
+      original_.callBoxed(op, keys, stack);
+      watch.finish(&stack->back());
+    }
+    tell("item", decides ? "False" : "1.0", decides);
+    stack->back() = answer;
+  }
+
+ private:
+  Signature signature_;
+  Original original_;
+  Kernel math_;
+};
+
+}  // namespace
+
+Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
+                    bool computes) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<KnownKernel>(op, original, computes));
+}
+Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<KnownReadKernel>(op, original));
+}
+
+}  // namespace tidemark::numbers

@@ -1,0 +1,29 @@
+// What of a tensor is known, in mode known: by the bytes of its elements (../device/known.h).
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+
+namespace tidemark::numbers {
+
+/// Whether every element has a value. Of a CPU tensor it has.
+bool is_known(const at::Tensor& tensor);
+/// A tensor of more than 16,384 separate pieces becomes unknown.
+void mark(const at::Tensor& tensor, bool known);
+void mark(const c10::IValue& value, bool known);
+
+/// Whether its values are kept: floating-point ones up to the limit
+/// (tidemark_device_set_known_limit), all others up to 64 times that.
+bool within_limit(const at::Tensor& tensor);
+bool within_limit(const c10::IValue& value);
+
+/// Until `use` says false; tensors, lists and optional lists of them, the defined ones.
+bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use);
+
+/// Fresh allocations of the caching allocator are unknown, from now on; once a process. On a thread
+/// that has used CUDA.
+void follow_allocations();
+
+}  // namespace tidemark::numbers
