@@ -80,12 +80,13 @@ ncclResult_t call(const Arguments& of) {
       Operation operation;
       operation.comm = &comm;
       operation.call = {of.function,     static_cast<std::uint8_t>(of.type),
-                        Reduction::none, moves_data(),
+                        Reduction::none, false,
                         of.root,         of.count};
       operation.send = of.send;
       operation.recv = of.recv;
       operation.stream = of.stream;
       set_reduction(of, comm, operation);
+      operation.call.moves_data = moves_data(operation);
       if (comm.alone && operation.call.moves_data && !stands_for_partners()) {
         fail(ncclInvalidUsage,
              "{} stands for one of {} ranks without partners and cannot move data: run all ranks "

@@ -4,6 +4,7 @@
 
 #include "harness/virtual/nccl/reduction.h"
 #include "harness/virtual/nccl/slices.h"
+#include "harness/virtual/nccl/transport.h"
 
 namespace tidemark::nccl {
 
@@ -63,9 +64,11 @@ void Exchange::post(device::Ns start) {
     stage_ = Stage::done;
   } else if (operation_.call.function == Function::send) {
     const Operation& op = operation_;
+    Header head = header(Kind::message, op.call.root);
+    head.known = bytes_known(op.send, op.bytes());
     MessageQueue::of_process().send(
-        process(op.call.root), header(Kind::message, op.call.root),
-        op.call.moves_data ? Payload::copy_of(op.send, op.bytes()) : Payload());
+        process(op.call.root), head,
+        op.call.moves_data && head.known ? Payload::copy_of(op.send, op.bytes()) : Payload());
     stage_ = Stage::done;
   } else if (operation_.call.function != Function::recv) {
     post_parts();
@@ -79,16 +82,22 @@ void Exchange::post_parts() {
   }
   parts_.resize(static_cast<std::size_t>(size()));
   for (int target = 0; target < size(); ++target) {
-    MessageQueue::of_process().send(process(target), header(Kind::part, target), slice_for(target));
+    Header head = header(Kind::part, target);
+    const Payload slice = slice_for(target, head.known);
+    MessageQueue::of_process().send(process(target), head, slice);
   }
   whole_ = {};
 }
 
-Payload Exchange::slice_for(int target) {
+Payload Exchange::slice_for(int target, bool& known) {
   const Operation& op = operation_;
   Slice slice = op.call.moves_data ? slice_to(target, op, chunked()) : Slice();
   if (slice.size == 0) return {};
   const auto* from = static_cast<const std::byte*>(op.send) + slice.at;
+  known = bytes_known(from, slice.size) &&
+          (!op.device_scalar ||
+           bytes_known(op.device_scalar, size_of(static_cast<ncclDataType_t>(op.call.type))));
+  if (!known) return {};
   if (slice.at != 0 || slice.size != op.bytes()) return Payload::copy_of(from, slice.size);
   if (whole_.size == 0) whole_ = Payload::copy_of(from, slice.size);
   return whole_;
@@ -133,7 +142,7 @@ bool Exchange::take_message() {
     throw Failure(ncclInvalidUsage, text);
   }
   latest_ = std::max(latest_, message->header.start);
-  copy_to(op.recv, 0, message->payload);
+  receive(0, op.bytes(), *message);
   stage_ = Stage::done;
   return true;
 }
@@ -166,42 +175,62 @@ void Exchange::compare() const {
 
 void Exchange::assemble() {
   const Operation& op = operation_;
-  if (!op.call.moves_data || op.call.count == 0) return;
+  if (op.call.count == 0) return;
+  if (!op.call.moves_data) return mark_bytes(op.recv, parts_of(op).received * op.bytes(), false);
   bool at_root = op.comm->rank == op.call.root;
   if ((op.call.function == Function::reduce || op.call.function == Function::gather) && !at_root)
     return;
   if (op.call.reduction != Reduction::none) {
-    std::vector<Input> inputs;
-    for (const MessagePtr& part : parts_)
-      inputs.push_back({part->payload.data.get(), part->header.words[0]});
-    reduce(op.recv, inputs, op.call.count, static_cast<ncclDataType_t>(op.call.type),
-           op.call.reduction, size());
+    bool known = true;
+    const std::vector<Input> all = inputs(known);
+    if (known)
+      reduce(op.recv, all, op.call.count, static_cast<ncclDataType_t>(op.call.type),
+             op.call.reduction, size());
+    mark_bytes(op.recv, op.bytes(), known);
   } else if (op.call.function == Function::broadcast || op.call.function == Function::scatter) {
-    copy_to(op.recv, 0, parts_[static_cast<std::size_t>(op.call.root)]->payload);
+    receive(0, op.bytes(), *parts_[static_cast<std::size_t>(op.call.root)]);
   } else {
-    for (std::size_t r = 0; r < parts_.size(); ++r)
-      copy_to(op.recv, r * op.bytes(), parts_[r]->payload);
+    for (std::size_t r = 0; r < parts_.size(); ++r) receive(r * op.bytes(), op.bytes(), *parts_[r]);
   }
+}
+
+std::vector<Input> Exchange::inputs(bool& known) const {
+  std::vector<Input> all;
+  for (const MessagePtr& part : parts_) {
+    all.push_back({part->payload.data.get(), part->header.words[0]});
+    known = known && part->header.known;
+  }
+  return all;
+}
+
+void Exchange::receive(std::size_t at, std::size_t bytes, const Message& part) const {
+  copy_to(operation_.recv, at, part.payload);
+  const bool known = part.header.known && operation_.call.moves_data;
+  mark_bytes(static_cast<std::byte*>(operation_.recv) + at, bytes, known);
 }
 
 void Exchange::send_reduced_chunk() {
   const Operation& op = operation_;
   auto type = static_cast<ncclDataType_t>(op.call.type);
-  std::vector<Input> inputs;
-  for (const MessagePtr& part : parts_)
-    inputs.push_back({part->payload.data.get(), part->header.words[0]});
-  Payload reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
-  reduce(reduced.data.get(), inputs, reduced.size / size_of(type), type, op.call.reduction, size());
+  bool known = true;
+  const std::vector<Input> all = inputs(known);
+  Payload reduced;
+  if (known) {
+    reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
+    reduce(reduced.data.get(), all, reduced.size / size_of(type), type, op.call.reduction, size());
+  }
   for (int target = 0; target < size(); ++target) {
-    MessageQueue::of_process().send(process(target), header(Kind::chunk, target), reduced);
+    Header head = header(Kind::chunk, target);
+    head.known = known;
+    MessageQueue::of_process().send(process(target), head, reduced);
   }
   std::fill(parts_.begin(), parts_.end(), nullptr);
 }
 
 void Exchange::copy_chunks() {
   for (std::size_t r = 0; r < parts_.size(); ++r) {
-    copy_to(operation_.recv, slice_to(static_cast<int>(r), operation_, true).at,
-            parts_[r]->payload);
+    const Slice chunk = slice_to(static_cast<int>(r), operation_, true);
+    receive(chunk.at, chunk.size, *parts_[r]);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/message_queue.h"
+#include "harness/virtual/nccl/reduction.h"
 
 namespace tidemark::nccl {
 
@@ -59,12 +60,14 @@ class Exchange {
 
   bool chunked() const;
   Header header(Kind kind, int target) const;
-  Payload slice_for(int target);
+  Payload slice_for(int target, bool& known);
   void post_parts();
   bool take_message();
   bool take_parts(Kind kind);
   void compare() const;
   void assemble();
+  std::vector<Input> inputs(bool& known) const;
+  void receive(std::size_t at, std::size_t bytes, const Message& part) const;
   void send_reduced_chunk();
   void copy_chunks();
   bool here_already(int source) const;

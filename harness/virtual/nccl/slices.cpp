@@ -34,6 +34,19 @@ Parts parts_of(const Operation& op) {
   }
 }
 
+std::size_t largest_buffer(const Operation& op) {
+  switch (op.call.function) {
+    case Function::all_gather:
+    case Function::reduce_scatter:
+    case Function::all_to_all:
+    case Function::gather:
+    case Function::scatter:
+      return op.bytes() * static_cast<std::size_t>(op.comm->size);
+    default:
+      return op.bytes();
+  }
+}
+
 Slice slice_to(int target, const Operation& operation, bool chunked) {
   std::size_t bytes = operation.bytes(), place = static_cast<std::size_t>(target);
   bool from_root = operation.comm->rank == operation.call.root,

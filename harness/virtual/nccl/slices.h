@@ -14,6 +14,9 @@ struct Parts {
 };
 Parts parts_of(const Operation& operation);
 
+/// Bytes of the larger one, the same on all ranks.
+std::size_t largest_buffer(const Operation& operation);
+
 struct Slice {
   std::size_t at = 0, size = 0;  // bytes
 };

@@ -1,7 +1,10 @@
 #include "harness/virtual/nccl/transport.h"
 
+#include "harness/virtual/device/known.h"
 #include "harness/virtual/nccl/accesses.h"
+#include "harness/virtual/nccl/alone.h"
 #include "harness/virtual/nccl/drive.h"
+#include "harness/virtual/nccl/slices.h"
 #include "harness/virtual/nccl/timeline.h"
 
 namespace tidemark::nccl {
@@ -20,6 +23,7 @@ void carry_out(const std::vector<Operation>& operations) {
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
       bool timed = operations[i].takes_time() && !operations[i].stays_here();
       exchanges[i].post(timed ? timeline.start(launches[i]) : -1);
+      if (operations[i].comm->alone && device::follows_known()) stand_in(operations[i]);
     }
     drive(exchanges);
   } catch (const Failure& failure) {
@@ -44,9 +48,22 @@ double estimate(const std::vector<Operation>& operations) {
   return static_cast<double>(timeline.estimate()) / 1000;
 }
 
-bool moves_data() { return device::data_moves(); }
+bool moves_data(const Operation& op) {
+  if (!device::follows_known()) return device::data_moves();
+  const auto type = static_cast<ncclDataType_t>(op.call.type);
+  const bool integer = type <= ncclUint64;  // the first in the list
+  const std::uint64_t limit = device::known_limit() * (integer ? device::kWholeFactor : 1);
+  return largest_buffer(op) <= limit;
+}
 
-bool stands_for_partners() { return false; }
+bool bytes_known(const void* address, std::size_t bytes) {
+  return !device::follows_known() || device::is_known(address, bytes);
+}
+void mark_bytes(void* address, std::size_t bytes, bool known) {
+  if (device::follows_known()) device::mark_known(address, bytes, known);
+}
+
+bool stands_for_partners() { return device::follows_known(); }
 
 const char* not_supported(const char* function) {
   device::not_supported("NCCL", function);

@@ -19,8 +19,13 @@ void settle(ncclComm& comm);
 /// How long the operations of a group would take, us.
 double estimate(const std::vector<Operation>& operations);
 
-/// Whether what is called now moves bytes, or only takes its time.
-bool moves_data();
+/// Whether what is called now moves bytes, or only takes its time. In mode known an operation whose
+/// largest buffer is within the limit does: on all ranks or on none.
+bool moves_data(const Operation& operation);
+
+/// Mode known: whether bytes have values, and that they have them or not; in the others they have.
+bool bytes_known(const void* address, std::size_t bytes);
+void mark_bytes(void* address, std::size_t bytes, bool known);
 
 /// On a communicator without partners: whether this rank's bytes may stand for theirs.
 bool stands_for_partners();
