@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -36,7 +37,8 @@ struct Exec {
   int ranks = 0, devices = 0, timeout = 0;
   std::vector<int> as_ranks;
   int of = 0;
-  std::string gpu, capacity, schedule, alloc_conf, mode, races, max_peak, out, report;
+  std::string gpu, capacity, schedule, alloc_conf, mode, known_limit, sizes, races, max_peak, out,
+      report;
   Wishes wishes;
 };
 
@@ -59,7 +61,7 @@ int parse(int argc, char** argv, Exec& exec) {
       ->check(CLI::Range(1, 1024));
   app.add_option(
          "--as-rank", exec.as_ranks,
-         "R[,R...] of --of W: a process with the memory of rank R, without partners (mode shapes)")
+         "R[,R...] of --of W: a process with the memory of rank R, without partners (no mode math)")
       ->delimiter(',');
   app.add_option("--of", exec.of, "how many ranks there would be")->check(CLI::Range(1, 1 << 20));
   app.add_option("--devices", exec.devices,
@@ -72,10 +74,19 @@ int parse(int argc, char** argv, Exec& exec) {
       ->check(CLI::IsMember({"instant", "calibrated", "lagging", "random"}));
   app.add_option("--alloc-conf", exec.alloc_conf,
                  "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
-  app.add_option("--mode", exec.mode,
-                 "math: PyTorch's CPU kernels compute everything; shapes: no numbers (math; shapes "
-                 "with --as-rank)")
-      ->check(CLI::IsMember({"math", "shapes"}));
+  app.add_option(
+         "--mode", exec.mode,
+         "known: what is known and small is computed, the rest has no values; math: PyTorch's "
+         "CPU kernels compute everything; shapes: no numbers (known)")
+      ->check(CLI::IsMember({"known", "math", "shapes"}));
+  app.add_option("--known-limit", exec.known_limit,
+                 "mode known: floating-point tensors up to this size are computed, others up to 64 "
+                 "times that, as in 256KiB (1MiB)");
+  app.add_option(
+      "--sizes", exec.sizes,
+      "mode known: sizes that depend on values which are not known; balanced (topk, sort, "
+      "argmax: every index equally often), N% (nonzero, masks: that part), or both with a "
+      "comma");
   app.add_option("--races", exec.races, "on or off: race detection (off)")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--timeout", exec.timeout,
@@ -106,6 +117,12 @@ int parse(int argc, char** argv, Exec& exec) {
   return -1;
 }
 
+void check_sizes(const std::string& sizes) {
+  static const std::regex form("(balanced|\\d+(\\.\\d+)?%)(,(balanced|\\d+(\\.\\d+)?%))?");
+  if (!sizes.empty() && !std::regex_match(sizes, form))
+    throw UsageError("exec: --sizes " + sizes + ": balanced, N% (50%), or both (balanced,50%)");
+}
+
 void check(Exec& exec) {
   if (exec.program.empty())
     throw UsageError("exec: which program? (tidemark exec [flags] -- PROGRAM ARGUMENTS...)");
@@ -126,7 +143,10 @@ void check(Exec& exec) {
   }
   if (std::set<int>(exec.as_ranks.begin(), exec.as_ranks.end()).size() != exec.as_ranks.size())
     throw UsageError("exec: --as-rank names a rank twice");
-  if (exec.mode.empty()) exec.mode = exec.as_ranks.empty() ? "math" : "shapes";
+  if (exec.mode.empty()) exec.mode = "known";
+  if (exec.mode != "known" && !(exec.known_limit.empty() && exec.sizes.empty()))
+    throw UsageError("exec: --known-limit and --sizes belong to --mode known");
+  check_sizes(exec.sizes);
   if (!exec.as_ranks.empty() && exec.mode == "math")
     throw UsageError(
         "exec: --mode math needs all ranks, and with --as-rank the others are absent: leave it "
@@ -139,6 +159,14 @@ void check(Exec& exec) {
     return *bytes;
   };
   if (!exec.max_peak.empty()) exec.wishes.max_peak = bytes_of("--max-peak", exec.max_peak);
+  if (!exec.known_limit.empty()) {
+    constexpr std::int64_t kLeast = 4096;
+    const std::int64_t limit = bytes_of("--known-limit", exec.known_limit);
+    if (limit < kLeast)
+      throw UsageError("exec: --known-limit " + exec.known_limit +
+                       ": at least 4KiB, so that scales, flags and steps are computed");
+    exec.known_limit = std::to_string(limit);
+  }
   if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
   if (const std::string wrong = platform().check_settings(exec.gpu, exec.capacity); !wrong.empty())
     throw UsageError("exec: " + wrong);
@@ -186,6 +214,8 @@ void set_environment(const Exec& exec, const Libraries& libraries, const fs::pat
   set("TIDEMARK_EXEC_TORCH", libraries.torch);
   set("TIDEMARK_EXEC_SNAPSHOTS", exec.report);
   set("TIDEMARK_MODE", exec.mode);
+  set("TIDEMARK_KNOWN_LIMIT", exec.known_limit);
+  set("TIDEMARK_SIZES", exec.sizes);
   set("TIDEMARK_GPU", exec.gpu);
   set("TIDEMARK_CAPACITY", exec.capacity);
   set("TIDEMARK_SCHEDULE", exec.schedule);
@@ -294,7 +324,7 @@ int exec_program(int argc, char** argv) {
   if (records.empty()) {
     std::fputs("tidemark: no process of the program has used CUDA memory\n", stderr);
   } else {
-    std::fputs(table(records).c_str(), stderr);
+    std::fputs((decisions(records) + table(records) + unknowns(records)).c_str(), stderr);
   }
   const std::vector<std::string> failed = failures(records, exec.wishes);
   for (const std::string& line : failed) std::fprintf(stderr, "FAIL %s\n", line.c_str());

@@ -65,7 +65,7 @@ def case_alone():
     said.check("FAIL" not in said.err and said.out == "the own one\n", "--max-peak that holds, the user's own sitecustomize")
     report = json.loads(out.read_text())
     figures = report["ranks"][0]["devices"][0]
-    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and report["exit_code"] == 7 and report["mode"] == "math",
+    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and report["exit_code"] == 7 and report["mode"] == "known",
                "5 + 2 MiB, whatever was reset")
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
@@ -152,6 +152,45 @@ def case_absent():
     said.check(said.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
 
 
+def peaks(name, *words):
+    out = FOLDER / name
+    said = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)
+    report = json.loads(out.read_text())
+    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["ranks"] for device in rank["devices"]]
+
+
+def case_known():
+    """The peaks of mode known are those of math, whatever it computes of a program: all of it, or next to nothing."""
+    scaler, shard = HERE / "testing" / "scaler.py", HERE / "testing" / "shard.py"
+    programs = {"one": (("1MiB", "4KiB"), (scaler,)), "ranks": (("1MiB",), ("--ranks", 2, scaler)), "fsdp": (("1MiB",), ("--ranks", 2, shard))}
+    for name, (limits, words) in programs.items():
+        _, _, math = peaks(name + "math", "--mode", "math", *words)
+        for limit in limits:
+            said, report, known = peaks(f"{name}known{limit}", "--known-limit", limit, *words)
+            said.check(math == known, f"the peaks of math, {math}, and not {known}")
+            if words[-1] is scaler:
+                ranks = said.out.count("scale ")
+                said.check(ranks > 0 and said.out.count("scale 65536.0 steps {3.0} states 6\n") == ranks, "no overflow, three steps")
+                events = [event for rank in report["ranks"] for event in rank["events"]]
+                checks = [e for e in events if e["answer"] == "no overflow"]
+                said.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
+                said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
+
+
+def case_unknown():
+    big = "x = torch.empty(1 << 20, device='cuda')\n"
+    said = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
+        0, "control flow hung on values that are not known: <string>:3\npeaks, MiB", "<string>:3  aten::any  no, 1 time", "<string>:4  item  1.0, ")
+    said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
+    python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
+    python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
+    said = python(big + "print(x[x > 0].numel(), (x > 0).sum().item(), x.view(-1, 4).topk(2)[1].flatten().bincount().tolist())",
+                  "--sizes", "balanced,25%").ends(0)
+    said.check(said.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")
+    said = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "testing" / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
+    said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
+
+
 def case_asks_absent():
     begin = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
     python(begin + "dist.recv_object_list([None], src=6)", "--as-rank", 1, "--of", 8).ends(
@@ -224,6 +263,10 @@ def case_refused():
     Said("--as-rank", 0, "--", "true").refuses("belong together")
     Said("--as-rank", "1,1", "--of", 8, "--", "true").refuses("twice")
     Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of them")
+    Said("--sizes", "half", "--", "true").refuses("--sizes half")
+    Said("--known-limit", "some", "--", "true").refuses("--known-limit some")
+    Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095: at least 4KiB")
+    Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("belong to --mode known")
     Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
     Said("--", TIDEMARK, "exec", "--", "true").ends(2, "below a tidemark exec already")
     Said("--", "false").ends(1, "no process of the program has used CUDA memory")

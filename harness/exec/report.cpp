@@ -1,10 +1,14 @@
 #include "harness/exec/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "reports/units.h"
 
@@ -22,6 +26,33 @@ std::string place_of(const json& record, const json& device) {
              ? name_of(record)
              : fmt::format("{} cuda:{}", name_of(record), device["device"].get<int>());
 }
+
+namespace {
+
+struct Event {
+  bool decides;
+  std::int64_t count;
+  std::string line, operation, answer;
+};
+
+// Of all processes together; those by which the program branched first, then the most frequent.
+std::vector<Event> events_of(const std::vector<json>& records) {
+  std::map<std::tuple<bool, std::string, std::string, std::string>, std::int64_t> counts;
+  for (const json& record : records)
+    for (const json& e : record.value("events", json::array()))
+      counts[{e["decides"], e["line"], e["operation"], e["answer"]}] +=
+          e["count"].get<std::int64_t>();
+  std::vector<Event> events;
+  for (const auto& [what, count] : counts) {
+    const auto& [decides, line, operation, answer] = what;
+    events.push_back({decides, count, line.empty() ? "backward" : line, operation, answer});
+  }
+  std::ranges::stable_sort(events, std::greater(),
+                           [](const Event& e) { return std::pair(e.decides, e.count); });
+  return events;
+}
+
+}  // namespace
 
 std::vector<json> read_records(const std::filesystem::path& folder) {
   std::vector<json> records;
@@ -56,6 +87,40 @@ std::string table(const std::vector<json>& records) {
           record["ended"] ? "" : "  (ended early: as of half a second before)");
     }
   }
+  return text;
+}
+
+std::string decisions(const std::vector<json>& records) {
+  std::vector<std::string> places;
+  for (const Event& event : events_of(records))
+    if (event.decides && std::ranges::find(places, event.line) == places.end())
+      places.push_back(event.line);
+  if (places.empty()) return "";
+  const std::size_t shown = std::min<std::size_t>(places.size(), 3);
+  return fmt::format(
+      "control flow hung on values that are not known: {}{}\n",
+      fmt::join(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < places.size() ? fmt::format(" and {} more", places.size() - shown) : "");
+}
+
+std::string unknowns(const std::vector<json>& records) {
+  constexpr std::size_t kMost = 10;
+  const std::vector<Event> events = events_of(records);
+  std::int64_t stood_in = 0;
+  for (const json& record : records) stood_in += record.value("stood_in", 0);
+  std::string text;
+  if (stood_in > 0)
+    text = fmt::format("{} used the rank's own values for those of absent partners\n",
+                       plural(stood_in, "collective"));
+  if (events.empty()) return text;
+  text += "values that were not known, and what the program was told:\n";
+  for (std::size_t i = 0; i < std::min(events.size(), kMost); ++i) {
+    const Event& e = events[i];
+    text +=
+        fmt::format("  {}  {}  {}, {}\n", e.line, e.operation, e.answer, plural(e.count, "time"));
+  }
+  if (events.size() > kMost)
+    text += fmt::format("  and {} more (--out has all)\n", events.size() - kMost);
   return text;
 }
 

@@ -27,6 +27,13 @@ std::string place_of(const nlohmann::json& record, const nlohmann::json& device)
 /// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
 std::string table(const std::vector<nlohmann::json>& records);
 
+/// The lines of the program where it branched by values that are not known (mode known); "" where
+/// it did nowhere.
+std::string decisions(const std::vector<nlohmann::json>& records);
+/// Where values of absent partners were wanted, and where it looked at such values, and what it was
+/// told: at most ten lines, the most frequent first.
+std::string unknowns(const std::vector<nlohmann::json>& records);
+
 /// One line for each verdict that fails. Where nothing was recorded, or a process was killed, they
 /// are not known to hold, which is a failure too.
 std::vector<std::string> failures(const std::vector<nlohmann::json>& records, const Wishes& wishes);

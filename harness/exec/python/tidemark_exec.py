@@ -137,14 +137,62 @@ def begin(torch):
     except OSError as error:
         stop(f"the operator layer cannot be loaded into torch {torch.__version__}: {error}")
     layer.tidemark_numbers_error.restype = ctypes.c_char_p
-    mode = "math" if os.environ.get("TIDEMARK_MODE") == "math" else "cost"
+    mode = os.environ.get("TIDEMARK_MODE")
+    mode = mode if mode in ("math", "known") else "cost"
     if layer.tidemark_numbers_install(mode.encode()) != 0:
         stop("no operator layer: " + layer.tidemark_numbers_error().decode())
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
-    record = Record(torch, ctypes.CDLL(None))
+    if mode == "known":
+        print_host_copies()
+    record = Record(torch, ctypes.CDLL(None), Events(torch, layer))
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
         record.labels = sys.modules["tidemark_snapshot"].Labels(torch, layer)
+
+
+def print_host_copies():
+    """Printing a tensor computes on its device which values to show, and how."""
+    from torch import _tensor_str as printing
+
+    inner = printing._tensor_str
+
+    def of_host_copy(tensor, indent):
+        try:
+            return inner(tensor.cpu() if tensor.is_cuda else tensor, indent)
+        except RuntimeError as error:
+            if "not known" not in str(error):
+                raise
+            return "[values that are not known]"
+
+    printing._tensor_str = of_host_copy
+
+
+class Events:
+    """What the program was told about values that are not known, and where it asked."""
+
+    def __init__(self, torch, layer):
+        import ctypes
+
+        self.places = (os.path.dirname(torch.__file__) + os.sep, os.path.abspath(__file__))
+        self.counts, self.lock = {}, threading.Lock()
+        self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
+        layer.tidemark_numbers_on_event(self.listener)
+        atexit.register(layer.tidemark_numbers_on_event, None)
+
+    def add(self, operation, answer, decides):
+        frame = sys._getframe(1)
+        while frame and frame.f_code.co_filename.startswith(self.places):
+            frame = frame.f_back
+        line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+        event = (operation.decode(), answer.decode(), bool(decides), line)
+        with self.lock:
+            self.counts[event] = self.counts.get(event, 0) + 1
+
+    def all(self):
+        with self.lock:
+            counts = dict(self.counts)
+        names = ("operation", "answer", "decides", "line")
+        return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 
 
 class Record:
@@ -153,8 +201,8 @@ class Record:
     NAMES = {"allocated": "allocated_bytes.all.peak", "active": "active_bytes.all.peak", "reserved": "reserved_bytes.all.peak",
              "requested": "requested_bytes.all.peak", "retries": "num_alloc_retries", "ooms": "num_ooms"}
 
-    def __init__(self, torch, libraries):
-        self.torch, self.libraries = torch, libraries
+    def __init__(self, torch, libraries, events):
+        self.torch, self.libraries, self.events = torch, libraries, events
         self.pid, self.rank = os.getpid(), None
         self.lock = threading.Lock()
         self.labels = None  # of a memory snapshot, where one is wanted
@@ -191,6 +239,7 @@ class Record:
     def forked(self):
         """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
         self.pid, self.rank, self.before, self.lock = os.getpid(), None, {}, threading.Lock()
+        self.events.counts, self.events.lock = {}, threading.Lock()
         self.ended = threading.Event()
         from multiprocessing import util
 
@@ -231,7 +280,8 @@ class Record:
                 return
             rank = self.rank if self.rank is not None else os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
             record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
-                      "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races()}
+                      "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
+                      "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
             path = os.path.join(os.environ["TIDEMARK_EXEC"], f"{self.pid}.json")
             try:
                 with open(path + ".new", "w", encoding="utf-8") as file:
