@@ -1,4 +1,4 @@
-// A process that is declared alone: one rank of n stands for all (shapes only); ranks that share
+// A process that is declared alone: one rank of n stands for all (not in math); ranks that share
 // the process are real.
 #include <gmock/gmock.h>
 
@@ -50,6 +50,41 @@ TEST(Alone, NumbersWouldBeWrong) {
               HasSubstr("one of 8 ranks without partners and cannot move data"));
   tidemark_device_set_data(0);
   EXPECT_NCCL(ncclAllReduce(buffer.data(), buffer.data(), 4, ncclFloat32, ncclSum, comm, nullptr));
+  EXPECT_NCCL(ncclCommDestroy(comm));
+}
+
+TEST(Alone, KnownValuesStandForThoseOfThePartners) {
+  constexpr int kRanks = 1000, kRank = 3;
+  ncclComm_t comm = make(kRanks, kRank);
+  tidemark_device_set_data(2);
+  std::vector<std::int32_t> values(kRanks), got(kRanks);
+  for (int i = 0; i < kRanks; ++i) values[static_cast<std::size_t>(i)] = 10 + i;
+  DeviceBuffer send(4 * kRanks), recv(4 * kRanks);
+  ASSERT_EQ(cudaMemcpy(send.data(), values.data(), 4 * kRanks, cudaMemcpyHostToDevice),
+            cudaSuccess);
+  const auto read = [&](std::size_t count) {
+    EXPECT_EQ(cudaMemcpy(got.data(), recv.data(), 4 * count, cudaMemcpyDeviceToHost), cudaSuccess);
+    return got[count - 1];
+  };
+  for (const auto& [how, expected] :
+       {std::pair{ncclSum, 11 * kRanks}, {ncclAvg, 11}, {ncclMax, 11}}) {
+    EXPECT_NCCL(ncclAllReduce(send.data(), recv.data(), 2, ncclInt32, how, comm, nullptr));
+    EXPECT_EQ(read(2), expected);
+  }
+  EXPECT_NCCL(ncclReduceScatter(send.data(), recv.data(), 1, ncclInt32, ncclSum, comm, nullptr));
+  EXPECT_EQ(read(1), (10 + kRank) * kRanks);
+  EXPECT_NCCL(ncclAllGather(send.data(), recv.data(), 1, ncclInt32, comm, nullptr));
+  read(kRanks);
+  EXPECT_EQ(got, std::vector<std::int32_t>(kRanks, 10));
+  EXPECT_NCCL(ncclBcast(send.data(), 1, ncclInt32, 7, comm, nullptr));  // keeps what it has
+  EXPECT_TRUE(tidemark_device_is_known(send.data(), 4));
+  EXPECT_NCCL(ncclRecv(recv.data(), 1, ncclInt32, 7, comm, nullptr));
+  EXPECT_FALSE(tidemark_device_is_known(recv.data(), 4));
+  EXPECT_TRUE(tidemark_device_is_known(recv.data() + 4, 4));
+  tidemark_device_mark_known(send.data(), 4, 0);
+  EXPECT_NCCL(ncclAllGather(send.data(), recv.data(), 1, ncclInt32, comm, nullptr));
+  EXPECT_FALSE(tidemark_device_is_known(recv.data() + 4 * kRanks - 4, 4));
+  tidemark_device_set_data(0);
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 

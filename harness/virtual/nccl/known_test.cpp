@@ -1,0 +1,106 @@
+// Mode known: collectives carry values between ranks, and whether there are any.
+#include <numeric>
+
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/nccl/testing.h"
+
+namespace tidemark::nccl::testing {
+namespace {
+
+constexpr std::size_t kChunked = 12000;  // floats: from three ranks on, an all-reduce in two halves
+
+class Known : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TIDEMARK_TIMEOUT", "60", 0);
+    tidemark_device_set_data(2);
+    comm_ = world_communicator();
+    for (float** buffer : {&send_, &recv_}) ASSERT_EQ(cudaMalloc(buffer, 16 << 20), cudaSuccess);
+  }
+  void TearDown() override {
+    EXPECT_NCCL(ncclCommDestroy(comm_));
+    EXPECT_EQ(cudaFree(send_), cudaSuccess);
+    EXPECT_EQ(cudaFree(recv_), cudaSuccess);
+    tidemark_device_set_data(0);
+  }
+  // rank + 1, rank + 2 ...; and a receive buffer that is known to hold something else.
+  void fill(std::size_t sent, std::size_t received) {
+    std::vector<float> values(sent), others(received, -7);
+    std::iota(values.begin(), values.end(), static_cast<float>(rank_ + 1));
+    ASSERT_EQ(cudaMemcpy(send_, values.data(), 4 * sent, cudaMemcpyHostToDevice), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(recv_, others.data(), 4 * received, cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  void forget(std::size_t begin, std::size_t count) {
+    if (rank_ == size_ - 1) tidemark_device_mark_known(send_ + begin, 4 * count, 0);
+  }
+  bool known(std::size_t begin, std::size_t count) const {
+    return tidemark_device_is_known(recv_ + begin, 4 * count) != 0;
+  }
+  float at(std::size_t place) const {
+    float value = 0;
+    EXPECT_EQ(cudaMemcpy(&value, recv_ + place, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    return value;
+  }
+
+  const int rank_ = world_rank(), size_ = world_size();
+  const std::size_t ranks_ = static_cast<std::size_t>(size_);
+  ncclComm_t comm_ = nullptr;
+  float *send_ = nullptr, *recv_ = nullptr;
+};
+
+TEST_F(Known, ASumIsKnownWhereAllPartsAre) {
+  for (const std::size_t count : {std::size_t{9}, kChunked}) {
+    fill(count, count);
+    EXPECT_NCCL(ncclAllReduce(send_, recv_, count, ncclFloat32, ncclSum, comm_, nullptr));
+    EXPECT_TRUE(known(0, count));
+    for (const std::size_t i : {std::size_t{0}, count - 1})
+      EXPECT_EQ(at(i), static_cast<float>(ranks_ * i + ranks_ * (ranks_ + 1) / 2));
+    forget(count - 1, 1);
+    EXPECT_NCCL(ncclAllReduce(send_, recv_, count, ncclFloat32, ncclSum, comm_, nullptr));
+    EXPECT_FALSE(known(count - 1, 1));
+  }
+  fill(ranks_, 1);
+  forget(0, 1);  // of what is for rank 0
+  EXPECT_NCCL(ncclReduceScatter(send_, recv_, 1, ncclFloat32, ncclMax, comm_, nullptr));
+  EXPECT_EQ(known(0, 1), rank_ != 0);
+  if (rank_ != 0) EXPECT_EQ(at(0), static_cast<float>(rank_ + size_));
+}
+
+TEST_F(Known, EachPartBringsItsOwnState) {
+  fill(1, ranks_);
+  forget(0, 1);
+  EXPECT_NCCL(ncclAllGather(send_, recv_, 1, ncclFloat32, comm_, nullptr));
+  for (std::size_t r = 0; r < ranks_; ++r) {
+    EXPECT_EQ(known(r, 1), r + 1 < ranks_);
+    if (known(r, 1)) EXPECT_EQ(at(r), static_cast<float>(r + 1));
+  }
+  fill(1, 1);
+  forget(0, 1);
+  EXPECT_NCCL(ncclBroadcast(send_, recv_, 1, ncclFloat32, 0, comm_, nullptr));
+  EXPECT_EQ(known(0, 1), size_ > 1);
+  if (size_ > 1) EXPECT_EQ(at(0), 1);
+  EXPECT_NCCL(ncclBroadcast(send_, recv_, 1, ncclFloat32, size_ - 1, comm_, nullptr));
+  EXPECT_FALSE(known(0, 1));
+  fill(1, 1);
+  forget(0, 1);
+  EXPECT_NCCL(ncclGroupStart());
+  EXPECT_NCCL(ncclSend(send_, 1, ncclFloat32, (rank_ + 1) % size_, comm_, nullptr));
+  EXPECT_NCCL(ncclRecv(recv_, 1, ncclFloat32, (rank_ + size_ - 1) % size_, comm_, nullptr));
+  EXPECT_NCCL(ncclGroupEnd());
+  EXPECT_EQ(known(0, 1), rank_ != 0);
+}
+
+TEST_F(Known, MoreThanTheLimitDoesNotTravel) {
+  const std::size_t most = tidemark_device_known_limit() / 4;
+  fill(most, most);
+  EXPECT_NCCL(ncclAllReduce(send_, recv_, most, ncclFloat32, ncclSum, comm_, nullptr));
+  EXPECT_TRUE(known(0, most));
+  EXPECT_NCCL(ncclAllReduce(send_, recv_, most + 1, ncclFloat32, ncclSum, comm_, nullptr));
+  EXPECT_FALSE(known(0, 1));
+  fill(most, most);  // as integers it may be 64 times as much
+  EXPECT_NCCL(ncclAllReduce(send_, recv_, most, ncclInt32, ncclMax, comm_, nullptr));
+  EXPECT_TRUE(known(0, most));
+}
+
+}  // namespace
+}  // namespace tidemark::nccl::testing
