@@ -19,6 +19,7 @@
 #include "harness/device/platform.h"
 #include "harness/errors.h"
 #include "harness/exec/alive.h"
+#include "harness/exec/compare.h"
 #include "harness/exec/page.h"
 #include "harness/exec/processes.h"
 #include "harness/exec/program.h"
@@ -38,7 +39,8 @@ struct Exec {
   std::vector<int> as_ranks;
   int of = 0;
   std::string gpu, capacity, schedule, alloc_conf, mode, known_limit, sizes, races, max_peak, out,
-      report;
+      report, base;
+  std::vector<std::string> thresholds;
   Wishes wishes;
 };
 
@@ -98,6 +100,11 @@ int parse(int argc, char** argv, Exec& exec) {
                "exit code 1 where there is a race (with --races on)");
   app.add_flag("--no-retries", exec.wishes.no_retries,
                "exit code 1 where the allocator had to free its cached memory and try again");
+  app.add_option("--compare", exec.base,
+                 "exit code 1 where a peak is higher than in this report of --out");
+  app.add_option("--threshold", exec.thresholds,
+                 "with --compare: how much higher a peak may be, as in memory=1% or "
+                 "memory/reserved=20MiB (memory=0)");
   app.add_option("--report", exec.report,
                  "write a page and every rank's memory snapshot into this folder, and say what is "
                  "alive at the highest peak by kind of tensor, module and Python line");
@@ -174,6 +181,8 @@ void check(Exec& exec) {
     throw UsageError("exec: --out " + exec.out + " exists already: name another file");
   if (!exec.out.empty() && !std::ofstream(exec.out))
     throw UsageError("exec: --out " + exec.out + " cannot be written");
+  if (!exec.thresholds.empty() && exec.base.empty())
+    throw UsageError("exec: --threshold belongs to --compare BASE");
   if (exec.report.empty()) return;
   std::error_code error;
   fs::create_directories(exec.report, error);
@@ -306,6 +315,13 @@ int exec_program(int argc, char** argv) {
   Exec exec;
   if (const int code = parse(argc, argv, exec); code >= 0) return code;
   check(exec);
+  std::vector<Threshold> thresholds;
+  try {
+    for (const std::string& text : exec.thresholds) thresholds.push_back(parse_threshold(text));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("exec: ") + error.what());
+  }
+  const json base = exec.base.empty() ? json() : read_base(exec.base);
   const fs::path program = find_program(exec.program.front());
   const Libraries libraries = libraries_of(program);
   const Session session;
@@ -326,7 +342,13 @@ int exec_program(int argc, char** argv) {
   } else {
     std::fputs((decisions(records) + table(records) + unknowns(records)).c_str(), stderr);
   }
-  const std::vector<std::string> failed = failures(records, exec.wishes);
+  std::vector<std::string> failed = failures(records, exec.wishes);
+  if (!base.is_null()) {
+    const auto more = grown(base, records, thresholds);
+    if (more.empty())
+      std::fprintf(stderr, "--compare: no peak is higher than in %s\n", exec.base.c_str());
+    failed.insert(failed.end(), more.begin(), more.end());
+  }
   for (const std::string& line : failed) std::fprintf(stderr, "FAIL %s\n", line.c_str());
   if (code == 0 && !failed.empty()) code = 1;
   if (!exec.report.empty()) write_page(exec, records, failed, code);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "harness/exec/report.h"
 #include "reports/html.h"
@@ -17,6 +18,13 @@ using nlohmann::json;
 
 std::string figure(Bytes bytes) {
   return fmt::format("{} ({} bytes)", bytes_text(bytes), exact(static_cast<double>(bytes)));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
 }
 
 // "peak 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each.
@@ -103,6 +111,9 @@ std::string program_page(const ProgramRun& run) {
                run.failed.empty() && run.exit_code == 0 ? Status::pass : Status::fail,
                {{"", {fmt::format("{}", fmt::join(run.program, " "))}, {}, {}}}};
   if (!run.failed.empty()) out.sections.push_back({"Verdicts that failed", run.failed, {}, {}});
+  if (const std::string decided = decisions(run.records); !decided.empty())
+    out.sections.push_back(
+        {"The program branched by values that are not known", lines_of(decided), {}, {}});
   if (!run.records.empty()) out.sections.push_back(peaks(run));
   if (run.peak.file.empty()) {
     out.sections.push_back({"Alive at the highest peak",
@@ -117,6 +128,8 @@ std::string program_page(const ProgramRun& run) {
     for (const json& race : record["races"])
       races.text.push_back(name_of(record) + ": " + race["explanation"].get<std::string>());
   if (!races.text.empty()) out.sections.push_back(std::move(races));
+  if (const std::string told = unknowns(run.records); !told.empty())
+    out.sections.push_back({"Values that were not known", lines_of(told), {}, {}});
   return html(out);
 }
 
