@@ -2,13 +2,15 @@
 // C, to be called by a program or looked up by name.
 //
 //   off     PyTorch is untouched
-//   shapes  no numbers: reading a float value gives NaN after its synchronisation; an operator that
-//   needs values (its
-//           output's size, an integer read on the host) is refused by name
+//   shapes  no numbers: a float that is read is NaN, after its synchronisation; an operator that
+//           needs values (its output's size, an integer read on the host) is refused by name
 //   cost    shapes, and every operator is bracketed with the bytes of its tensors, for the
-//   calibrated clock math    after an operator's own CUDA host code has run, the CPU kernel of the
-//   same operator computes into the same
-//           memory; bracketed as in cost. An operator without numbers is an error that names it.
+//           calibrated clock
+//   math    after an operator's own CUDA host code has run, the CPU kernel of the same operator
+//           computes into the same memory; bracketed as in cost. An operator without numbers is an
+//           error that names it
+//   known   math where all that an operator reads is known and its results are small; else as in
+//           cost, its results are unknown, and what the host reads of them is a policy
 //
 // Where race detection is on when a mode is entered (../race/control.h), every operator says what
 // it reads and writes.
