@@ -254,6 +254,51 @@ def fake_torch(name, version, cuda):
     return folder.parent
 
 
+def other_torch(name, version):
+    """The torch of SITE under another version: its libraries are prepared as those of any other wheel."""
+    real, folder = Path(SITE, "torch").resolve(), FOLDER / name / "torch"
+    folder.mkdir(parents=True)
+    for entry in real.iterdir():
+        (folder / entry.name).symlink_to(entry)
+    (folder / "version.py").unlink()
+    said = (real / "version.py").read_text()
+    (folder / "version.py").write_text(said + f"\n__version__ = {version!r}\n")
+    return f"{folder.parent}:{SITE}"
+
+
+def case_wheel():
+    """Another wheel's libraries are prepared once, by one of two commands at the same time, and give the CPU's numbers."""
+    path, cache = other_torch("wheel", "2.11.9+cu130"), FOLDER / "cache"
+    both = [subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", "import torch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(cache)}) for _ in range(2)]
+    said = [one.communicate(timeout=600) for one in both]
+    prepared = [err for _, err in said if "preparing the virtual libraries for torch 2.11.9+cu130" in err]
+    assert [one.returncode for one in both] == [0, 0], said
+    assert len(prepared) == 1 and " s\n" in prepared[0], said
+    check_training(Said("--ranks", 2, "--", sys.executable, TRAIN, path=path, XDG_CACHE_HOME=str(cache)))
+    places = [place.name for place in (cache / "tidemark").iterdir() if place.is_dir()]
+    assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
+    global checks
+    checks += 3
+
+
+def case_unprepared():
+    path = other_torch("bare", "2.11.8+cu130")
+    program = ["--", sys.executable, "-c", "import torch"]
+    file = FOLDER / "file"
+    file.write_text("")
+    Said(*program, path=path, XDG_CACHE_HOME=str(file)).refuses("2.11.8+cu130", "the cache folder", "Not a directory", "set XDG_CACHE_HOME")
+    Said(*program, path=path, XDG_CACHE_HOME=str(FOLDER), CXX="/no/compiler").refuses("there is no C++ compiler", "install g++")
+    said = Said(*program, path=path, XDG_CACHE_HOME=str(FOLDER), CXX="false").ends(2, "cannot be compiled by", "once ... failed\n")
+    said.check(said.err.count("\n") == 2, "one line after that")
+    said.check(not [place for place in (FOLDER / "tidemark").iterdir() if place.is_dir()], "nothing is left of it")
+    twelve = other_torch("twelve", "2.11.7+cu128")
+    with (FOLDER / "twelve" / "torch" / "version.py").open("a") as version:
+        version.write("cuda = '12.99'\n")
+    Said(*program, path=twelve, XDG_CACHE_HOME=str(FOLDER), CUDA_HOME="/nowhere").refuses("need the headers of CUDA 12.99",
+                                                                                           "install nvidia-cuda-runtime-cu12==12.99.*")
+
+
 def case_refused():
     Said().refuses("which program?")
     Said("--").refuses("which program?")

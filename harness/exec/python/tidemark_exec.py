@@ -61,8 +61,7 @@ def libraries_for(folder, version, cuda):
         try:
             import prepare
         except ImportError as error:
-            raise RuntimeError(f"torch {version} needs libraries of its own, which are compiled from tidemark's sources, and these are not in "
-                               f"{own['source']}") from error
+            raise RuntimeError(f"its virtual libraries are compiled from tidemark's sources, and these are not in {own['source']}") from error
         place, libraries = prepare.prepare(folder, version, cuda, own, lambda text: print(text, end="", file=sys.stderr, flush=True))
     return {"torch": version, "layer": os.path.join(place, "libtidemark_numbers.so"), "libraries": libraries}
 
@@ -300,4 +299,7 @@ class Record:
 
 if __name__ == "__main__" and sys.argv[1:] == ["--check"]:
     sys.path.pop(0)
-    print("tidemark-check:" + json.dumps(check()))
+    try:
+        print("tidemark-check:" + json.dumps(check()))
+    except KeyboardInterrupt:
+        os._exit(130)

@@ -54,7 +54,7 @@ class Labels:
         if self.metadata:
             self.metadata(path)
         if threading.current_thread() is threading.main_thread():
-            self.sequence.append(self.torch.autograd._get_sequence_nr())
+            self.sequence.append(self.torch._C._autograd._get_sequence_nr())
             self.paths.append(path)
 
     def leave(self, _module, _arguments, _result):

@@ -186,10 +186,11 @@ def files_of(patterns):
 
 class Compiler:
     def __init__(self, wheel, built):
-        self.found = next(filter(None, map(shutil.which, filter(None, (os.environ.get("CXX"), built["compiler"], "c++", "g++", "clang++")))), None)
+        candidates = [os.environ["CXX"]] if os.environ.get("CXX") else [built["compiler"], "c++", "g++", "clang++"]
+        self.found = next(filter(None, map(shutil.which, candidates)), None)
         if not self.found or not shutil.which("nm") or not shutil.which("readelf"):
-            raise CannotPrepare(f"torch {wheel.version} needs libraries of its own, which are compiled once, and this machine has no C++ compiler: "
-                                "install g++ (or set CXX)")
+            raise CannotPrepare(f"its virtual libraries are compiled once, and there is no C++ compiler with binutils ({', '.join(candidates)}): "
+                                "install g++, or set CXX")
         self.cuda = cuda_headers(wheel, built)
         include = os.path.join(wheel.folder, "include")
         root = os.path.dirname(os.path.dirname(PLATFORM))
@@ -208,7 +209,7 @@ class Compiler:
         if done.returncode != 0:
             lines = done.stdout.splitlines()
             first = next((line for line in lines if re.search(r"error|No space|cannot", line)), lines[-1] if lines else "")
-            raise CannotPrepare(f"its virtual libraries cannot be compiled by {self.found}: {first.strip()}")
+            raise CannotPrepare(f"its virtual libraries cannot be compiled by {self.found}: {first.strip() or 'it says nothing'}")
 
     def start(self, source, target, *options):
         command = [*self.cache, self.found, *self.plain, *options, *self.after, "-c", source, "-o", target]
@@ -249,5 +250,5 @@ def cuda_headers(wheel, built):
             continue
         if version and int(version.group(1)) // 1000 == wheel.major:
             return os.path.abspath(folder)
-    raise CannotPrepare(f"torch {wheel.version} needs the headers of CUDA {wheel.cuda}: install nvidia-cuda-runtime-cu{wheel.major}=={wheel.cuda}.* "
-                        "beside it")
+    raise CannotPrepare(f"its virtual libraries need the headers of CUDA {wheel.cuda}: install "
+                        f"nvidia-cuda-runtime-cu{wheel.major}=={wheel.cuda}.* beside it")

@@ -1,0 +1,253 @@
+"""A program of ci/wheels: what a PyTorch wheel does on the virtual platform in mode math, held against the CPU and against the allocator's
+rules. Prints a line a check: "check NAME passed", or failed or refused with the reason. `wheel.py ranks`: with RANK and WORLD_SIZE."""
+import os
+import re
+import sys
+import traceback
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+MIB = 1 << 20
+CHECKS = {"alone": [], "ranks": []}
+
+
+def check(group):
+    def add(function):
+        CHECKS[group].append(function)
+        return function
+    return add
+
+
+def equal(one, other):
+    assert torch.equal(one.detach().cpu(), other.detach().cpu()), f"{one} is not {other}"
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.GELU(), torch.nn.Linear(40, 8))
+
+
+def batch(rank, step):
+    return torch.randn(8, 24, generator=torch.Generator().manual_seed(100 * step + rank))
+
+
+@check("alone")
+def allocations():
+    """Blocks are multiples of 512 bytes; 1 to 10 MiB come from segments of 20 MiB, more from segments of multiples of 2 MiB."""
+    torch.cuda.empty_cache()
+    before, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    held = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (3 * MIB + 1, 18 * MIB)]  # the second is too long for the first's rest
+    assert torch.cuda.memory_allocated() - before == 3 * MIB + 512 + 18 * MIB
+    assert torch.cuda.memory_reserved() - reserved == 20 * MIB + 18 * MIB
+    del held
+    assert torch.cuda.memory_allocated() == before
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == reserved
+
+
+@check("alone")
+def out_of_memory():
+    try:
+        torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+    except torch.cuda.OutOfMemoryError as error:
+        assert "Tried to allocate 1024.00 GiB" in str(error)
+    else:
+        raise AssertionError("1 TiB was allocated")
+
+
+@check("alone")
+def streams_and_events():
+    side, start, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    x = torch.arange(1 << 16, dtype=torch.float32, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = x * 2
+        x.record_stream(side)
+    torch.cuda.current_stream().wait_stream(side)
+    end.record()
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) > 0
+    equal(y, torch.arange(1 << 16, dtype=torch.float32) * 2)
+
+
+@check("alone")
+def pinned_copies():
+    source = torch.randn(1 << 12).pin_memory()
+    there = source.to("cuda", non_blocking=True)
+    back = torch.empty(1 << 12, pin_memory=True)
+    back.copy_(there, non_blocking=True)
+    torch.cuda.synchronize()
+    equal(back, source)
+
+
+@check("alone")
+def training():
+    """Three steps of AdamW: losses and parameters are the CPU's, to the bit."""
+    results = []
+    for device in "cuda", "cpu":
+        net = model().to(device)
+        optimizer = torch.optim.AdamW(net.parameters(), 0.125, foreach=False)
+        losses = []
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(batch(0, step).to(device)), torch.arange(8, device=device))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        results.append((losses, [p.detach().cpu() for p in net.parameters()]))
+    assert results[0][0] == results[1][0], f"losses {results[0][0]}, on the CPU {results[1][0]}"
+    for one, other in zip(results[0][1], results[1][1]):
+        equal(one, other)
+
+
+@check("alone")
+def operators():
+    torch.manual_seed(1)
+    x = torch.randn(4, 6, 8)
+    for function in (lambda t: F.layer_norm(t, (8,)), lambda t: t.softmax(-1), lambda t: t @ t.transpose(1, 2), lambda t: t.cumsum(0),
+                     lambda t: t.topk(3).indices, lambda t: (t > 0).nonzero(), lambda t: t[t > 0].sort().values,
+                     lambda t: F.embedding(torch.arange(4, device=t.device), t[0])):
+        equal(function(x.cuda()), function(x))
+
+
+@check("alone")
+def attention():
+    q = torch.randn(1, 2, 16, 8)
+    there = F.scaled_dot_product_attention(q.cuda(), q.cuda(), q.cuda(), is_causal=True)
+    torch.testing.assert_close(there.cpu(), F.scaled_dot_product_attention(q, q, q, is_causal=True))
+
+
+@check("alone")
+def grad_scaler():
+    """A loss that overflows is skipped, and halves the scale."""
+    scaler = torch.amp.GradScaler("cuda", init_scale=4.0)
+    weight = torch.ones(4, device="cuda", requires_grad=True)
+    optimizer = torch.optim.SGD([weight], 1.0)
+    scaler.scale((weight * float("inf")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 2.0 and weight.tolist() == [1.0] * 4
+
+
+@check("alone")
+def snapshot():
+    torch.cuda.empty_cache()
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    held = torch.empty(7 * MIB, dtype=torch.uint8, device="cuda")
+    found = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    assert any(event["action"] == "alloc" and event["size"] == held.numel() for event in found["device_traces"][0])
+    assert any(segment["total_size"] == 20 * MIB for segment in found["segments"])
+
+
+def capture():
+    with torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda.CUDAGraph().capture_begin()
+
+
+@check("alone")
+def refusals():
+    """CUDA graphs and what cuSOLVER computes are errors, not made-up results."""
+    for function in (capture, lambda: torch.linalg.eigh(torch.eye(64, device="cuda"))):
+        try:
+            function()
+        except RuntimeError as error:
+            assert re.search("not supported|cusolver error", str(error)), error
+        else:
+            raise AssertionError("a CUDA graph or cuSOLVER works")
+
+
+@check("ranks")
+def collectives():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x = torch.full((4,), float(rank + 1), device="cuda")
+    dist.all_reduce(x)
+    equal(x, torch.full((4,), size * (size + 1) / 2))
+    gathered = torch.empty(size * 2, device="cuda")
+    dist.all_gather_into_tensor(gathered, torch.full((2,), float(rank), device="cuda"))
+    equal(gathered, torch.arange(size).repeat_interleave(2).float())
+    part = torch.empty(2, device="cuda")
+    dist.reduce_scatter_tensor(part, torch.arange(2.0 * size, device="cuda"))
+    equal(part, size * torch.arange(2.0 * size)[2 * rank:2 * rank + 2])
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(size)]
+    dist.barrier()
+
+
+def expected(size, steps):
+    """The losses of all ranks and the parameters, of training with the mean of all gradients on the CPU."""
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), 0.125)
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        for rank in range(size):
+            loss = net(batch(rank, step)).square().mean()
+            (loss / size).backward()  # two ranks: both halves are exact
+            losses.append((step, rank, loss.item()))
+        optimizer.step()
+    return losses, [p.detach() for p in net.parameters()]
+
+
+def train(net, whole):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    optimizer = torch.optim.SGD(net.parameters(), 0.125)
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = net(batch(rank, step).cuda()).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append((step, rank, loss.item()))
+    wanted, parameters = expected(size, 3)
+    assert losses == [one for one in wanted if one[1] == rank], f"losses {losses}, on the CPU {wanted}"
+    for one, other in zip(net.parameters(), parameters):
+        equal(whole(one), other)
+
+
+@check("ranks")
+def data_parallel():
+    train(torch.nn.parallel.DistributedDataParallel(model().cuda()), lambda parameter: parameter)
+
+
+@check("ranks")
+def fully_sharded():
+    """FSDP2."""
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:  # before 2.6
+        from torch.distributed._composable.fsdp import fully_shard
+    net = model().cuda()
+    for layer in net:
+        if list(layer.parameters()):
+            fully_shard(layer)
+    train(fully_shard(net) or net, lambda parameter: parameter.full_tensor())
+
+
+def main(group):
+    if group == "ranks":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+    code = 0
+    for function in CHECKS[group]:
+        outcome = "passed"
+        try:
+            function()
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            refused = "not supported" in str(error) or "no numbers" in str(error)
+            outcome = f"{'refused' if refused else 'failed'}: {type(error).__name__} in line {last.lineno}: {str(error) or last.line}".split("\n")[0]
+            code = 7 if refused else 1
+        sys.stdout.write(f"check {function.__name__} {outcome}\n")
+        sys.stdout.flush()
+    if group == "ranks":
+        dist.destroy_process_group()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
