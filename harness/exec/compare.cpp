@@ -14,11 +14,12 @@ namespace tidemark {
 namespace {
 
 using nlohmann::json;
-using Peaks = std::map<std::pair<std::string, std::string>, Bytes>;  // by place and statistic
+using PeaksByPlace =
+    std::map<std::pair<std::string, std::string>, Bytes>;  // by place and statistic
 
 // Of processes without a rank the first, the second ...: their numbers are another run's others.
-Peaks peaks_of(const std::vector<json>& records) {
-  Peaks out;
+PeaksByPlace peaks_of(const std::vector<json>& records) {
+  PeaksByPlace out;
   int processes = 0;
   for (const json& record : records) {
     const std::string process =
@@ -56,8 +57,8 @@ json read_base(const std::filesystem::path& file) {
 std::vector<std::string> grown(const json& base, const std::vector<json>& records,
                                const std::vector<Threshold>& thresholds) {
   const Thresholds all(thresholds);
-  const Peaks before = peaks_of(base.at("ranks").get<std::vector<json>>()),
-              after = peaks_of(records);
+  const PeaksByPlace before = peaks_of(base.at("ranks").get<std::vector<json>>()),
+                     after = peaks_of(records);
   std::vector<std::string> lines;
   for (const auto& [key, bytes] : before) {
     const auto& [place, statistic] = key;
