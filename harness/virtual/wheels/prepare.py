@@ -225,7 +225,8 @@ class Compiler:
         started = []
         for i in range(0, len(files), UNIT):
             unit = os.path.join(work, f"layer{i // UNIT}.cpp")
-            make_stubs.write(unit, "".join(f'#include "{path}"\n' for path in files[i:i + UNIT]))
+            # ATen first, as the build's precompiled header has it.
+            make_stubs.write(unit, "#include <ATen/ATen.h>\n" + "".join(f'#include "{path}"\n' for path in files[i:i + UNIT]))
             started.append(self.start(unit, unit + ".o", *self.torch))
         return started
 
