@@ -135,8 +135,9 @@ class Installation {
     const std::string name = c10::toString(op.operator_name());
     if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
       put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
-    if (!on_cuda(op, name)) return;
     const auto before = [&op] { return original(op); };
+    if (name == "aten::resize_") put(op, known_resize_kernel(before));
+    if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, known_read_kernel(op, before));
     } else if (has_cpu_kernel(op, name)) {

@@ -32,6 +32,8 @@ Kernel foreign_kernel(const c10::OperatorHandle& op, Original original);
 /// limit; else the original, and what it writes is unknown. Without `computes` always the latter.
 Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
                     bool computes);
+/// known: resize_, by which a known tensor stays known.
+Kernel known_resize_kernel(const std::function<Original()>& original);
 /// known: item() of an unknown value is a policy.
 Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original);
 

@@ -1,5 +1,6 @@
 // known: numbers as far as they are known and small, and no others.
 #include <algorithm>
+#include <cstring>
 
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/frame.h"
@@ -186,8 +187,31 @@ class KnownReadKernel final : public c10::OperatorKernel {
   Kernel math_;
 };
 
+// A known tensor that grows stays known: its new elements are 0. Programs pad what they gather so,
+// and look at their own part alone.
+class KnownResizeKernel final : public c10::OperatorKernel {
+ public:
+  explicit KnownResizeKernel(const std::function<Original()>& original) : original_(original()) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    const at::Tensor self = stack->end()[-3].toTensor();
+    const std::size_t before = self.nbytes();
+    const bool grows = !outer && before > 0 && self.is_contiguous() && is_known(self);
+    original_.callBoxed(op, keys, stack);
+    if (!grows || self.nbytes() <= before || !self.is_contiguous() || !within_limit(self)) return;
+    char* const rest = static_cast<char*>(self.mutable_data_ptr()) + before;
+    std::memset(rest, 0, self.nbytes() - before);
+    device.mark_known(rest, self.nbytes() - before, 1);
+  }
+
+ private:
+  Original original_;
+};
+
 }  // namespace
 
+Kernel known_resize_kernel(const std::function<Original()>& original) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<KnownResizeKernel>(original));
+}
 Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
                     bool computes) {
   return c10::KernelFunction::makeFromBoxedFunctor(

@@ -103,6 +103,19 @@ TEST_F(Known, ACopyTakesWhatIsKnownOfItsSource) {
   EXPECT_FALSE(is_known(to.narrow(0, 9, 1)) || is_known(to.narrow(0, 15, 1)));
 }
 
+TEST_F(Known, AKnownTensorThatGrowsIsPaddedWithZeros) {
+  for (const int byte : kPoisons) {
+    poison(byte);
+    const auto x = at::arange(1, 11, cuda(at::kByte));
+    x.resize_({3000});
+    EXPECT_TRUE(
+        x.cpu().equal(at::cat({at::arange(1, 11, at::kByte), at::zeros({2990}, at::kByte)})));
+    const auto y = unknown({10}, at::kByte);
+    y.resize_({3000});
+    EXPECT_FALSE(is_known(y.narrow(0, 10, 1)));
+  }
+}
+
 TEST_F(Known, UnknownFloatsAreFinite) {
   for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
     const auto x = unknown({50}, type);
