@@ -1,6 +1,5 @@
 #include "harness/virtual/numbers/values.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>
@@ -115,14 +114,14 @@ bool within_limit(const c10::IValue& value) {
 }
 
 void follow_allocations() {
-  using c10::CachingDeviceAllocator::TraceEntry;
+  using Event = c10::cuda::CUDACachingAllocator::TraceEntry;
   static std::once_flag once;
   std::call_once(once, [] {
     try {
-      c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const TraceEntry& entry) {
+      c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const Event& entry) {
         const auto* address = reinterpret_cast<const void*>(entry.addr_);
-        if (entry.action_ == TraceEntry::ALLOC) device.new_block(address, entry.size_);
-        if (entry.action_ == TraceEntry::FREE_COMPLETED) device.new_block(address, 0);
+        if (entry.action_ == Event::ALLOC) device.new_block(address, entry.size_);
+        if (entry.action_ == Event::FREE_COMPLETED) device.new_block(address, 0);
       });
     } catch (const c10::Error&) {
       // cudaMallocAsync has no tracker; there every allocation is the device's own.
