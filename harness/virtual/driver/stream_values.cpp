@@ -8,6 +8,13 @@ CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value,
   return answer([&] { return device::write_value(stream, reinterpret_cast<void*>(to), value); });
 }
 
+#undef cuStreamWriteValue32
+/// PyTorch before 2.8 looks it up by this name; the parameters are the same.
+extern "C" CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value,
+                                         unsigned flags) {
+  return cuStreamWriteValue32_v2(stream, to, value, flags);
+}
+
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags) {
   return answer([&] {
     switch (flags & ~static_cast<unsigned>(CU_STREAM_WAIT_VALUE_FLUSH)) {
