@@ -58,6 +58,7 @@ def libraries_for(folder, version, cuda):
         place, libraries = own["virtual"], sorted(glob.glob(os.path.join(own["virtual"], "*.so.*")))
     else:
         sys.path.insert(0, os.path.join(own["source"], "harness", "virtual", "wheels"))
+        sys.dont_write_bytecode = True  # into the sources
         try:
             import prepare
         except ImportError as error:

@@ -28,6 +28,8 @@ import shipped  # noqa: E402
 
 LAYER, REST = "libtidemark_numbers.so", "libtidemark_rest.so.1"
 UNIT = 12  # files of the layer that are compiled together, as in the build
+HEADERS = ("<ATen/ATen.h>", "<c10/cuda/CUDACachingAllocator.h>", "<c10/cuda/CUDAStream.h>")  # that the build has precompiled
+COMPILED = ("blas", "cudart", "numbers", "stubs")
 NVIDIA = re.compile(r"lib(cu|nv|nccl)\w*\.so")
 
 
@@ -49,10 +51,11 @@ def base(soname):
 
 
 def sources():
-    """The files that the libraries are made of, but those of the tests."""
+    """The files that a wheel's libraries are made of."""
     for folder, _, files in sorted(os.walk(PLATFORM)):
         for name in sorted(files):
-            if name.endswith((".h", ".cpp", ".py", ".json")) and not name.endswith("_test.cpp"):
+            compiled = name.endswith(".cpp") and not name.endswith("_test.cpp") and os.path.relpath(folder, PLATFORM).split(os.sep)[0] in COMPILED
+            if compiled or name.endswith((".h", ".py", ".json")):
                 yield os.path.join(folder, name)
 
 
@@ -71,13 +74,14 @@ def prepare(folder, version, cuda, built, say):
     if not os.path.exists(os.path.join(wheel.lib, "libtorch_cuda.so")):
         raise CannotPrepare(f"{wheel.lib} has no libtorch_cuda.so: install torch again")
     cache = os.path.join(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")), "tidemark")
-    place = os.path.join(cache, f"torch-{version}-{key_of(wheel, built)}")
+    begin = os.path.join(cache, f"torch-{version}")
+    place = f"{begin}-{key_of(wheel, built)}"
     try:
         if not os.path.isdir(place):
             os.makedirs(cache, exist_ok=True)
-            with locked(place + ".lock", say):
+            with locked(begin + ".lock", say):
                 if not os.path.isdir(place):
-                    make(wheel, built, place, say)
+                    make(wheel, built, begin + ".new", place, say)
         with open(os.path.join(place, "libraries.json"), encoding="utf-8") as file:
             names = json.load(file)
     except OSError as error:
@@ -97,12 +101,11 @@ def locked(path, say):
         yield
 
 
-def make(wheel, built, place, say):
+def make(wheel, built, out, place, say):
     compiler = Compiler(wheel, built)
     begun = time.monotonic()
     say(f"tidemark: preparing the virtual libraries for torch {wheel.version} (CUDA {wheel.cuda}), once ... ")
-    out = place + ".new"  # of this process alone, by the lock; a killed one may have left its own
-    shutil.rmtree(out, ignore_errors=True)
+    shutil.rmtree(out, ignore_errors=True)  # of a process that was killed; its name is always the same, for ccache
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         work = os.path.join(out, "work")
@@ -225,8 +228,7 @@ class Compiler:
         started = []
         for i in range(0, len(files), UNIT):
             unit = os.path.join(work, f"layer{i // UNIT}.cpp")
-            # ATen first, as the build's precompiled header has it.
-            make_stubs.write(unit, "#include <ATen/ATen.h>\n" + "".join(f'#include "{path}"\n' for path in files[i:i + UNIT]))
+            make_stubs.write(unit, "".join(f'#include {path}\n' for path in (*HEADERS, *(f'"{path}"' for path in files[i:i + UNIT]))))
             started.append(self.start(unit, unit + ".o", *self.torch))
         return started
 
