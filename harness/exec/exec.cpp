@@ -83,7 +83,7 @@ int parse(int argc, char** argv, Exec& exec) {
       ->check(CLI::IsMember({"known", "math", "shapes"}));
   app.add_option("--known-limit", exec.known_limit,
                  "mode known: floating-point tensors up to this size are computed, others up to 64 "
-                 "times that, as in 256KiB (1MiB)");
+                 "times that, as in 1MiB (256KiB)");
   app.add_option(
       "--sizes", exec.sizes,
       "mode known: sizes that depend on values which are not known; balanced (topk, sort, "

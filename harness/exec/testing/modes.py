@@ -34,6 +34,8 @@ def main():
     programs = {name: ["--", sys.executable, Path(folder) / f"{name}.py"] for name in ALONE}
     for name in re.findall(r"^@probe\ndef (\w+)", text, re.MULTILINE):
         programs[name] = ["--devices", "2", "--ranks", "2", "--", sys.executable, Path(folder) / "dist_probe.py", name]
+    if unknown := [name for name in names if name not in programs]:
+        sys.exit(f"error: no probe {', '.join(unknown)}; there are: {', '.join(programs)}")
     passed, wrong = {"math": 0, "known": 0}, 0
     for name in names or programs:
         (math, of_math), (known, of_known) = (run(tidemark, mode, programs[name]) for mode in passed)

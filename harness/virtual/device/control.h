@@ -38,7 +38,7 @@ void tidemark_device_mark_known(const void* address, uint64_t bytes, int known);
 int tidemark_device_is_known(const void* address, uint64_t bytes);
 uint64_t tidemark_device_known_bytes(void);
 void tidemark_device_copy_known(void* to, const void* from, uint64_t bytes);
-/// A floating-point value of more bytes is not kept (TIDEMARK_KNOWN_LIMIT, 1 MiB).
+/// A floating-point value of more bytes is not kept (TIDEMARK_KNOWN_LIMIT, 256 KiB).
 uint64_t tidemark_device_known_limit(void);
 void tidemark_device_set_known_limit(uint64_t bytes);
 /// An allocator has given this range away: it is unknown, and a launch that points into it makes

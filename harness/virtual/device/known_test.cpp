@@ -96,7 +96,7 @@ TEST_F(Known, WhatTheHostHasWrittenComesBackAndNothingElse) {
 TEST_F(Known, MoreThanTheLimitIsNotKept) {
   std::vector<char> host(2 * kMiB);
   const size_t limit = tidemark_device_known_limit();
-  ASSERT_EQ(kMiB, limit);
+  ASSERT_EQ(kMiB / 4, limit);
   CUDA(cudaMemcpy(at(0), host.data(), limit, cudaMemcpyHostToDevice));
   EXPECT_TRUE(known(0, limit));
   CUDA(cudaMemcpy(at(0), host.data(), limit + 1, cudaMemcpyHostToDevice));

@@ -37,6 +37,7 @@ class KnownKernel final : public c10::OperatorKernel {
         counts_(counts(signature_.name)),
         refused_(needs_values(signature_.name) && !counts_ && !finds_out_inside(signature_.name)),
         is_copy_(signature_.name == "aten::copy_"),
+        of_pytorch_(signature_.name.starts_with("aten::")),
         is_overflow_check_(signature_.name == "aten::_amp_foreach_non_finite_check_and_unscale_") {
     if (computes) math_.emplace(math_kernel(op, original(), &kKeeping));
     const bool all_written = overwrites(signature_.name);
@@ -110,7 +111,8 @@ class KnownKernel final : public c10::OperatorKernel {
     bracket.bytes = signature_.argument_bytes(arguments.data());
     Watch watch(signature_, arguments.data());
     {
-      SuspendData suspended;
+      std::optional<SuspendData> suspended;
+      if (of_pytorch_) suspended.emplace();
       const Frame frame{signature_, arguments, true};  // what it reads back is answered
       Inside inside(counts_ ? &frame : nullptr);
       original_.callBoxed(op, keys, stack);
@@ -118,6 +120,7 @@ class KnownKernel final : public c10::OperatorKernel {
     const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
     watch.finish(outputs);
     bracket.bytes += signature_.result_bytes(outputs);
+    if (!of_pytorch_) return;  // the operators and the launches inside have said it
     for (const std::size_t i : written_) mark(arguments[i], false);
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (signature_.made[i]) mark(outputs[i], false);
@@ -155,7 +158,7 @@ class KnownKernel final : public c10::OperatorKernel {
   Signature signature_;
   Original original_;
   Policy policy_;
-  bool counts_, refused_, is_copy_, is_overflow_check_;
+  bool counts_, refused_, is_copy_, of_pytorch_, is_overflow_check_;
   std::optional<Kernel> math_;
   std::vector<bool> read_;            // per argument: its values matter
   std::vector<std::size_t> written_;  // positions of arguments

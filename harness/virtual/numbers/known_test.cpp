@@ -21,7 +21,7 @@ class Known : public testing::Test {
   void SetUp() override { enter(""); }
   void TearDown() override {
     tidemark_numbers_on_event(nullptr);
-    tidemark_device_set_known_limit(1 << 20);
+    tidemark_device_set_known_limit(256 << 10);
     tidemark_device_set_data(0);
     tidemark_numbers_install("off");
   }
