@@ -338,7 +338,10 @@ int exec_program(int argc, char** argv) {
 
   const std::vector<json> records = read_records(session.folder);
   if (records.empty()) {
-    std::fputs("tidemark: no process of the program has used CUDA memory\n", stderr);
+    std::fputs(
+        "tidemark: no process of the program has recorded CUDA memory: none has used it, or it was "
+        "killed in its first half second\n",
+        stderr);
   } else {
     std::fputs((decisions(records) + table(records) + unknowns(records)).c_str(), stderr);
   }

@@ -69,7 +69,7 @@ def case_alone():
                "5 + 2 MiB, whatever was reset")
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
-    Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has used CUDA memory")
+    Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has recorded CUDA memory")
 
 
 def case_compare():
@@ -339,7 +339,7 @@ def case_refused():
     Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("belong to --mode known")
     Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
     Said("--", TIDEMARK, "exec", "--", "true").ends(2, "below a tidemark exec already")
-    Said("--", "false").ends(1, "no process of the program has used CUDA memory")
+    Said("--", "false").ends(1, "no process of the program has recorded CUDA memory")
     Said("--", "sh", "-c", "test \"$1\" = --ranks", "sh", "--ranks").ends(0)
 
 

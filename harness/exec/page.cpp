@@ -9,6 +9,7 @@
 
 #include "harness/exec/report.h"
 #include "reports/html.h"
+#include "reports/thin.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -27,18 +28,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// "peak 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each.
+// "Peak: 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each, after how the
+// program ended where it did not end well.
 std::string headline(const ProgramRun& run) {
   Bytes allocated = 0, reserved = 0;
+  bool full = false;
   for (const json& record : run.records)
     for (const json& device : record["devices"]) {
       allocated = std::max(allocated, device["allocated"].get<Bytes>());
       reserved = std::max(reserved, device["reserved"].get<Bytes>());
+      full = full || device["ooms"].get<int>() > 0;
     }
-  const std::string end = run.exit_code == 0 ? "" : fmt::format("; exit code {}", run.exit_code);
-  if (run.records.empty()) return "No process of the program has used CUDA memory" + end;
-  return fmt::format("Peak: {} allocated, {} reserved{}", bytes_text(allocated),
-                     bytes_text(reserved), end);
+  const std::string end = run.exit_code == 0
+                              ? ""
+                              : fmt::format("Exit code {}{}. ", run.exit_code,
+                                            full ? " after running out of memory" : "");
+  if (run.records.empty()) return end + "No process of the program has recorded CUDA memory";
+  return fmt::format("{}Peak: {} allocated, {} reserved", end, bytes_text(allocated),
+                     bytes_text(reserved));
 }
 
 Section peaks(const ProgramRun& run) {
@@ -79,19 +86,21 @@ std::vector<Section> alive(const HighestPeak& peak) {
     parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
                           part.kind, part.module, part.site});
   }
+  constexpr std::size_t kMostPoints = 4000;
+  const auto active_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].active); };
+  const auto reserved_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].reserved); };
   Line active{"active", {}}, reserved{"reserved", {}};
-  for (std::size_t i = 0; i < d.curve.size(); ++i) {
-    active.points.emplace_back(i + 1, static_cast<double>(d.curve[i].active));
-    reserved.points.emplace_back(i + 1, static_cast<double>(d.curve[i].reserved));
+  for (const std::size_t i : extremes(d.curve.size(), kMostPoints, {active_at, reserved_at})) {
+    active.points.emplace_back(i + 1, active_at(i));
+    reserved.points.emplace_back(i + 1, reserved_at(i));
   }
-  Section time{"Memory over the allocator's events",
-               {"Active as requested; reserved as taken from the device."},
-               {{"Memory over the allocator's events",
-                 "event",
-                 "memory",
-                 true,
-                 {std::move(active), std::move(reserved)}}},
-               {}};
+  Section time{
+      "Memory over the allocator's events",
+      {fmt::format("Active as requested; reserved as taken from the device. Of {}, at "
+                   "least every highest and lowest of a stretch is drawn.",
+                   plural(std::ssize(d.curve), "event"))},
+      {{"Active and reserved", "event", "memory", true, {std::move(active), std::move(reserved)}}},
+      {}};
   const Fragmentation& f = d.fragmentation;
   Section end{"Left at the program's end",
               {fmt::format("Allocated {}, reserved {}.", figure(f.allocated), figure(f.reserved)),

@@ -127,7 +127,7 @@ std::string unknowns(const std::vector<json>& records) {
 std::vector<std::string> failures(const std::vector<json>& records, const Wishes& wishes) {
   std::vector<std::string> lines;
   if (wishes.any() && records.empty())
-    lines.push_back("unknown: no process has used CUDA memory, so nothing was measured");
+    lines.push_back("unknown: no process has recorded CUDA memory, so nothing was measured");
   for (const json& record : records) {
     if (wishes.any() && !record["ended"].get<bool>())
       lines.push_back(

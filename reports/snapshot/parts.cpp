@@ -35,7 +35,11 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
   for (std::uint32_t at : frames) {
     const std::string& file = snapshot.frames[at].file;
     const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
-    if (in("/torch/optim/")) return "optimizer temporaries";
+    if (in("/torch/optim/")) {
+      // A step that ran out of memory has not come to its labels.
+      const bool state = snapshot.frames[at].function == "_init_group";
+      return state ? "optimizer state" : "optimizer temporaries";
+    }
     if (in("/torch/distributed/fsdp/") || in("/torch/nn/parallel/distributed.py") ||
         in("/deepspeed/runtime/"))
       return "sharding buffers";

@@ -134,12 +134,13 @@ Snapshot labelled() {
   s.frames = {{"forward", "/y/model.py", 3},
               {"step", "/site/torch/optim/adam.py", 9},
               {"gather", "/site/torch/distributed/fsdp/_collectives.py", 4},
-              {"AddmmBackward0", "autograd", 0}};
-  s.stacks = {{}, {0}, {1, 0}, {2, 0}, {3}};
+              {"AddmmBackward0", "autograd", 0},
+              {"_init_group", "/site/torch/optim/adam.py", 5}};
+  s.stacks = {{}, {0}, {1, 0}, {2, 0}, {3}, {4, 1, 0}};
   s.modules = {"", "layers.11.mlp.0"};
   SnapshotSegment segment;
-  segment.address = kBase, segment.total_size = 7 * 512;
-  for (const std::int64_t bytes : {100, 30, 40, 5, 7, 6, 3})
+  segment.address = kBase, segment.total_size = 8 * 512;
+  for (const std::int64_t bytes : {100, 30, 40, 5, 7, 6, 3, 2})
     segment.blocks.push_back(
         {kBase + 512 * std::ssize(segment.blocks), 512, bytes, BlockState::allocated, 0});
   s.segments = {segment};
@@ -152,7 +153,8 @@ Snapshot labelled() {
                {Action::alloc, kBase + 1536, 5, 0, 0, 7, 0, 0},
                {Action::alloc, kBase + 2048, 7, 0, 0, 8, 2, 0},
                {Action::alloc, kBase + 2560, 6, 0, 0, 9, 3, 1},
-               {Action::alloc, kBase + 3072, 3, 0, 0, 10, 4, 1}}};
+               {Action::alloc, kBase + 3072, 3, 0, 0, 10, 4, 1},
+               {Action::alloc, kBase + 3584, 2, 0, 0, 11, 5, 0}}};
   s.labels = {{0, 1, kBase, "buffers", "gone"},
               {1, 2, kBase, "parameters", "of.another.device"},
               {0, 2, kBase + 96, "parameters", "layers.3.w"},
@@ -175,7 +177,8 @@ TEST(Snapshots, PartsOfThePeakByKindAndModule) {
                          "activations|layers.*.mlp.0|forward model.py:3|30", "backward|||5",
                          "backward|layers.*.mlp.0|AddmmBackward0|3",
                          "optimizer temporaries||forward model.py:3|7",
-                         "sharding buffers|layers.*.mlp.0|forward model.py:3|6"));
+                         "sharding buffers|layers.*.mlp.0|forward model.py:3|6",
+                         "optimizer state||forward model.py:3|2"));
   EXPECT_THAT(snapshot_text({"f", s}, 10),
               HasSubstr("parameters                          100 bytes"));
   const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
