@@ -1,0 +1,91 @@
+// Parts of a peak: which block has which label, and what the others are by what allocated them.
+#include "reports/snapshot/parts.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kBase = 0x7f0000000000;
+
+/// As `tidemark exec --report` writes it: an activation, a parameter at an address that a freed
+/// block had before, its gradient of the autograd thread, a block of the optimizer.
+Snapshot labelled() {
+  Snapshot s;
+  s.frames = {{"forward", "/y/model.py", 3},
+              {"step", "/site/torch/optim/adam.py", 9},
+              {"gather", "/site/torch/distributed/fsdp/_collectives.py", 4},
+              {"AddmmBackward0", "autograd", 0},
+              {"_init_group", "/site/torch/optim/adam.py", 5}};
+  s.stacks = {{}, {0}, {1, 0}, {2, 0}, {3}, {4, 1, 0}};
+  s.modules = {"", "layers.11.mlp.0"};
+  SnapshotSegment segment;
+  segment.address = kBase, segment.total_size = 12 * 512;
+  for (const std::int64_t bytes : {100, 30, 40, 5, 7, 6, 3, 2})
+    segment.blocks.push_back(
+        {kBase + 512 * std::ssize(segment.blocks), 512, bytes, BlockState::allocated, 0});
+  segment.blocks.push_back({kBase + 4096, 1536, 1500, BlockState::allocated, 0});
+  segment.blocks.push_back({kBase + 5632, 512, 10, BlockState::allocated, 0});
+  s.segments = {segment};
+  s.traces = {{{Action::alloc, kBase, 8, 0, 0, 1, 1, 1},
+               {Action::free_requested, kBase, 8, 0, 0, 2, 1},
+               {Action::free_completed, kBase, 8, 0, 0, 3, 1},
+               {Action::alloc, kBase, 100, 0, 0, 4, 1, 0},
+               {Action::alloc, kBase + 512, 30, 0, 0, 5, 1, 1},
+               {Action::alloc, kBase + 1024, 40, 0, 0, 6, 0, 0},
+               {Action::alloc, kBase + 1536, 5, 0, 0, 7, 0, 0},
+               {Action::alloc, kBase + 2048, 7, 0, 0, 8, 2, 0},
+               {Action::alloc, kBase + 2560, 6, 0, 0, 9, 3, 1},
+               {Action::alloc, kBase + 3072, 3, 0, 0, 10, 4, 1},
+               {Action::alloc, kBase + 3584, 2, 0, 0, 11, 5, 0},
+               {Action::alloc, kBase + 4608, 400, 0, 0, 12, 1, 0},
+               {Action::free_requested, kBase + 4608, 400, 0, 0, 13, 1},
+               {Action::free_completed, kBase + 4608, 400, 0, 0, 14, 1},
+               {Action::alloc, kBase + 4096, 1500, 0, 0, 15, 1, 0},
+               {Action::alloc, kBase + 5632, 9, 0, 0, 16, 1, 0},
+               {Action::free_requested, kBase + 5632, 9, 0, 0, 17, 1},
+               {Action::free_completed, kBase + 5632, 9, 0, 0, 18, 1},
+               {Action::alloc, kBase + 5632, 10, 0, 0, 19, 1, 0}}};
+  s.labels = {
+      {0, 1, kBase, "buffers", "gone"},
+      {0, 2, kBase + 96, "parameters", "layers.3.w"},
+      {0, 5, kBase + 1024, "gradients", "layers.3.w"},
+      {0, 5, kBase + 900, "parameters", "beyond.the.block"},
+      {1, 5, kBase + 512, "gradients", "of.another.device"},
+      {0, 11, kBase + 4700, "parameters", "big.w"},  // a freed block began nearer
+      {0, 12, kBase + 5632, "gradients", "x.w"}};    // its block is freed, and the next is none
+  return s;
+}
+
+TEST(Parts, OfThePeakByKindAndModule) {
+  const Snapshot s = labelled();
+  const DeviceSummary d = analyse(s).at(0);
+  std::vector<std::string> parts;
+  std::int64_t sum = 0;
+  for (const Part& one : d.parts) {
+    parts.push_back(one.kind + "|" + one.module + "|" + one.site + "|" + std::to_string(one.bytes));
+    sum += one.bytes;
+  }
+  EXPECT_EQ(sum, d.peak.active);
+  EXPECT_THAT(parts, testing::ElementsAre("parameters|big|forward model.py:3|1500",
+                                          "parameters|layers.*|forward model.py:3|100",
+                                          "gradients|layers.*||40",
+                                          "activations|layers.*.mlp.0|forward model.py:3|30",
+                                          "other||forward model.py:3|10", "backward|||5",
+                                          "backward|layers.*.mlp.0|AddmmBackward0|3",
+                                          "optimizer temporaries||forward model.py:3|7",
+                                          "sharding buffers|layers.*.mlp.0|forward model.py:3|6",
+                                          "optimizer state||forward model.py:3|2"));
+  EXPECT_THAT(snapshot_text({"f", s}, 10),
+              HasSubstr("parameters                        1,600 bytes"));
+  const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
+  EXPECT_EQ(json["devices"][0]["parts"][2]["kind"], "gradients");
+  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("sharding buffers"));
+}
+
+}  // namespace
+}  // namespace tidemark
