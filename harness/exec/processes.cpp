@@ -45,6 +45,7 @@ pid_t start(const Start& what, bool own_group) {
   if (getppid() != parent) _exit(3);
   for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
+  argv.reserve(what.argv.size() + 1);
   for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execv(argv[0], argv.data());

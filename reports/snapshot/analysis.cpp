@@ -269,6 +269,7 @@ std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
   for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
     if (!snapshot.traces[d].empty()) devices.insert(d);
   std::vector<DeviceSummary> out;
+  out.reserve(devices.size());
   for (std::size_t d : devices) out.push_back(Analysis(snapshot, d).run());
   return out;
 }

@@ -97,6 +97,7 @@ class Decoder {
     const auto& items = tree_.items(*found);
     if (items.size() > kFrames) fail(fmt::format("a stack of {} frames", items.size()));
     std::vector<std::uint32_t> frames;
+    frames.reserve(items.size());
     for (Id id : items) frames.push_back(frame(id));
     if (frames.empty()) return 0;
     const auto [at, fresh] =

@@ -105,6 +105,7 @@ std::vector<Part> sum_up(const std::vector<Part>& parts) {
     kinds[one.kind] += one.bytes;
   }
   std::vector<Part> out;
+  out.reserve(sums.size());
   for (auto& [key, one] : sums) out.push_back(std::move(one));
   std::ranges::stable_sort(out, [&](const Part& a, const Part& b) {
     return std::tuple(-kinds[a.kind], a.kind, -a.bytes) <
