@@ -15,8 +15,8 @@ namespace tidemark {
 nlohmann::json read_base(const std::filesystem::path& file);
 
 /// One line for each peak (allocated, active, reserved of every rank and device) that grew by more
-/// than the threshold of "memory/<statistic>", or that one of the two runs does not have; a run
-/// whose process was killed has none.
+/// than the threshold of "memory/<statistic>", or that one of the two runs does not have. A
+/// process that was killed has no peaks.
 std::vector<std::string> grown(const nlohmann::json& base,
                                const std::vector<nlohmann::json>& records,
                                const std::vector<Threshold>& thresholds);

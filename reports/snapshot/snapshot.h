@@ -55,7 +55,8 @@ struct TraceEvent {
   std::int64_t device_free = 0;        // what the device had left
   std::int64_t stream = 0, time_us = 0;
   std::uint32_t stack = 0;
-  std::uint32_t module = 0;  // in Snapshot::modules: whose forward ran, where that was recorded
+  std::uint32_t module =
+      0;  // in Snapshot::modules: the one that ran forward, where that was recorded
 };
 
 /// A tensor that `tidemark exec --report` knew by name, at one moment of the trace.

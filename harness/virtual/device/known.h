@@ -25,10 +25,10 @@ void mark_known(const void* address, std::size_t bytes, bool known);
 bool is_known(const void* address, std::size_t bytes);
 /// Copies what is known of `from`, and what is known afterwards of `to` is that alone.
 void copy_known(void* to, const void* from, std::size_t bytes);
-/// A kernel is launched whose results do not exist: the blocks that its arguments point into are
-/// unknown from now on. Says so, once a name.
+/// A launched kernel computes nothing: the blocks that its arguments point into are unknown from
+/// now on. Says so, once a name.
 void forget_arguments(std::string_view kernel, void** arguments);
-/// The same of an operation whose arguments are not looked at: nothing is known any more.
+/// The same for an operation with arguments that are not looked at: nothing is known any more.
 void forget_all(std::string_view operation);
 
 }  // namespace tidemark::device

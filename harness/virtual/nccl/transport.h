@@ -19,8 +19,8 @@ void settle(ncclComm& comm);
 /// How long the operations of a group would take, us.
 double estimate(const std::vector<Operation>& operations);
 
-/// Whether what is called now moves bytes, or only takes its time. In mode known an operation whose
-/// largest buffer is within the limit does: on all ranks or on none.
+/// Whether the operation moves bytes, or only takes its time. In mode known it does where its
+/// largest buffer is within the limit: on all ranks or on none.
 bool moves_data(const Operation& operation);
 
 /// Mode known: whether bytes have values, and that they have them or not; in the others they have.

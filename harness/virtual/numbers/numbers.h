@@ -41,8 +41,8 @@ size_t tidemark_numbers_describe(char* text, size_t size);
 void tidemark_numbers_name_backward(int on);
 
 /// Mode known: `event` is called, on the thread of the program, whenever the program is told
-/// `answer` about values that are not known; `decides` is 1 where that is a bool. Null: nobody
-/// listens.
+/// `answer` about values that are not known; `decides` is 1 where that is a bool. Null: there
+/// is no listener.
 void tidemark_numbers_on_event(void (*event)(const char* operation, const char* answer,
                                              int decides));
 
