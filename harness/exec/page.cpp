@@ -9,6 +9,7 @@
 
 #include "harness/exec/report.h"
 #include "reports/html.h"
+#include "reports/snapshot/parts.h"
 #include "reports/thin.h"
 #include "reports/units.h"
 
@@ -76,16 +77,12 @@ std::vector<Section> alive(const HighestPeak& peak) {
                 {{"kind", "bytes", "part"}}};
   Section parts{
       "The same by module and line", {}, {}, {{"bytes", "blocks", "kind", "module", "line"}}};
-  for (const Part& part : d.parts) {
-    if (kinds.rows.back()[0] != part.kind) {
-      Bytes bytes = 0;
-      for (const Part& one : d.parts) bytes += one.kind == part.kind ? one.bytes : 0;
-      kinds.rows.push_back({part.kind, figure(bytes),
-                            fmt::format("{:.1f} %", 100 * static_cast<double>(bytes) / sum)});
-    }
+  for (const TensorKind& kind : kinds_of(d.parts))
+    kinds.rows.push_back({kind.name, figure(kind.bytes),
+                          fmt::format("{:.1f} %", 100 * static_cast<double>(kind.bytes) / sum)});
+  for (const Part& part : d.parts)
     parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
                           part.kind, part.module, part.site});
-  }
   constexpr std::size_t kMostPoints = 4000;
   const auto active_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].active); };
   const auto reserved_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].reserved); };

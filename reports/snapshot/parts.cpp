@@ -94,6 +94,18 @@ Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabe
   return part;
 }
 
+std::vector<TensorKind> kinds_of(const std::vector<Part>& parts) {
+  std::vector<TensorKind> out;
+  for (std::size_t i = 0; i < parts.size();) {
+    TensorKind kind{parts[i].kind, 0, {}};
+    const std::size_t begin = i;
+    for (; i < parts.size() && parts[i].kind == kind.name; ++i) kind.bytes += parts[i].bytes;
+    kind.parts = std::span(parts).subspan(begin, i - begin);
+    out.push_back(std::move(kind));
+  }
+  return out;
+}
+
 std::vector<Part> sum_up(const std::vector<Part>& parts) {
   std::map<std::tuple<std::string, std::string, std::string>, Part> sums;
   std::map<std::string, std::int64_t> kinds;

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,15 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 /// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
 /// `event` is the allocation; `label` may be null.
 Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label);
+
+/// The parts of one kind, and their sum.
+struct TensorKind {
+  std::string name;
+  std::int64_t bytes = 0;
+  std::span<const Part> parts;  // of the list that kinds_of was given
+};
+/// By kind, in the order of the list, as sum_up makes it.
+std::vector<TensorKind> kinds_of(const std::vector<Part>& parts);
 
 /// Equal parts together, kinds by their bytes, and within a kind the largest first.
 std::vector<Part> sum_up(const std::vector<Part>& parts);

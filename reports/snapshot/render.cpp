@@ -5,6 +5,7 @@
 #include "harness/record/json.h"
 #include "reports/html.h"
 #include "reports/snapshot/analysis.h"
+#include "reports/snapshot/parts.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -153,20 +154,16 @@ std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(b
 
 std::string parts_text(const DeviceSummary& d, std::size_t top) {
   std::string out;
-  for (std::size_t i = 0; i < d.parts.size();) {
-    const std::string& kind = d.parts[i].kind;
-    std::size_t end = i;
-    std::int64_t sum = 0;
-    for (; end < d.parts.size() && d.parts[end].kind == kind; ++end) sum += d.parts[end].bytes;
-    out += fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind, bytes(sum),
-                       100.0 * static_cast<double>(sum) / static_cast<double>(d.peak.active));
-    for (std::size_t k = i; k < std::min(end, i + top); ++k)
-      out += fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(d.parts[k].bytes),
-                         plural(d.parts[k].count, "block"), d.parts[k].module.empty() ? "" : ", ",
-                         one_line(d.parts[k].module), d.parts[k].site.empty() ? "" : ", ",
-                         d.parts[k].site);
-    if (end - i > top) out += fmt::format("      and {} more (--top N)\n", end - i - top);
-    i = end;
+  for (const TensorKind& kind : kinds_of(d.parts)) {
+    out +=
+        fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, bytes(kind.bytes),
+                    100.0 * static_cast<double>(kind.bytes) / static_cast<double>(d.peak.active));
+    for (const Part& part : kind.parts.first(std::min(top, kind.parts.size())))
+      out += fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(part.bytes),
+                         plural(part.count, "block"), part.module.empty() ? "" : ", ",
+                         one_line(part.module), part.site.empty() ? "" : ", ", part.site);
+    if (kind.parts.size() > top)
+      out += fmt::format("      and {} more (--top N)\n", kind.parts.size() - top);
   }
   return out;
 }

@@ -1,4 +1,4 @@
-"""A process's memory snapshot with what PyTorch leaves out: the module in whose forward a tensor was allocated, and which blocks are
+"""A process's memory snapshot with labels that PyTorch's own has not: the module that ran forward at each allocation, and the names of
 parameters, buffers, gradients and optimizer state. `tidemark snapshot show` reads both."""
 import bisect
 import ctypes
@@ -22,11 +22,12 @@ class Labels:
     def __init__(self, torch, layer):
         self.torch = torch
         self.rows = []  # device, allocations until then, address, kind, name
+        self.allocations = {}  # by device, at the moment that is labelled
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
         self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
         self.calls = threading.local()
         self.sequence = [0]  # of autograd's nodes on the main thread, ascending,
-        self.paths = [""]  # and whose forward made the nodes from there on
+        self.paths = [""]  # and the module that ran forward from there on
         layer.tidemark_numbers_name_backward(1)
         self.libraries = ctypes.CDLL(None)
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
@@ -65,6 +66,7 @@ class Labels:
 
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
+        self.allocations.clear()
         for path, module in root.named_modules():
             self.modules.setdefault(module, plain(path))
         for name, parameter in root.named_parameters():
@@ -85,11 +87,12 @@ class Labels:
             self.add(tensor.device.index, address, kind, name)
 
     def add(self, device, address, kind, name):
-        count = self.torch._C._cuda_memoryStats(device)["allocation"]["all"]["allocated"]
-        self.rows.append([device, count, address, kind, name])
+        if device not in self.allocations:
+            self.allocations[device] = self.torch._C._cuda_memoryStats(device)["allocation"]["all"]["allocated"]
+        self.rows.append([device, self.allocations[device], address, kind, name])
 
     def label_workspaces(self):
-        """cuBLAS's, which PyTorch allocates in whichever operator multiplies first."""
+        """cuBLAS's, which PyTorch allocates in the operator that multiplies first."""
         if not self.torch.cuda.is_initialized():
             return
         addresses = (ctypes.c_void_p * 256)()
@@ -102,6 +105,7 @@ class Labels:
         return self.names.get(parameter, f"{type(parameter).__name__}{list(parameter.shape)}")
 
     def before_step(self, optimizer, _arguments, _keywords):
+        self.allocations.clear()
         self.label_workspaces()
         for parameter in self.parameters(optimizer):
             self.label("parameters", self.name(parameter), parameter)
@@ -109,6 +113,7 @@ class Labels:
                 self.label("gradients", self.name(parameter), parameter.grad)
 
     def after_step(self, optimizer, _arguments, _keywords):
+        self.allocations.clear()
         for parameter in self.parameters(optimizer):
             for value in optimizer.state.get(parameter, {}).values():
                 self.label("optimizer state", self.name(parameter), value)
@@ -118,7 +123,7 @@ class Labels:
         return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
     def name_node(self, event):
-        """The operator layer names nodes by their number: a frame for the node, and the module whose forward made it."""
+        """Turns the operator layer's "autograd:NODE:SEQUENCE" into a frame for the node and the module that made it in forward."""
         metadata = event.get("user_metadata") or ""
         if not metadata.startswith("autograd:"):
             return
@@ -129,6 +134,7 @@ class Labels:
 
     def write(self, place):
         """The file `place`.pickle, whole or not at all."""
+        self.allocations.clear()
         self.label_workspaces()
         snapshot = self.torch.cuda.memory._snapshot()
         for trace in snapshot["device_traces"]:
