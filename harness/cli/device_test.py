@@ -46,7 +46,7 @@ def main() -> None:
     said = lambda *words, **extra: Said(work, *words, **extra)
     cuda, libraries = ("run", "--device", "cuda"), {"TIDEMARK_CUDA_LIBRARIES": str(work / "stand-ins")}
 
-    needed = subprocess.run(["readelf", "-d", TIDEMARK], capture_output=True, text=True, check=True).stdout
+    needed = subprocess.run(["readelf", "-d", f"{TIDEMARK}_scenarios"], capture_output=True, text=True, check=True).stdout
     check("libcudart.so.13" in needed and "libtidemark_" not in needed, "on a GPU nothing of the virtual device may be loaded")
 
     # Refused before anything is loaded: the driver, then the libraries.

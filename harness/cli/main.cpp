@@ -1,105 +1,81 @@
-// tidemark, the command: parses, chooses the device, hands over; the one place where an exception
-// becomes a line and a code.
+// tidemark, the command. What needs no PyTorch runs in this process, which starts within
+// milliseconds: exec, and the commands on files. Everything else is the program tidemark_scenarios
+// beside it, which this process becomes.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "harness/cli/commands.h"
 #include "harness/cli/files.h"
-#include "harness/device/choice.h"
+#include "harness/cli/suggest.h"
+#include "harness/errors.h"
 #include "harness/exec/exec.h"
-#include "harness/ranks/launch.h"
-#include "harness/ranks/leave.h"
-#include "harness/ranks/rank_ending.h"
-#include "harness/ranks/torchrun.h"
 
 namespace tidemark {
 namespace {
 
-// Runs `answer` and turns an exception into one line on stderr and an exit code. Errors that every
-// rank would print are printed by local rank 0 alone.
-int guarded(const std::function<int()>& answer) {
-  const auto fail = [](const std::string& what, int code, bool alike) {
-    if (alike && local_rank() != 0)
-      sleep(2);  // a launcher ends all ranks when one ends: local rank 0 prints first
-    else         // PyTorch's errors go on with a stack trace
-      std::fprintf(stderr, "error: %s\n", what.substr(0, what.find('\n')).c_str());
-    return code;
-  };
-  try {
-    return answer();
-  } catch (const UsageError& error) {
-    return fail(error.what(), 2, true);
-  } catch (const NothingSelected& error) {
-    return fail(error.what(), 4, true);
-  } catch (const Unavailable& error) {
-    return fail(error.what(), error.code, true);
-  } catch (const std::exception& error) {
-    return fail(error.what(), 3, false);
-  }
+namespace fs = std::filesystem;
+
+CLI::App* named(CLI::App& app, const char* name) {
+  for (CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (name != nullptr && each->get_name() == name) return each;
+  return nullptr;
 }
 
-// The wishes of the environment, for commands without these flags.
-Wanted wanted() {
-  const auto said = [](const char* name) {
-    const char* word = std::getenv(name);
-    return std::string(word != nullptr ? word : "auto");
-  };
-  return {said("TIDEMARK_DEVICE"), said("TIDEMARK_COLLECTIVES"), false};
+// Whether the line names one of the commands on files; `gpu` and `snapshot` alone do not.
+bool on_files(CLI::App& app, char** argv) {
+  CLI::App* command = named(app, argv[1]);
+  if (command == nullptr || command->get_require_subcommand_min() == 0) return command != nullptr;
+  return named(*command, argv[2]) != nullptr;
 }
 
-int run(Options& options, int argc, char** argv) {
-  const bool measures = options.command == "rates";  // of links, not of the host's memory
-  options.note = choose_device(
-      {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
-  if (measures) return rates_command(options);
-  if (under_launcher()) return rank_command(options, argc, argv);
-  const int processes = torchrun_size();
-  if (processes == 0) return run_command(options, argc, argv);
-  int& ranks = options.request.ranks;
-  if (ranks > processes)
-    throw UsageError("--ranks " + std::to_string(ranks) + ": torchrun started only " +
-                     std::to_string(processes));
-  if (ranks == 0) ranks = processes;
-  return with_torchrun([&] { return guarded([&] { return run_command(options, argc, argv); }); },
-                       std::min(options.timeout, 60));
-}
-
-// On NVIDIA's libraries: a program that is linked as this one.
-int exec_on_cuda(int argc, char** argv) {
-  if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
-  choose_device(wanted(), argv);
-  execvp(argv[2], argv + 2);
-  throw UsageError(std::string("exec: ") + argv[2] + " cannot be started: " + std::strerror(errno));
+bool wants_cuda() {
+  const char* device = std::getenv("TIDEMARK_DEVICE");
+  return device != nullptr && std::string_view(device) == "cuda";
 }
 
 int run_main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
-  if (argc > 1 && std::string_view(argv[1]) == "exec")
-    return wanted().device == "cuda" ? exec_on_cuda(argc, argv) : exec_program(argc, argv);
-  int exit_code = -1;
-  std::string note;
-  if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
-    note = choose_device(wanted(), argv);
-  Options options = parse_options(argc, argv, exit_code);
-  std::fputs(note.c_str(), stdout);
-  if (exit_code >= 0) return exit_code;
-  if (options.act) return run_act(options.act);
-  return options.command == "list" ? list_command(options) : run(options, argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
+    return exec_program(argc, argv);
+  Act act;
+  CLI::App app("tidemark: where memory goes in parallel training", "tidemark");
+  add_file_commands(app, act);
+  const fs::path scenarios =
+      fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";
+  if ((argc == 1 || !on_files(app, argv)) && fs::exists(scenarios)) {
+    execv(scenarios.c_str(), argv);
+    throw std::runtime_error(scenarios.string() + " cannot be started: " + std::strerror(errno));
+  }
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
+  app.add_subcommand("exec", "a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.footer(
+      "This installation has no scenarios (run, list, bench, gpu rates): they are built from "
+      "source.");
+  const int code = parse_line(app, argc, argv);
+  return code >= 0 ? code : run_act(act);
 }
 
 }  // namespace
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  tidemark::record_how_this_rank_ends();
-  return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
+  int code = 3;
+  try {
+    code = tidemark::run_main(argc, argv);
+  } catch (const tidemark::UsageError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    code = 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
+  if (std::fflush(stdout) == 0 || code != 0) return code;
+  std::fprintf(stderr, "error: standard output cannot be written: %s\n", std::strerror(errno));
+  return 3;
 }

@@ -144,16 +144,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   rates->footer("exit codes: 0 measured, 2 usage, 3 infrastructure, 77 no such device");
   app.footer(kFooter);  // after the commands, which would take it over
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    exit_code = app.exit(success);
-    return options;
-  } catch (const CLI::ParseError& error) {
-    const std::string meant = suggestion(app, {argv + std::min(argc, 1), argv + argc});
-    throw UsageError(std::string(error.what()) +
-                     (meant.empty() ? " (tidemark --help says what there is)" : ": " + meant));
-  }
+  exit_code = parse_line(app, argc, argv);
+  if (exit_code >= 0) return options;
   if (app.get_subcommands().empty()) {
     std::fputs(app.help().c_str(), stdout);
     exit_code = 0;

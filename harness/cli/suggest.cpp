@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "harness/errors.h"
+
 namespace tidemark {
 namespace {
 
@@ -57,6 +59,19 @@ std::string nearest(const std::string& word, const std::vector<std::string>& nam
     least = far;
   }
   return best;
+}
+
+int parse_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const std::string meant = suggestion(app, {argv + std::min(argc, 1), argv + argc});
+    throw UsageError(std::string(error.what()) +
+                     (meant.empty() ? " (tidemark --help says what there is)" : ": " + meant));
+  }
+  return -1;
 }
 
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& words) {

@@ -1,4 +1,4 @@
-// Suggestion for a misspelt command or option.
+// Parsing of a command line, with a suggestion for a misspelt command or option.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,6 +6,10 @@
 #include <vector>
 
 namespace tidemark {
+
+/// Parses the line; returns -1, or the exit code where it was answered already (help, version).
+/// Throws UsageError.
+int parse_line(CLI::App& app, int argc, char** argv);
 
 /// "did you mean --ranks?" for the first word of `words` (the command line without the program's
 /// name) that names no command or option of `app`; empty where there is none, or nothing is close.

@@ -1,11 +1,11 @@
 #include <dlfcn.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
 #include "harness/device/platforms.h"
+#include "harness/device/settings.h"
 #include "harness/device/spans.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/numbers/numbers.h"
@@ -110,17 +110,8 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
     return found;
   }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
-    if (!gpu.empty() && tidemark_device_set_profile(gpu.c_str()) != 0)
-      return "--gpu " + gpu + ": " + tidemark_device_error();
-    if (capacity.empty()) return "";
-    std::uint64_t bytes = 0;
-    const char* end = capacity.data() + capacity.size();
-    auto [stop, error] = std::from_chars(capacity.data(), end, bytes);
-    if (error != std::errc() || stop != end || bytes == 0)
-      return "--capacity " + capacity + ": expected a number of bytes, at least 1";
-    if (tidemark_device_set_capacity(bytes) != 0)
-      return "--capacity " + capacity + ": " + tidemark_device_error();
-    return "";
+    return wrong_settings(gpu, capacity, tidemark_device_set_profile, tidemark_device_set_capacity,
+                          tidemark_device_error);
   }
 
  private:

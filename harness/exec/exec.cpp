@@ -15,8 +15,7 @@
 #include <set>
 #include <thread>
 
-#include "harness/device/libraries.h"
-#include "harness/device/platform.h"
+#include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/exec/alive.h"
 #include "harness/exec/compare.h"
@@ -175,7 +174,7 @@ void check(Exec& exec) {
     exec.known_limit = std::to_string(limit);
   }
   if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
-  if (const std::string wrong = platform().check_settings(exec.gpu, exec.capacity); !wrong.empty())
+  if (const std::string wrong = check_linked_settings(exec.gpu, exec.capacity); !wrong.empty())
     throw UsageError("exec: " + wrong);
   if (!exec.out.empty() && fs::exists(exec.out))
     throw UsageError("exec: --out " + exec.out + " exists already: name another file");
@@ -203,17 +202,17 @@ void put_before(const char* name, const std::string& value) {
 
 // A shell script and its like start the Python that a shell finds, if any.
 Libraries libraries_of(const fs::path& program) {
-  if (const auto python = python_of(program)) return libraries_for(*python, virtual_folder());
+  if (const auto python = python_of(program)) return libraries_for(*python, linked_folder());
   try {
-    return libraries_for(find_program("python3"), virtual_folder());
+    return libraries_for(find_program("python3"), linked_folder());
   } catch (const UsageError&) {
-    return own_libraries(virtual_folder());
+    return own_libraries(linked_folder());
   }
 }
 
 // What all processes of the program inherit.
 void set_environment(const Exec& exec, const Libraries& libraries, const fs::path& records) {
-  const fs::path folder = virtual_folder();
+  const fs::path folder = linked_folder();
   std::vector<std::string> preloaded(libraries.preloaded.begin(), libraries.preloaded.end());
   put_before("LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":")));
   put_before("PYTHONPATH", folder / "python");
@@ -276,7 +275,7 @@ void write_report(const Exec& exec, const std::vector<json>& records,
                   const std::vector<std::string>& failed, int code) {
   const json report = {{"schema", "tidemark/exec"}, {"schema_version", "1.0"},
                        {"program", exec.program},   {"exit_code", code},
-                       {"mode", exec.mode},         {"gpu", platform().profile()},
+                       {"mode", exec.mode},         {"gpu", linked_profile()},
                        {"ranks", records},          {"failures", failed}};
   std::ofstream file(exec.out);
   file << report.dump(1) << "\n";
@@ -289,7 +288,7 @@ void write_page(const Exec& exec, const std::vector<json>& records,
   const HighestPeak peak = highest_peak(exec.report);
   std::fputs(alive_text(peak).c_str(), stderr);
   const std::string page =
-      program_page({exec.program, exec.mode, platform().profile(), code, records, failed, peak});
+      program_page({exec.program, exec.mode, linked_profile(), code, records, failed, peak});
   write_files(exec.report, {{"report.html", page}}, "name another folder (--report)");
   std::fprintf(stderr, "report: %s\n", (fs::path(exec.report) / "report.html").c_str());
 }

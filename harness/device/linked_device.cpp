@@ -1,0 +1,30 @@
+#include "harness/device/linked_device.h"
+
+#include <dlfcn.h>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/device/settings.h"
+#include "harness/virtual/device/control.h"
+
+namespace tidemark {
+
+std::filesystem::path linked_folder() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<const void*>(&tidemark_device_describe), &info);
+  return std::filesystem::absolute(info.dli_fname).parent_path();
+}
+
+std::string check_linked_settings(const std::string& gpu, const std::string& capacity) {
+  return wrong_settings(gpu, capacity, tidemark_device_set_profile, tidemark_device_set_capacity,
+                        tidemark_device_error);
+}
+
+std::string linked_profile() {
+  std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
+  tidemark_device_describe(text.data(), text.size());
+  text.pop_back();
+  return nlohmann::json::parse(text).at("profile");
+}
+
+}  // namespace tidemark

@@ -1,0 +1,17 @@
+// The virtual device of a program that links it directly and has no PyTorch: `tidemark exec` checks
+// its flags with it and names the folder for others.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tidemark {
+
+/// The folder of the virtual platform's libraries.
+std::filesystem::path linked_folder();
+/// The fault of these settings (profile by name or file, bytes; empty: not given), or empty.
+std::string check_linked_settings(const std::string& gpu, const std::string& capacity);
+/// The name of the profile that is set.
+std::string linked_profile();
+
+}  // namespace tidemark
