@@ -35,8 +35,10 @@ std::string alive_text(const HighestPeak& peak) {
   text +=
       fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
                   exact(static_cast<double>(peak.device.peak.active)), peak.file.stem().string());
-  return text + parts_text(peak.device, kLines) +
-         fmt::format("all of it: tidemark snapshot show {}\n", peak.file.string());
+  text += parts_text(peak.device, kLines);
+  if (!peak.device.wastes.empty())
+    text += "held without need there, bytes as requested:\n" + wastes_text(peak.device, kLines);
+  return text + fmt::format("all of it: tidemark snapshot show {}\n", peak.file.string());
 }
 
 }  // namespace tidemark

@@ -106,7 +106,22 @@ std::vector<Section> alive(const HighestPeak& peak) {
                            figure(f.free_segments))},
               {},
               {}};
-  return {std::move(kinds), std::move(time), std::move(parts), std::move(end)};
+  Section wastes{"Held without need",
+                 {"Memory that the program has and does not need, on the same device; bytes as "
+                  "requested, out of all that is active at that moment."},
+                 {},
+                 {{"what", "bytes", "blocks", "module", "line"}}};
+  for (const Waste& waste : d.wastes) {
+    wastes.rows.push_back({waste.name,
+                           waste.bytes
+                               ? fmt::format("{} of {}", figure(*waste.bytes), figure(waste.active))
+                               : "not known: no optimizer of torch.optim has stepped",
+                           "", "", ""});
+    for (const Part& part : waste.parts)
+      wastes.rows.push_back({"", exact(static_cast<double>(part.bytes)), std::to_string(part.count),
+                             part.module, part.site});
+  }
+  return {std::move(kinds), std::move(wastes), std::move(time), std::move(parts), std::move(end)};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "reports/snapshot/parts.h"
+#include "reports/snapshot/wastes.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -62,6 +63,7 @@ class Analysis {
     find_peak();
     replay();
     pending();
+    if (labelled()) out_.wastes = wastes_of(s_, out_.device, out_.peak_event);
     return std::move(out_);
   }
 
@@ -141,15 +143,16 @@ class Analysis {
     return out_.sites[at->second];
   }
 
+  bool labelled() const { return !s_.labels.empty() || s_.modules.size() > 1; }
+
   void take_peak() {
-    const bool labelled = !s_.labels.empty() || s_.modules.size() > 1;
-    const LabelOf labels = labelled ? labels_of(s_, out_.device) : LabelOf();
+    const LabelOf labels = labelled() ? labels_of(s_, out_.device) : LabelOf();
     std::vector<Part> parts;
     for (const auto& [address, live] : live_) {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
-      if (!labelled) continue;
+      if (!labelled()) continue;
       const auto label = live.traced ? labels.find(live.event) : labels.end();
       parts.push_back(live.traced ? part_of(s_, (*trace_)[live.event],
                                             label == labels.end() ? nullptr : label->second)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ struct Part {
   std::int64_t count = 0, bytes = 0;
 };
 
+/// Memory that the program has and does not need, at one moment (wastes.h).
+struct Waste {
+  std::string name;
+  std::optional<std::int64_t> bytes;  // none: not known, since the moment has not come
+  std::int64_t active = 0;            // in all, at that moment
+  std::vector<Part> parts;            // their bytes sum to `bytes`
+};
+
 struct PendingFree {
   std::string site;
   std::int64_t address = 0, size = 0, stream = 0;
@@ -55,6 +64,7 @@ struct DeviceSummary {
   std::int64_t peak_time_us = 0;
   std::vector<Site> sites;           // the largest share of the peak first
   std::vector<Part> parts;           // where the file has labels; by kind, the largest first
+  std::vector<Waste> wastes;         // where the file has labels
   std::vector<PendingFree> pending;  // at the end, the largest first
   Fragmentation fragmentation;
   std::vector<Holdings> curve;  // after every event
@@ -81,6 +91,8 @@ struct Named {
 std::string snapshot_text(const Named& snapshot, std::size_t top);
 /// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.
 std::string parts_text(const DeviceSummary& device, std::size_t top);
+/// A device's `wastes`: each with its bytes and its `top` largest parts.
+std::string wastes_text(const DeviceSummary& device, std::size_t top);
 std::string snapshot_summary_json(const Named& snapshot);
 std::string snapshot_html(const Named& snapshot, std::size_t top);
 std::string difference_text(const Named& before, const Named& after, std::size_t top);

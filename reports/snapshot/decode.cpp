@@ -39,6 +39,7 @@ class Decoder {
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
       if (const auto labels = find(root, "tidemark_labels")) labels_of(*labels);
+      if (const auto steps = find(root, "tidemark_steps")) steps_of(*steps);
     }
     return std::move(out_);
   }
@@ -230,25 +231,38 @@ class Decoder {
     return at->second;
   }
 
-  /// Rows of device, allocations until then, address, kind, name.
-  void labels_of(Id list) {
-    place_ = "tidemark_labels";
+  /// Calls `take` with the cells of every row of a list.
+  void rows(Id list, const char* name, const auto& take) {
+    place_ = name;
     need(list, Type::list);
     for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
       item_ = i;
       const Id row = tree_.items(list)[i];
       need(row, Type::list);
-      const auto& cells = tree_.items(row);
+      take(tree_.items(row));
+    }
+    item_.reset();
+    place_.clear();
+  }
+
+  void labels_of(Id list) {
+    rows(list, "tidemark_labels", [&](const auto& cells) {
       if (cells.size() != 5 || tree_[cells[3]].type != Type::text ||
           tree_[cells[4]].type != Type::text)
         fail("is not a device, a count, an address, a kind and a name");
       out_.labels.push_back({integer(cells[0], "device"), integer(cells[1], "allocations"),
                              integer(cells[2], "address"), std::string(tree_.text_of(cells[3])),
                              std::string(tree_.text_of(cells[4]))});
-    }
-    item_.reset();
-    place_.clear();
+    });
     std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
+  }
+
+  void steps_of(Id list) {
+    rows(list, "tidemark_steps", [&](const auto& cells) {
+      if (cells.size() != 3) fail("is not a device and two counts");
+      out_.steps.push_back({integer(cells[0], "device"), integer(cells[1], "allocations"),
+                            integer(cells[2], "frees")});
+    });
   }
 
   void settings_of(Id dictionary) {

@@ -79,6 +79,7 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
   if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
   out += d.parts.empty() ? sites_text(d, top)
                          : "  alive at the peak, by kind of tensor\n" + parts_text(d, top);
+  if (!d.wastes.empty()) out += "  held without need\n" + wastes_text(d, top);
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
   out +=
@@ -104,6 +105,14 @@ Json site_json(const Site& s) {
           {"mean_lifetime_us", s.ended > 0 ? Json(s.lifetime_us) : Json(nullptr)}};
 }
 
+Json part_json(const Part& one) {
+  return {{"kind", one.kind},
+          {"module", one.module},
+          {"site", one.site},
+          {"count", one.count},
+          {"bytes", one.bytes}};
+}
+
 Json device_json(const DeviceSummary& d) {
   const Fragmentation& f = d.fragmentation;
   Json out{{"device", d.device},
@@ -126,12 +135,15 @@ Json device_json(const DeviceSummary& d) {
            {"sites", Json::array()},
            {"pending", Json::array()}};
   for (const Site& one : d.sites) out["sites"].push_back(site_json(one));
-  for (const Part& one : d.parts)
-    out["parts"].push_back({{"kind", one.kind},
-                            {"module", one.module},
-                            {"site", one.site},
-                            {"count", one.count},
-                            {"bytes", one.bytes}});
+  for (const Part& one : d.parts) out["parts"].push_back(part_json(one));
+  for (const Waste& waste : d.wastes) {
+    Json entry{{"name", waste.name},
+               {"bytes", waste.bytes ? Json(*waste.bytes) : Json(nullptr)},
+               {"active", waste.active},
+               {"parts", Json::array()}};
+    for (const Part& one : waste.parts) entry["parts"].push_back(part_json(one));
+    out["wastes"].push_back(std::move(entry));
+  }
   for (const PendingFree& p : d.pending)
     out["pending"].push_back(
         {{"site", p.site},
@@ -150,6 +162,12 @@ std::int64_t peaks(const Snapshot& snapshot) {
 
 std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(by); }
 
+std::string part_line(const Part& part) {
+  return fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(part.bytes), plural(part.count, "block"),
+                     part.module.empty() ? "" : ", ", one_line(part.module),
+                     part.site.empty() ? "" : ", ", part.site);
+}
+
 }  // namespace
 
 std::string parts_text(const DeviceSummary& d, std::size_t top) {
@@ -159,11 +177,24 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
         fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, bytes(kind.bytes),
                     100.0 * static_cast<double>(kind.bytes) / static_cast<double>(d.peak.active));
     for (const Part& part : kind.parts.first(std::min(top, kind.parts.size())))
-      out += fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(part.bytes),
-                         plural(part.count, "block"), part.module.empty() ? "" : ", ",
-                         one_line(part.module), part.site.empty() ? "" : ", ", part.site);
+      out += part_line(part);
     if (kind.parts.size() > top)
       out += fmt::format("      and {} more (--top N)\n", kind.parts.size() - top);
+  }
+  return out;
+}
+
+std::string wastes_text(const DeviceSummary& d, std::size_t top) {
+  std::string out;
+  for (const Waste& waste : d.wastes) {
+    out += fmt::format("    {}: {}\n", waste.name,
+                       waste.bytes
+                           ? fmt::format("{} of {} bytes", bytes(*waste.bytes), bytes(waste.active))
+                           : "not known, no optimizer of torch.optim has stepped");
+    for (const Part& part : std::span(waste.parts).first(std::min(top, waste.parts.size())))
+      out += part_line(part);
+    if (waste.parts.size() > top)
+      out += fmt::format("      and {} more (--top N)\n", waste.parts.size() - top);
   }
   return out;
 }

@@ -67,6 +67,12 @@ struct TensorLabel {
   std::string kind, name;  // "parameters", "gradients", "optimizer state", "buffers"; "layers.0.w"
 };
 
+/// The moment before an optimizer's step, as `tidemark exec --report` noted it.
+struct OptimizerStep {
+  std::int64_t device = 0;
+  std::int64_t allocations = 0, frees = 0;  // of the device until then; frees that were completed
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;
   std::vector<std::vector<TraceEvent>> traces;                // by device
@@ -75,6 +81,7 @@ struct Snapshot {
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
   std::vector<std::string> modules{""};
   std::vector<TensorLabel> labels;  // in the order of `allocations`
+  std::vector<OptimizerStep> steps;
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

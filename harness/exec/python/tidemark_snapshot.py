@@ -22,6 +22,7 @@ class Labels:
     def __init__(self, torch, layer):
         self.torch = torch
         self.rows = []  # device, allocations until then, address, kind, name
+        self.steps = []  # of optimizers: device, allocations and completed frees until then
         self.allocations = {}  # by device, at the moment that is labelled
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
         self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
@@ -30,6 +31,7 @@ class Labels:
         self.paths = [""]  # and the module that ran forward from there on
         layer.tidemark_numbers_name_backward(1)
         self.libraries = ctypes.CDLL(None)
+        self.keeps_lt = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)  # cuBLASLt's workspaces, between products
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
         hooks = torch.nn.modules.module
@@ -97,7 +99,7 @@ class Labels:
             return
         addresses = (ctypes.c_void_p * 256)()
         self.libraries.tidemark_device_workspaces.restype = ctypes.c_size_t
-        for i in range(min(256, self.libraries.tidemark_device_workspaces(addresses, ctypes.c_size_t(256)))):
+        for i in range(min(256, self.libraries.tidemark_device_workspaces(addresses, ctypes.c_size_t(256), ctypes.c_int(self.keeps_lt)))):
             for device in range(self.torch.cuda.device_count()):  # the device's ranges of addresses are apart
                 self.add(device, addresses[i], "cuBLAS workspaces", "")
 
@@ -107,10 +109,16 @@ class Labels:
     def before_step(self, optimizer, _arguments, _keywords):
         self.allocations.clear()
         self.label_workspaces()
+        self.note_step({parameter.device.index for parameter in self.parameters(optimizer) if parameter.device.type == "cuda"})
         for parameter in self.parameters(optimizer):
             self.label("parameters", self.name(parameter), parameter)
             if parameter.grad is not None:
                 self.label("gradients", self.name(parameter), parameter.grad)
+
+    def note_step(self, devices):
+        for device in devices:
+            stats = self.torch._C._cuda_memoryStats(device)
+            self.steps.append([device, stats["allocation"]["all"]["allocated"], stats["active"]["all"]["freed"]])
 
     def after_step(self, optimizer, _arguments, _keywords):
         self.allocations.clear()
@@ -140,7 +148,7 @@ class Labels:
         for trace in snapshot["device_traces"]:
             for event in trace:
                 self.name_node(event)
-        snapshot["tidemark_labels"] = self.rows
+        snapshot["tidemark_labels"], snapshot["tidemark_steps"] = self.rows, self.steps
         with open(place + ".new", "wb") as file:
             pickle.dump(snapshot, file)
         os.replace(place + ".new", place + ".pickle")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/virtual/blas/blas.h"
+#include "harness/virtual/device/workspaces.h"
 
 using namespace tidemark::blas;
 
@@ -170,7 +171,9 @@ CUBLAS int cublasLtMatmulAlgoGetHeuristic(void*, const Attributes* operation, co
 CUBLAS int cublasLtMatmul(void*, const Attributes* operation, const void*, const void*,
                           const Attributes* a, const void*, const Attributes* b, const void* beta,
                           const void* c, const Attributes*, void* output, const Attributes* d,
-                          const Algorithm*, void*, size_t, tidemark::device::StreamHandle stream) {
+                          const Algorithm*, void* workspace, size_t,
+                          tidemark::device::StreamHandle stream) {
+  tidemark::device::use_workspace(workspace);
   Product p;
   if (const Status status = product_of(operation, a, b, d, p); status != success) return status;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;

@@ -8,6 +8,7 @@ namespace {
 struct Known {
   std::mutex mutex;
   std::multiset<const void*> addresses;  // handles may share one
+  std::set<const void*> of_lt;
 };
 Known& known() {
   static auto* one = new Known;  // cuBLAS may be called while the process ends
@@ -25,11 +26,19 @@ void tidemark::device::change_workspace(const void* before, const void* now) {
   if (now != nullptr) known().addresses.insert(now);
 }
 
-extern "C" size_t tidemark_device_workspaces(const void** addresses, size_t size) {
+void tidemark::device::use_workspace(const void* workspace) {
   const std::lock_guard lock(known().mutex);
-  const auto& all = known().addresses;
+  if (workspace != nullptr) known().of_lt.insert(workspace);
+}
+
+extern "C" size_t tidemark_device_workspaces(const void** addresses, size_t size, int of_lt) {
+  const std::lock_guard lock(known().mutex);
+  std::set<const void*> all(known().addresses.begin(), known().addresses.end());
+  if (of_lt != 0) all.insert(known().of_lt.begin(), known().of_lt.end());
   size_t count = 0;
-  for (auto one = all.begin(); one != all.end(); one = all.upper_bound(*one), ++count)
-    if (count < size) addresses[count] = *one;
+  for (const void* one : all) {
+    if (count < size) addresses[count] = one;
+    ++count;
+  }
   return count;
 }

@@ -1,0 +1,116 @@
+#include "reports/snapshot/wastes.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "reports/snapshot/parts.h"
+
+namespace tidemark {
+namespace {
+
+using Blocks = std::vector<std::size_t>;  // places of their allocations in the trace
+
+class Search {
+ public:
+  Search(const Snapshot& snapshot, std::size_t device)
+      : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels_of(snapshot, device)) {
+    for (const OptimizerStep& step : s_.steps)
+      if (static_cast<std::size_t>(step.device) == device)
+        steps_.insert({step.allocations, step.frees});
+  }
+
+  std::vector<Waste> run(std::size_t peak_event) {
+    std::int64_t allocations = 0, frees = 0;
+    for (std::size_t i = 0; i < trace_.size(); ++i) {
+      const TraceEvent& e = trace_[i];
+      if (e.action == Action::alloc) {
+        live_[e.address] = i;
+        active_ += e.size;
+        ++allocations;
+      } else if (e.action == Action::free_requested) {
+        freed_.insert(e.address);
+      } else if (e.action == Action::free_completed) {
+        freed_.erase(e.address);
+        active_ -= live_.erase(e.address) > 0 ? e.size : 0;
+        ++frees;
+      }
+      if (i + 1 == peak_event) take_peak();
+      if ((e.action == Action::alloc || e.action == Action::free_completed) &&
+          steps_.contains({allocations, frees}))
+        take_step();
+    }
+    return {std::move(streams_), std::move(activations_), std::move(buffers_)};
+  }
+
+ private:
+  const Part& part(std::size_t event) {
+    const auto found = parts_.find(event);
+    if (found != parts_.end()) return found->second;
+    const auto label = labels_.find(event);
+    return parts_
+        .emplace(event,
+                 part_of(s_, trace_[event], label == labels_.end() ? nullptr : label->second))
+        .first->second;
+  }
+
+  // Where the blocks are more than those of an earlier moment.
+  void keep(Waste& waste, const Blocks& blocks) {
+    std::int64_t sum = 0;
+    for (const std::size_t event : blocks) sum += trace_[event].size;
+    if (waste.bytes && *waste.bytes >= sum) return;
+    std::vector<Part> parts;
+    for (const std::size_t event : blocks) parts.push_back(part(event));
+    waste.bytes = sum;
+    waste.active = active_;
+    waste.parts = sum_up(parts);
+  }
+
+  void take_peak() {
+    Blocks blocks;
+    for (const std::int64_t address : freed_)
+      if (const auto found = live_.find(address); found != live_.end())
+        blocks.push_back(found->second);
+    keep(streams_, blocks);
+  }
+
+  void take_step() {
+    Blocks activations, buffers;
+    for (const auto& [address, event] : live_) {
+      const std::string& kind = part(event).kind;
+      if (kind == "activations") activations.push_back(event);
+      if (kind == "sharding buffers") buffers.push_back(event);
+    }
+    keep(activations_, activations);
+    keep(buffers_, buffers);
+  }
+
+  const Snapshot& s_;
+  const std::vector<TraceEvent>& trace_;
+  const LabelOf labels_;
+  std::set<std::pair<std::int64_t, std::int64_t>>
+      steps_;                                 // allocations and completed frees until then
+  std::map<std::int64_t, std::size_t> live_;  // address: the allocation
+  std::set<std::int64_t> freed_;              // by the program, and not yet by the allocator
+  std::int64_t active_ = 0;
+  std::unordered_map<std::size_t, Part> parts_;
+  Waste streams_{"freed, but held for another stream, at the highest peak", {}, 0, {}};
+  Waste activations_{
+      "activations that outlive the backward, before an optimizer's step", {}, 0, {}};
+  Waste buffers_{
+      "gathered parameters and buckets that outlive the backward, before an optimizer's step",
+      {},
+      0,
+      {}};
+};
+
+}  // namespace
+
+std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, std::size_t peak_event) {
+  if (device >= snapshot.traces.size()) return {};
+  return Search(snapshot, device).run(peak_event);
+}
+
+}  // namespace tidemark

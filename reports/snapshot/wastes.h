@@ -1,0 +1,22 @@
+// Memory that a program has and does not need: what the four documents behind the scenarios are
+// about, looked for in the snapshot that `tidemark exec --report` writes.
+#pragma once
+
+#include <vector>
+
+#include "reports/snapshot/analysis.h"
+
+namespace tidemark {
+
+/// Three, of one device:
+/// * at the highest peak of active memory (after `peak_event` events of the trace): blocks that the
+/// program has freed and that
+///   are still held because another stream uses them (record_stream);
+/// * before an optimizer's step, when all backwards have ended, where it is most of all such
+/// moments: activations (blocks allocated in a module's
+///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
+///   buckets of FSDP, DDP, DeepSpeed).
+/// Bytes as requested. Without a step of an optimizer the second and third are not known.
+std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, std::size_t peak_event);
+
+}  // namespace tidemark

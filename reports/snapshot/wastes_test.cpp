@@ -1,0 +1,94 @@
+// Memory held without need: which blocks count, at which moment.
+#include "reports/snapshot/wastes.h"
+
+#include <gmock/gmock.h>
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kBase = 0x7f0000000000;
+// In `stacks` and `modules` below.
+constexpr std::uint32_t kForward = 1, kGather = 2, kMlp = 1;
+
+TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stack = 0,
+                 std::uint32_t module = 0) {
+  return {action, kBase + 512 * block, size, 0, 0, 0, stack, module};
+}
+
+/// Two training steps on device 0. An activation (300) stays over the first one's optimizer, a
+/// larger one (500) and a gathered parameter (70) over the second one's; a parameter (40) is
+/// labelled and always there; at the peak a block (900) is freed and waits.
+Snapshot training() {
+  Snapshot s;
+  s.frames = {{"forward", "/y/model.py", 3},
+              {"gather", "/site/torch/distributed/fsdp/_collectives.py", 4}};
+  s.stacks = {{}, {0}, {1, 0}};
+  s.modules = {"", "layers.11.mlp"};
+  s.traces = {
+      {event(Action::alloc, 0, 40, kForward, kMlp),   // 1 allocation
+       event(Action::alloc, 1, 300, kForward, kMlp),  // 2
+       event(Action::alloc, 2, 900, kForward, kMlp),  // 3
+       event(Action::free_requested, 2, 900),         // it waits,
+       event(Action::alloc, 3, 70, kGather, kMlp),    // 4: the peak, 1310
+       event(Action::free_completed, 2, 900),         // 1 completed
+       event(Action::free_requested, 3, 70),
+       event(Action::free_completed, 3, 70),  // 2: the first step's moment
+       event(Action::alloc, 4, 8),            // 5: of the optimizer
+       event(Action::free_requested, 1, 300), event(Action::free_completed, 1, 300),  // 3
+       event(Action::alloc, 1, 500, kForward, kMlp),                                  // 6
+       event(Action::alloc, 3, 70, kGather, kMlp),      // 7: the second step's moment
+       event(Action::alloc, 2, 600, kForward, kMlp)}};  // 8: of a third step, which never comes
+  s.labels = {{0, 1, kBase, "parameters", "layers.11.mlp.w"}};
+  s.steps = {{0, 4, 2}, {0, 7, 3}, {1, 8, 3}};
+  return s;
+}
+
+constexpr std::size_t kPeak = 5;
+
+std::string told(const Waste& waste) {
+  std::string text =
+      (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
+  for (const Part& part : waste.parts)
+    text += "; " + std::to_string(part.bytes) + " " + part.module + " " + part.site;
+  return text;
+}
+
+TEST(Wastes, AreOfTheirMoments) {
+  const auto wastes = wastes_of(training(), 0, kPeak);
+  ASSERT_EQ(wastes.size(), 3u);
+  EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(told(wastes[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(told(wastes[2]), "70 of 618; 70 layers.*.mlp forward model.py:3");
+}
+
+TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {
+  Snapshot s = training();
+  s.steps = {{1, 4, 2}};  // on another device
+  const auto wastes = wastes_of(s, 0, kPeak);
+  EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(told(wastes[1]), "? of 0");
+  DeviceSummary device;
+  device.wastes = wastes;
+  EXPECT_THAT(wastes_text(device, 3), HasSubstr("backward, before an optimizer's step: not known"));
+}
+
+TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {
+  Snapshot s = training();
+  s.traces = {{event(Action::alloc, 0, 100, kForward), event(Action::free_requested, 0, 100),
+               event(Action::free_completed, 0, 100), event(Action::alloc, 0, 100, kForward)}};
+  EXPECT_EQ(told(wastes_of(s, 0, 4)[0]), "0 of 100");
+}
+
+TEST(Wastes, NoneIsZeroBytesAndNotUnknown) {
+  Snapshot s = training();
+  s.steps = {{0, 1, 0}};  // only the parameter is there
+  const auto wastes = wastes_of(s, 0, 1);
+  EXPECT_EQ(told(wastes[0]), "0 of 40");
+  EXPECT_EQ(told(wastes[1]), "0 of 40");
+  EXPECT_EQ(told(wastes[2]), "0 of 40");
+}
+
+}  // namespace
+}  // namespace tidemark
