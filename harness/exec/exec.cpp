@@ -246,7 +246,8 @@ std::string free_port() {
   return std::to_string(ntohs(address.sin_port));
 }
 
-std::vector<Start> starts(const Exec& exec, const fs::path& program) {
+// `notes` is the folder of python/tidemark_partners.py.
+std::vector<Start> starts(const Exec& exec, const fs::path& program, const fs::path& notes) {
   std::vector<std::string> argv = exec.program;
   argv.front() = program;
   if (exec.ranks == 0 && exec.as_ranks.empty()) return {{exec.program.front(), argv, {}}};
@@ -266,7 +267,10 @@ std::vector<Start> starts(const Exec& exec, const fs::path& program) {
                        {"MASTER_PORT", port}};
     if (absent)
       one.environment.insert(
-          {{"TIDEMARK_NCCL_ALONE", "1"}, {"TIDEMARK_EXEC_ALONE", std::to_string(rank)}});
+          {{"TIDEMARK_NCCL_ALONE", "1"},
+           {"TIDEMARK_EXEC_ALONE", std::to_string(rank)},
+           {"TIDEMARK_EXEC_PARTNERS", notes},
+           {"TIDEMARK_EXEC_PRESENT", fmt::format("{}", fmt::join(exec.as_ranks, ","))}});
   }
   return all;
 }
@@ -326,11 +330,14 @@ int exec_program(int argc, char** argv) {
   const Session session;
   set_environment(exec, libraries, session.folder);
 
-  const std::vector<Start> all = starts(exec, program);
+  const fs::path notes = session.folder / "partners";
+  fs::create_directory(notes);
+  const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int left = 0;
-  int code = run_processes(all, together ? static_cast<int>(all.size()) : cores, together, left);
+  int code =
+      run_processes(all, together ? static_cast<int>(all.size()) : cores, together, notes, left);
   if (left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(left, "process", "processes").c_str());

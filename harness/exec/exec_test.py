@@ -183,6 +183,23 @@ def case_absent():
     said.check(said.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
 
 
+def case_pipeline():
+    """Stages learn their shapes from the stages before them, also where their ranks run one after the other."""
+    stages, ranks, found = HERE / "testing" / "stages.py", 3, {}
+    for name, flags in {"present": ["--ranks", ranks], "absent": ["--as-rank", "2,1,0", "--of", ranks]}.items():
+        # The device's clock of a rank without partners does not wait for theirs: lagging does not ask it.
+        said, _, found[name] = peaks(name, "--schedule", "lagging", *flags, stages)
+        said.check(sorted(said.out.splitlines()) == ["widths 128 1024", "widths 256 2048", "widths 64 512"], "each stage is as wide as its place")
+    if len(set(map(tuple, found["present"]))) != ranks or found["present"] != found["absent"]:
+        sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them, each its own: {found}")
+    Said("--as-rank", 1, "--of", 4, "--", sys.executable, stages).ends(1, "rank 1 wants an object of rank 0, which is absent under --as-rank",
+                                                                       "Name the ranks that it needs as well (--as-rank 0,1)")
+    Said("--as-rank", "0,1", "--of", 2, "--", sys.executable, stages, "leave").ends(1, "an object of rank 0, which has ended without sending it")
+    said = python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=1 - dist.get_rank())",
+                  "--as-rank", "0,1", "--of", 2, "--timeout", 3).ends(1, "do ranks wait for each other?")
+    said.check(said.seconds < 60, "no hang")
+
+
 def peaks(name, *words):
     out = FOLDER / name
     said = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)

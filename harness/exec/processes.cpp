@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -59,7 +60,8 @@ int code_of(int status) {
 
 }  // namespace
 
-int run_processes(const std::vector<Start>& starts, int at_once, bool together, int& left) {
+int run_processes(const std::vector<Start>& starts, int at_once, bool together,
+                  const std::filesystem::path& notes, int& left) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -69,6 +71,11 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together, 
   std::size_t next = 0;
   int code = 0;
   Clock::time_point ending{};  // when the rest was asked to end
+  const auto working = [&] {
+    return std::ranges::count_if(running, [&](const auto& one) {
+      return !std::filesystem::exists(notes / (one.second + ".waits"));
+    });
+  };
   const auto tell = [&](int signal) {
     for (const auto& [child, name] : running) kill(groups ? -child : child, signal);
   };
@@ -78,7 +85,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together, 
     tell(signal);
   };
   while (next < starts.size() || !running.empty()) {
-    while (next < starts.size() && static_cast<int>(running.size()) < at_once) {
+    while (next < starts.size() && working() < at_once) {
       const Start& one = starts[next++];
       running[start(one, groups)] = one.name;
     }
@@ -103,6 +110,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together, 
     }
     const std::string name = running[ended];
     running.erase(ended);
+    std::ofstream(notes / (name + ".ended"));
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
     if (WIFSIGNALED(status) && ending == Clock::time_point{})

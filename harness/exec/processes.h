@@ -1,6 +1,7 @@
 // The processes of `tidemark exec`: start, signals, end.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,10 +15,12 @@ struct Start {
   std::map<std::string, std::string> environment;
 };
 
-/// Starts all of them, `at_once` at a time, and waits. Where `together`, the first that fails ends
-/// the others. SIGINT, SIGTERM and SIGHUP are passed on. What the program has left running at its
-/// end is killed and told in `left`. Returns the exit code of the first that failed (128 + signal),
-/// or 0.
-int run_processes(const std::vector<Start>& starts, int at_once, bool together, int& left);
+/// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
+/// file `NAME.waits` in the folder `notes` and is not counted; one that has ended gets `NAME.ended`
+/// there. Where `together`, the first that fails ends the others. SIGINT, SIGTERM and SIGHUP are
+/// passed on. What the program has left running at its end is killed and told in `left`. Returns
+/// the exit code of the first that failed (128 + signal), or 0.
+int run_processes(const std::vector<Start>& starts, int at_once, bool together,
+                  const std::filesystem::path& notes, int& left);
 
 }  // namespace tidemark

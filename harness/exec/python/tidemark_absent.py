@@ -1,10 +1,14 @@
 """A process that is one rank of many, without its partners (`--as-rank R --of W`): what torch.distributed asks of other processes is
-answered here. The answer is always what this rank itself has given; where it has given nothing, the question is refused by name."""
+answered here. The answer is what this rank itself has given. Objects that one rank sends to another come from that rank, where the same
+command runs it too. Every other question is refused by name."""
 import atexit
 import copy
 import ctypes
+import pickle
 import re
 import sys
+
+from tidemark_partners import Partners
 
 
 def begin(torch, rank, world):
@@ -41,7 +45,7 @@ def begin(torch, rank, world):
         return None
 
     replace([dist, c10d, sys.modules["torch.distributed.device_mesh"]], init_process_group=init_process_group, new_group=new_group,
-            split_group=split_group, **object_collectives(torch, dist))
+            split_group=split_group, **object_collectives(torch, dist, c10d, Partners(rank)))
     # Every group gets a communicator of its own: a split needs the partners' colors.
     c10d._get_split_source = lambda _group: None
     # DDP compares the shapes of its parameters on all ranks, as numbers of the device.
@@ -101,10 +105,10 @@ def make_store(dist):
     return AbsentStore()
 
 
-def object_collectives(torch, dist):
+def object_collectives(torch, dist, c10d, partners):
     def absent(source):
         raise RuntimeError(f"tidemark exec: rank {dist.get_rank()} wants an object of rank {source}, which is absent under --as-rank. Tell the "
-                           "program instead (of a PipelineStage: input_args and output_args), or run all ranks with --ranks")
+                           "program instead, or run all ranks with --ranks")
 
     def source_of(group, src, group_src):
         return dist.get_global_rank(group or dist.group.WORLD, group_src) if group_src is not None else (0 if src is None else src)
@@ -125,13 +129,37 @@ def object_collectives(torch, dist):
             absent(source_of(group, src, group_src))
         output[0] = inputs[dist.get_rank(group)]
 
-    def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
-        pass
+    send, receive = c10d.send_object_list, c10d.recv_object_list
 
-    def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
-        absent(source_of(group, src, group_src))
+    def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, **options):
+        partners.send(source_of(group, dst, group_dst), pickle.dumps([pickle.dumps(one) for one in object_list]))
+        return send(object_list, source_of(group, dst, group_dst), group, device, **options)
 
-    del torch
+    def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, **options):
+        """PyTorch's own, with its allocations; what the partner has sent is written into the tensors that it receives."""
+        source = source_of(group, src, group_src)
+        objects = pickle.loads(partners.receive(source, dist.get_process_group_ranks(group) if group else []))
+        contents = iter([torch.tensor([len(one) for one in objects]), torch.frombuffer(bytearray(b"".join(objects)), dtype=torch.uint8)])
+        inner = {"recv": c10d.recv, "batch_isend_irecv": getattr(c10d, "batch_isend_irecv", None)}
+
+        def recv(tensor, *arguments, **keywords):
+            sender = inner["recv"](tensor, *arguments, **keywords)
+            tensor.copy_(next(contents))
+            return sender
+
+        def batch_isend_irecv(operations):
+            works = inner["batch_isend_irecv"](operations)
+            for work in works:
+                work.wait()
+            operations[0].tensor.copy_(next(contents))
+            return works
+
+        c10d.recv, c10d.batch_isend_irecv = recv, batch_isend_irecv
+        try:
+            return receive(object_list, source, group, device, **options)
+        finally:
+            c10d.recv, c10d.batch_isend_irecv = inner["recv"], inner["batch_isend_irecv"]
+
     return {name: value for name, value in locals().items() if name.endswith(("_object", "_object_list"))}
 
 

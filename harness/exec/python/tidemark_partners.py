@@ -1,0 +1,53 @@
+"""Objects between the ranks of one `tidemark exec --as-rank R,R,...`: each rank is a process, and each object that one sends to another
+is a file, for which the receiver waits. The folder also tells the command which ranks wait, and the ranks which have ended."""
+import os
+import time
+
+PAUSE = 0.02  # seconds between two looks at the folder
+SHOWN = 64  # ranks that a message names
+
+
+class Partners:
+    def __init__(self, rank):
+        self.rank, self.folder = rank, os.environ["TIDEMARK_EXEC_PARTNERS"]
+        self.present = [int(one) for one in os.environ["TIDEMARK_EXEC_PRESENT"].split(",")]
+        self.patience = float(os.environ.get("TIDEMARK_TIMEOUT") or 300)
+        self.counts = {}
+
+    def place(self, source, receiver):
+        """The file of the next object from one rank to another."""
+        number = self.counts[source, receiver] = self.counts.get((source, receiver), 0) + 1
+        return os.path.join(self.folder, f"{source}-{receiver}-{number}")
+
+    def send(self, receiver, content):
+        place = self.place(self.rank, receiver)
+        with open(place + ".new", "wb") as file:
+            file.write(content)
+        os.replace(place + ".new", place)
+
+    def receive(self, source, group):
+        """The bytes that `source` sends to this rank; an error where it is absent, ends before it does, or nothing moves any more."""
+        if source not in self.present:
+            raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. "
+                               f"{self.advice(source, group)}, tell the program instead (of a PipelineStage: input_args and output_args), or "
+                               "run all ranks with --ranks")
+        place, ended = self.place(source, self.rank), os.path.join(self.folder, f"rank {source}.ended")
+        waits = os.path.join(self.folder, f"rank {self.rank}.waits")
+        open(waits, "wb").close()
+        try:
+            while not os.path.exists(place):
+                over = os.path.exists(ended)  # before the last look for the file
+                if over and not os.path.exists(place):
+                    raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which has ended without sending it")
+                if time.time() - os.stat(self.folder).st_mtime > self.patience:
+                    raise RuntimeError(f"tidemark exec: rank {self.rank} has waited for an object of rank {source}, and no rank has sent or "
+                                       f"started to wait for {self.patience:.0f} s: do ranks wait for each other? (--timeout)")
+                time.sleep(PAUSE)
+        finally:
+            os.remove(waits)
+        with open(place, "rb") as file:
+            return file.read()
+
+    def advice(self, source, group):
+        wanted = sorted({*self.present, source, *(group if len(group) <= SHOWN else ())})
+        return f"Name the ranks that it needs as well (--as-rank {','.join(map(str, wanted))})"
