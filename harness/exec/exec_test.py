@@ -108,7 +108,9 @@ model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear
 optimizer = torch.optim.Adam(model.parameters(), foreach=False)
 for step in range(3):
     output = model(torch.ones(512, 256, device="cuda"))
-    output.mean().backward()
+    with torch.profiler.record_function("loss"):
+        loss = output.mean()
+    loss.backward()
     optimizer.step()
     optimizer.zero_grad()
 """
@@ -125,6 +127,9 @@ for step in range(3):
     parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
     said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
     said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
+    phases = {(phase["step"], phase["name"]): phase["peak"]["active"] for phase in device["phases"]}
+    said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
+    said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
     streams, activations, buffers = device["wastes"]
     said.check(activations["bytes"] == 4 * 512 * 256, f"the program keeps the last block's output over the optimizer's step: {activations}")
     said.check(streams["bytes"] == 0 and buffers["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")

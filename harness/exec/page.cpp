@@ -106,6 +106,12 @@ std::vector<Section> alive(const HighestPeak& peak) {
                            figure(f.free_segments))},
               {},
               {}};
+  constexpr std::size_t kSteps = 8;
+  Section phases{"Peaks by step and phase",
+                 {"Of active bytes, as requested, on the same device: the first steps, the highest "
+                  "and the last. A step ends with the program's optimizers."},
+                 {},
+                 phase_rows(d, kSteps)};
   Section wastes{"Held without need",
                  {"Memory that the program has and does not need, on the same device; bytes as "
                   "requested, out of all that is active at that moment."},
@@ -121,7 +127,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
       wastes.rows.push_back({"", exact(static_cast<double>(part.bytes)), std::to_string(part.count),
                              part.module, part.site});
   }
-  return {std::move(kinds), std::move(wastes), std::move(time), std::move(parts), std::move(end)};
+  return {std::move(kinds), std::move(phases), std::move(wastes),
+          std::move(time),  std::move(parts),  std::move(end)};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "reports/snapshot/parts.h"
+#include "reports/snapshot/phases.h"
 #include "reports/snapshot/wastes.h"
 #include "reports/units.h"
 
@@ -63,6 +64,7 @@ class Analysis {
     find_peak();
     replay();
     pending();
+    out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
     if (labelled()) out_.wastes = wastes_of(s_, out_.device, out_.peak_event);
     return std::move(out_);
   }

@@ -43,6 +43,13 @@ struct Waste {
   std::vector<Part> parts;            // their bytes sum to `bytes`
 };
 
+/// The highest of a training step's phases of one name.
+struct PhasePeak {
+  std::int64_t step = 0;
+  std::string name;
+  Holdings peak;  // each of the three by itself; the level at which a phase begins counts
+};
+
 struct PendingFree {
   std::string site;
   std::int64_t address = 0, size = 0, stream = 0;
@@ -65,6 +72,7 @@ struct DeviceSummary {
   std::vector<Site> sites;           // the largest share of the peak first
   std::vector<Part> parts;           // where the file has labels; by kind, the largest first
   std::vector<Waste> wastes;         // where the file has labels
+  std::vector<PhasePeak> phases;     // where the file has them; by step, in the program's order
   std::vector<PendingFree> pending;  // at the end, the largest first
   Fragmentation fragmentation;
   std::vector<Holdings> curve;  // after every event
@@ -91,6 +99,9 @@ struct Named {
 std::string snapshot_text(const Named& snapshot, std::size_t top);
 /// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.
 std::string parts_text(const DeviceSummary& device, std::size_t top);
+/// A device's `phases`: a row for each of the first `top` steps, the highest and the last; a column
+/// for each name.
+std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& device, std::size_t top);
 /// A device's `wastes`: each with its bytes and its `top` largest parts.
 std::string wastes_text(const DeviceSummary& device, std::size_t top);
 std::string snapshot_summary_json(const Named& snapshot);

@@ -39,7 +39,7 @@ class Decoder {
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
       if (const auto labels = find(root, "tidemark_labels")) labels_of(*labels);
-      if (const auto steps = find(root, "tidemark_steps")) steps_of(*steps);
+      if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
     }
     return std::move(out_);
   }
@@ -257,11 +257,15 @@ class Decoder {
     std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
   }
 
-  void steps_of(Id list) {
-    rows(list, "tidemark_steps", [&](const auto& cells) {
-      if (cells.size() != 3) fail("is not a device and two counts");
-      out_.steps.push_back({integer(cells[0], "device"), integer(cells[1], "allocations"),
-                            integer(cells[2], "frees")});
+  void phases_of(Id list) {
+    rows(list, "tidemark_phases", [&](const auto& cells) {
+      if (cells.size() != 7 || tree_[cells[5]].type != Type::text)
+        fail("is not a device, two moments of two counts, a name and a step");
+      out_.phases.push_back({integer(cells[0], "device"),
+                             {integer(cells[1], "allocations"), integer(cells[2], "frees")},
+                             {integer(cells[3], "allocations"), integer(cells[4], "frees")},
+                             std::string(tree_.text_of(cells[5])),
+                             integer(cells[6], "step")});
     });
   }
 

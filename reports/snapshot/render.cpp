@@ -79,6 +79,15 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
   if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
   out += d.parts.empty() ? sites_text(d, top)
                          : "  alive at the peak, by kind of tensor\n" + parts_text(d, top);
+  if (const auto rows = phase_rows(d, top); !rows.empty()) {
+    out += "  peaks of active bytes by step and phase\n";
+    for (const auto& row : rows) {
+      out += fmt::format("    {:<16}", row.front());
+      for (std::size_t i = 1; i < row.size(); ++i)
+        out += fmt::format(" {:>{}}", row[i], std::max<std::size_t>(16, rows.front()[i].size()));
+      out += "\n";
+    }
+  }
   if (!d.wastes.empty()) out += "  held without need\n" + wastes_text(d, top);
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
@@ -136,6 +145,9 @@ Json device_json(const DeviceSummary& d) {
            {"pending", Json::array()}};
   for (const Site& one : d.sites) out["sites"].push_back(site_json(one));
   for (const Part& one : d.parts) out["parts"].push_back(part_json(one));
+  for (const PhasePeak& one : d.phases)
+    out["phases"].push_back(
+        {{"step", one.step}, {"name", one.name}, {"peak", holdings_json(one.peak)}});
   for (const Waste& waste : d.wastes) {
     Json entry{{"name", waste.name},
                {"bytes", waste.bytes ? Json(*waste.bytes) : Json(nullptr)},
@@ -182,6 +194,30 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
       out += fmt::format("      and {} more (--top N)\n", kind.parts.size() - top);
   }
   return out;
+}
+
+std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top) {
+  std::vector<std::string> names{"step"};
+  std::map<std::int64_t, std::map<std::string, std::int64_t>> steps;
+  std::int64_t highest = 0, level = -1;
+  for (const PhasePeak& one : d.phases) {
+    if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
+    steps[one.step][one.name] = one.peak.active;
+    if (one.peak.active > level) highest = one.step, level = one.peak.active;
+  }
+  std::vector<std::vector<std::string>> rows;
+  std::size_t count = 0;
+  for (const auto& [step, peaks] : steps) {
+    if (++count > top && step != highest && step != steps.rbegin()->first) continue;
+    std::vector<std::string> row{std::to_string(step) + (step == highest ? ", the highest" : "")};
+    for (std::size_t i = 1; i < names.size(); ++i) {
+      const auto peak = peaks.find(names[i]);
+      row.push_back(peak == peaks.end() ? "" : bytes(peak->second));
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!rows.empty()) rows.insert(rows.begin(), std::move(names));
+  return rows;
 }
 
 std::string wastes_text(const DeviceSummary& d, std::size_t top) {

@@ -67,10 +67,17 @@ struct TensorLabel {
   std::string kind, name;  // "parameters", "gradients", "optimizer state", "buffers"; "layers.0.w"
 };
 
-/// The moment before an optimizer's step, as `tidemark exec --report` noted it.
-struct OptimizerStep {
+/// A stretch of a device's trace, as `tidemark exec --report` noted it: "forward", "backward",
+/// "optimizer", or a range of the program's own. It begins and ends after so many allocations and
+/// completed frees of the device.
+struct ProgramPhase {
+  struct Moment {
+    std::int64_t allocations = 0, frees = 0;
+  };
   std::int64_t device = 0;
-  std::int64_t allocations = 0, frees = 0;  // of the device until then; frees that were completed
+  Moment begin, end;
+  std::string name;
+  std::int64_t step = 0;  // of the training, from 1
 };
 
 struct Snapshot {
@@ -81,7 +88,7 @@ struct Snapshot {
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
   std::vector<std::string> modules{""};
   std::vector<TensorLabel> labels;  // in the order of `allocations`
-  std::vector<OptimizerStep> steps;
+  std::vector<ProgramPhase> phases;
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

@@ -17,9 +17,9 @@ class Search {
  public:
   Search(const Snapshot& snapshot, std::size_t device)
       : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels_of(snapshot, device)) {
-    for (const OptimizerStep& step : s_.steps)
-      if (static_cast<std::size_t>(step.device) == device)
-        steps_.insert({step.allocations, step.frees});
+    for (const ProgramPhase& phase : s_.phases)
+      if (static_cast<std::size_t>(phase.device) == device && phase.name == "optimizer")
+        steps_.insert({phase.begin.allocations, phase.begin.frees});
   }
 
   std::vector<Waste> run(std::size_t peak_event) {

@@ -17,6 +17,10 @@ TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stac
   return {action, kBase + 512 * block, size, 0, 0, 0, stack, module};
 }
 
+ProgramPhase step_at(std::int64_t device, std::int64_t allocations, std::int64_t frees) {
+  return {device, {allocations, frees}, {allocations, frees}, "optimizer", 1};
+}
+
 /// Two training steps on device 0. An activation (300) stays over the first one's optimizer, a
 /// larger one (500) and a gathered parameter (70) over the second one's; a parameter (40) is
 /// labelled and always there; at the peak a block (900) is freed and waits.
@@ -41,7 +45,8 @@ Snapshot training() {
        event(Action::alloc, 3, 70, kGather, kMlp),      // 7: the second step's moment
        event(Action::alloc, 2, 600, kForward, kMlp)}};  // 8: of a third step, which never comes
   s.labels = {{0, 1, kBase, "parameters", "layers.11.mlp.w"}};
-  s.steps = {{0, 4, 2}, {0, 7, 3}, {1, 8, 3}};
+  s.phases = {
+      step_at(0, 4, 2), step_at(0, 7, 3), step_at(1, 8, 3), {0, {8, 3}, {8, 3}, "forward", 3}};
   return s;
 }
 
@@ -65,7 +70,7 @@ TEST(Wastes, AreOfTheirMoments) {
 
 TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {
   Snapshot s = training();
-  s.steps = {{1, 4, 2}};  // on another device
+  s.phases = {step_at(1, 4, 2)};  // on another device
   const auto wastes = wastes_of(s, 0, kPeak);
   EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
   EXPECT_EQ(told(wastes[1]), "? of 0");
@@ -83,7 +88,7 @@ TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {
 
 TEST(Wastes, NoneIsZeroBytesAndNotUnknown) {
   Snapshot s = training();
-  s.steps = {{0, 1, 0}};  // only the parameter is there
+  s.phases = {step_at(0, 1, 0)};  // only the parameter is there
   const auto wastes = wastes_of(s, 0, 1);
   EXPECT_EQ(told(wastes[0]), "0 of 40");
   EXPECT_EQ(told(wastes[1]), "0 of 40");

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 
+from tidemark_phases import Phases
 
 # Modules that wrap another one: of torch.compile, checkpointing, FSDP, DDP.
 WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module"}
@@ -22,7 +23,7 @@ class Labels:
     def __init__(self, torch, layer):
         self.torch = torch
         self.rows = []  # device, allocations until then, address, kind, name
-        self.steps = []  # of optimizers: device, allocations and completed frees until then
+        self.phases = Phases(torch)
         self.allocations = {}  # by device, at the moment that is labelled
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
         self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
@@ -38,6 +39,7 @@ class Labels:
         hooks.register_module_forward_pre_hook(self.enter)
         hooks.register_module_forward_hook(self.leave, always_call=True)
         optimizer = importlib.import_module("torch.optim.optimizer")
+        self.phases.follow()
         optimizer.register_optimizer_step_pre_hook(self.before_step)
         optimizer.register_optimizer_step_post_hook(self.after_step)
 
@@ -48,8 +50,12 @@ class Labels:
 
     def enter(self, module, _arguments):
         stack = self.stack()
-        if not stack and module not in self.modules:
-            self.learn(module)
+        if not stack:
+            if module not in self.modules:
+                self.learn(module)
+            self.calls.forward = self.phases.backwards == 0  # else autograd computes activations again
+            if self.calls.forward:
+                self.phases.enter("forward")
         stack.append(self.modules.get(module) or type(module).__name__)
         self.now_in(stack[-1])
 
@@ -64,6 +70,8 @@ class Labels:
         stack = self.stack()
         if stack:
             stack.pop()
+            if not stack and self.calls.forward:
+                self.phases.leave("forward")
         self.now_in(stack[-1] if stack else "")
 
     def learn(self, root):
@@ -109,22 +117,18 @@ class Labels:
     def before_step(self, optimizer, _arguments, _keywords):
         self.allocations.clear()
         self.label_workspaces()
-        self.note_step({parameter.device.index for parameter in self.parameters(optimizer) if parameter.device.type == "cuda"})
+        self.phases.enter("optimizer", {parameter.device.index for parameter in self.parameters(optimizer) if parameter.device.type == "cuda"})
         for parameter in self.parameters(optimizer):
             self.label("parameters", self.name(parameter), parameter)
             if parameter.grad is not None:
                 self.label("gradients", self.name(parameter), parameter.grad)
-
-    def note_step(self, devices):
-        for device in devices:
-            stats = self.torch._C._cuda_memoryStats(device)
-            self.steps.append([device, stats["allocation"]["all"]["allocated"], stats["active"]["all"]["freed"]])
 
     def after_step(self, optimizer, _arguments, _keywords):
         self.allocations.clear()
         for parameter in self.parameters(optimizer):
             for value in optimizer.state.get(parameter, {}).values():
                 self.label("optimizer state", self.name(parameter), value)
+        self.phases.leave("optimizer")
 
     @staticmethod
     def parameters(optimizer):
@@ -148,7 +152,7 @@ class Labels:
         for trace in snapshot["device_traces"]:
             for event in trace:
                 self.name_node(event)
-        snapshot["tidemark_labels"], snapshot["tidemark_steps"] = self.rows, self.steps
+        snapshot["tidemark_labels"], snapshot["tidemark_phases"] = self.rows, self.phases.all()
         with open(place + ".new", "wb") as file:
             pickle.dump(snapshot, file)
         os.replace(place + ".new", place + ".pickle")
