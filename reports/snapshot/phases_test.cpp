@@ -54,8 +54,8 @@ TEST(Phases, HaveTheEventsBetweenTheirMoments) {
 
 TEST(Phases, OfOneNameInAStepAreTheirHighest) {
   Snapshot s = training();
-  s.phases = {{0, {3, 1}, {4, 2}, "backward", 1},
-              {0, {2, 1}, {3, 1}, "backward", 1},
+  s.phases = {{0, {2, 1}, {3, 1}, "backward", 1},
+              {0, {3, 1}, {4, 2}, "backward", 1},
               {0, {0, 0}, {1, 0}, "forward", 1}};
   EXPECT_THAT(told(s), testing::ElementsAre("1 forward 100 100", "1 backward 850 850"));
 }
