@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/counts.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/transport.h"
 
@@ -95,6 +96,7 @@ ncclResult_t call(const Arguments& of) {
              text_of(comm), comm.size);
       }
       submit(operation);
+      count_call(operation);
     } catch (const Failure& failure) {
       fail_group(failure.code(), failure.what());
       throw;
