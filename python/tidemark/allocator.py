@@ -1,0 +1,176 @@
+"""Peaks of PyTorch's caching allocator by phase, from its own statistics. Its peaks are reset where a phase begins; a program that reads or
+resets them itself sees what it would see without phases, and takes nothing from the phases' peaks."""
+import ctypes
+import json
+import re
+import threading
+
+STATISTICS = ("allocated", "active", "reserved", "requested")
+
+
+def level(stats, which):
+    return {name: int(stats[f"{name}_bytes"]["all"][which]) for name in STATISTICS}
+
+
+def highest(one, other):
+    return {name: max(one[name], other[name]) for name in STATISTICS}
+
+
+class Phase:
+    """A stretch of a program: levels in bytes when it begins, at its highest (its first moment included) and when it has ended."""
+
+    def __init__(self, name, step, device, start, calls):
+        self.name, self.step, self.device, self.start, self.peak, self.end = name, step, device, start, start, None
+        self.calls = calls  # collectives until it began; those within it when it has ended
+
+
+class Allocator:
+    def __init__(self, torch):
+        self.torch, self.libraries = torch, ctypes.CDLL(None)
+        self.lock, self.open, self.phases, self.step = threading.RLock(), [], [], None
+        self.kept = {}  # device -> peaks since the program's own reset
+        self.ranges = threading.local()
+        self.undo = []
+        torch.cuda.init()
+        self.stats, self.reset = torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats
+        self.replace(torch._C, "_cuda_memoryStats", lambda stats: lambda device: self.unspoiled(device, stats(device)))
+        for name in ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats"):
+            if hasattr(torch._C, name):
+                self.replace(torch._C, name, self.folding)
+        if hasattr(torch._C, "_accelerator_getDeviceStats"):
+            self.replace(torch._C, "_accelerator_getDeviceStats", lambda stats: lambda device: self.unspoiled(device, stats(device)))
+        self.follow_ranges()
+
+    def replace(self, owner, name, make):
+        old = getattr(owner, name)
+        self.undo.append((owner, name, old))
+        setattr(owner, name, make(old))
+
+    def close(self):
+        for owner, name, old in reversed(self.undo):
+            setattr(owner, name, old)
+
+    def unspoiled(self, device, stats):
+        """The statistics with the peaks that the program's own resets have left."""
+        for name, pools in self.kept.get(device, {}).items():
+            for pool, peak in pools.items():
+                stats[name][pool]["peak"] = max(stats[name][pool]["peak"], peak)
+        return stats
+
+    def folding(self, reset):
+        def folded(device):
+            with self.lock:
+                self.fold(device)
+                self.kept.pop(device, None)
+                return reset(device)
+
+        return folded
+
+    def fold(self, device):
+        """Hands the allocator's peaks to the phases that are open, and to what the program is told."""
+        stats = self.stats(device)
+        peak = level(stats, "peak")
+        for phase in self.open:
+            if phase.device == device:
+                phase.peak = highest(phase.peak, peak)
+        kept = self.kept.setdefault(device, {})
+        for name, pools in stats.items():
+            if not isinstance(pools, dict):
+                continue
+            for pool, figures in pools.items():
+                if isinstance(figures, dict) and "peak" in figures:
+                    known = kept.setdefault(name, {})
+                    known[pool] = max(known.get(pool, 0), figures["peak"])
+
+    def now(self, device=None):
+        return level(self.stats(self.torch.cuda.current_device() if device is None else device), "current")
+
+    def begin(self, name):
+        with self.lock:
+            device = self.torch.cuda.current_device()
+            self.fold(device)
+            self.reset(device)
+            phase = Phase(name, self.step, device, self.now(device), self.collectives())
+            self.open.append(phase)
+            return phase
+
+    def finish(self, phase):
+        with self.lock:
+            if phase not in self.open:
+                return
+            self.fold(phase.device)
+            self.open.remove(phase)
+            phase.end = self.now(phase.device)
+            phase.calls = difference(self.collectives(), phase.calls)
+            self.phases.append(phase)
+
+    def held(self):
+        """Bytes that the program holds on the current device, as requested: those of freed blocks that wait for a stream are not among them."""
+        device = self.torch.cuda.current_device()
+        return sum(block["requested_size"] for segment in self.torch.cuda.memory_snapshot() if segment["device"] == device
+                   for block in segment["blocks"] if block["state"] == "active_allocated")
+
+    def follow_ranges(self):
+        """Ranges of record_function and NVTX are phases."""
+        function, nvtx, outer = self.torch.autograd.profiler.record_function, self.torch.cuda.nvtx, self
+
+        def entered(enter):
+            def into(self):
+                self.tidemark_phase = outer.begin(str(self.name))
+                return enter(self)
+            return into
+
+        def left(leave):
+            def out_of(self, *error):
+                if hasattr(self, "tidemark_phase"):
+                    outer.finish(self.tidemark_phase)
+                return leave(self, *error)
+            return out_of
+
+        def pushed(push):
+            def range_push(message):
+                self.stack().append(self.begin(str(message)))
+                return push(message)
+            return range_push
+
+        def popped(pop):
+            def range_pop():
+                if self.stack():
+                    self.finish(self.stack().pop())
+                return pop()
+            return range_pop
+
+        self.replace(function, "__enter__", entered)
+        self.replace(function, "__exit__", left)
+        self.replace(nvtx, "range_push", pushed)
+        self.replace(nvtx, "range_pop", popped)
+
+    def stack(self):
+        if not hasattr(self.ranges, "stack"):
+            self.ranges.stack = []
+        return self.ranges.stack
+
+    def read(self, function):
+        """The JSON text of one of the platform's functions `size_t f(char*, size_t)`."""
+        read = getattr(self.libraries, function)
+        read.restype = ctypes.c_size_t
+        text = ctypes.create_string_buffer(read(None, ctypes.c_size_t(0)) + 1)
+        read(text, ctypes.c_size_t(len(text)))
+        return json.loads(text.value.decode() or "null")
+
+    def races(self):
+        return self.read("tidemark_races_read") or []
+
+    def collectives(self):
+        """NCCL calls of this process so far: all_gather -> (count, bytes)."""
+        calls = self.read("tidemark_nccl_calls") or {}
+        return {re.sub("(?<=[a-z])(?=[A-Z])", "_", name[4:].replace("to", "To")).lower(): tuple(figures) for name, figures in calls.items()}
+
+
+def difference(after, before):
+    found = {}
+    for name, (count, size) in after.items():
+        old = before.get(name, (0, 0))
+        if count > old[0]:
+            found[name] = (count - old[0], size - old[1])
+    return found

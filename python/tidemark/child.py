@@ -1,0 +1,104 @@
+"""The pytest of one rank: runs one test of the pytest that started it, below `tidemark exec`, and writes its reports to a file."""
+import json
+import os
+import re
+import sys
+import time
+
+LINGER = 3  # seconds that a rank with a failure waits for the others' reports; then its end ends them
+
+# What the platform cannot answer: the outcome is an error, since neither passing nor failing would say something about the test.
+REFUSED = re.compile(r"(that is|that are|which are|is) not known|on the virtual device|virtual platform|is not modelled|absent under --as-rank|"
+                     r"CUDNN_STATUS_NOT_SUPPORTED|operation not supported|cannot move data|compiled  against \(.*\(0, 0, 0\)")
+
+
+class Child:
+    """A plugin of the child's pytest."""
+
+    def __init__(self, order):
+        self.order, self.rank = order, os.environ.get("RANK", "0")
+        self.file = open(os.path.join(order["folder"], f"rank{self.rank}.jsonl"), "w", encoding="utf-8")
+        self.failed = self.ran = False
+
+    def write(self, **line):
+        self.file.write(json.dumps(line, default=str) + "\n")
+        self.file.flush()
+
+    def pytest_collection_modifyitems(self, items):
+        items[:] = [item for item in items if item.nodeid == self.order["nodeid"]][:1]
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.failed = True
+            self.write(problem=f"the test cannot be collected: {str(report.longrepr).strip().splitlines()[-1]}", text=str(report.longrepr))
+
+    def pytest_runtest_logreport(self, report):
+        self.ran, self.failed = True, self.failed or report.failed
+        self.write(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
+
+    def pytest_configure(self, config):
+        self.config = config
+
+    def end(self):
+        """No other process waits for this rank for ever, and a group that is left alive crashes when Python ends."""
+        torch = sys.modules.get("torch")
+        if not self.failed and torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+        if not (self.ran or self.failed):
+            self.failed = True
+            self.write(problem="the test is not found again: its name or its parameters differ between two collections")
+        self.write(end=True)
+        if self.failed:
+            self.wait_for_others()
+
+    def wait_for_others(self):
+        until = time.monotonic() + LINGER
+        while time.monotonic() < until and not all(map(self.has_ended, self.order["ranks"])):
+            time.sleep(0.05)
+
+    def has_ended(self, rank):
+        try:
+            with open(os.path.join(self.order["folder"], f"rank{rank}.jsonl"), encoding="utf-8") as file:
+                return '"end"' in file.read()
+        except FileNotFoundError:
+            return False
+
+
+def kind_of(excinfo, misuse):
+    """What an exception in a test is: assertion, misuse, refused or exception."""
+    if excinfo.errisinstance(AssertionError):
+        return "assertion"
+    if excinfo.errisinstance(misuse):
+        return "misuse"
+    return "refused" if excinfo.errisinstance((RuntimeError, NotImplementedError)) and REFUSED.search(str(excinfo.value)) else "exception"
+
+
+def main(order):
+    from _pytest.config import Config
+
+    options = order["options"]
+    options["plugins"] = [*options.get("plugins", []), "no:terminal"]
+    if options.get("basetemp"):
+        os.makedirs(options["basetemp"], exist_ok=True)
+        options["basetemp"] = os.path.join(options["basetemp"], "rank" + os.environ.get("RANK", "0"))
+    config = Config.fromdictargs(options, order["args"])
+    # The sign by which plugins that write files know that another pytest collects the results, as under xdist.
+    config.workerinput = {"workerid": "tidemark", "workercount": 1, "testrunuid": "tidemark", "mainargv": order["args"]}
+    config.workeroutput = {}
+    child = config.tidemark_child = Child(order)
+    config.pluginmanager.register(child, "tidemark_child")
+    if not config.pluginmanager.hasplugin("tidemark.plugin") and not config.pluginmanager.hasplugin("tidemark"):
+        child.write(problem="tidemark's plugin is not there in the child: load it in the same way everywhere (-p tidemark.plugin, or install the wheel)")
+    code = config.hook.pytest_cmdline_main(config=config)
+    child.end()
+    return int(code)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as _file:
+        _order = json.load(_file)
+    sys.path[:] = _order["path"]
+    sys.argv = ["pytest", *_order["args"]]
+    from tidemark import child as _module
+
+    sys.exit(_module.main(_order))

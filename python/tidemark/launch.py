@@ -1,0 +1,129 @@
+"""Starts the ranks of one test below `tidemark exec` and reads what they say."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from tidemark.formula import Misuse
+from tidemark.settings import flags_of, ranks_of
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATIENCE = 15  # seconds between asking the ranks to end and killing them
+
+# Options of pytest that choose tests, or write what one process alone may write.
+NOT_FOR_CHILDREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
+                    "collectonly", "usepdb", "trace", "maxfail", "numprocesses", "maxprocesses", "dist", "distload", "tx", "px", "looponfail",
+                    "file_or_dir", "cov_source", "htmlpath", "durations", "cacheclear", "cacheshow", "version", "help", "tidemark_report", "pyargs",
+                    "reruns", "log_file"}
+
+
+def executable():
+    """The `tidemark` that is started: TIDEMARK, the wheel's own, or that of PATH."""
+    named = os.environ.get("TIDEMARK")
+    found = named or next((path for path in [os.path.join(HERE, "platform", "tidemark"), shutil.which("tidemark")] if path and os.path.exists(path)), None)
+    if found is None:
+        raise Misuse("tidemark: there is no `tidemark` on PATH: install the wheel, or let TIDEMARK name the executable")
+    if not os.access(found, os.X_OK) or os.path.isdir(found):
+        raise Misuse(f"tidemark: TIDEMARK={found} cannot be run: let it name the executable `tidemark`")
+    return found
+
+
+class Said:
+    """What became of the ranks: their reports and records by rank, and why some of them did not end."""
+
+    def __init__(self, ranks, folder, code, timed_out):
+        self.code, self.reports, self.records, self.problems, missing = code, {}, {}, [], []
+        for rank in ranks:
+            lines = read_lines(os.path.join(folder, f"rank{rank}.jsonl"))
+            self.reports[rank] = [line["report"] for line in lines if "report" in line]
+            self.records[rank] = next((line["record"] for line in lines if "record" in line), None)
+            self.problems += [(rank, line["problem"], line.get("text", "")) for line in lines if "problem" in line]
+            if not any("end" in line for line in lines):
+                missing.append(rank)
+        with open(os.path.join(folder, "output"), encoding="utf-8", errors="replace") as file:
+            self.output = file.read()
+        failed = any(report["outcome"] == "failed" for reports in self.reports.values() for report in reports)
+        if self.problems:
+            return
+        if timed_out:
+            self.problems.append((missing[0] if missing else 0, timed_out, ""))
+        elif (missing or code != 0) and not failed:
+            self.problems.append((missing[0] if missing else 0, reason(self.output, code), ""))
+
+
+def read_lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def reason(output, code):
+    """Why a test has no result, in a line."""
+    said = re.findall(r"^(?:error: |tidemark: )(.*(?:was ended by signal|error|exec:|cannot|ended with).*)$", output, re.M)
+    said = said or [line for line in output.splitlines() if re.match(r"\w*(Error|Exception|Interrupt)\b", line)]
+    return said[0] if said else f"the process ended with exit code {code} before the test had"
+
+
+def options_for_child(config, basetemp):
+    """The options of this pytest that its children have too, as plain data."""
+    options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_CHILDREN and plain(value)}
+    return {**options, "basetemp": basetemp, "usepdb": False, "dist": "no", "numprocesses": None, "tx": [], "maxfail": 0}
+
+
+def plain(value):
+    if isinstance(value, (list, tuple)):
+        return all(map(plain, value))
+    return value is None or isinstance(value, (str, int, float))
+
+
+def run(item, settings, variant=None, results=None):
+    """Runs a test (as this variant of a pair, whose results go into a folder) in a world of its own."""
+    config, ranks = item.config, ranks_of(settings)
+    if os.environ.get("TIDEMARK_EXEC"):
+        raise Misuse("tidemark: this pytest is below a `tidemark exec` itself: start it without")
+    program, limit = executable(), settings.get("timeout") or int(config.getini("tidemark_timeout"))
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        temporary = getattr(config, "_tmp_path_factory", None)
+        basetemp = str(temporary.mktemp("tidemark")) if temporary else os.path.join(folder, "tmp")
+        order = {"folder": folder, "nodeid": item.nodeid, "ranks": ranks, "path": [place for place in sys.path if place != HERE], "variant": variant, "results": results,
+                 "args": [str(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp)}
+        order["options"]["rootdir"] = str(config.rootpath)
+        order["options"]["inifilename"] = str(config.inipath) if config.inipath else None
+        with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as file:
+            json.dump(order, file)
+        environment = dict(os.environ)
+        if len(ranks) > 1:
+            environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
+        command = [program, "exec", *flags_of(settings), "--", sys.executable, os.path.join(HERE, "child.py"), os.path.join(folder, "order.json")]
+        with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
+            shown = None if config.getoption("capture") == "no" else output
+            running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=environment,
+                                       cwd=config.invocation_params.dir, start_new_session=True)
+            code, timed_out = wait(running, limit)
+        return Said(ranks, folder, code, timed_out)
+
+
+def wait(running, limit):
+    """(exit code, that it was ended for its time or None); ends the ranks with this process's own interruption."""
+    try:
+        return running.wait(limit), None
+    except subprocess.TimeoutExpired:
+        end(running)
+        return running.returncode, f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)"
+    except BaseException:
+        end(running)
+        raise
+
+
+def end(running):
+    running.terminate()
+    try:
+        running.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()

@@ -1,0 +1,158 @@
+"""Pairs: one function that runs as a wasteful baseline, as its fixes and as controls (wrong fixes), each in a world of its own. Fixed is equal to
+the baseline bit for bit, saves what its formula says, returns to rest and has no race; each control is caught by a verdict of its family."""
+import os
+import tempfile
+
+import pytest
+
+from tidemark import launch, parity
+from tidemark import verdict as verdicts
+from tidemark.formula import Formula, Misuse
+from tidemark.settings import ranks_of
+
+FAMILIES = ("memory", "saving", "parity", "races", "rest", "growth", "failure")
+
+
+class Pair:
+    """The variants by name; what the function is given of each is the name, or the callable that was named."""
+
+    def __init__(self, baseline, fixed, controls):
+        self.baseline, self.values = name_of(baseline), {}
+        self.controls = {name_of(one): family for one, family in controls.items()}
+        for one in (baseline, *fixed, *controls):
+            if name_of(one) in self.values:
+                raise Misuse(f"tidemark.pair: two variants are named {name_of(one)}")
+            self.values[name_of(one)] = one
+        if len(self.values) < 2:
+            raise Misuse("tidemark.pair: a baseline alone is no pair: name what is fixed")
+        for control, family in self.controls.items():
+            if not isinstance(family, str) or family.split("/")[0] not in FAMILIES or "/" not in family:
+                raise Misuse(f"tidemark.pair: the control {control} names no verdict: {family!r} is none of " + ", ".join(one + "/" for one in FAMILIES))
+
+    def role(self, name):
+        return "baseline" if name == self.baseline else "control" if name in self.controls else "fixed"
+
+
+def name_of(variant):
+    return variant if isinstance(variant, str) else variant.__name__
+
+
+def pair(*, baseline, fixed=(), controls=None):
+    """A decorator; the function has the parameters `variant` and `memory` and returns what has to be equal: loss, module, optimizer. `controls` says
+    which family of verdicts must catch each: {"no_wait": "races/"}."""
+    made = Pair(baseline, tuple(fixed), dict(controls or {}))
+
+    def decorate(test):
+        test = pytest.mark.tidemark(pair=made, mode="math", races="on")(test)
+        return pytest.mark.usefixtures("tidemark_platform", "memory")(test)
+
+    return decorate
+
+
+def run(item, settings):
+    """Runs all variants and judges them; returns pytest's reports."""
+    made, ranks = settings["pair"], ranks_of(settings)
+    said, all_verdicts, durations = {}, [], [0, 0]
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        for name in made.values:
+            os.makedirs(os.path.join(folder, name))
+            said[name] = launch.run(item, settings, variant=name, results=os.path.join(folder, name))
+            stop_at_error(name, said[name], made)
+            durations[1] += sum(max((one["duration"] for one in reports if one["when"] == "call"), default=0) for reports in said[name].reports.values())
+        for name in made.values:
+            mine = judge(made, name, said, ranks, folder, settings)
+            for one in mine:
+                one["variant"] = name
+            all_verdicts += mine
+            if made.role(name) == "control":
+                all_verdicts.append(caught(name, made.controls[name], mine))
+    wrong = [one for one in all_verdicts if one["status"] == verdicts.FAIL and made.role(one["variant"]) != "control" or one["name"].startswith("caught/")
+             and one["status"] == verdicts.FAIL]
+    call = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed" if wrong else "passed", text_of(wrong) or None, "call",
+                             duration=durations[1])
+    call.tidemark_verdicts = all_verdicts
+    call.tidemark_pair = {"roles": {name: made.role(name) for name in made.values}, "records": {name: one.records for name, one in said.items()},
+                          "settings": {key: value for key, value in settings.items() if key != "pair"}}
+    call.sections = [("tidemark", table(made, all_verdicts))]
+    if wrong:
+        call.sections += [(f"tidemark exec, {name}", one.output) for name, one in said.items() if one.output.strip()]
+    return [pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "setup"), call]
+
+
+def stop_at_error(name, said, made):
+    """A variant that says nothing about the pair ends it with an error; only a control may end by itself."""
+    for reports in said.reports.values():
+        for one in reports:
+            if one["outcome"] == "failed" and (one.get("tidemark_kind") in ("refused", "misuse") or one["when"] != "call"):
+                raise Misuse(f"{name}: {message_of(one)}")
+            if one["outcome"] == "skipped":
+                raise Misuse(f"{name}: a variant of a pair was skipped")
+    if said.problems and made.role(name) != "control":
+        rank, line, _ = said.problems[0]
+        raise Misuse(f"{name}: {line}" if len(said.reports) == 1 else f"{name}: rank {rank}: {line}")
+
+
+def message_of(report):
+    longrepr = report["longrepr"]
+    crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
+    return crash["message"] if crash else str(longrepr).strip().splitlines()[-1]
+
+
+def judge(made, name, said, ranks, folder, settings):
+    found = []
+    for rank, line, _ in said[name].problems:
+        found.append(verdicts.verdict("failure/ended", False, why=line, unit="", rank=rank))
+    for rank in ranks:
+        for one in said[name].reports[rank]:
+            if one["outcome"] == "failed":
+                found.append(verdicts.verdict("failure/exception", False, why=message_of(one), unit="", rank=rank))
+        record, base = said[name].records[rank], said[made.baseline].records[rank]
+        if record is None:
+            continue
+        found += record["verdicts"]
+        if made.role(name) == "baseline":
+            continue
+        found += [saving(one, base, record) for one in record["savings"]]
+        if settings["mode"] == "math":
+            places = [os.path.join(folder, variant, f"rank{rank}") for variant in (made.baseline, name)]
+            found.append(parity.compare(*places, rank, made.role(name) == "control"))
+        else:
+            found.append(verdicts.verdict("parity/bits", None, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))
+    return found
+
+
+def peak_of(record, wanted):
+    return max((one["peak"][wanted["statistic"]] for one in record["phases"] if one["name"] == wanted["phase"]), default=None)
+
+
+def saving(wanted, base, record):
+    name = f"saving/{wanted['statistic']}/{wanted['phase']}"
+    before, after = peak_of(base, wanted), peak_of(record, wanted)
+    if before is None:
+        raise Misuse(f"memory.saving: the baseline has no phase '{wanted['phase']}'")
+    return verdicts.equality(name, before - after, Formula(wanted["formula"], wanted["values"]), record["rank"])
+
+
+def caught(name, family, mine):
+    by = [one for one in mine if one["status"] == verdicts.FAIL and one["name"].startswith(family)]
+    others = sorted({one["name"] for one in mine if one["status"] == verdicts.FAIL})
+    why = f"by {by[0]['name']}" if by else f"no verdict of {family} has failed; " + (f"{', '.join(others)} have" if others else "all verdicts hold")
+    return {**verdicts.verdict(f"caught/{family}", bool(by), why=why, unit=""), "variant": name}
+
+
+def text_of(wrong):
+    """All failures; those of several ranks that say the same, once."""
+    groups = {}
+    for one in wrong:
+        groups.setdefault(verdicts.text({**one, "rank": 0}), []).append(one)
+    return "\n".join(verdicts.text(all_of[0], sorted({one["rank"] for one in all_of})) for all_of in groups.values())
+
+
+def table(made, all_verdicts):
+    lines = []
+    for name in made.values:
+        mine = [one["status"] for one in all_verdicts if one["variant"] == name and not one["name"].startswith("caught/")]
+        counts = ", ".join(f"{mine.count(status)} {status}" for status in ("pass", "fail", "skip") if status in mine) or "no verdicts"
+        by = [one["why"] for one in all_verdicts if one["variant"] == name and one["name"].startswith("caught/") and one["status"] == verdicts.PASS]
+        lines.append(f"{name:20} {made.role(name):9} {counts}" + (f"; caught {by[0]}" if by else ""))
+    return "\n".join(lines)

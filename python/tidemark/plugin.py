@@ -1,0 +1,198 @@
+"""The pytest plugin: tests with tidemark's marks or fixtures run in ranks on the virtual platform, each in processes of its own; pytest itself
+stays an ordinary one. In a rank's process the same plugin provides the fixtures."""
+import json
+import os
+import time
+import types
+
+import pytest
+from _pytest.runner import CallInfo
+
+from tidemark import child, launch, pair, parity, report
+from tidemark.formula import Misuse
+from tidemark.settings import settings_of
+
+OURS = ("memory", "world", "tidemark_platform", "variant")
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("tidemark", "memory tests on tidemark's virtual platform")
+    group.addoption("--tidemark", action="store_true", help="run all tests on the virtual platform, and not only those with its marks or fixtures")
+    group.addoption("--tidemark-report", metavar="DIR", help="write the verdicts of the tests to DIR/verdicts.json")
+    parser.addini("tidemark_timeout", "seconds after which a test on the virtual platform is ended, with an error", default="600")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "tidemark(...): runs on the virtual platform (decorators of the package tidemark)")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(report.Writer(config), "tidemark_writer")
+
+
+def is_child(config):
+    return hasattr(config, "tidemark_child")
+
+
+def is_ours(item):
+    if not isinstance(item, pytest.Function):
+        return False
+    fixtures = item._fixtureinfo.name2fixturedefs
+    named = any(name in fixtures and fixtures[name][-1].func.__module__ == __name__ for name in OURS)
+    return named or item.config.getoption("tidemark") or item.get_closest_marker("tidemark") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    if is_child(item.config) or not is_ours(item):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    begun = time.time()
+    try:
+        settings = settings_of(item)
+        reports = pair.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings))
+    except Misuse as error:
+        reports = [problem_report(item, str(error))]
+    setup = next((one for one in reports if one.when == "setup"), None)
+    if setup is not None:  # what no phase of the test itself has taken: the start of the processes
+        setup.duration = max(setup.duration, time.time() - begun - sum(one.duration for one in reports if one is not setup))
+    own = CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")  # fixtures that the test before has left
+    if own.excinfo is not None:
+        reports = [one for one in reports if one.when != "teardown"] + [pytest.TestReport.from_item_and_call(item, own)]
+    for one in reports:
+        item.ihook.pytest_runtest_logreport(report=one)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def problem_report(item, line, sections=()):
+    """The outcome error, in a line."""
+    return pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed", line, "setup", sections=list(sections))
+
+
+def merged(item, said):
+    """The reports of all ranks as one a phase. What says nothing about the test is an error, whatever the ranks that ended have said."""
+    sections = [("tidemark exec", said.output)] if said.output.strip() else []
+    if said.problems:
+        rank, line, text = said.problems[0]
+        name = f"rank {rank}: " if len(said.reports) > 1 and not line.startswith("rank ") else ""
+        return [problem_report(item, f"{name}{line}", [*sections, *([("collection", text)] if text else [])])]
+    reports = []
+    for when in ("setup", "call", "teardown"):
+        of_ranks = {rank: read_report(item, one) for rank, all_of in said.reports.items() for one in all_of if one["when"] == when}
+        if of_ranks:
+            reports.append(merge(of_ranks, len(said.reports), sections))
+    failing = [one for one in reports if one.failed]
+    if any(getattr(one, "tidemark_kind", "") in ("refused", "misuse") and one.when == "call" for one in failing):
+        error = next(one for one in failing if one.when == "call")
+        error.when = "setup"
+        reports = [error]
+    for one in reports:
+        if one.when == "call":
+            one.tidemark_verdicts = [verdict for record in said.records.values() if record for verdict in record["verdicts"]]
+    return reports
+
+
+def read_report(item, data):
+    data["location"] = tuple(data["location"])
+    return item.config.hook.pytest_report_from_serializable(config=item.config, data=data)
+
+
+URGENCY = {"assertion": 0, "misuse": 1, "refused": 1, "exception": 2}
+
+
+def merge(of_ranks, count, sections):
+    """One report of one phase: failed where it failed on any rank, skipped where it was on all."""
+    def order(rank):
+        one = of_ranks[rank]
+        return ({"failed": 0, "passed": 1, "skipped": 2}[one.outcome], URGENCY.get(getattr(one, "tidemark_kind", ""), 2))
+
+    first = min(of_ranks, key=order)
+    found = of_ranks[first]
+    found.duration = max(one.duration for one in of_ranks.values())
+    if count > 1:
+        found.sections = [(f"{name} (rank {rank})", text) for rank, one in of_ranks.items() for name, text in one.sections]
+    if found.failed:
+        failing = [rank for rank, one in of_ranks.items() if one.failed]
+        if count > 1:
+            name_ranks(found, first, failing, count)
+        found.sections = [*found.sections, *sections]
+    return found
+
+
+def name_ranks(found, first, failing, count):
+    crash = getattr(found.longrepr, "reprcrash", None)
+    if crash is None:
+        found.longrepr = f"rank {first}: {found.longrepr}"
+        return
+    crash.message = f"rank {first}: {crash.message}"
+    found.longrepr.addsection("ranks", f"This is rank {first}. Failed: {', '.join(map(str, failing))} of {count} ranks.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    made = yield
+    if is_child(item.config) and made.failed and call.excinfo is not None:
+        made.tidemark_kind = child.kind_of(call.excinfo, Misuse)
+    return made
+
+
+@pytest.fixture
+def tidemark_platform(request):
+    """That the test runs on the virtual platform."""
+    if not is_child(request.config) or not os.environ.get("TIDEMARK_EXEC"):
+        raise Misuse("tidemark: the test does not run on the virtual platform")
+
+
+@pytest.fixture
+def memory(request, tidemark_platform):
+    """What the test's memory was (tidemark.memory.Memory)."""
+    import torch
+
+    from tidemark.memory import Memory
+
+    if os.environ.get("LOCAL_RANK"):
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    kept = Memory(torch, request.config.tidemark_child.order["variant"])
+    yield kept
+    kept.close()
+    request.config.tidemark_child.write(record=kept.record())
+
+
+@pytest.fixture
+def world(request, tidemark_platform):
+    """The default process group, of NCCL: its rank, size and device."""
+    import torch
+    import torch.distributed as dist
+
+    local = int(os.environ.get("LOCAL_RANK", 0))
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+        os.environ.setdefault(name, value)
+    torch.cuda.set_device(local)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    yield types.SimpleNamespace(rank=dist.get_rank(), size=dist.get_world_size(), device=torch.device("cuda", local))
+    if not request.config.tidemark_child.failed and dist.is_initialized():  # after a failure a partner may not come
+        dist.destroy_process_group()
+
+
+@pytest.fixture
+def variant(request, tidemark_platform):
+    """The variant of a pair that this process runs: its name, or what the pair named."""
+    name = request.config.tidemark_child.order["variant"]
+    if name is None:
+        raise Misuse("variant: only the function of a pair has one (@tidemark.pair)")
+    return settings_of(request.node)["pair"].values[name]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """The function of a pair returns what has to be equal."""
+    if not is_child(pyfuncitem.config) or pyfuncitem.config.tidemark_child.order["variant"] is None:
+        return None
+    order = pyfuncitem.config.tidemark_child.order
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    returned = pyfuncitem.obj(**arguments)
+    pyfuncitem.funcargs["memory"].finish()
+    if settings_of(pyfuncitem).get("mode") == "math":
+        import torch
+
+        parity.write(torch, returned, os.path.join(order["results"], "rank" + os.environ.get("RANK", "0")))
+    return True
