@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "harness/exec/report.h"
 #include "reports/html.h"
@@ -62,6 +64,36 @@ Section peaks(const ProgramRun& run) {
            figure(device["reserved"]), std::to_string(device["retries"].get<int>()),
            std::to_string(device["ooms"].get<int>()), std::to_string(record["races"].size()),
            record["ended"] ? "" : "ended early: as of half a second before"});
+  return out;
+}
+
+// Of all processes together, which is what a network carries.
+Section collectives(const ProgramRun& run) {
+  using Key = std::tuple<std::string, int, std::string>;
+  struct Sum {
+    std::int64_t processes = 0, calls = 0, bytes = 0;
+  };
+  std::map<Key, Sum> sums;
+  for (const json& record : run.records)
+    for (const json& one : record.value("collectives", json::array())) {
+      Sum& sum = sums[{one["communicator"], one["ranks"], one["function"]}];
+      sum.processes += 1;
+      sum.calls += one["calls"].get<std::int64_t>();
+      sum.bytes += one["bytes"].get<std::int64_t>();
+    }
+  Section out{"Collectives by communicator",
+              {"NCCL calls of all processes of this run. The bytes of a call are those of the "
+               "larger of its two buffers."},
+              {},
+              {}};
+  for (const auto& [key, sum] : sums) {
+    const auto& [name, ranks, function] = key;
+    out.rows.push_back({name, std::to_string(ranks), std::to_string(sum.processes), function,
+                        exact(static_cast<double>(sum.calls)), figure(sum.bytes)});
+  }
+  if (!out.rows.empty())
+    out.rows.insert(out.rows.begin(),
+                    {"communicator", "its ranks", "processes here", "call", "calls", "bytes"});
   return out;
 }
 
@@ -151,6 +183,8 @@ std::string program_page(const ProgramRun& run) {
   } else {
     for (Section& section : alive(run.peak)) out.sections.push_back(std::move(section));
   }
+  if (Section calls = collectives(run); !calls.rows.empty())
+    out.sections.push_back(std::move(calls));
   Section races{"Races", {}, {}, {}};
   for (const json& record : run.records)
     for (const json& race : record["races"])

@@ -163,8 +163,12 @@ class Allocator:
 
     def collectives(self):
         """NCCL calls of this process so far: all_gather -> (count, bytes)."""
-        calls = self.read("tidemark_nccl_calls") or {}
-        return {re.sub("(?<=[a-z])(?=[A-Z])", "_", name[4:].replace("to", "To")).lower(): tuple(figures) for name, figures in calls.items()}
+        found = {}
+        for row in self.read("tidemark_nccl_calls") or []:
+            name = re.sub("(?<=[a-z])(?=[A-Z])", "_", row["function"][4:].replace("to", "To")).lower()
+            calls, size = found.get(name, (0, 0))
+            found[name] = (calls + row["calls"], size + row["bytes"])
+        return found
 
 
 def difference(after, before):

@@ -173,7 +173,7 @@ class Events:
     def __init__(self, torch, layer):
         import ctypes
 
-        self.places = (os.path.dirname(torch.__file__) + os.sep, os.path.abspath(__file__))
+        self.places = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
         self.counts, self.lock = {}, threading.Lock()
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
         layer.tidemark_numbers_on_event(self.listener)
@@ -261,15 +261,18 @@ class Record:
                 found[device] = {key: max(int(now.get(name, 0)), old.get(key, 0)) for key, name in self.NAMES.items()}
         return found
 
-    def races(self):
-        size = self.libraries.tidemark_races_read(None, 0)
-        if size == 0 or os.environ.get("TIDEMARK_RACES") != "1":
-            return []
+    def read(self, function):
+        """What one of the platform's functions `size_t f(char*, size_t)` tells, as JSON."""
         import ctypes
 
-        text = ctypes.create_string_buffer(size + 1)
-        self.libraries.tidemark_races_read(text, ctypes.c_size_t(size + 1))
+        tell = getattr(self.libraries, function)
+        tell.restype = ctypes.c_size_t
+        text = ctypes.create_string_buffer(tell(None, ctypes.c_size_t(0)) + 1)
+        tell(text, ctypes.c_size_t(len(text)))
         return json.loads(text.value.decode() or "[]")
+
+    def races(self):
+        return self.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
 
     def write(self, ended):
         if ended:
@@ -281,7 +284,7 @@ class Record:
             rank = self.rank if self.rank is not None else os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
             record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
                       "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
-                      "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
+                      "collectives": self.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
             path = os.path.join(os.environ["TIDEMARK_EXEC"], f"{self.pid}.json")
             try:
                 with open(path + ".new", "w", encoding="utf-8") as file:

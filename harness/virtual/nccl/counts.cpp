@@ -1,13 +1,14 @@
 #include "harness/virtual/nccl/counts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 
+#include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/slices.h"
 
 namespace tidemark::nccl {
@@ -18,7 +19,7 @@ struct Calls {
     std::uint64_t calls = 0, bytes = 0;
   };
   std::mutex lock;
-  std::map<Function, Count> counts;
+  std::map<std::tuple<std::string, int, Function>, Count> counts;  // communicator, its ranks
 };
 Calls& calls() {
   static auto* all = new Calls;  // libraries call NCCL while a process ends
@@ -30,30 +31,36 @@ Calls& calls() {
 void count_call(const Operation& operation) {
   const std::size_t bytes = largest_buffer(operation);
   std::lock_guard lock(calls().lock);
-  Calls::Count& count = calls().counts[operation.call.function];
+  Calls::Count& count =
+      calls().counts[{operation.comm->name, operation.comm->size, operation.call.function}];
   ++count.calls;
   count.bytes += bytes;
 }
 
 }  // namespace tidemark::nccl
 
-/// The calls of this process so far, as JSON: {"ncclAllGather": [calls, bytes], ...}. Returns its
-/// length; writes up to `size`.
+/// The calls of this process so far, as JSON: [{"communicator": its name, "ranks": 4, "function":
+/// "ncclAllGather", "calls": 12, "bytes": 8192}, ...]. Returns its length; writes up to `size`.
 extern "C" [[gnu::visibility("default")]] std::size_t tidemark_nccl_calls(char* text,
                                                                           std::size_t size) {
   using namespace tidemark::nccl;
-  std::string all = "{";
+  nlohmann::json all = nlohmann::json::array();
   {
     std::lock_guard lock(calls().lock);
-    for (const auto& [function, count] : calls().counts)
-      all += fmt::format("{}\"{}\": [{}, {}]", all.size() > 1 ? ", " : "", name_of(function),
-                         count.calls, count.bytes);
+    for (const auto& [key, count] : calls().counts) {
+      const auto& [name, ranks, function] = key;
+      all.push_back({{"communicator", name},
+                     {"ranks", ranks},
+                     {"function", name_of(function)},
+                     {"calls", count.calls},
+                     {"bytes", count.bytes}});
+    }
   }
-  all += "}";
+  const std::string said = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (size > 0) {
-    const std::size_t written = std::min(size - 1, all.size());
-    std::memcpy(text, all.data(), written);
+    const std::size_t written = std::min(size - 1, said.size());
+    std::memcpy(text, said.data(), written);
     text[written] = 0;
   }
-  return all.size();
+  return said.size();
 }

@@ -1,4 +1,5 @@
-// Calls of this process by function, with their bytes, for programs that ask what was communicated.
+// Calls of this process by communicator and function, with their bytes, for programs that ask what
+// was communicated.
 #pragma once
 
 #include "harness/virtual/nccl/exchange.h"
