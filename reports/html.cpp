@@ -68,19 +68,31 @@ std::string figure(const Chart& chart) {
       markup_text(chart.title), data);
 }
 
-std::string cell(const std::string& text, bool head) {
-  if (head) return "<th scope=\"col\">" + markup_text(text) + "</th>";
-  const bool number =
-      !text.empty() && std::string_view("0123456789+-").find(text[0]) != std::string_view::npos;
-  return (number ? "<td class=\"figure\">" : "<td>") + markup_text(text) + "</td>";
+using Rows = std::vector<std::vector<std::string>>;
+
+// Whether what stands below the head of a column is numbers.
+bool has_figures(const Rows& rows, std::size_t column) {
+  bool any = false;
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    if (column >= rows[r].size() || rows[r][column].empty()) continue;
+    any = std::string_view("0123456789+-").find(rows[r][column][0]) != std::string_view::npos;
+    if (!any) break;
+  }
+  return any;
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+std::string table(const Rows& rows) {
   if (rows.size() < 2) return "";
+  std::vector<bool> figures;
+  for (std::size_t c = 0; c < std::ranges::max(rows, {}, &Rows::value_type::size).size(); ++c)
+    figures.push_back(has_figures(rows, c));
   std::string out = "<div class=\"scroller\" tabindex=\"0\"><table>\n<thead>";
   for (std::size_t r = 0; r < rows.size(); ++r) {
     out += "<tr>";
-    for (const std::string& text : rows[r]) out += cell(text, r == 0);
+    for (std::size_t c = 0; c < rows[r].size(); ++c)
+      out += fmt::format("<{0}{1}>{2}</{3}>", r == 0 ? "th scope=\"col\"" : "td",
+                         figures[c] ? " class=\"figure\"" : "", markup_text(rows[r][c]),
+                         r == 0 ? "th" : "td");
     out += r == 0 ? "</tr></thead>\n<tbody>" : "</tr>\n";
   }
   return out + "</tbody></table></div>\n";

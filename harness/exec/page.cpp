@@ -21,7 +21,8 @@ namespace {
 using nlohmann::json;
 
 std::string figure(Bytes bytes) {
-  return fmt::format("{} ({} bytes)", bytes_text(bytes), exact(static_cast<double>(bytes)));
+  const std::string all = exact(static_cast<double>(bytes)) + " bytes";
+  return bytes_text(bytes) == all ? all : fmt::format("{} ({})", bytes_text(bytes), all);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
