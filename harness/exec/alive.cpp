@@ -32,6 +32,7 @@ std::string alive_text(const HighestPeak& peak) {
   for (const std::string& line : peak.unreadable) text += "tidemark: --report: " + line + "\n";
   if (peak.file.empty())
     return text + "tidemark: --report: no process of the program has ended with a snapshot\n";
+  if (const std::string oom = oom_text(peak.device); !oom.empty()) text += oom + "\n";
   text +=
       fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
                   exact(static_cast<double>(peak.device.peak.active)), peak.file.stem().string());

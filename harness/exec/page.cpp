@@ -108,6 +108,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
                  fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
                 {},
                 {{"kind", "bytes", "part"}}};
+  if (const std::string oom = oom_text(d); !oom.empty())
+    kinds.text.insert(kinds.text.begin(), "At the last " + oom + ".");
   Section parts{
       "The same by module and line", {}, {}, {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const TensorKind& kind : kinds_of(d.parts))

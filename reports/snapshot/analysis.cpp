@@ -110,7 +110,10 @@ class Analysis {
       const TraceEvent& e = (*trace_)[i];
       apply(e, now, 1);
       out_.curve.push_back(now);
-      out_.ooms += e.action == Action::oom;
+      if (e.action == Action::oom) {
+        ++out_.ooms;
+        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.device_free};
+      }
       if (now.active <= out_.peak.active) continue;
       out_.peak = now;
       out_.peak_event = i + 1;

@@ -50,6 +50,12 @@ struct PhasePeak {
   Holdings peak;  // each of the three by itself; the level at which a phase begins counts
 };
 
+/// An allocation that failed.
+struct OutOfMemory {
+  std::string site, module;
+  std::int64_t wanted = 0, device_free = 0;  // after the allocator had given back what it could
+};
+
 struct PendingFree {
   std::string site;
   std::int64_t address = 0, size = 0, stream = 0;
@@ -66,6 +72,7 @@ struct Fragmentation {
 struct DeviceSummary {
   std::size_t device = 0, events = 0;
   std::int64_t ooms = 0, skipped_frees = 0;  // of blocks from before the trace
+  std::optional<OutOfMemory> oom;            // the last one
   Holdings begin, peak, end;                 // peak: at the highest active
   std::size_t peak_event = 0;  // in the trace; 0 with no event: the moment of the file
   std::int64_t peak_time_us = 0;
@@ -96,6 +103,9 @@ struct Named {
   std::string path;
   const Snapshot& snapshot;
 };
+/// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60: at
+/// least 40 bytes would have to go"; "" without one.
+std::string oom_text(const DeviceSummary& device);
 std::string snapshot_text(const Named& snapshot, std::size_t top);
 /// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.
 std::string parts_text(const DeviceSummary& device, std::size_t top);

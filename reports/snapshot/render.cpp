@@ -74,7 +74,7 @@ std::string sites_text(const DeviceSummary& d, std::size_t top) {
 
 std::string device_text(const DeviceSummary& d, std::size_t top) {
   std::string out = fmt::format("\ndevice {}: {} events", d.device, d.events);
-  if (d.ooms > 0) out += fmt::format(", {} out of memory", d.ooms);
+  if (d.oom) out += fmt::format(", {} out of memory\n  {}", d.ooms, oom_text(d));
   out += fmt::format("\n  peak: {}{}\n  end:  {}\n", holdings(d.peak), when(d), holdings(d.end));
   if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
   out += d.parts.empty() ? sites_text(d, top)
@@ -127,6 +127,11 @@ Json device_json(const DeviceSummary& d) {
   Json out{{"device", d.device},
            {"events", d.events},
            {"ooms", d.ooms},
+           {"oom", d.oom ? Json{{"site", d.oom->site},
+                                {"module", d.oom->module},
+                                {"wanted", d.oom->wanted},
+                                {"device_free", d.oom->device_free}}
+                         : Json(nullptr)},
            {"begin", holdings_json(d.begin)},
            {"peak", holdings_json(d.peak)},
            {"peak_event", d.peak_event},
@@ -194,6 +199,16 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
       out += fmt::format("      and {} more (--top N)\n", kind.parts.size() - top);
   }
   return out;
+}
+
+std::string oom_text(const DeviceSummary& d) {
+  if (!d.oom) return "";
+  const std::string where = d.oom->module.empty() ? "" : "module " + one_line(d.oom->module) + ", ";
+  return fmt::format(
+      "out of memory: {}{} wanted {} bytes and the device had {}: at least {} bytes would have to "
+      "go",
+      where, d.oom->site, bytes(d.oom->wanted), bytes(d.oom->device_free),
+      bytes(std::max<std::int64_t>(0, d.oom->wanted - d.oom->device_free)));
 }
 
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top) {

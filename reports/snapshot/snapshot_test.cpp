@@ -104,6 +104,10 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   EXPECT_EQ(d.end.allocated, 300);
   EXPECT_EQ(d.end.active, 500);
   EXPECT_EQ(d.ooms, 1);
+  EXPECT_THAT(
+      oom_text(d),
+      HasSubstr(
+          "wanted 4,096 bytes and the device had 100: at least 3,996 bytes would have to go"));
   ASSERT_GE(d.sites.size(), 2u);
   EXPECT_EQ(d.sites[0].site, "b train.py:9");
   EXPECT_EQ(d.sites[0].bytes, 400);
