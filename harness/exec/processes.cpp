@@ -110,7 +110,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     }
     const std::string name = running[ended];
     running.erase(ended);
-    std::ofstream(notes / (name + ".ended"));
+    std::ofstream(notes / (name + ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
     if (WIFSIGNALED(status) && ending == Clock::time_point{})

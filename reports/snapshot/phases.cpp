@@ -70,11 +70,13 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
     row->second.peak.peak = higher(row->second.peak.peak, peak);
   }
   std::vector<Row> sorted;
+  sorted.reserve(rows.size());
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
   std::ranges::stable_sort(sorted, [](const Row& a, const Row& b) {
     return std::tuple(a.peak.step, a.begin, a.place) < std::tuple(b.peak.step, b.begin, b.place);
   });
   std::vector<PhasePeak> out;
+  out.reserve(sorted.size());
   for (Row& row : sorted) out.push_back(std::move(row.peak));
   return out;
 }

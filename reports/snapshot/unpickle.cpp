@@ -227,18 +227,14 @@ class Machine {
       case 0x8e:
         push(tree_.text(take(number<std::uint64_t>())));
         break;
-      case ']':
-        push(tree_.list());
-        break;
       case '}':
         push(tree_.dictionary());
         break;
+      case ']':
       case ')':
         push(tree_.list());
         break;
       case 't':
-        tuple(above());
-        break;
       case 'l':
         tuple(above());
         break;

@@ -2,8 +2,10 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/memory.h"
@@ -17,7 +19,6 @@ namespace {
 int texture_limit(int a) {
   switch (a) {
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH:
-      return 131072;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH:
       return 131072;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT:
@@ -196,8 +197,8 @@ std::size_t device_capacity(int device) {
 }
 
 void device_uuid(int device, char uuid[16]) {
-  std::memcpy(uuid, "tidemark-gpu", 12);
-  std::memset(uuid + 12, 0, 3);
+  constexpr std::string_view name = "tidemark-gpu";
+  std::fill_n(std::ranges::copy(name, uuid).out, 15 - name.size(), '\0');
   uuid[15] = static_cast<char>(device + 1);
 }
 

@@ -174,8 +174,9 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
   e.now += e.profile.release;
   (void)device;
   mark_known(pointer(begin), bytes, false);
-  mmap(pointer(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-       -1, 0);
+  if (mmap(pointer(begin), bytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+    return cudaErrorMemoryAllocation;
   for (at = begin; at < begin + bytes;) {
     auto found = s.mapped.find(at);
     auto physical = s.physical.find(found->second.handle);

@@ -88,9 +88,10 @@ std::uintptr_t StreamPool::take(Stream& s, std::size_t bytes) {
   if (!begin && grow(bytes)) begin = best_run(bytes, mine);
   if (begin) {
     s.clock.merge(cut(begin, bytes).clock);  // it is done, or is ordered before `s` already
-  } else if (internal && (begin = best_run(bytes, [](const FreeBlock&) { return true; }))) {
-    e.order_after(s, cut(begin, bytes));  // rather wait for another stream than fail
+    return begin;
   }
+  if (internal) begin = best_run(bytes, [](const FreeBlock&) { return true; });
+  if (begin) e.order_after(s, cut(begin, bytes));  // rather wait for another stream than fail
   return begin;
 }
 
