@@ -35,10 +35,9 @@ std::string one_line(const std::string& text) {
     const auto byte = static_cast<unsigned char>(text[at]);
     if (length == 0) {
       out += '?';
-    } else if (length == 1 && (byte < 0x20 || byte == 0x7f)) {
-      out += ' ';
-    } else if (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0) {
-      out += ' ';  // C1 controls, which terminals obey too
+    } else if ((length == 1 && (byte < 0x20 || byte == 0x7f)) ||
+               (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0)) {
+      out += ' ';  // C1 controls too, which terminals obey
     } else {
       out.append(text, at, length);
     }

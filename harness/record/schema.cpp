@@ -177,7 +177,7 @@ class SchemaMaker {
   template <class T>
   Json of(const std::optional<T>&, const Meaning& meaning) {
     T x{};
-    const Json inner = of(x, meaning);
+    Json inner = of(x, meaning);
     if (std::is_same_v<T, double>) return inner;  // null already
     return {{"anyOf", Json::array({inner, {{"type", "null"}}})}};
   }

@@ -254,13 +254,12 @@ class Comparer {
       return;
     }
     Effect effect = Effect::changed;
-    if (b != nullptr && b->status == Status::fail) {
+    const bool passes = b != nullptr && b->status == Status::pass;
+    if (passes && a.status == Status::fail) effect = Effect::improvement;
+    // Or no longer proved, though everything was there to prove it.
+    if ((b != nullptr && b->status == Status::fail) ||
+        (!passes && !narrowed() && a.status == Status::pass))
       effect = Effect::regression;
-    } else if (b != nullptr && b->status == Status::pass) {
-      effect = a.status == Status::fail ? Effect::improvement : Effect::changed;
-    } else if (!narrowed() && a.status == Status::pass) {
-      effect = Effect::regression;  // no longer proved, though everything was there to prove it
-    }
     const bool skipped = b != nullptr && b->status == Status::skip && !b->why.empty();
     turn(place, a.name, name_of(a.status), after,
          b == nullptr ? "not judged any more"

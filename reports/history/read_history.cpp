@@ -19,7 +19,7 @@ constexpr int kPatience = 10000;
 
 fs::path file_of(const fs::path& path) {
   std::error_code error;
-  const fs::path file = fs::is_directory(path, error) ? path / kHistoryFile : path;
+  fs::path file = fs::is_directory(path, error) ? path / kHistoryFile : path;
   if (!fs::exists(file, error))
     throw HistoryError(fmt::format(
         "{}: there is no history: `tidemark run` begins one beside the runs; give its folder",
@@ -152,7 +152,7 @@ fs::path last_good(const fs::path& path) {
   Statement runs(database,
                  "SELECT folder FROM run WHERE exit_code = 0 ORDER BY started DESC, key DESC");
   while (runs.next()) {
-    const fs::path folder = file.parent_path() / runs.text(0);
+    fs::path folder = file.parent_path() / runs.text(0);
     std::error_code error;
     if (fs::exists(folder / "report.json", error)) return folder;
   }

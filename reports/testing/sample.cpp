@@ -41,8 +41,8 @@ class RankModel {
   RankModel(int index, int layers, const Policy& policy, const std::string& schedule)
       : layers_(layers), lag_(lag(policy, schedule)), policy_(policy) {
     record_.rank = index;
-    unit_ = 64 * kMiB + index * 512;
-    tick_ = static_cast<Ns>(180'000 * policy.slower) + 311 * index;
+    unit_ = 64 * kMiB + index * Bytes{512};
+    tick_ = static_cast<Ns>(180'000 * policy.slower) + Ns{311} * index;
     held_[0] = held_[2] = layers_ * unit_ / 4;
     allocated_ = active_ = held_[0] + held_[2];
     reserved_ = allocated_ + 40 * kMiB;
@@ -167,7 +167,7 @@ class RankModel {
 Growth growth(const Policy& policy, int layers) {
   Growth out{"layers", 0, {}};
   for (int value = layers / 2; value <= 2 * layers; ++value) {
-    const Bytes allocated = 600 * kMiB + 128 * value * kMiB;
+    const Bytes allocated = 600 * kMiB + Bytes{128} * value * kMiB;
     const Peaks peaks{allocated, allocated * (policy.records ? 2 : 1), std::nullopt, std::nullopt};
     const bool seen = value == layers / 2 || value == layers || value == 2 * layers;
     out.points.push_back({value, peaks, seen ? peaks : Peaks{}});
@@ -195,7 +195,7 @@ VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers
   for (int i = 0; i < trial.steps; ++i)
     out.step_time_ns.push_back(out.ranks[0].timeline.back().time);
   for (double ratio = 0.25; trial.schedule == "calibrated" && ratio <= 16; ratio *= 2) {
-    const Bytes low = 600 * kMiB, high = low + (policy.records ? 128 * layers * kMiB : 0);
+    const Bytes low = 600 * kMiB, high = low + (policy.records ? Bytes{128} * layers * kMiB : 0);
     const double ahead = std::clamp((ratio - 0.7) / 6, 0.0, 1.0);
     const Bytes active = low + static_cast<Bytes>(ahead * static_cast<double>(high - low));
     out.sweep.push_back({ratio, low, active, active + 64 * kMiB, 4'000'000});

@@ -115,11 +115,12 @@ void add_race(RankRecord& rank) {
 std::vector<GradientError> sample_gradients(Role role, bool wrong) {
   std::vector<GradientError> out;
   for (int i = 0; i < 4; ++i) {
-    GradientError row{fmt::format("layers.{}.weight", i), {64, 16 * (i + 1)}, {}, {}, -1};
+    GradientError row{
+        fmt::format("layers.{}.weight", i), {64, std::int64_t{16} * (i + 1)}, {}, {}, -1};
     if (role != Role::baseline) row.baseline.emplace();
     row.reference = Distance{3.0 + i, 1e-6 * (4 - i), 2.5e-7 * (1 + i % 3)};
     if (wrong && i > 0) {
-      row.first = 7 * i;
+      row.first = std::int64_t{7} * i;
       row.baseline = Distance{1000.0 / i, 0.125 * i, 0.01 * i};
       row.reference = Distance{1000.0 / i + 3, 0.125 * i, 0.01 * i};
     }

@@ -37,15 +37,14 @@ int release(void* address) {
   return release(address);
 }
 
-OnDevice::OnDevice(int device) : before_(current_device()), device_(device) {
-  static auto* set = find<int(int)>("cudaSetDevice");
-  if (before_ != device_ && set(device_) != 0)
+OnDevice::OnDevice(int device)
+    : before_(current_device()), device_(device), set_(find<int(int)>("cudaSetDevice")) {
+  if (before_ != device_ && set_(device_) != 0)
     fail(ncclUnhandledCudaError, "there is no CUDA device {}", device_);
 }
 
 OnDevice::~OnDevice() {
-  static auto* set = find<int(int)>("cudaSetDevice");
-  if (before_ != device_) set(before_);
+  if (before_ != device_) set_(before_);
 }
 
 }  // namespace tidemark::nccl::cuda

@@ -21,6 +21,7 @@ class OnDevice {
 
  private:
   int before_, device_;
+  int (*set_)(int);  // cudaSetDevice
 };
 
 }  // namespace tidemark::nccl::cuda

@@ -43,7 +43,9 @@ void Proxy::settle(const ncclComm& comm) {
 void Proxy::count(const Transfer& transfer, int by) {
   for (const Exchange& exchange : transfer.exchanges) {
     const ncclComm* comm = exchange.operation().comm;
-    if ((pending_[comm] += by) == 0) pending_.erase(comm);
+    int& pending = pending_[comm];
+    pending += by;
+    if (pending == 0) pending_.erase(comm);
   }
 }
 
