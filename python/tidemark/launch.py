@@ -21,10 +21,10 @@ NOT_FOR_CHILDREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "new
                     "reruns", "log_file"}
 
 
-def executable():
+def executable(on_path=True):
     """The `tidemark` that is started: TIDEMARK, the wheel's own, or that of PATH."""
-    named = os.environ.get("TIDEMARK")
-    found = named or next((path for path in [os.path.join(HERE, "platform", "tidemark"), shutil.which("tidemark")] if path and os.path.exists(path)), None)
+    own = os.path.join(HERE, "platform", "tidemark")
+    found = os.environ.get("TIDEMARK") or (own if os.path.exists(own) else shutil.which("tidemark") if on_path else None)
     if found is None:
         raise Misuse("tidemark: there is no `tidemark` on PATH: install the wheel, or let TIDEMARK name the executable")
     if not os.access(found, os.X_OK) or os.path.isdir(found):

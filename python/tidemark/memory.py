@@ -118,6 +118,10 @@ class Memory:
         """Bytes that the program holds, as requested; what a stream alone still uses is not among them."""
         return Measured(self.allocator.held(), "memory/held", self)
 
+    def value(self, name, number):
+        """Bytes that a test has computed of others, for `equals`."""
+        return Measured(number, f"memory/{name}", self)
+
     def steps(self, count):
         """Iterates over the training steps; each is a phase `step`."""
         for step in range(count):

@@ -8,7 +8,7 @@ import types
 import pytest
 from _pytest.runner import CallInfo
 
-from tidemark import child, launch, pair, parity, report
+from tidemark import child, launch, pairs, parity, report
 from tidemark.formula import Misuse
 from tidemark.settings import settings_of
 
@@ -48,7 +48,7 @@ def pytest_runtest_protocol(item, nextitem):
     begun = time.time()
     try:
         settings = settings_of(item)
-        reports = pair.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings))
+        reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings))
     except Misuse as error:
         reports = [problem_report(item, str(error))]
     setup = next((one for one in reports if one.when == "setup"), None)
@@ -92,7 +92,9 @@ def merged(item, said):
 
 
 def read_report(item, data):
-    data["location"] = tuple(data["location"])
+    data["location"] = tuple(data["location"])  # which JSON has made lists
+    if isinstance(data["longrepr"], list):
+        data["longrepr"] = tuple(data["longrepr"])
     return item.config.hook.pytest_report_from_serializable(config=item.config, data=data)
 
 

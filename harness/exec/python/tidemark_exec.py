@@ -15,10 +15,12 @@ OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA
 
 
 def built():
-    """The build's own facts: the torch that its libraries belong to, where it and its sources are."""
+    """The build's own facts: the torch that its libraries belong to, where it and its sources are (in the wheel: beside the libraries)."""
     virtual = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(virtual, "python", "built.json"), encoding="utf-8") as file:
-        return dict(json.load(file), virtual=virtual)
+        said = json.load(file)
+    places = {key: os.path.normpath(os.path.join(virtual, said[key])) for key in ("source", "cuda_include", "json")}
+    return {**said, **places, "virtual": virtual}
 
 
 def facts_of(folders):
@@ -118,9 +120,19 @@ class Finder:
         return spec
 
 
+def name_libzmq():
+    """Where pyzmq is installed, its wheel brings a libzmq for NCCL's ranks under a name of its own."""
+    found = importlib.machinery.PathFinder.find_spec("zmq")
+    if found and found.submodule_search_locations and "TIDEMARK_LIBZMQ" not in os.environ:
+        beside = os.path.join(os.path.dirname(list(found.submodule_search_locations)[0]), "pyzmq.libs", "libzmq*.so*")
+        for library in sorted(glob.glob(beside))[:1]:
+            os.environ["TIDEMARK_LIBZMQ"] = library
+
+
 def wait_for_torch():
     if os.environ.get("LOCAL_WORLD_SIZE"):
         os.environ.setdefault("TIDEMARK_DEVICES", os.environ["LOCAL_WORLD_SIZE"])
+    name_libzmq()
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         import tidemark_absent  # noqa: F401  # begins after torch
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):

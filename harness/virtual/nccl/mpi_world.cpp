@@ -1,9 +1,10 @@
 #include "harness/virtual/nccl/mpi_world.h"
 
+#include <mpi.h>
+
 #include <cstdlib>
 #include <future>
 #include <mutex>
-#include <string_view>
 #include <thread>
 
 #include "harness/virtual/nccl/failure.h"
@@ -89,17 +90,6 @@ MpiWorld join_world() {
          name_of(level));
   }
   return world;
-}
-
-bool declared_alone() {
-  const char* text = std::getenv("TIDEMARK_NCCL_ALONE");
-  return text != nullptr && std::string_view(text) == "1";
-}
-
-std::chrono::duration<double> time_limit() {
-  const char* text = std::getenv("TIDEMARK_TIMEOUT");
-  double seconds = text == nullptr ? 0 : std::atof(text);
-  return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
 }  // namespace tidemark::nccl

@@ -2,8 +2,6 @@
 // has initialised MPI yet, initialised here.
 #pragma once
 
-#include <mpi.h>
-
 #include <chrono>
 
 namespace tidemark::nccl {

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "harness/virtual/nccl/failure.h"
 
 namespace tidemark::nccl {
@@ -14,11 +16,12 @@ void find(void* library, const char* name, Function& function) {
 }
 
 ZeroMq load() {
-  void* library = dlopen("libzmq.so.5", RTLD_NOW | RTLD_LOCAL);
+  const char* named = std::getenv("TIDEMARK_LIBZMQ");
+  void* library = dlopen(named == nullptr ? "libzmq.so.5" : named, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     fail(ncclSystemError,
          "ranks that MPI did not start meet over ZeroMQ, and libzmq.so.5 cannot be loaded ({}): "
-         "install the package libzmq5",
+         "install the package libzmq5, or pyzmq",
          dlerror());
   }
   ZeroMq all{};
