@@ -52,6 +52,10 @@ int run_main(int argc, char** argv) {
     execv(scenarios.c_str(), argv);
     throw std::runtime_error(scenarios.string() + " cannot be started: " + std::strerror(errno));
   }
+  for (const std::string_view absent : {"run", "list", "bench"})
+    if (argc > 1 && argv[1] == absent)
+      throw UsageError(std::string(absent) +
+                       ": this installation has no scenarios; build tidemark from its source");
   app.require_subcommand(1);
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec", "a PyTorch program on the virtual platform (tidemark exec --help)");
