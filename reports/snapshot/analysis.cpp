@@ -55,6 +55,7 @@ class Analysis {
   Analysis(const Snapshot& snapshot, std::size_t device) : s_(snapshot) {
     out_.device = device;
     if (device < s_.traces.size()) trace_ = &s_.traces[device];
+    if (labelled()) labels_ = labels_of(s_, device);
   }
 
   DeviceSummary run() {
@@ -65,7 +66,7 @@ class Analysis {
     replay();
     pending();
     out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
-    if (labelled()) out_.wastes = wastes_of(s_, out_.device, out_.peak_event);
+    if (labelled()) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
     return std::move(out_);
   }
 
@@ -151,16 +152,15 @@ class Analysis {
   bool labelled() const { return !s_.labels.empty() || s_.modules.size() > 1; }
 
   void take_peak() {
-    const LabelOf labels = labelled() ? labels_of(s_, out_.device) : LabelOf();
     std::vector<Part> parts;
     for (const auto& [address, live] : live_) {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
       if (!labelled()) continue;
-      const auto label = live.traced ? labels.find(live.event) : labels.end();
+      const auto label = live.traced ? labels_.find(live.event) : labels_.end();
       parts.push_back(live.traced ? part_of(s_, (*trace_)[live.event],
-                                            label == labels.end() ? nullptr : label->second)
+                                            label == labels_.end() ? nullptr : label->second)
                                   : Part{kBefore, "", "", 1, live.size});
     }
     out_.parts = sum_up(parts);
@@ -240,6 +240,7 @@ class Analysis {
   const std::vector<TraceEvent> none_;
   const std::vector<TraceEvent>* trace_ = &none_;
   DeviceSummary out_;
+  LabelOf labels_;
   std::map<std::int64_t, const SnapshotBlock*> at_end_;
   std::map<std::int64_t, std::int64_t> stream_of_;
   std::map<std::int64_t, Live> live_;

@@ -6,8 +6,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "reports/snapshot/parts.h"
-
 namespace tidemark {
 namespace {
 
@@ -15,8 +13,8 @@ using Blocks = std::vector<std::size_t>;  // places of their allocations in the 
 
 class Search {
  public:
-  Search(const Snapshot& snapshot, std::size_t device)
-      : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels_of(snapshot, device)) {
+  Search(const Snapshot& snapshot, std::size_t device, const LabelOf& labels)
+      : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels) {
     for (const ProgramPhase& phase : s_.phases)
       if (static_cast<std::size_t>(phase.device) == device && phase.name == "optimizer")
         steps_.insert({phase.begin.allocations, phase.begin.frees});
@@ -89,7 +87,7 @@ class Search {
 
   const Snapshot& s_;
   const std::vector<TraceEvent>& trace_;
-  const LabelOf labels_;
+  const LabelOf& labels_;
   std::set<std::pair<std::int64_t, std::int64_t>>
       steps_;                                 // allocations and completed frees until then
   std::map<std::int64_t, std::size_t> live_;  // address: the allocation
@@ -108,9 +106,10 @@ class Search {
 
 }  // namespace
 
-std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, std::size_t peak_event) {
+std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
+                             std::size_t peak_event) {
   if (device >= snapshot.traces.size()) return {};
-  return Search(snapshot, device).run(peak_event);
+  return Search(snapshot, device, labels).run(peak_event);
 }
 
 }  // namespace tidemark

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "reports/snapshot/analysis.h"
+#include "reports/snapshot/parts.h"
 
 namespace tidemark {
 
@@ -16,7 +16,9 @@ namespace tidemark {
 /// moments: activations (blocks allocated in a module's
 ///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
 ///   buckets of FSDP, DDP, DeepSpeed).
-/// Bytes as requested. Without a step of an optimizer the second and third are not known.
-std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, std::size_t peak_event);
+/// Bytes as requested. `labels` are labels_of the device. Without a step of an optimizer the second
+/// and third are not known.
+std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
+                             std::size_t peak_event);
 
 }  // namespace tidemark

@@ -52,6 +52,10 @@ Snapshot training() {
 
 constexpr std::size_t kPeak = 5;
 
+std::vector<Waste> of_device_0(const Snapshot& s, std::size_t peak_event) {
+  return wastes_of(s, 0, labels_of(s, 0), peak_event);
+}
+
 std::string told(const Waste& waste) {
   std::string text =
       (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
@@ -61,7 +65,7 @@ std::string told(const Waste& waste) {
 }
 
 TEST(Wastes, AreOfTheirMoments) {
-  const auto wastes = wastes_of(training(), 0, kPeak);
+  const auto wastes = of_device_0(training(), kPeak);
   ASSERT_EQ(wastes.size(), 3u);
   EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
   EXPECT_EQ(told(wastes[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
@@ -71,7 +75,7 @@ TEST(Wastes, AreOfTheirMoments) {
 TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {
   Snapshot s = training();
   s.phases = {step_at(1, 4, 2)};  // on another device
-  const auto wastes = wastes_of(s, 0, kPeak);
+  const auto wastes = of_device_0(s, kPeak);
   EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
   EXPECT_EQ(told(wastes[1]), "? of 0");
   DeviceSummary device;
@@ -83,13 +87,13 @@ TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {
   Snapshot s = training();
   s.traces = {{event(Action::alloc, 0, 100, kForward), event(Action::free_requested, 0, 100),
                event(Action::free_completed, 0, 100), event(Action::alloc, 0, 100, kForward)}};
-  EXPECT_EQ(told(wastes_of(s, 0, 4)[0]), "0 of 100");
+  EXPECT_EQ(told(of_device_0(s, 4)[0]), "0 of 100");
 }
 
 TEST(Wastes, NoneIsZeroBytesAndNotUnknown) {
   Snapshot s = training();
   s.phases = {step_at(0, 1, 0)};  // only the parameter is there
-  const auto wastes = wastes_of(s, 0, 1);
+  const auto wastes = of_device_0(s, 1);
   EXPECT_EQ(told(wastes[0]), "0 of 40");
   EXPECT_EQ(told(wastes[1]), "0 of 40");
   EXPECT_EQ(told(wastes[2]), "0 of 40");
