@@ -1,4 +1,4 @@
-"""Python environments that a script makes once and keeps, for programs below `tidemark exec`."""
+"""For scripts that run programs below `tidemark exec`: the executable, and Python environments that are made once and kept."""
 import os
 import subprocess
 import sys
@@ -7,9 +7,19 @@ from pathlib import Path
 # What torch imports of other packages. NVIDIA's are left out: the platform stands in place of all their libraries.
 WITH_TORCH = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy"]
 
+ROOT = Path(__file__).resolve().parent.parent
+TIDEMARK = os.environ.get("TIDEMARK_BIN", str(ROOT / "build" / os.environ.get("TIDEMARK_PRESET", "dev") / "tidemark"))
+
 
 class NoEnvironment(Exception):
     pass
+
+
+def need_tidemark():
+    """Ends the script with exit code 3 where there is no executable."""
+    if not os.access(TIDEMARK, os.X_OK):
+        print(f"error: {TIDEMARK} cannot be run: build it first (ci/build dev tidemark), or set TIDEMARK_BIN", file=sys.stderr)
+        sys.exit(3)
 
 
 def run(*command, **environment):
