@@ -70,7 +70,7 @@ std::string figure(const Chart& chart) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Whether what stands below the head of a column is numbers.
+// True for a column of numbers below its head.
 bool has_figures(const Rows& rows, std::size_t column) {
   bool any = false;
   for (std::size_t r = 1; r < rows.size(); ++r) {

@@ -28,7 +28,7 @@ CLI::App* named(CLI::App& app, const char* name) {
   return nullptr;
 }
 
-// Whether the line names one of the commands on files; `gpu` and `snapshot` alone do not.
+// True for a command on files. `gpu` and `snapshot` need a subcommand that is one.
 bool on_files(CLI::App& app, char** argv) {
   CLI::App* command = named(app, argv[1]);
   if (command == nullptr || command->get_require_subcommand_min() == 0) return command != nullptr;

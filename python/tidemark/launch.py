@@ -82,7 +82,7 @@ def plain(value):
 
 
 def run(item, settings, variant=None, results=None):
-    """Runs a test (as this variant of a pair, whose results go into a folder) in a world of its own."""
+    """Runs a test in a world of its own; `variant` is that of a pair, and its results go into the folder `results`."""
     config, ranks = item.config, ranks_of(settings)
     if os.environ.get("TIDEMARK_EXEC"):
         raise Misuse("tidemark: this pytest is below a `tidemark exec` itself: start it without")

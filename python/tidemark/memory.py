@@ -49,7 +49,7 @@ class Figures:
 
 class Memory:
     def __init__(self, torch, variant=None):
-        """`variant`: the name of this variant of a pair, whose verdicts are collected; without one the first that fails ends the test."""
+        """`variant` is the name of this variant of a pair: its verdicts are collected. Without one the first verdict that fails ends the test."""
         self.torch, self.variant = torch, variant
         self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         self.allocator = Allocator(torch)

@@ -96,7 +96,7 @@ def flags_of(settings):
 
 
 def ranks_of(settings):
-    """The ranks whose processes a test has."""
+    """The ranks that run a test, each in a process."""
     if settings.get("as_rank") is not None:
         return list(settings["as_rank"])
     return list(range(settings.get("ranks") or 1))

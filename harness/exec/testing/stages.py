@@ -1,4 +1,4 @@
-"""A program of the test: a pipeline of two stages a rank (Interleaved1F1B), whose stages ask each other for their shapes. Each stage is
+"""A program of the test: a pipeline of two stages a rank (Interleaved1F1B). Stages ask each other for their shapes. Each stage is
 twice as wide as the one before. With the word `leave` rank 0 ends before its stages have told anything."""
 import os
 import sys

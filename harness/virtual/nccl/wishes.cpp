@@ -1,4 +1,4 @@
-// What the environment says of this process's partners.
+// Settings of this process's partners, from the environment.
 #include <cstdlib>
 #include <string_view>
 
