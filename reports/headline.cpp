@@ -45,9 +45,37 @@ std::string passed_text(const Report& report) {
   return left == 0 ? out : out + "; " + trials_text(report);
 }
 
+// "Peak: 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each, after how the
+// program ended where it did not end well.
+std::string programs_headline(const Report& report) {
+  Bytes allocated = 0, reserved = 0;
+  bool full = false, measured = false;
+  int code = 0;
+  std::size_t failed = 0;
+  for (const ProgramRecord& program : report.programs) {
+    if (code == 0) code = program.exit_code;
+    failed += program.failures.size();
+    for (const ProcessRecord& process : program.processes)
+      for (const DeviceRecord& device : process.devices) {
+        measured = true;
+        allocated = std::max(allocated, device.allocated);
+        reserved = std::max(reserved, device.reserved);
+        full = full || device.ooms > 0;
+      }
+  }
+  std::string end;
+  if (code != 0)
+    end = fmt::format("Exit code {}{}. ", code, full ? " after running out of memory" : "");
+  if (failed > 0) end += plural(static_cast<std::int64_t>(failed), "verdict") + " failed. ";
+  if (!measured) return end + "No process of the program has recorded CUDA memory";
+  return fmt::format("{}Peak: {} allocated, {} reserved", end, bytes_text(allocated),
+                     bytes_text(reserved));
+}
+
 }  // namespace
 
 std::string headline(const Report& report) {
+  if (report.trials.empty() && !report.programs.empty()) return programs_headline(report);
   const int all = static_cast<int>(report.trials.size());
   const int failed = report.count(Status::fail), passed = report.count(Status::pass);
   if (!report.run.ended.empty() || unfinished(report) > 0)

@@ -1,6 +1,7 @@
 #include "reports/junit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -17,11 +18,27 @@ struct Suite {
   int tests = 0, failures = 0, errors = 0, skipped = 0;
 
   /// `inner` is the element that says why the case did not pass, or empty.
-  void add(const TrialRecord& trial, const std::string& name_of_case, const std::string& inner) {
+  void add(const std::string& group, const std::string& name_of_case, const std::string& inner) {
     ++tests;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", markup_text(trial.name()),
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", markup_text(group),
                          markup_text(name_of_case));
     cases += inner.empty() ? "/>\n" : fmt::format(">\n      {}\n    </testcase>\n", inner);
+  }
+  void add(const TrialRecord& trial, const std::string& name_of_case, const std::string& inner) {
+    add(trial.name(), name_of_case, inner);
+  }
+  Suite& operator+=(const Suite& other) {
+    tests += other.tests, failures += other.failures, errors += other.errors,
+        skipped += other.skipped;
+    return *this;
+  }
+  std::string text(const Report& report) const {
+    return fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
+        "timestamp=\"{}\" "
+        "hostname=\"{}\">\n{}  </testsuite>\n",
+        markup_text(name), tests, failures, errors, skipped, markup_text(report.run.started),
+        markup_text(report.run.host), cases);
   }
 };
 
@@ -106,6 +123,30 @@ std::string faults_suite(const Report& report) {
       faults.size(), markup_text(report.run.started), markup_text(report.run.host), cases);
 }
 
+/// A suite of programs, a case each: what ended the program, or the verdicts that failed.
+std::string programs_suite(const Report& report, Suite& all) {
+  Suite suite{"programs", {}};
+  for (const ProgramRecord& program : report.programs) {
+    std::string inner;
+    if (program.exit_code != 0) {
+      ++suite.errors;
+      inner =
+          element("error", fmt::format("the program ended with exit code {}", program.exit_code));
+    } else if (!program.failures.empty()) {
+      ++suite.failures;
+      inner = element("failure", program.failures.front(),
+                      markup_text(fmt::format("{}", fmt::join(program.failures, "\n"))));
+    } else if (program.processes.empty()) {
+      ++suite.skipped;
+      inner = element("skipped", "no process of the program has recorded CUDA memory");
+    }
+    suite.add(fmt::format("{}", fmt::join(program.program, " ")), program.name(), inner);
+  }
+  if (suite.tests == 0) return "";
+  all += suite;
+  return suite.text(report);
+}
+
 }  // namespace
 
 std::string junit(const Report& report) {
@@ -129,15 +170,10 @@ std::string junit(const Report& report) {
   Suite all;
   std::string body;
   for (const Suite& s : suites) {
-    all.tests += s.tests, all.failures += s.failures, all.errors += s.errors,
-        all.skipped += s.skipped;
-    body += fmt::format(
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
-        "timestamp=\"{}\" "
-        "hostname=\"{}\">\n{}  </testsuite>\n",
-        markup_text(s.name), s.tests, s.failures, s.errors, s.skipped,
-        markup_text(report.run.started), markup_text(report.run.host), s.cases);
+    all += s;
+    body += s.text(report);
   }
+  body += programs_suite(report, all);
   const int faults = static_cast<int>(report.run.faults.size());
   all.tests += faults, all.failures += faults;
   body += faults_suite(report);

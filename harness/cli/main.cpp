@@ -41,8 +41,10 @@ bool wants_cuda() {
 }
 
 int run_main(int argc, char** argv) {
+  RunRecord version;
+  version.tidemark = TIDEMARK_VERSION, version.git = TIDEMARK_GIT;
   if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
-    return exec_program(argc, argv);
+    return exec_program(argc, argv, version);
   Act act;
   CLI::App app("tidemark: where memory goes in parallel training", "tidemark");
   add_file_commands(app, act);

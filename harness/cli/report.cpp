@@ -6,9 +6,12 @@
 #include "harness/cli/files.h"
 #include "harness/record/json.h"
 #include "reports/headline.h"
+#include "reports/program/page.h"
 #include "reports/write.h"
 
 namespace tidemark {
+
+namespace fs = std::filesystem;
 
 void add_report(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand("report", "render DIR/report.json again");
@@ -27,6 +30,17 @@ void add_report(CLI::App& app, Act& act) {
     act = [path, base, json] {
       if (*json) {
         fmt::print("{}", json_text(read_whole(*path), Extent::read_back));
+        return 0;
+      }
+      if (const Report report = read_report(*path);
+          report.trials.empty() && !report.programs.empty()) {
+        if (!base->empty())
+          throw std::runtime_error(
+              "report --base is of scenarios: tidemark compare holds two programs together");
+        const fs::path folder =
+            fs::is_directory(*path) ? fs::path(*path) : fs::path(*path).parent_path();
+        rerender_programs(folder, report);
+        fmt::print("{}\n{}\n", (folder / "report.html").string(), headline(report));
         return 0;
       }
       const Rendered done = rerender(*path, *base);

@@ -20,11 +20,18 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
                         tidemark_device_error);
 }
 
-std::string linked_profile() {
+namespace {
+
+nlohmann::json described() {
   std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();
-  return nlohmann::json::parse(text).at("profile");
+  return nlohmann::json::parse(text);
 }
+
+}  // namespace
+
+std::string linked_profile() { return described().at("profile"); }
+std::int64_t linked_capacity() { return described().at("capacity_bytes"); }
 
 }  // namespace tidemark

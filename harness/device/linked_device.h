@@ -2,6 +2,7 @@
 // its flags with it and names the folder for others.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -11,7 +12,8 @@ namespace tidemark {
 std::filesystem::path linked_folder();
 /// The fault of these settings (profile by name or file, bytes; empty: not given), or empty.
 std::string check_linked_settings(const std::string& gpu, const std::string& capacity);
-/// The name of the profile that is set.
+/// The name of the profile that is set, and the bytes of its GPU.
 std::string linked_profile();
+std::int64_t linked_capacity();
 
 }  // namespace tidemark

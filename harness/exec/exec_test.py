@@ -63,9 +63,9 @@ def case_alone():
                   "del a\ntorch.cuda.reset_peak_memory_stats()\nraise SystemExit(7)", "--out", out, "--max-peak", "7MiB",
                   path=f"{FOLDER}:{SITE}").ends(7, "7.00")
     said.check("FAIL" not in said.err and said.out == "the own one\n", "--max-peak that holds, the user's own sitecustomize")
-    report = json.loads(out.read_text())
-    figures = report["ranks"][0]["devices"][0]
-    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and report["exit_code"] == 7 and report["mode"] == "known",
+    program, = json.loads(out.read_text())["programs"]
+    figures = program["ranks"][0]["devices"][0]
+    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and program["exit_code"] == 7 and program["mode"] == "known",
                "5 + 2 MiB, whatever was reset")
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
@@ -79,19 +79,21 @@ def case_compare():
     for mib in 30, 20:
         python(allocate.format(mib), "--compare", base).ends(0, "--compare: no peak is higher than in")
     grew = python(allocate.format(32), "--compare", base, "--out", other)
-    grew.ends(1, "FAIL --compare: process 1 cuda:0: the peak of allocated grew by 2,097,152 bytes: 31,457,280 -> 33,554,432")
-    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["failures"]) == 3, "three peaks")
+    grew.ends(1, "FAIL --compare: program under calibrated process 1: memory/allocated: 31,457,280 -> 33,554,432 bytes")
+    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["programs"][0]["failures"]) == 3, "three peaks")
     python(allocate.format(32), "--compare", base, "--threshold", "memory=2MiB").ends(0)
-    python(allocate.format(30), "--ranks", 2, "--compare", base).ends(1, "unknown: process 1 cuda:0 has no peak of active in this run",
-                                                                      "unknown: rank 1 cuda:0 has no peak of active in the other run")
+    python(allocate.format(30), "--ranks", 2, "--compare", base).ends(1, "process 1 has no peak in this run", "rank 1 has no peak in the other run")
     python(allocate.format(30) + "\nimport os, time\ntime.sleep(1)\nos.kill(os.getpid(), 9)", "--compare", base).ends(
-        137, "FAIL --compare: unknown: process 1 cuda:0 has no peak of allocated in this run")
+        137, "FAIL --compare: unknown: program under calibrated, process 1 has no peak in this run")
     half.write_text(base.read_text()[:200])
-    python("", "--compare", half).refuses("--compare", "is no report of a program")
-    half.write_text('{"schema": "tidemark/exec", "ranks": [{"rank": 0}]}')
-    python("", "--compare", half).refuses("its peaks cannot be read")
-    half.write_text('{"schema": "tidemark/exec", "ranks": []}')
-    python("", "--compare", half).refuses("no process of it has ended with a peak")
+    python("", "--compare", half).refuses("--compare", "half.json: not JSON after byte 201: the file is cut off")
+    report = json.loads(base.read_text())
+    del report["programs"][0]["ranks"][0]["devices"][0]["active"]
+    half.write_text(json.dumps(report))
+    python("", "--compare", half).refuses("half.json: programs[0].ranks[0].devices[0]", "active")
+    report["programs"][0]["ranks"] = []
+    half.write_text(json.dumps(report))
+    python("", "--compare", half).refuses("no process of a program has ended with a peak")
     python("", "--compare", FOLDER / "none").refuses("cannot be read")
     python("", "--compare", FOLDER).refuses("cannot be read")
     python("", "--compare", base, "--threshold", "memory").refuses("threshold")
@@ -116,7 +118,8 @@ for step in range(3):
 """
     said = python(program, "--ranks", 2, "--report", folder).ends(
         0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
-    said.check(sorted(file.name for file in folder.iterdir()) == ["rank0.pickle", "rank1.pickle", "report.html"], "a page, a snapshot a rank")
+    files = "junit.xml rank0.pickle rank1.pickle report.html report.json summary.md"
+    said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot a rank")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
     page = (folder / "report.html").read_text(encoding="utf-8")
     said.check("Alive at the highest peak" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
@@ -142,6 +145,27 @@ for step in range(3):
     said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
     python("", "--report", folder).refuses("--report", "is no empty folder")
     python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
+
+
+def case_schedules():
+    """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
+    folder, out = FOLDER / "schedules", FOLDER / "schedules.json"
+    said = python("""
+side = torch.cuda.Stream()
+for _ in range(4):
+    block = torch.empty(4 << 20, device="cuda")
+    with torch.cuda.stream(side):
+        block.add_(1)
+    block.record_stream(side)
+    del block""", "--schedule", "instant,lagging", "--report", folder, "--out", out).ends(
+        0, "highest - lowest", "process 1                  16,777,216         67,108,864         50,331,648  48 MiB", "+50,331,648  ", "<module> <string>:5")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").unlink()
+    subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
+    said.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
+    compared = subprocess.run([TIDEMARK, "compare", folder, out], capture_output=True, text=True, check=False)
+    said.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
+    python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 
 def case_verdicts():
@@ -179,7 +203,7 @@ def case_absent():
     reports = {}
     for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
         Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
-        reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["ranks"]]
+        reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["programs"][0]["ranks"]]
     if len(reports["present"]) != 2 or reports["present"] != reports["absent"]:
         sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them: {reports}")
     # 2 of 1,024 rows of 4 layers, with two moments of Adam each; cuBLAS's workspace on Hopper, of the forward's and of the backward's
@@ -210,7 +234,7 @@ def peaks(name, *words):
     out = FOLDER / name
     said = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)
     report = json.loads(out.read_text())
-    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["ranks"] for device in rank["devices"]]
+    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["programs"][0]["ranks"] for device in rank["devices"]]
 
 
 def case_known():
@@ -225,7 +249,7 @@ def case_known():
             if words[-1] is scaler:
                 ranks = said.out.count("scale ")
                 said.check(ranks > 0 and said.out.count("scale 65536.0 steps {3.0} states 6\n") == ranks, "no overflow, three steps")
-                events = [event for rank in report["ranks"] for event in rank["events"]]
+                events = [event for rank in report["programs"][0]["ranks"] for event in rank["events"]]
                 checks = [e for e in events if e["answer"] == "no overflow"]
                 said.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
                 said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "harness/record/meaning.h"
+#include "harness/record/program_fields.h"
 #include "harness/record/rank_fields.h"
 #include "harness/record/record.h"
 

@@ -83,6 +83,7 @@ Report parse_report(std::string_view text, const std::string& where,
     json["trials"][report.trials.size() - 1] =
         nullptr;  // has been read: its memory serves the next
   });
+  if (plain.has("programs")) JsonReader::read(plain["programs"], report.programs);
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
     const auto said = plain["summary"][key].integer();

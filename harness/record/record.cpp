@@ -92,6 +92,8 @@ Course course_of(const TrialRecord& trial) {
   return began ? Course::cut_short : Course::not_run;
 }
 
+std::string ProgramRecord::name() const { return "program under " + schedule; }
+
 int Report::count(Status status) const {
   int n = 0;
   for (const auto& trial : trials)
@@ -116,15 +118,20 @@ int Report::exit_code() const {
     broke |= !trial.not_run.empty();
     for (const auto& variant : trial.variants) broke |= !variant.error.empty();
   }
+  for (const auto& program : programs) broke |= program.exit_code != 0;
   if (run.interrupted) return 130;
-  if (trials.empty()) return 4;
+  if (trials.empty() && programs.empty()) return 4;
   const int skipped = count(Course::skipped);
   if (broke) return 3;
   if (skipped > 0 && run.require_all) return 1;
-  if (skipped == static_cast<int>(trials.size())) return 77;
-  if (count(Status::fail) > 0 || !run.faults.empty()) return 1;
+  if (!trials.empty() && skipped == static_cast<int>(trials.size())) return 77;
+  const bool failed = std::ranges::any_of(
+      programs, [](const ProgramRecord& program) { return !program.failures.empty(); });
+  if (count(Status::fail) > 0 || failed || !run.faults.empty()) return 1;
   // Trials ran and nothing was judged: that proves nothing, and must not look like success.
-  return count(Status::pass) > 0 ? 0 : 4;
+  const bool measured = std::ranges::any_of(
+      programs, [](const ProgramRecord& program) { return !program.processes.empty(); });
+  return count(Status::pass) > 0 || measured ? 0 : 4;
 }
 
 }  // namespace tidemark

@@ -10,10 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "harness/record/program.h"
+#include "harness/record/rank.h"
+
 namespace tidemark {
 
-using Bytes = std::int64_t;
-using Ns = std::int64_t;
 using Params = std::map<std::string, std::int64_t>;
 /// A parameter's value as users write and read it: a number, or a name where it has named values.
 using Setting = std::variant<std::int64_t, std::string>;
@@ -23,204 +24,9 @@ std::string setting_text(const Setting& setting);
 enum class Role { baseline, fixed, control };
 enum class Mode { math, shapes };
 enum class Status { pass, fail, skip };
-/// PyTorch's four: allocated (held by tensors), active (allocated, or freed but still awaiting a
-/// stream), reserved (taken from the device), requested (what was asked for, before rounding).
-enum class Statistic { allocated, active, reserved, requested };
-inline constexpr std::array kStatistics{Statistic::allocated, Statistic::active,
-                                        Statistic::reserved, Statistic::requested};
-
 const char* name_of(Role);
 const char* name_of(Mode);
 const char* name_of(Status);
-const char* name_of(Statistic);
-
-struct Level {
-  Bytes peak = 0;  // highest within the phase, its first moment included
-  Bytes end = 0;   // at the phase's end
-  bool operator==(const Level&) const = default;
-};
-using Levels = std::array<Level, 4>;  // by Statistic
-
-struct Phase {
-  std::string name;
-  Levels levels;
-  const Level& operator[](Statistic s) const { return levels[static_cast<std::size_t>(s)]; }
-  Level& operator[](Statistic s) { return levels[static_cast<std::size_t>(s)]; }
-  bool operator==(const Phase&) const = default;
-};
-
-/// Residency at a moment that the program names (trajectory verdicts).
-struct Moment {
-  std::string name;
-  Bytes allocated = 0, requested = 0;
-  bool operator==(const Moment&) const = default;
-};
-
-/// Something the program did to a named unit ("unshard", "unit 3"), in order (order verdicts).
-struct Call {
-  std::string op, unit;
-  bool operator==(const Call&) const = default;
-};
-
-struct Step {
-  std::vector<Phase> phases;
-  std::vector<Moment> moments;
-  std::vector<Call> calls;
-  bool operator==(const Step&) const = default;
-};
-
-/// Share of a category in the step's highest allocated moment, and what is left of it at the end.
-/// The shares (category "rounding" included) sum to that peak exactly.
-struct Category {
-  std::string name;
-  Bytes peak_share = 0;
-  Bytes end = 0;
-};
-
-struct Counters {
-  std::int64_t num_alloc_retries = 0, num_ooms = 0, num_device_alloc = 0, num_device_free = 0,
-               num_sync_all_streams = 0;
-  std::int64_t launches = 0, synchronisations = 0;  // since the variant began
-  std::map<std::string, std::int64_t> collectives;  // calls by operation
-};
-
-struct Access {
-  std::string op, stream;
-  std::int64_t span = -1;  // its place in the rank's spans; -1: before the last step, or left out
-};
-struct Race {
-  Access first, second;
-  Bytes bytes = 0;
-  std::string explanation;
-};
-
-/// Memory over time, in the order of the allocator's events.
-struct Sample {
-  Ns time = 0;  // host clock
-  Bytes allocated = 0, active = 0, reserved = 0;
-};
-
-/// A block of memory, alive at some moment: held by tensors, or freed and awaiting its streams.
-struct AliveBlock {
-  Bytes bytes = 0, requested = 0;
-  std::string category;
-  std::string op;  // that allocated it; empty where operators were not followed (layout.h)
-  std::vector<std::int64_t> shape;  // of the first tensor that lay on it, with its type;
-  std::string dtype;                // empty where there was none
-  std::string stream;
-  bool pending = false;  // its free was requested
-};
-
-enum class BlockUse { active, pending, free };
-const char* name_of(BlockUse);
-
-/// A part of a segment: in the order of addresses, end to end.
-struct SegmentPart {
-  Bytes offset = 0, bytes = 0, requested = 0;
-  BlockUse use = BlockUse::free;
-};
-struct Segment {
-  std::int64_t address = 0;  // as the device gave it out; the virtual device always gives the same
-  Bytes bytes = 0;
-  std::string stream, pool;  // pool: "small" or "large"
-  std::vector<SegmentPart> parts;
-};
-/// All that is reserved when the last step has ended.
-struct MemoryMap {
-  std::vector<Segment> segments;  // by address
-  std::int64_t left_out = 0;      // smallest segments that are not in it, and their bytes
-  Bytes left_out_bytes = 0;
-};
-
-/// One event of the allocator in the last step, as PyTorch's memory snapshots have it.
-enum class AllocatorAction {
-  alloc,
-  free_requested,
-  free_completed,
-  segment_alloc,
-  segment_free,
-  segment_map,
-  segment_unmap,
-  oom
-};
-struct AllocatorEvent {
-  AllocatorAction action = AllocatorAction::alloc;
-  std::int64_t address = 0;
-  Bytes bytes = 0;  // as requested; of segments their own
-  Ns time = 0;
-  std::uint32_t stream = 0, op = 0;  // places in EventTrace
-};
-struct EventTrace {
-  std::vector<std::string> streams, ops;
-  std::vector<AllocatorEvent> events;
-  std::int64_t left_out = 0;  // the step's first events, where there were too many
-};
-
-enum class SpanKind { op, collective, copy, wait };
-const char* name_of(SpanKind);
-
-/// Something that occupied a stream, or the host (stream 0: it waited).
-struct Span {
-  std::uint32_t stream = 0, name = 0;  // places in Spans
-  SpanKind kind = SpanKind::op;
-  Ns enqueued = 0, begin = 0, end = 0;
-};
-/// The last step on the device's clock. The host's run-ahead at a span is begin - enqueued.
-struct Spans {
-  std::vector<std::string> streams, names;  // streams[0] is the host
-  std::vector<Span> all;                    // in the order of enqueueing
-  std::int64_t left_out = 0;                // the shortest, where there were too many
-};
-
-/// The distance of a gradient of step 0 from another one of the same parameter, at its worst
-/// element of any rank. Infinite where one of the two is not a number.
-struct Distance {
-  double ulps = 0, absolute = 0, relative = 0;
-};
-struct GradientError {
-  std::string name;
-  std::vector<std::int64_t> shape;  // of the whole parameter
-  std::optional<Distance> baseline, reference;
-  std::int64_t first = -1;  // element that is the first to differ from the baseline's; -1: none
-};
-
-/// Owners of the memory that a GPU holds beyond the allocator's, as NVML tells them apart.
-struct OutsideOwners {
-  Bytes own = 0;        // of this process: context, NCCL, cuBLAS
-  Bytes others = 0;     // in use, and not of this process
-  Bytes driver = 0;     // kept by driver and firmware
-  std::string unknown;  // why the three are not known; empty where they are
-  bool operator==(const OutsideOwners&) const = default;
-};
-
-struct RankRecord {
-  int rank = 0;
-  std::vector<Step> steps;
-  std::vector<Category> categories;  // of the last step
-  Counters counters;
-  std::vector<Race> races;
-  std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept
-  std::vector<std::pair<std::string, Ns>> phase_starts;  // on the timeline's clock
-  // What the program holds before the last step and after it, as requested: the allocator's figures
-  // add what it left unsplit, or what a stream still uses, and may differ where the program does
-  // not.
-  Bytes rest_before = 0, rest_after = 0;
-  /// What the device holds beyond `reserved` when the steps are over: context, NCCL, cuBLAS, and
-  /// whatever other processes have on it.
-  std::optional<Bytes> outside;
-  std::optional<OutsideOwners> owners;  // of that, on a real GPU
-  std::string unheld;  // why a real GPU was not held back under lagging, where it was not
-  std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
-  MemoryMap map;                    // empty where it was not recorded
-  Spans spans;
-  EventTrace trace;
-  /// Where they were asked for, of the whole run: while the program was built, then of each step.
-  /// In no report; reports/events/ writes them.
-  std::vector<EventTrace> events;
-  const Phase* phase(const std::string& name) const;    // of the last step, or null
-  const Moment* moment(const std::string& name) const;  // of the last step, or null
-  Bytes peak(Statistic statistic) const;                // over the phases of the last step
-};
 
 struct LossPoint {
   int step = 0;
@@ -367,12 +173,13 @@ std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;
-  int count(Status) const;  // verdicts, of every rank
-  int count(Course) const;  // trials
-  bool complete() const;    // every planned trial and variant ran to its end
+  std::vector<ProgramRecord> programs;  // of `tidemark exec`; a run has none
+  int count(Status) const;              // verdicts, of every rank
+  int count(Course) const;              // trials
+  bool complete() const;                // every planned trial and variant ran to its end
   /// 0; 1 when a verdict failed, a planned fault did not happen or a required trial was skipped; 3
-  /// when a variant ended in error or the run before its last trial; 130 when it was interrupted; 4
-  /// when nothing was judged; 77 when every trial was skipped.
+  /// when a variant or a program ended in error or the run before its last trial; 130 when it was
+  /// interrupted; 4 when nothing was judged; 77 when every trial was skipped.
   int exit_code() const;
 };
 

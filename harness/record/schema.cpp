@@ -224,6 +224,7 @@ nlohmann::ordered_json report_schema() {
   maker("run", report.run);
   maker("trials", report.trials);
   maker("summary", summary);
+  maker.optional("programs", report.programs);
   Json root = maker.object();
   Json properties{{"schema", {{"const", kSchema}}},
                   {"schema_version", {{"type", "string"}, {"pattern", "^2\\.[0-9]+$"}}}};

@@ -12,6 +12,7 @@
 #include "reports/compare/hold.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
+#include "reports/program/places.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -95,6 +96,51 @@ class Comparer {
         out_.fresh.push_back(name_ + " " + one.name);
     }
     verdicts(*pair.base, *pair.fresh);
+  }
+
+  void program(const ProgramRecord& before, const ProgramRecord& after) {
+    // A process that was killed has no peaks.
+    const auto devices = [](const ProgramRecord& program) {
+      std::vector<DeviceAt> all = devices_of(program);
+      std::erase_if(all, [](const DeviceAt& at) { return !at.process->ended; });
+      return all;
+    };
+    const std::vector<DeviceAt> of_after = devices(after), of_before = devices(before);
+    std::map<std::string, std::map<std::pair<std::string, Effect>, std::size_t>> seen;
+    for (const DeviceAt& a : of_before) {
+      const auto b = std::ranges::find(of_after, a.name(), &DeviceAt::name);
+      if (b == of_after.end()) {
+        missing(before.name() + ", " + a.name());
+        continue;
+      }
+      const Place place{before.name(), a.variant, {}};
+      const int rank = a.process->rank.value_or(-1);
+      metrics(place, rank, metrics_of(*a.device), metrics_of(*b->device), false, seen[a.variant]);
+      if (a.device == &a.process->devices.front())
+        metrics(place, rank, metrics_of(*a.process), metrics_of(*b->process), false,
+                seen[a.variant]);
+    }
+    for (const DeviceAt& b : of_after)
+      if (std::ranges::find(of_before, b.name(), &DeviceAt::name) == of_before.end())
+        out_.fresh.push_back(before.name() + ", " + b.name());
+    if (before.alive && after.alive)
+      metrics({before.name(), "", {}}, -1, metrics_of(*before.alive), metrics_of(*after.alive),
+              false, seen["alive"]);
+  }
+
+  void programs(const Report& base, const Report& fresh) {
+    std::multimap<std::string, const ProgramRecord*> left;
+    for (const ProgramRecord& one : fresh.programs) left.emplace(one.schedule, &one);
+    for (const ProgramRecord& one : base.programs) {
+      const auto found = left.find(one.schedule);
+      if (found == left.end()) {
+        missing(one.name());
+        continue;
+      }
+      program(one, *found->second);
+      left.erase(found);
+    }
+    for (const auto& [schedule, one] : left) out_.fresh.push_back(one->name());
   }
 
   void missing(const std::string& what) { out_.missing.push_back(what); }
@@ -328,6 +374,7 @@ Comparison compare(const Report& base, const Report& fresh, const CompareOptions
   Comparer comparer(options, out);
   const Pairs pairs = pair_trials(base, fresh);
   for (const TrialPair& pair : pairs.trials) comparer.trial(pair);
+  comparer.programs(base, fresh);
   for (const std::string& name : pairs.missing) comparer.missing(name);
   out.fresh.insert(out.fresh.begin(), pairs.fresh.begin(), pairs.fresh.end());
   out.differently = differences(base.run, fresh.run);

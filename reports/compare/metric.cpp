@@ -199,6 +199,43 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
   return out;
 }
 
+std::vector<Metric> metrics_of(const DeviceRecord& device) {
+  std::vector<Metric> out;
+  for (const auto& [name, bytes] : {std::pair{"allocated", device.allocated},
+                                    {"active", device.active},
+                                    {"reserved", device.reserved}})
+    out.push_back(
+        {fmt::format("memory/{}", name), Kind::memory, Worse::up, "bytes", {number(bytes)}});
+  for (const auto& [name, times] : {std::pair{"retries", device.retries}, {"ooms", device.ooms}})
+    out.push_back(
+        {fmt::format("counters/{}", name), Kind::counters, Worse::up, "times", {number(times)}});
+  return out;
+}
+
+std::vector<Metric> metrics_of(const ProcessRecord& process) {
+  std::vector<Metric> out{
+      {"races", Kind::races, Worse::up, "races", {number(std::ssize(process.races))}}};
+  std::map<std::string, std::int64_t> bytes;  // communicators' names are another run's others
+  for (const CollectiveCalls& calls : process.collectives)
+    bytes[fmt::format("{} of {} ranks", calls.function, calls.ranks)] += calls.bytes;
+  for (const auto& [name, sum] : bytes)
+    out.push_back(
+        {"collectives/" + name, Kind::counters, Worse::neither, "bytes", {number(sum)}, {}, true});
+  return out;
+}
+
+std::vector<Metric> metrics_of(const AliveAtPeak& alive) {
+  std::vector<Metric> out;
+  for (const AlivePart& part : alive.parts) {
+    std::string name = "alive/" + part.kind;
+    for (const std::string& more : {part.module, part.site})
+      if (!more.empty()) name += ", " + more;
+    out.push_back(
+        {std::move(name), Kind::memory, Worse::neither, "bytes", {number(part.bytes)}, {}, true});
+  }
+  return out;
+}
+
 std::optional<Metric> metric_of(const Verdict& verdict) {
   const auto starts = [&](const char* prefix) { return verdict.name.starts_with(prefix); };
   if (starts("saving/"))

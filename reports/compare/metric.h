@@ -34,6 +34,13 @@ std::vector<Metric> metrics_of(const VariantRecord& variant);
 /// Of one rank. Peaks and ends of all steps' phases and moments, categories, counters, races, rest.
 /// Not the timeline: its peaks are those of the phases.
 std::vector<Metric> metrics_of(const RankRecord& rank);
+/// Peaks of a process on one device of a program.
+std::vector<Metric> metrics_of(const DeviceRecord& device);
+/// Races and collectives of a process of a program.
+std::vector<Metric> metrics_of(const ProcessRecord& process);
+/// Bytes by kind of tensor, module and line at a program's highest peak: what explains a change of
+/// the peak, and is neither better nor worse by itself.
+std::vector<Metric> metrics_of(const AliveAtPeak& alive);
 /// What a verdict measured and no metric above holds already; none for the others.
 std::optional<Metric> metric_of(const Verdict& verdict);
 

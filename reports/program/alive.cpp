@@ -1,4 +1,4 @@
-#include "harness/exec/alive.h"
+#include "reports/program/alive.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@ namespace tidemark {
 
 HighestPeak highest_peak(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
+  if (!std::filesystem::is_directory(folder)) return {};
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
@@ -24,6 +25,13 @@ HighestPeak highest_peak(const std::filesystem::path& folder) {
     }
   }
   return out;
+}
+
+std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
+  if (peak.file.empty()) return {};
+  const Holdings& holdings = peak.device.peak;
+  return AliveAtPeak{peak.file.stem().string(), holdings.active, holdings.reserved,
+                     peak.device.parts};
 }
 
 std::string alive_text(const HighestPeak& peak) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,11 @@ struct HighestPeak {
   std::vector<std::string> unreadable;  // a line each
 };
 
-/// python/tidemark_snapshot.py writes the files.
+/// tidemark_snapshot.py writes the files.
 HighestPeak highest_peak(const std::filesystem::path& folder);
+
+/// Its part of the program's record; none without a file.
+std::optional<AliveAtPeak> alive_at(const HighestPeak& peak);
 
 /// Its bytes by kind of tensor, module and Python line, which sum to that peak; or one line where
 /// there is none.

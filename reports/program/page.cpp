@@ -1,24 +1,28 @@
-#include "harness/exec/page.h"
+#include "reports/program/page.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
-#include "harness/exec/report.h"
+#include "reports/headline.h"
 #include "reports/html.h"
+#include "reports/junit.h"
+#include "reports/markdown.h"
+#include "reports/program/places.h"
+#include "reports/program/text.h"
 #include "reports/snapshot/parts.h"
 #include "reports/thin.h"
 #include "reports/units.h"
 
 namespace tidemark {
-namespace {
 
-using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
 
 std::string figure(Bytes bytes) {
   const std::string all = exact(static_cast<double>(bytes)) + " bytes";
@@ -32,55 +36,62 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// "Peak: 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each, after how the
-// program ended where it did not end well.
-std::string headline(const ProgramRun& run) {
-  Bytes allocated = 0, reserved = 0;
-  bool full = false;
-  for (const json& record : run.records)
-    for (const json& device : record["devices"]) {
-      allocated = std::max(allocated, device["allocated"].get<Bytes>());
-      reserved = std::max(reserved, device["reserved"].get<Bytes>());
-      full = full || device["ooms"].get<int>() > 0;
-    }
-  const std::string end = run.exit_code == 0
-                              ? ""
-                              : fmt::format("Exit code {}{}. ", run.exit_code,
-                                            full ? " after running out of memory" : "");
-  if (run.records.empty()) return end + "No process of the program has recorded CUDA memory";
-  return fmt::format("{}Peak: {} allocated, {} reserved", end, bytes_text(allocated),
-                     bytes_text(reserved));
+Section peaks(const Report& report) {
+  Section out{
+      "Peaks by rank",
+      {fmt::format("Of PyTorch's caching allocator, over the whole process. The GPU is "
+                   "virtual: {}, mode {}.",
+                   report.run.profile, report.programs.front().mode)},
+      {},
+      {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
+  for (const ProgramRecord& program : report.programs)
+    for (const ProcessRecord& process : program.processes)
+      for (const DeviceRecord& device : process.devices)
+        out.rows.push_back({place_of(process, device), program.schedule, figure(device.allocated),
+                            figure(device.active), figure(device.reserved),
+                            std::to_string(device.retries), std::to_string(device.ooms),
+                            std::to_string(process.races.size()),
+                            process.ended ? "" : "ended early: as of half a second before"});
+  return out;
 }
 
-Section peaks(const ProgramRun& run) {
-  Section out{"Peaks by rank",
-              {"Of PyTorch's caching allocator, over the whole process. The GPU is virtual: " +
-               run.gpu + ", mode " + run.mode + "."},
-              {},
-              {{"rank", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
-  for (const json& record : run.records)
-    for (const json& device : record["devices"])
-      out.rows.push_back(
-          {place_of(record, device), figure(device["allocated"]), figure(device["active"]),
-           figure(device["reserved"]), std::to_string(device["retries"].get<int>()),
-           std::to_string(device["ooms"].get<int>()), std::to_string(record["races"].size()),
-           record["ended"] ? "" : "ended early: as of half a second before"});
+std::vector<Section> run_ahead_sections(const Report& report) {
+  std::vector<Section> out;
+  if (report.programs.size() < 2) return out;
+  out.push_back(
+      {"Between the schedules",
+       {"Peaks of active memory in bytes, under every schedule of the virtual device. What "
+        "the highest has beyond the lowest depends on how far the host runs ahead."},
+       {},
+       bracket(report.programs)});
+  const RunAhead ahead = run_ahead(report.programs);
+  if (ahead.parts.empty()) return out;
+  Section parts{"What the highest schedule holds beyond the lowest",
+                {fmt::format("At the highest peaks: of {} under {}, {}, and of {} under {}, {}, as "
+                             "requested. The parts sum to the difference.",
+                             ahead.high->alive->where, ahead.high->schedule,
+                             figure(ahead.high->alive->active), ahead.low->alive->where,
+                             ahead.low->schedule, figure(ahead.low->alive->active))},
+                {},
+                {{"bytes", "blocks", "kind", "module", "line"}}};
+  for (const AlivePart& part : ahead.parts)
+    parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
+                          part.kind, part.module, part.site});
+  out.push_back(std::move(parts));
   return out;
 }
 
 // Of all processes together, which is what a network carries.
-Section collectives(const ProgramRun& run) {
+Section collectives(const ProgramRecord& program) {
   using Key = std::tuple<std::string, int, std::string>;
   struct Sum {
     std::int64_t processes = 0, calls = 0, bytes = 0;
   };
   std::map<Key, Sum> sums;
-  for (const json& record : run.records)
-    for (const json& one : record.value("collectives", json::array())) {
-      Sum& sum = sums[{one["communicator"], one["ranks"], one["function"]}];
-      sum.processes += 1;
-      sum.calls += one["calls"].get<std::int64_t>();
-      sum.bytes += one["bytes"].get<std::int64_t>();
+  for (const ProcessRecord& process : program.processes)
+    for (const CollectiveCalls& one : process.collectives) {
+      Sum& sum = sums[{one.communicator, one.ranks, one.function}];
+      sum.processes += 1, sum.calls += one.calls, sum.bytes += one.bytes;
     }
   Section out{"Collectives by communicator",
               {"NCCL calls of all processes of this run. The bytes of a call are those of the "
@@ -168,34 +179,63 @@ std::vector<Section> alive(const HighestPeak& peak) {
 
 }  // namespace
 
-std::string program_page(const ProgramRun& run) {
+fs::path snapshots_of(const fs::path& folder, const Report& report, const ProgramRecord& program) {
+  return report.programs.size() == 1 ? folder : folder / program.schedule;
+}
+
+std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of) {
+  const ProgramRecord& first = report.programs.front();
   Document out{"exec",
-               headline(run),
-               run.failed.empty() && run.exit_code == 0 ? Status::pass : Status::fail,
-               {{"", {fmt::format("{}", fmt::join(run.program, " "))}, {}, {}}}};
-  if (!run.failed.empty()) out.sections.push_back({"Verdicts that failed", run.failed, {}, {}});
-  if (const std::string decided = decisions(run.records); !decided.empty())
+               headline(report),
+               headline_status(report),
+               {{"", {fmt::format("{}", fmt::join(first.program, " "))}, {}, {}}}};
+  Section failed{"Verdicts that failed", {}, {}, {}};
+  bool measured = false;
+  for (const ProgramRecord& program : report.programs) {
+    for (const std::string& line : program.failures)
+      failed.text.push_back(report.programs.size() > 1 ? program.schedule + ": " + line : line);
+    measured = measured || !program.processes.empty();
+  }
+  if (!failed.text.empty()) out.sections.push_back(std::move(failed));
+  if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
         {"The program branched by values that are not known", lines_of(decided), {}, {}});
-  if (!run.records.empty()) out.sections.push_back(peaks(run));
-  if (run.peak.file.empty()) {
+  if (measured) out.sections.push_back(peaks(report));
+  for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
+  const auto highest = std::ranges::max_element(
+      peaks_of, {}, [](const HighestPeak& peak) { return peak.device.peak.active; });
+  if (highest == peaks_of.end() || highest->file.empty()) {
     out.sections.push_back({"Alive at the highest peak",
                             {"Not known: no process of the program has ended with a snapshot."},
                             {},
                             {}});
   } else {
-    for (Section& section : alive(run.peak)) out.sections.push_back(std::move(section));
+    for (Section& section : alive(*highest)) out.sections.push_back(std::move(section));
   }
-  if (Section calls = collectives(run); !calls.rows.empty())
+  if (Section calls = collectives(first); !calls.rows.empty())
     out.sections.push_back(std::move(calls));
   Section races{"Races", {}, {}, {}};
-  for (const json& record : run.records)
-    for (const json& race : record["races"])
-      races.text.push_back(name_of(record) + ": " + race["explanation"].get<std::string>());
+  for (const ProgramRecord& program : report.programs)
+    for (const ProcessRecord& process : program.processes)
+      for (const Race& race : process.races)
+        races.text.push_back(name_of(process) + ": " + race.explanation);
   if (!races.text.empty()) out.sections.push_back(std::move(races));
-  if (const std::string told = unknowns(run.records); !told.empty())
+  if (const std::string told = unknowns(first); !told.empty())
     out.sections.push_back({"Values that were not known", lines_of(told), {}, {}});
   return html(out);
+}
+
+std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks) {
+  return {{"report.html", program_page(report, peaks)},
+          {"summary.md", markdown(report)},
+          {"junit.xml", junit(report)}};
+}
+
+void rerender_programs(const fs::path& folder, const Report& report) {
+  std::vector<HighestPeak> peaks;
+  for (const ProgramRecord& program : report.programs)
+    peaks.push_back(highest_peak(snapshots_of(folder, report, program)));
+  write_files(folder, program_files(report, peaks), "make the folder writable");
 }
 
 }  // namespace tidemark

@@ -1,25 +1,30 @@
-// HTML page of a program's run.
+// The folder of `tidemark exec --report`: page, summary and JUnit file of report.json and of the
+// memory snapshots beside it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "harness/exec/alive.h"
+#include "harness/record/record.h"
+#include "reports/program/alive.h"
+#include "reports/write.h"
 
 namespace tidemark {
 
-/// The program as it was started, its processes' records (report.h), the verdicts that failed, and
-/// the snapshot with the highest peak.
-struct ProgramRun {
-  std::vector<std::string> program;
-  std::string mode, gpu;
-  int exit_code = 0;
-  const std::vector<nlohmann::json>& records;
-  const std::vector<std::string>& failed;
-  const HighestPeak& peak;
-};
+/// Where the snapshots of a program are: the report's folder, or with several schedules a folder of
+/// the schedule's name below it.
+std::filesystem::path snapshots_of(const std::filesystem::path& folder, const Report& report,
+                                   const ProgramRecord& program);
 
-std::string program_page(const ProgramRun& run);
+/// The page. `peaks`: of each program the snapshot with the highest peak; may be empty.
+std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks);
+
+/// report.html, summary.md and junit.xml of a report with programs.
+std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks);
+
+/// The same files again, from report.json and the snapshots beside it. Throws std::runtime_error in
+/// one line.
+void rerender_programs(const std::filesystem::path& folder, const Report& report);
 
 }  // namespace tidemark

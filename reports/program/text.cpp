@@ -1,98 +1,69 @@
-#include "harness/exec/report.h"
+#include "reports/program/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
+#include "reports/markdown.h"
+#include "reports/program/places.h"
 #include "reports/units.h"
 
 namespace tidemark {
-
-using nlohmann::json;
-
-std::string name_of(const json& record) {
-  return record["rank"].is_null() ? fmt::format("process {}", record["pid"].get<int>())
-                                  : fmt::format("rank {}", record["rank"].get<int>());
-}
-
-std::string place_of(const json& record, const json& device) {
-  return device["device"] == 0 && record["devices"].size() == 1
-             ? name_of(record)
-             : fmt::format("{} cuda:{}", name_of(record), device["device"].get<int>());
-}
-
 namespace {
 
-struct Event {
-  bool decides;
-  std::int64_t count;
-  std::string line, operation, answer;
-};
-
 // Of all processes together; those by which the program branched first, then the most frequent.
-std::vector<Event> events_of(const std::vector<json>& records) {
-  std::map<std::tuple<bool, std::string, std::string, std::string>, std::int64_t> counts;
-  for (const json& record : records)
-    for (const json& e : record.value("events", json::array()))
-      counts[{e["decides"], e["line"], e["operation"], e["answer"]}] +=
-          e["count"].get<std::int64_t>();
-  std::vector<Event> events;
-  for (const auto& [what, count] : counts) {
-    const auto& [decides, line, operation, answer] = what;
-    events.push_back({decides, count, line.empty() ? "backward" : line, operation, answer});
-  }
-  std::ranges::stable_sort(events, std::greater(),
-                           [](const Event& e) { return std::pair(e.decides, e.count); });
-  return events;
+std::vector<UnknownValue> events_of(const ProgramRecord& program) {
+  std::map<std::tuple<bool, std::string, std::string, std::string>, UnknownValue> events;
+  for (const ProcessRecord& process : program.processes)
+    for (const UnknownValue& e : process.unknown) {
+      UnknownValue& sum = events[{e.decides, e.line, e.operation, e.answer}];
+      const std::int64_t count = sum.count + e.count;
+      sum = e;
+      sum.count = count;
+      if (sum.line.empty()) sum.line = "backward";
+    }
+  std::vector<UnknownValue> out;
+  for (auto& [key, event] : events) out.push_back(std::move(event));
+  std::ranges::stable_sort(out, std::greater(),
+                           [](const UnknownValue& e) { return std::pair(e.decides, e.count); });
+  return out;
+}
+
+std::string signed_bytes(Bytes bytes) {
+  return (bytes > 0 ? "+" : "") + exact(static_cast<double>(bytes));
+}
+
+const AliveAtPeak* alive_of(const ProgramRecord& program) {
+  return program.alive ? &*program.alive : nullptr;
 }
 
 }  // namespace
 
-std::vector<json> read_records(const std::filesystem::path& folder) {
-  std::vector<json> records;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    if (file.path().extension() != ".json") continue;
-    std::ifstream text(file.path());
-    json record = json::parse(text, nullptr, false);
-    if (!record.is_discarded()) records.push_back(std::move(record));
-  }
-  const auto place = [](const json& one) {
-    return std::pair(one["rank"].is_null() ? -1 : one["rank"].get<int>(), one["pid"].get<int>());
-  };
-  std::ranges::sort(records, {}, place);
-  return records;
-}
-
-std::string table(const std::vector<json>& records) {
+std::string table(const ProgramRecord& program) {
   Bytes largest = 0;
-  for (const json& record : records)
-    for (const json& device : record["devices"])
-      largest = std::max(largest, device["reserved"].get<Bytes>());
+  for (const ProcessRecord& process : program.processes)
+    for (const DeviceRecord& device : process.devices) largest = std::max(largest, device.reserved);
   const ByteUnit unit = unit_for(largest);
   std::string text = fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}\n",
                                  fmt::format("peaks, {}", unit.name), "allocated", "active",
                                  "reserved", "retries", "ooms", "races");
-  for (const json& record : records) {
-    for (const json& device : record["devices"]) {
-      text += fmt::format(
-          "{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n", place_of(record, device),
-          unit(device["allocated"]), unit(device["active"]), unit(device["reserved"]),
-          device["retries"].get<int>(), device["ooms"].get<int>(), record["races"].size(),
-          record["ended"] ? "" : "  (ended early: as of half a second before)");
-    }
-  }
+  for (const ProcessRecord& process : program.processes)
+    for (const DeviceRecord& device : process.devices)
+      text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n",
+                          place_of(process, device), unit(device.allocated), unit(device.active),
+                          unit(device.reserved), device.retries, device.ooms, process.races.size(),
+                          process.ended ? "" : "  (ended early: as of half a second before)");
   return text;
 }
 
-std::string decisions(const std::vector<json>& records) {
+std::string decisions(const ProgramRecord& program) {
   std::vector<std::string> places;
-  for (const Event& event : events_of(records))
+  for (const UnknownValue& event : events_of(program))
     if (event.decides && std::ranges::find(places, event.line) == places.end())
       places.push_back(event.line);
   if (places.empty()) return "";
@@ -103,11 +74,11 @@ std::string decisions(const std::vector<json>& records) {
       shown < places.size() ? fmt::format(" and {} more", places.size() - shown) : "");
 }
 
-std::string unknowns(const std::vector<json>& records) {
+std::string unknowns(const ProgramRecord& program) {
   constexpr std::size_t kMost = 10;
-  const std::vector<Event> events = events_of(records);
+  const std::vector<UnknownValue> events = events_of(program);
   std::int64_t stood_in = 0;
-  for (const json& record : records) stood_in += record.value("stood_in", 0);
+  for (const ProcessRecord& process : program.processes) stood_in += process.stood_in;
   std::string text;
   if (stood_in > 0)
     text = fmt::format("{} used the rank's own values for those of absent partners\n",
@@ -115,7 +86,7 @@ std::string unknowns(const std::vector<json>& records) {
   if (events.empty()) return text;
   text += "values that were not known, and what the program was told:\n";
   for (std::size_t i = 0; i < std::min(events.size(), kMost); ++i) {
-    const Event& e = events[i];
+    const UnknownValue& e = events[i];
     text +=
         fmt::format("  {}  {}  {}, {}\n", e.line, e.operation, e.answer, plural(e.count, "time"));
   }
@@ -124,36 +95,107 @@ std::string unknowns(const std::vector<json>& records) {
   return text;
 }
 
-std::vector<std::string> failures(const std::vector<json>& records, const Wishes& wishes) {
-  std::vector<std::string> lines;
-  if (wishes.any() && records.empty())
-    lines.push_back("unknown: no process has recorded CUDA memory, so nothing was measured");
-  for (const json& record : records) {
-    if (wishes.any() && !record["ended"].get<bool>())
-      lines.push_back(
-          fmt::format("unknown: {} was killed, and its figures are of at most half a second before",
-                      name_of(record)));
-    for (const json& device : record["devices"]) {
-      const auto peak = device["allocated"].get<Bytes>();
-      if (wishes.max_peak && peak > *wishes.max_peak) {
-        lines.push_back(fmt::format("--max-peak: {} allocated {} bytes, {} more than {}",
-                                    place_of(record, device), exact(static_cast<double>(peak)),
-                                    exact(static_cast<double>(peak - *wishes.max_peak)),
-                                    exact(static_cast<double>(*wishes.max_peak))));
-      }
-      if (const int retries = device["retries"]; wishes.no_retries && retries > 0) {
-        lines.push_back(fmt::format(
-            "--no-retries: the allocator of {} freed its cached memory and tried again {}",
-            place_of(record, device), plural(retries, "time")));
-      }
-    }
-    if (wishes.no_races && !record["races"].empty()) {
-      lines.push_back(fmt::format("--no-races: {} has {}: {}", name_of(record),
-                                  plural(static_cast<std::int64_t>(record["races"].size()), "race"),
-                                  record["races"][0]["explanation"].get<std::string>()));
+std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& programs) {
+  if (programs.size() < 2) return {};
+  std::vector<std::vector<std::string>> rows{{"peak of active"}};
+  for (const ProgramRecord& program : programs) rows[0].push_back(program.schedule);
+  rows[0].insert(rows[0].end(), {"highest - lowest", ""});
+  std::vector<std::map<std::string, DeviceAt>> all;
+  std::vector<std::string> names;  // in order
+  for (const ProgramRecord& program : programs) {
+    auto& devices = all.emplace_back();
+    for (DeviceAt& at : devices_of(program)) {
+      if (std::ranges::find(names, at.name()) == names.end()) names.push_back(at.name());
+      devices.emplace(at.name(), std::move(at));
     }
   }
-  return lines;
+  for (const std::string& name : names) {
+    std::vector<std::string>& row = rows.emplace_back(std::vector{name});
+    std::vector<Bytes> peaks;
+    for (const auto& devices : all) {
+      const auto found = devices.find(name);
+      const bool known = found != devices.end() && found->second.process->ended;
+      row.push_back(known ? exact(static_cast<double>(found->second.device->active)) : "unknown");
+      if (known) peaks.push_back(found->second.device->active);
+    }
+    const bool whole = peaks.size() == programs.size();
+    const Bytes difference =
+        whole ? *std::ranges::max_element(peaks) - *std::ranges::min_element(peaks) : 0;
+    row.push_back(whole ? exact(static_cast<double>(difference)) : "unknown");
+    row.push_back(whole && difference > 0 ? bytes_text(difference) : "");
+  }
+  return rows;
+}
+
+RunAhead run_ahead(const std::vector<ProgramRecord>& programs) {
+  RunAhead out;
+  for (const ProgramRecord& program : programs) {
+    if (alive_of(program) == nullptr) return {};
+    if (!out.low || program.alive->active < out.low->alive->active) out.low = &program;
+    if (!out.high || program.alive->active > out.high->alive->active) out.high = &program;
+  }
+  if (out.low == out.high) return {};
+  using Key = std::tuple<std::string, std::string, std::string>;
+  std::map<Key, AlivePart> sums;
+  const auto add = [&](const AlivePart& part, int sign) {
+    AlivePart& sum = sums[{part.kind, part.module, part.site}];
+    sum.kind = part.kind, sum.module = part.module, sum.site = part.site;
+    sum.count += sign * part.count, sum.bytes += sign * part.bytes;
+  };
+  for (const AlivePart& part : out.high->alive->parts) add(part, 1);
+  for (const AlivePart& part : out.low->alive->parts) add(part, -1);
+  for (auto& [key, part] : sums)
+    if (part.bytes != 0) out.parts.push_back(std::move(part));
+  std::ranges::stable_sort(out.parts, std::greater(), &AlivePart::bytes);
+  return out;
+}
+
+std::string bracket_text(const std::vector<ProgramRecord>& programs) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (const std::vector<std::string>& row : bracket(programs)) {
+    text += fmt::format("{:<18}", row[0]);
+    for (std::size_t i = 1; i + 1 < row.size(); ++i) text += fmt::format(" {:>18}", row[i]);
+    text += row.back().empty() ? "\n" : "  " + row.back() + "\n";
+  }
+  const RunAhead ahead = run_ahead(programs);
+  if (ahead.parts.empty()) return text;
+  const auto peak = [](const ProgramRecord& program) {
+    return fmt::format("{} bytes of {} under {}", exact(static_cast<double>(program.alive->active)),
+                       program.alive->where, program.schedule);
+  };
+  text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
+                      peak(*ahead.high), peak(*ahead.low));
+  for (std::size_t i = 0; i < std::min(ahead.parts.size(), kMost); ++i) {
+    const AlivePart& part = ahead.parts[i];
+    text += fmt::format("{:>20}  {}{}{}\n", signed_bytes(part.bytes), part.kind,
+                        part.module.empty() ? "" : ", " + part.module,
+                        part.site.empty() ? "" : ", " + part.site);
+  }
+  if (ahead.parts.size() > kMost)
+    text += fmt::format("{:>20}  more parts\n", ahead.parts.size() - kMost);
+  return text;
+}
+
+std::string programs_markdown(const std::vector<ProgramRecord>& programs) {
+  std::string out;
+  for (const ProgramRecord& program : programs) {
+    out += fmt::format("\n`{}`, {}, exit code {}\n\n", fmt::join(program.program, " "),
+                       markdown_text(program.name()), program.exit_code);
+    for (const std::string& line : program.failures)
+      out += "- **FAILED**: " + markdown_text(line) + "\n";
+    out +=
+        "\n| process | allocated | active | reserved | retries | ooms | races |\n"
+        "|---|---:|---:|---:|---:|---:|---:|\n";
+    for (const ProcessRecord& process : program.processes)
+      for (const DeviceRecord& device : process.devices)
+        out += fmt::format(
+            "| {}{} | {} | {} | {} | {} | {} | {} |\n", place_of(process, device),
+            process.ended ? "" : " (ended early)", exact(static_cast<double>(device.allocated)),
+            exact(static_cast<double>(device.active)), exact(static_cast<double>(device.reserved)),
+            device.retries, device.ooms, process.races.size());
+  }
+  return out;
 }
 
 }  // namespace tidemark

@@ -1,41 +1,40 @@
-// Memory records of the processes of a program: table and verdicts.
+// Text about programs below `tidemark exec`, for the terminal and the page.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "harness/record/record.h"
+
 namespace tidemark {
 
-/// Verdicts that the user wants of a program's memory.
-struct Wishes {
-  std::optional<std::int64_t> max_peak;  // bytes allocated, on every device
-  bool no_races = false, no_retries = false;
-  bool any() const { return max_peak || no_races || no_retries; }
-};
-
-/// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
-std::vector<nlohmann::json> read_records(const std::filesystem::path& folder);
-
-/// "rank 3", or the process where it has no rank; with the device where it has several.
-std::string name_of(const nlohmann::json& record);
-std::string place_of(const nlohmann::json& record, const nlohmann::json& device);
-
 /// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
-std::string table(const std::vector<nlohmann::json>& records);
+std::string table(const ProgramRecord& program);
 
 /// The lines of the program where it branched by values that are not known (mode known); "" where
 /// it did nowhere.
-std::string decisions(const std::vector<nlohmann::json>& records);
+std::string decisions(const ProgramRecord& program);
 /// Where values of absent partners were wanted, and where it looked at such values, and what it was
 /// told: at most ten lines, the most frequent first.
-std::string unknowns(const std::vector<nlohmann::json>& records);
+std::string unknowns(const ProgramRecord& program);
 
-/// One line for each verdict that fails. Where nothing was recorded, or a process was killed, they
-/// are not known to hold, which is a failure too.
-std::vector<std::string> failures(const std::vector<nlohmann::json>& records, const Wishes& wishes);
+/// The schedules' bracket: for each device its peak of active memory under every schedule, and what
+/// the highest has beyond the lowest, which is the price of the host's run-ahead. The first row is
+/// the header; none with a single schedule.
+std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& programs);
+/// The difference between what is alive at the highest peaks of two schedules.
+struct RunAhead {
+  const ProgramRecord* low = nullptr;   // the schedule with the lowest of these peaks
+  const ProgramRecord* high = nullptr;  // with the highest
+  std::vector<AlivePart> parts;         // they sum to the difference; the largest first
+};
+/// Empty with a single schedule, without snapshots, and where the peaks are equal.
+RunAhead run_ahead(const std::vector<ProgramRecord>& programs);
+
+/// Both as text; "" with a single schedule.
+std::string bracket_text(const std::vector<ProgramRecord>& programs);
+
+/// The peaks in Markdown, and the verdicts that failed.
+std::string programs_markdown(const std::vector<ProgramRecord>& programs);
 
 }  // namespace tidemark

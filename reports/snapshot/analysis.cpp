@@ -149,7 +149,7 @@ class Analysis {
     return out_.sites[at->second];
   }
 
-  bool labelled() const { return !s_.labels.empty() || s_.modules.size() > 1; }
+  bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
 
   void take_peak() {
     std::vector<Part> parts;

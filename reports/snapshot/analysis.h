@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/record/program.h"
 #include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
@@ -28,12 +29,7 @@ struct Site {
 };
 
 /// Blocks of one kind that were alive at the peak, allocated in one module and at one place.
-struct Part {
-  std::string kind;    // "parameters", "activations", "backward" ... (parts.h)
-  std::string module;  // "layers.*.attention": numbers are left out; may be empty
-  std::string site;
-  std::int64_t count = 0, bytes = 0;
-};
+using Part = AlivePart;
 
 /// Memory that the program has and does not need, at one moment (wastes.h).
 struct Waste {

@@ -38,7 +38,10 @@ class Decoder {
       segments(*found);
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
-      if (const auto labels = find(root, "tidemark_labels")) labels_of(*labels);
+      if (const auto labels = find(root, "tidemark_labels")) {
+        out_.labelled = true;
+        labels_of(*labels);
+      }
       if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
     }
     return std::move(out_);

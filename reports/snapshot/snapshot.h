@@ -87,6 +87,7 @@ struct Snapshot {
   std::vector<StackFrame> frames;
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
   std::vector<std::string> modules{""};
+  bool labelled = false;  // `tidemark exec` wrote it, and would have written labels and modules
   std::vector<TensorLabel> labels;  // in the order of `allocations`
   std::vector<ProgramPhase> phases;
 };

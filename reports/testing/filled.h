@@ -154,6 +154,11 @@ inline Report filled_report() {
   Report report;
   filler.value(report.run, {}, "run");
   filler.value(report.trials, {}, "trials");
+  filler.value(report.programs, {}, "programs");
+  for (ProgramRecord& program : report.programs) {  // the parts sum to what is active
+    program.alive->active = 0;
+    for (const AlivePart& part : program.alive->parts) program.alive->active += part.bytes;
+  }
   for (TrialRecord& trial : report.trials)  // two conditions: on paths, and blocks lie end to end
     for (VariantRecord& variant : trial.variants) {
       for (FileBeside& file : variant.files) file.path = "loss/" + file.path;

@@ -1,0 +1,190 @@
+#include "harness/exec/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "harness/device/linked_device.h"
+#include "harness/errors.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "PROGRAM is anything that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
+    "accelerate launch ..., a script. A program that starts its own ranks needs no --ranks.\n"
+    "exit codes: those of PROGRAM; 1 where a wanted verdict fails; 2 usage or bad input; 3 "
+    "infrastructure.";
+
+// What is left after the flags is the program, with flags of its own.
+int parse(int argc, char** argv, ExecOptions& exec) {
+  CLI::App app(
+      "a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- PROGRAM "
+      "ARGUMENTS...",
+      "tidemark exec");
+  app.prefix_command();
+  app.footer(kFooter);
+  app.add_option("--ranks", exec.ranks,
+                 "start so many processes, with the variables that torchrun sets")
+      ->check(CLI::Range(1, 1024));
+  app.add_option(
+         "--as-rank", exec.as_ranks,
+         "R[,R...] of --of W: a process with the memory of rank R, without partners (no mode math)")
+      ->delimiter(',');
+  app.add_option("--of", exec.of, "how many ranks there would be")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--devices", exec.devices,
+                 "GPUs that a process sees (as many as its machine's ranks, or 1)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--gpu", exec.gpu, "profile of the virtual GPU, by name or file (h100-80g)");
+  app.add_option("--capacity", exec.capacity,
+                 "of a GPU, instead of its profile's: bytes, or as in 6GiB, 80GB");
+  app.add_option("--schedule", exec.schedules,
+                 "how far the device is behind the host (calibrated); several with commas: the "
+                 "program runs under each, and the report says what lies between them")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"instant", "calibrated", "lagging", "random"}));
+  app.add_option("--alloc-conf", exec.alloc_conf,
+                 "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
+  app.add_option(
+         "--mode", exec.mode,
+         "known: what is known and small is computed, the rest has no values; math: PyTorch's "
+         "CPU kernels compute everything; shapes: no numbers (known)")
+      ->check(CLI::IsMember({"known", "math", "shapes"}));
+  app.add_option("--known-limit", exec.known_limit,
+                 "mode known: floating-point tensors up to this size are computed, others up to 64 "
+                 "times that, as in 1MiB (256KiB)");
+  app.add_option(
+      "--sizes", exec.sizes,
+      "mode known: sizes that depend on values which are not known; balanced (topk, sort, "
+      "argmax: every index equally often), N% (nonzero, masks: that part), or both with a "
+      "comma");
+  app.add_option("--races", exec.races, "on or off: race detection (off)")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--timeout", exec.timeout,
+                 "seconds after which a rank that waits for another gives up (300)")
+      ->check(CLI::Range(1, 86400));
+  app.add_option("--max-peak", exec.max_peak,
+                 "exit code 1 where a GPU has more bytes allocated at its peak, as in 75GiB");
+  app.add_flag("--no-races", exec.wishes.no_races,
+               "exit code 1 where there is a race (with --races on)");
+  app.add_flag("--no-retries", exec.wishes.no_retries,
+               "exit code 1 where the allocator had to free its cached memory and try again");
+  app.add_option("--compare", exec.base,
+                 "exit code 1 where a peak is higher than in this report of --out or --report");
+  app.add_option("--threshold", exec.threshold_texts,
+                 "with --compare: how much higher a peak may be, as in memory=1% or "
+                 "memory/reserved=20MiB (memory=0)");
+  app.add_option("--report", exec.report,
+                 "write a page and every rank's memory snapshot into this folder, and say what is "
+                 "alive at the highest peak by kind of tensor, module and Python line");
+  app.add_option("--out", exec.out, "write the report to this file, as JSON");
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::Success& success) {
+    app.exit(success);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string("exec: ") + error.what() +
+                     " (tidemark exec --help says what there is)");
+  }
+  exec.program = app.remaining();
+  if (!exec.program.empty() && exec.program.front() == "--")
+    exec.program.erase(exec.program.begin());
+  return -1;
+}
+
+void check_sizes(const std::string& sizes) {
+  static const std::regex form("(balanced|\\d+(\\.\\d+)?%)(,(balanced|\\d+(\\.\\d+)?%))?");
+  if (!sizes.empty() && !std::regex_match(sizes, form))
+    throw UsageError("exec: --sizes " + sizes + ": balanced, N% (50%), or both (balanced,50%)");
+}
+
+void check(ExecOptions& exec) {
+  if (exec.program.empty())
+    throw UsageError("exec: which program? (tidemark exec [flags] -- PROGRAM ARGUMENTS...)");
+  if (exec.program.front().starts_with("-"))
+    throw UsageError("exec: " + exec.program.front() +
+                     " is no flag of exec (tidemark exec --help says what there is)");
+  if (std::getenv("TIDEMARK_EXEC") != nullptr)
+    throw UsageError(
+        "exec: this process is below a tidemark exec already: start the program itself");
+  if (exec.as_ranks.empty() != (exec.of == 0))
+    throw UsageError("exec: --as-rank R and --of W belong together");
+  if (!exec.as_ranks.empty() && exec.ranks > 0)
+    throw UsageError("exec: --ranks starts ranks, and --as-rank stands for some: give one of them");
+  for (int rank : exec.as_ranks) {
+    if (rank < 0 || rank >= exec.of)
+      throw UsageError(
+          fmt::format("exec: --as-rank {} of {}: ranks are 0 to {}", rank, exec.of, exec.of - 1));
+  }
+  if (std::set<int>(exec.as_ranks.begin(), exec.as_ranks.end()).size() != exec.as_ranks.size())
+    throw UsageError("exec: --as-rank names a rank twice");
+  if (exec.mode.empty()) exec.mode = "known";
+  if (exec.schedules.empty()) exec.schedules = {"calibrated"};
+  if (std::set<std::string>(exec.schedules.begin(), exec.schedules.end()).size() !=
+      exec.schedules.size())
+    throw UsageError("exec: --schedule names a schedule twice");
+  if (exec.mode != "known" && !(exec.known_limit.empty() && exec.sizes.empty()))
+    throw UsageError("exec: --known-limit and --sizes belong to --mode known");
+  check_sizes(exec.sizes);
+  if (!exec.as_ranks.empty() && exec.mode == "math")
+    throw UsageError(
+        "exec: --mode math needs all ranks, and with --as-rank the others are absent: leave it "
+        "out");
+  if (exec.wishes.no_races && exec.races != "on")
+    throw UsageError("exec: --no-races needs --races on");
+  const auto bytes_of = [](const char* flag, const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (!bytes) throw UsageError("exec: " + not_bytes(flag, text));
+    return *bytes;
+  };
+  if (!exec.max_peak.empty()) exec.wishes.max_peak = bytes_of("--max-peak", exec.max_peak);
+  if (!exec.known_limit.empty()) {
+    constexpr std::int64_t kLeast = 4096;
+    const std::int64_t limit = bytes_of("--known-limit", exec.known_limit);
+    if (limit < kLeast)
+      throw UsageError("exec: --known-limit " + exec.known_limit +
+                       ": at least 4KiB, so that scales, flags and steps are computed");
+    exec.known_limit = std::to_string(limit);
+  }
+  if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
+  if (const std::string wrong = check_linked_settings(exec.gpu, exec.capacity); !wrong.empty())
+    throw UsageError("exec: " + wrong);
+  if (!exec.out.empty() && fs::exists(exec.out))
+    throw UsageError("exec: --out " + exec.out + " exists already: name another file");
+  if (!exec.out.empty() && !std::ofstream(exec.out))
+    throw UsageError("exec: --out " + exec.out + " cannot be written");
+  if (!exec.threshold_texts.empty() && exec.base.empty())
+    throw UsageError("exec: --threshold belongs to --compare BASE");
+  try {
+    for (const std::string& text : exec.threshold_texts)
+      exec.thresholds.push_back(parse_threshold(text));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("exec: ") + error.what());
+  }
+  if (exec.report.empty()) return;
+  std::error_code error;
+  fs::create_directories(exec.report, error);
+  if (error || !fs::is_empty(exec.report, error) || error)
+    throw UsageError("exec: --report " + exec.report +
+                     " is no empty folder and cannot be made one: name another");
+  exec.report = fs::absolute(exec.report);
+}
+
+}  // namespace
+
+int parse_exec(int argc, char** argv, ExecOptions& exec) {
+  const int code = parse(argc, argv, exec);
+  if (code < 0) check(exec);
+  return code;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,19 @@
+// Memory records of the processes of a program.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+/// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
+std::vector<ProcessRecord> read_records(const std::filesystem::path& folder);
+
+/// Facts of this run of `tidemark exec`: `version`'s of tidemark, the time, the machine, the
+/// virtual GPU, the program's torch.
+RunRecord describe_exec(int argc, char** argv, const std::string& torch, const RunRecord& version);
+
+}  // namespace tidemark

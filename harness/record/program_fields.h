@@ -1,0 +1,100 @@
+// Fields of the record of a program below `tidemark exec`; fields.h says how they are named.
+// harness/exec/python/tidemark_exec.py writes those of a process.
+#pragma once
+
+#include "harness/record/meaning.h"
+#include "harness/record/program.h"
+#include "harness/record/rank_fields.h"
+
+namespace tidemark {
+
+template <class F>
+void visit(DeviceRecord& x, F& f) {
+  f.title("program_device", "peaks of PyTorch's caching allocator, over the whole process");
+  f("device", x.device, meaning::count);
+  f("allocated", x.allocated, meaning::bytes);
+  f("active", x.active, meaning::bytes);
+  f("reserved", x.reserved, meaning::bytes);
+  f("requested", x.requested, meaning::bytes);
+  f("retries", x.retries, meaning::count);
+  f("ooms", x.ooms, meaning::count);
+}
+
+template <class F>
+void visit(CollectiveCalls& x, F& f) {
+  f.title("collective_calls",
+          "NCCL calls of one function on one communicator; the bytes of a call are those of the "
+          "larger of its two buffers");
+  f("communicator", x.communicator);
+  f("ranks", x.ranks, meaning::count);
+  f("function", x.function, meaning::name);
+  f("calls", x.calls, meaning::count);
+  f("bytes", x.bytes, meaning::bytes);
+}
+
+template <class F>
+void visit(UnknownValue& x, F& f) {
+  f.title("unknown_value",
+          "a place where the program asked for a value that is not known, and what it was told; "
+          "decides: it branched by the answer; line: empty in the backward");
+  f("operation", x.operation, meaning::name);
+  f("answer", x.answer);
+  f("line", x.line);
+  f("decides", x.decides);
+  f("count", x.count, meaning::count);
+}
+
+template <class F>
+void visit(ProcessRecord& x, F& f) {
+  f.title("process",
+          "ended: by itself; else its figures are of at most half a second before its end; "
+          "stood_in: collectives that took the rank's own values for those of absent partners");
+  f("rank", x.rank);
+  f("pid", x.pid);
+  f("ended", x.ended);
+  f("devices", x.devices);
+  f("races", x.races);
+  f("collectives", x.collectives);
+  f("events", x.unknown);
+  f("stood_in", x.stood_in, meaning::count);
+}
+
+template <class F>
+void visit(AlivePart& x, F& f) {
+  f.title("alive_part", "blocks of one kind of tensor, allocated in one module and at one line");
+  f("kind", x.kind, meaning::name);
+  f("module", x.module);
+  f("line", x.site);
+  f("count", x.count, meaning::count);
+  f("bytes", x.bytes, meaning::bytes, "as requested");
+}
+
+template <class F>
+void visit(AliveAtPeak& x, F& f) {
+  f.title("alive_at_peak", "of the process with the highest peak; the parts sum to active");
+  f("where", x.where);
+  f("active", x.active, meaning::bytes, "as requested");
+  f("reserved", x.reserved, meaning::bytes);
+  f("parts", x.parts);
+  f.check(
+      [&] {
+        Bytes sum = 0;
+        for (const AlivePart& part : x.parts) sum += part.bytes;
+        return sum == x.active;
+      },
+      "its parts do not sum to what is active");
+}
+
+template <class F>
+void visit(ProgramRecord& x, F& f) {
+  f.title("program", "a program below tidemark exec, under one schedule of the virtual device");
+  f("program", x.program, meaning::none, "the words by which it was started");
+  f("mode", x.mode, meaning::name);
+  f("schedule", x.schedule, meaning::name);
+  f("exit_code", x.exit_code, meaning::none, "the program's own");
+  f("ranks", x.processes, meaning::none, "its processes, by rank");
+  f("failures", x.failures, meaning::none, "verdicts that failed");
+  f.optional("alive", x.alive);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,38 @@
+#include "reports/program/places.h"
+
+#include <fmt/format.h>
+
+namespace tidemark {
+
+std::string name_of(const ProcessRecord& process) {
+  return process.rank ? fmt::format("rank {}", *process.rank)
+                      : fmt::format("process {}", process.pid);
+}
+
+std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
+  return device.device == 0 && process.devices.size() == 1
+             ? name_of(process)
+             : fmt::format("{} cuda:{}", name_of(process), device.device);
+}
+
+std::string DeviceAt::name() const {
+  const std::string rank = process->rank ? fmt::format("rank {}", *process->rank) : "";
+  return rank + (rank.empty() || variant.empty() ? "" : " ") + variant;
+}
+
+std::vector<DeviceAt> devices_of(const ProgramRecord& program) {
+  std::vector<DeviceAt> out;
+  int alone = 0;
+  for (const ProcessRecord& process : program.processes) {
+    std::string of_process = process.rank ? "" : fmt::format("process {}", ++alone);
+    for (const DeviceRecord& device : process.devices) {
+      std::string variant = of_process;
+      if (process.devices.size() > 1)
+        variant += fmt::format("{}cuda:{}", variant.empty() ? "" : " ", device.device);
+      out.push_back({&process, &device, std::move(variant)});
+    }
+  }
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,26 @@
+// Places of a program's devices: names that are the same in every run of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+/// "rank 3", or the process by its number where it has no rank.
+std::string name_of(const ProcessRecord& process);
+/// The same with the device, where that is not cuda:0 alone.
+std::string place_of(const ProcessRecord& process, const DeviceRecord& device);
+
+struct DeviceAt {
+  const ProcessRecord* process = nullptr;
+  const DeviceRecord* device = nullptr;
+  /// "process 2", the second of those without a rank; "cuda:1", of a process with several devices.
+  std::string variant;       // empty for a rank with one device
+  std::string name() const;  // "rank 3 cuda:1", "process 2"
+};
+/// All devices of a program, by rank. Points into it.
+std::vector<DeviceAt> devices_of(const ProgramRecord& program);
+
+}  // namespace tidemark

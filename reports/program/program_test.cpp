@@ -1,0 +1,109 @@
+// Reports of programs: text, verdicts, files, and two of them held together.
+#include <gmock/gmock.h>
+
+#include "reports/compare/compare.h"
+#include "reports/headline.h"
+#include "reports/junit.h"
+#include "reports/markdown.h"
+#include "reports/program/text.h"
+
+namespace tidemark {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ProcessRecord process(std::optional<int> rank, Bytes active) {
+  ProcessRecord out;
+  out.rank = rank, out.pid = 100 + rank.value_or(0), out.ended = true;
+  out.devices = {{0, active - 100, active, active + 100, active - 7, 0, 0}};
+  return out;
+}
+
+ProgramRecord program(const std::string& schedule, std::vector<Bytes> active) {
+  ProgramRecord out{{"python3", "train.py"}, "known", schedule, 0, {}, {}, {}};
+  for (std::size_t rank = 0; rank < active.size(); ++rank)
+    out.processes.push_back(process(static_cast<int>(rank), active[rank]));
+  out.alive = AliveAtPeak{"rank1",
+                          active.back(),
+                          active.back() + 100,
+                          {{"parameters", "*", "build train.py:3", 2, 300},
+                           {"activations", "*", "step train.py:9", 1, active.back() - 300}}};
+  return out;
+}
+
+Report report(std::vector<ProgramRecord> programs) {
+  Report out;
+  out.programs = std::move(programs);
+  return out;
+}
+
+TEST(Program, BracketOfSchedules) {
+  const std::vector programs{program("instant", {1000, 1000}), program("lagging", {1500, 1800})};
+  EXPECT_THAT(
+      bracket(programs),
+      ElementsAre(ElementsAre("peak of active", "instant", "lagging", "highest - lowest", ""),
+                  ElementsAre("rank 0", "1,000", "1,500", "500", "500 bytes"),
+                  ElementsAre("rank 1", "1,000", "1,800", "800", "800 bytes")));
+  const RunAhead ahead = run_ahead(programs);
+  ASSERT_EQ(ahead.parts.size(), 1u);  // what is the same is left out
+  EXPECT_EQ(ahead.parts[0].bytes, 800);
+  EXPECT_EQ(ahead.parts[0].site, "step train.py:9");
+  EXPECT_EQ(ahead.high->schedule, "lagging");
+  EXPECT_TRUE(bracket({programs[0]}).empty());
+  EXPECT_EQ(bracket_text({programs[0]}), "");
+}
+
+TEST(Program, TheBracketOfAKilledProcessIsUnknown) {
+  std::vector programs{program("instant", {1000}), program("lagging", {1500})};
+  programs[1].processes[0].ended = false;
+  EXPECT_THAT(bracket(programs)[1], ElementsAre("rank 0", "1,000", "unknown", "unknown", ""));
+}
+
+TEST(Program, ExitCodeHeadlineAndFiles) {
+  Report one = report({program("lagging", {3 << 20, 2 << 20})});
+  EXPECT_EQ(one.exit_code(), 0);
+  EXPECT_EQ(headline(one), "Peak: 3.0 MiB allocated, 3.0 MiB reserved");
+  EXPECT_THAT(markdown(one), HasSubstr("| rank 1 | 2,097,052 | 2,097,152 | 2,097,252 |"));
+  EXPECT_THAT(junit(one), HasSubstr("tests=\"1\" failures=\"0\" errors=\"0\""));
+  one.programs[0].failures = {"--max-peak: rank 0 allocated <much>"};
+  EXPECT_EQ(one.exit_code(), 1);
+  EXPECT_EQ(headline_status(one), Status::fail);
+  EXPECT_THAT(junit(one),
+              HasSubstr("<failure message=\"--max-peak: rank 0 allocated &lt;much&gt;\""));
+  EXPECT_THAT(markdown(one), HasSubstr("**FAILED**"));
+  one.programs[0].exit_code = 7;
+  EXPECT_EQ(one.exit_code(), 3);
+  EXPECT_THAT(headline(one), HasSubstr("Exit code 7. 1 verdict failed. Peak: "));
+  EXPECT_THAT(junit(one), HasSubstr("the program ended with exit code 7"));
+  one.programs[0] = {{"true"}, "known", "lagging", 0, {}, {}, {}};
+  EXPECT_EQ(one.exit_code(), 4);  // nothing was measured
+  EXPECT_THAT(junit(one), HasSubstr("skipped=\"1\""));
+}
+
+TEST(Program, CompareNamesWhatGrewByLine) {
+  const Report base = report({program("lagging", {1000, 1000})}),
+               more = report({program("lagging", {1000, 1200})});
+  const Comparison c = compare(base, more, {});
+  EXPECT_EQ(c.exit_code(), 1);
+  EXPECT_EQ(c.count(Effect::regression), 3);  // allocated, active, reserved of rank 1
+  ASSERT_EQ(c.count(Effect::changed), 1);
+  EXPECT_EQ(c.changes.back().metric, "alive/activations, *, step train.py:9");
+  EXPECT_EQ(*c.changes.back().after - *c.changes.back().before, 200);
+  EXPECT_EQ(compare(more, base, {}).exit_code(), 0);
+}
+
+TEST(Program, CompareMissesWhatWasNotMeasured) {
+  const Report base = report({program("lagging", {1000, 1000})});
+  Report killed = base;
+  killed.programs[0].processes[1].ended = false;
+  const Comparison c = compare(base, killed, {});
+  EXPECT_THAT(c.missing, ElementsAre("program under lagging, rank 1"));
+  EXPECT_EQ(c.exit_code(), 1);
+  EXPECT_THAT(compare(killed, base, {}).fresh, ElementsAre("program under lagging, rank 1"));
+  EXPECT_THAT(compare(base, report({program("instant", {1000, 1000})}), {}).missing,
+              ElementsAre("program under lagging"));
+}
+
+}  // namespace
+}  // namespace tidemark
