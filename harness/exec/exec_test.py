@@ -6,46 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-TIDEMARK, SITE, CASE = sys.argv[1:4]
-HERE = Path(__file__).parent
-TRAIN = str(HERE / "testing" / "train.py")
-MIB = 1 << 20
-FOLDER = Path(tempfile.mkdtemp())
-checks = 0
+from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, checks, python, run
 
-
-class Said:
-    def __init__(self, *words, path=SITE, **environment):
-        begun = time.monotonic()
-        full = {**os.environ, "PYTHONPATH": path, **environment}
-        done = subprocess.run([TIDEMARK, "exec", *map(str, words)], capture_output=True, text=True, env=full, check=False, timeout=200)
-        self.words, self.code, self.out, self.err = words, done.returncode, done.stdout, done.stderr
-        self.seconds = time.monotonic() - begun
-
-    def check(self, holds, what):
-        global checks
-        checks += 1
-        if not holds:
-            sys.exit(f"FAILED: {what}: exec {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
-
-    def ends(self, code, *texts):
-        self.check(self.code == code, f"exit code {code}")
-        for text in texts:
-            self.check(text in self.err, f"no {text!r} on stderr")
-        return self
-
-    def refuses(self, *texts):
-        """A mistake: exit code 2 and one line."""
-        self.ends(2, *texts)
-        self.check(self.err.startswith("error: exec: ") and self.err.count("\n") == 1 and not self.out, "one line alone")
-
-
-def python(text, *flags, **more):
-    return Said(*flags, "--", sys.executable, "-c", "import torch\n" + text, **more)
+TRAIN = str(HERE / "train.py")
 
 
 def check_training(said):
@@ -70,102 +36,6 @@ def case_alone():
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
     Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has recorded CUDA memory")
-
-
-def case_compare():
-    base, other, half = FOLDER / "base.json", FOLDER / "other.json", FOLDER / "half.json"
-    allocate = "a = torch.empty({} << 20, dtype=torch.uint8, device='cuda')"
-    python(allocate.format(30), "--out", base).ends(0)
-    for mib in 30, 20:
-        python(allocate.format(mib), "--compare", base).ends(0, "--compare: no peak is higher than in")
-    grew = python(allocate.format(32), "--compare", base, "--out", other)
-    grew.ends(1, "FAIL --compare: program under calibrated process 1: memory/allocated: 31,457,280 -> 33,554,432 bytes")
-    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["programs"][0]["failures"]) == 3, "three peaks")
-    python(allocate.format(32), "--compare", base, "--threshold", "memory=2MiB").ends(0)
-    python(allocate.format(30), "--ranks", 2, "--compare", base).ends(1, "process 1 has no peak in this run", "rank 1 has no peak in the other run")
-    python(allocate.format(30) + "\nimport os, time\ntime.sleep(1)\nos.kill(os.getpid(), 9)", "--compare", base).ends(
-        137, "FAIL --compare: unknown: program under calibrated, process 1 has no peak in this run")
-    half.write_text(base.read_text()[:200])
-    python("", "--compare", half).refuses("--compare", "half.json: not JSON after byte 201: the file is cut off")
-    report = json.loads(base.read_text())
-    del report["programs"][0]["ranks"][0]["devices"][0]["active"]
-    half.write_text(json.dumps(report))
-    python("", "--compare", half).refuses("half.json: programs[0].ranks[0].devices[0]", "active")
-    report["programs"][0]["ranks"] = []
-    half.write_text(json.dumps(report))
-    python("", "--compare", half).refuses("no process of a program has ended with a peak")
-    python("", "--compare", FOLDER / "none").refuses("cannot be read")
-    python("", "--compare", FOLDER).refuses("cannot be read")
-    python("", "--compare", base, "--threshold", "memory").refuses("threshold")
-    python("", "--threshold", "memory=0").refuses("--threshold belongs to --compare")
-
-
-def case_report():
-    folder = FOLDER / "report"
-    program = """
-from torch import nn
-import torch.distributed as dist
-torch.cuda.set_device(int(__import__("os").environ["LOCAL_RANK"]))
-model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)) for _ in range(3)]).cuda()
-optimizer = torch.optim.Adam(model.parameters(), foreach=False)
-for step in range(3):
-    output = model(torch.ones(512, 256, device="cuda"))
-    with torch.profiler.record_function("loss"):
-        loss = output.mean()
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-"""
-    said = python(program, "--ranks", 2, "--report", folder).ends(
-        0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
-    files = "junit.xml rank0.pickle rank1.pickle report.html report.json summary.md"
-    said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot a rank")
-    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    said.check("Alive at the highest peak" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
-    device, = json.loads(shown.stdout)["devices"]
-    kinds = {}
-    for part in device["parts"]:
-        kinds[part["kind"]] = kinds.get(part["kind"], 0) + part["bytes"]
-    parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
-    said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
-    said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
-    phases = {(phase["step"], phase["name"]): phase["peak"]["active"] for phase in device["phases"]}
-    said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
-    said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
-    streams, activations, buffers = device["wastes"]
-    said.check(activations["bytes"] == 4 * 512 * 256, f"the program keeps the last block's output over the optimizer's step: {activations}")
-    said.check(streams["bytes"] == 0 and buffers["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
-    names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
-    said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
-    said.check({("*.2", "AddmmBackward0"), ("*.1", "ReluBackward0")} <= names, f"nodes and modules of the backward: {names}")
-    # Of the main thread's handle and the autograd thread's, on a Hopper GPU; and cuBLASLt's, for the products with a bias.
-    said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
-    # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
-    said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
-    python("", "--report", folder).refuses("--report", "is no empty folder")
-    python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
-
-
-def case_schedules():
-    """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
-    folder, out = FOLDER / "schedules", FOLDER / "schedules.json"
-    said = python("""
-side = torch.cuda.Stream()
-for _ in range(4):
-    block = torch.empty(4 << 20, device="cuda")
-    with torch.cuda.stream(side):
-        block.add_(1)
-    block.record_stream(side)
-    del block""", "--schedule", "instant,lagging", "--report", folder, "--out", out).ends(
-        0, "highest - lowest", "process 1                  16,777,216         67,108,864         50,331,648  48 MiB", "+50,331,648  ", "<module> <string>:5")
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    (folder / "report.html").unlink()
-    subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
-    said.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
-    compared = subprocess.run([TIDEMARK, "compare", folder, out], capture_output=True, text=True, check=False)
-    said.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
-    python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 
 def case_verdicts():
@@ -199,7 +69,7 @@ def case_fork():
 
 
 def case_absent():
-    shard = [sys.executable, HERE / "testing" / "shard.py"]
+    shard = [sys.executable, HERE / "shard.py"]
     reports = {}
     for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
         Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
@@ -215,7 +85,7 @@ def case_absent():
 
 def case_pipeline():
     """Stages learn their shapes from the stages before them, also where their ranks run one after the other."""
-    stages, ranks, found = HERE / "testing" / "stages.py", 3, {}
+    stages, ranks, found = HERE / "stages.py", 3, {}
     for name, flags in {"present": ["--ranks", ranks], "absent": ["--as-rank", "2,1,0", "--of", ranks]}.items():
         # The device's clock of a rank without partners does not wait for theirs: lagging does not ask it.
         said, _, found[name] = peaks(name, "--schedule", "lagging", *flags, stages)
@@ -239,7 +109,7 @@ def peaks(name, *words):
 
 def case_known():
     """The peaks of mode known are those of math, whatever it computes of a program: all of it, or next to nothing."""
-    scaler, shard = HERE / "testing" / "scaler.py", HERE / "testing" / "shard.py"
+    scaler, shard = HERE / "scaler.py", HERE / "shard.py"
     programs = {"one": (("1MiB", "4KiB"), (scaler,)), "ranks": (("1MiB",), ("--ranks", 2, scaler)), "fsdp": (("1MiB",), ("--ranks", 2, shard))}
     for name, (limits, words) in programs.items():
         _, _, math = peaks(name + "math", "--mode", "math", *words)
@@ -265,7 +135,7 @@ def case_unknown():
     said = python(big + "print(x[x > 0].numel(), (x > 0).sum().item(), x.view(-1, 4).topk(2)[1].flatten().bincount().tolist())",
                   "--sizes", "balanced,25%").ends(0)
     said.check(said.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")
-    said = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "testing" / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
+    said = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
     said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
 
 
@@ -287,8 +157,7 @@ def case_signals():
     _, error = running.communicate(timeout=30)
     assert running.returncode == 128 + signal.SIGTERM, (running.returncode, error)
     assert "the program left 1 process running: killed" in error, error
-    global checks
-    checks += 2
+    checks[0] += 2
 
 
 def free_port():
@@ -329,8 +198,7 @@ def case_wheel():
     check_training(Said("--ranks", 2, "--", sys.executable, TRAIN, path=path, XDG_CACHE_HOME=str(cache)))
     places = [place.name for place in (cache / "tidemark").iterdir() if place.is_dir()]
     assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
-    global checks
-    checks += 3
+    checks[0] += 3
 
 
 def case_unprepared():
@@ -396,5 +264,4 @@ def case_refused():
     Said("--", "sh", "-c", "test \"$1\" = --ranks", "sh", "--ranks").ends(0)
 
 
-globals()[f"case_{CASE}"]()
-print(f"{CASE}: {checks} checks")
+run(globals())

@@ -157,7 +157,10 @@ def begin(torch):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
     if mode == "known":
         print_host_copies()
-    record = Record(torch, ctypes.CDLL(None), Events(torch, layer))
+    program = Program(torch)
+    record = Record(torch, ctypes.CDLL(None), Events(program, layer))
+    if os.environ.get("TIDEMARK_RACES") == "1":
+        record.places = Places(program, layer)
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
         record.labels = sys.modules["tidemark_snapshot"].Labels(torch, layer)
 
@@ -179,22 +182,59 @@ def print_host_copies():
     printing._tensor_str = of_host_copy
 
 
+class Program:
+    """The program's own code: what is neither PyTorch's nor tidemark's."""
+
+    def __init__(self, torch):
+        self.others = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+
+    def frame(self, depth):
+        """Its innermost frame on this thread, seen from `depth` calls above; or None."""
+        frame = sys._getframe(depth + 1)
+        while frame and frame.f_code.co_filename.startswith(self.others):
+            frame = frame.f_back
+        return frame
+
+
+class Places:
+    """Lines of the program for the reports of races."""
+
+    def __init__(self, program, layer):
+        import ctypes
+
+        self.program, self.layer, self.numbers = program, layer, {}
+        self.lock = threading.Lock()
+        self.listener = ctypes.CFUNCTYPE(ctypes.c_int)(self.number)
+        layer.tidemark_numbers_on_place(self.listener)
+        atexit.register(layer.tidemark_numbers_on_place, None)
+
+    def number(self):
+        frame = self.program.frame(1)
+        if not frame:
+            return -1
+        place = (frame.f_code, frame.f_lineno)
+        with self.lock:
+            if place not in self.numbers:
+                self.numbers[place] = len(self.numbers)
+                name = f"{frame.f_code.co_name} {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                self.layer.tidemark_numbers_place_name(self.numbers[place], name.encode())
+            return self.numbers[place]
+
+
 class Events:
     """What the program was told about values that are not known, and where it asked."""
 
-    def __init__(self, torch, layer):
+    def __init__(self, program, layer):
         import ctypes
 
-        self.places = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+        self.program = program
         self.counts, self.lock = {}, threading.Lock()
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
         layer.tidemark_numbers_on_event(self.listener)
         atexit.register(layer.tidemark_numbers_on_event, None)
 
     def add(self, operation, answer, decides):
-        frame = sys._getframe(1)
-        while frame and frame.f_code.co_filename.startswith(self.places):
-            frame = frame.f_back
+        frame = self.program.frame(1)
         line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
         event = (operation.decode(), answer.decode(), bool(decides), line)
         with self.lock:
@@ -284,7 +324,10 @@ class Record:
         return json.loads(text.value.decode() or "[]")
 
     def races(self):
-        return self.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
+        found = self.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
+        for race in found:
+            race["explanation"] += f" ({race['count']} times)" if race["count"] > 1 else ""
+        return found
 
     def write(self, ended):
         if ended:
@@ -311,6 +354,8 @@ class Record:
     def watch(self):
         while not self.ended.wait(INTERVAL):
             self.write(False)
+            if self.labels:
+                self.labels.trace.bound()
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--check"]:

@@ -6,8 +6,8 @@ import threading
 
 
 class Phases:
-    def __init__(self, torch):
-        self.torch = torch
+    def __init__(self, torch, trace):
+        self.torch, self.trace = torch, trace
         self.rows = []  # device, allocations and frees before it, those at its end, name, step
         self.open = {}  # name -> the rows that have begun, without their ends, one list for each entry
         self.step, self.stepped = 1, False
@@ -29,11 +29,13 @@ class Phases:
             if self.torch.cuda.is_initialized():
                 begun = [[device, *self.counts(device), name, self.step] for device in devices or [self.torch.cuda.current_device()]]
             self.open.setdefault(name, []).append(begun)
+            self.trace.begun(name, self.step)
 
     def leave(self, name):
         with self.lock:
             if self.open.get(name):
                 self.rows += [self.ended(row) for row in self.open[name].pop()]
+                self.trace.ended(name)
 
     def ended(self, row):
         device, allocations, frees, name, step = row

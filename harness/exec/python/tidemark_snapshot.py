@@ -10,6 +10,7 @@ import threading
 import weakref
 
 from tidemark_phases import Phases
+from tidemark_trace import Trace
 
 # Modules that wrap another one: of torch.compile, checkpointing, FSDP, DDP.
 WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module"}
@@ -23,7 +24,9 @@ class Labels:
     def __init__(self, torch, layer):
         self.torch = torch
         self.rows = []  # device, allocations until then, address, kind, name
-        self.phases = Phases(torch)
+        self.libraries = ctypes.CDLL(None)
+        self.trace = Trace(self.libraries)
+        self.phases = Phases(torch, self.trace)
         self.allocations = {}  # by device, at the moment that is labelled
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
         self.names = torch.utils.weak.WeakIdKeyDictionary()  # parameter -> its name
@@ -31,7 +34,6 @@ class Labels:
         self.sequence = [0]  # of autograd's nodes on the main thread, ascending,
         self.paths = [""]  # and the module that ran forward from there on
         layer.tidemark_numbers_name_backward(1)
-        self.libraries = ctypes.CDLL(None)
         self.keeps_lt = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)  # cuBLASLt's workspaces, between products
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
@@ -145,7 +147,8 @@ class Labels:
             event["frames"] = [{"name": node, "filename": "autograd", "line": 0}]
 
     def write(self, place):
-        """The file `place`.pickle, whole or not at all."""
+        """The files `place`.pickle and `place`.trace.json.gz, each whole or not at all."""
+        self.trace.write(place, os.path.basename(place))
         self.allocations.clear()
         self.label_workspaces()
         snapshot = self.torch.cuda.memory._snapshot()

@@ -46,6 +46,14 @@ void tidemark_numbers_name_backward(int on);
 void tidemark_numbers_on_event(void (*event)(const char* operation, const char* answer,
                                              int decides));
 
+/// Race detection: `place` is called on the thread of every operator outside the backward and
+/// returns the number of the program's line, which tidemark_numbers_place_name has named before; -1
+/// where there is none. Reports of races then name operators with their lines, and in the backward
+/// with autograd's node. Null: there is no listener.
+void tidemark_numbers_on_place(int (*place)(void));
+/// Names the line `number`: 0, 1, 2 ... in this order.
+void tidemark_numbers_place_name(int number, const char* name);
+
 #ifdef __cplusplus
 }
 #endif

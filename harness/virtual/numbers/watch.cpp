@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/numbers/places.h"
 #include "harness/virtual/numbers/torch_versions.h"
 #include "harness/virtual/race/control.h"
 
@@ -79,7 +80,7 @@ Watch::Watch(const Signature& signature, const c10::IValue* arguments)
   if (!watching_) return;
   accesses.clear();
   for (std::size_t i = 0; i < signature.arguments; ++i) add(arguments[i], signature.written[i]);
-  device.begin_watched(signature.name.c_str());
+  device.begin_watched(with_place(signature.name));
 }
 
 void Watch::finish(const c10::IValue* results) {

@@ -1,0 +1,79 @@
+"""A process's trace for Perfetto: what occupies each stream of the virtual device in the last training step, the host's waits, and the step's
+phases; on the device's clock."""
+import ctypes
+import gzip
+import json
+import os
+import threading
+
+MOST = 1_000_000  # operations that are kept, where a program has no steps or very long ones
+KINDS = ("op", "collective", "copy", "wait")
+HOST = 2**32 - 1  # TIDEMARK_HOST_LANE
+
+
+class Span(ctypes.Structure):
+    """tidemark_span of harness/virtual/device/control.h"""
+
+    _fields_ = [("op", ctypes.c_char_p), ("name", ctypes.c_char_p), ("stream", ctypes.c_uint32), ("kind", ctypes.c_int32),
+                ("enqueued", ctypes.c_int64), ("begin", ctypes.c_int64), ("end", ctypes.c_int64), ("place", ctypes.c_uint64)]
+
+
+class Trace:
+    def __init__(self, libraries):
+        self.libraries, self.lock = libraries, threading.Lock()
+        libraries.tidemark_device_now.restype = ctypes.c_int64
+        libraries.tidemark_device_spans.restype = libraries.tidemark_device_lane_name.restype = ctypes.c_size_t
+        self.step, self.open, self.left_out = 1, {}, 0
+        self.ranges = []  # name, begin, end
+        libraries.tidemark_device_trace(1)
+
+    def begun(self, name, step):
+        with self.lock:
+            if step != self.step:  # the step before is forgotten
+                self.step, self.ranges, self.left_out = step, [], 0
+                self.libraries.tidemark_device_trace(1)
+            self.open.setdefault(name, []).append(self.libraries.tidemark_device_now())
+
+    def ended(self, name):
+        with self.lock:
+            if self.open.get(name):
+                self.ranges.append((name, self.open[name].pop(), self.libraries.tidemark_device_now()))
+
+    def count(self):
+        return self.libraries.tidemark_device_spans(None, ctypes.c_size_t(0))
+
+    def bound(self):
+        """Forgets the oldest operations where there are too many."""
+        with self.lock:
+            if self.count() > MOST:
+                self.left_out += self.count()
+                self.libraries.tidemark_device_trace(1)
+
+    def lane(self, stream):
+        if stream == HOST:
+            return "host waits"
+        name = ctypes.create_string_buffer(100)
+        self.libraries.tidemark_device_lane_name(ctypes.c_uint32(stream), name, ctypes.c_size_t(len(name)))
+        return name.value.decode()
+
+    def write(self, place, process):
+        """The file `place`.trace.json.gz, whole or not at all."""
+        with self.lock:
+            spans = (Span * self.count())()
+            self.libraries.tidemark_device_spans(spans, ctypes.c_size_t(len(spans)))
+            begin = min([span.enqueued for span in spans] + [begin for _, begin, _ in self.ranges], default=0)
+            lanes = sorted({span.stream for span in spans})
+            events = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": f"{process}, step {self.step}, the virtual device's clock"}},
+                      {"name": "thread_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "phases"}}]
+            for number, stream in enumerate(lanes, 1):
+                events.append({"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": self.lane(stream)}})
+            for name, start, end in self.ranges:
+                events.append({"name": name, "cat": "phase", "ph": "X", "pid": 0, "tid": 0, "ts": (start - begin) / 1000, "dur": (end - start) / 1000})
+            for span in spans:
+                events.append({"name": (span.op or span.name).decode(errors="replace"), "cat": KINDS[span.kind], "ph": "X", "pid": 0,
+                               "tid": lanes.index(span.stream) + 1, "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
+                               "args": {"ahead_ns": span.begin - span.enqueued}})
+            said = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out}, "traceEvents": events}
+        with gzip.open(place + ".new", "wt", encoding="utf-8", compresslevel=4) as file:
+            json.dump(said, file, separators=(",", ":"))
+        os.replace(place + ".new", place + ".trace.json.gz")

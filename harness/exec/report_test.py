@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""report_test.py TIDEMARK SITE CASE: what `tidemark exec` writes of small programs: --report, --compare, several schedules, races."""
+import gzip
+import json
+import subprocess
+
+from testing.said import FOLDER, TIDEMARK, python, run
+
+
+def case_compare():
+    base, other, half = FOLDER / "base.json", FOLDER / "other.json", FOLDER / "half.json"
+    allocate = "a = torch.empty({} << 20, dtype=torch.uint8, device='cuda')"
+    python(allocate.format(30), "--out", base).ends(0)
+    for mib in 30, 20:
+        python(allocate.format(mib), "--compare", base).ends(0, "--compare: no peak is higher than in")
+    grew = python(allocate.format(32), "--compare", base, "--out", other)
+    grew.ends(1, "FAIL --compare: program under calibrated process 1: memory/allocated: 31,457,280 -> 33,554,432 bytes")
+    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["programs"][0]["failures"]) == 3, "three peaks")
+    python(allocate.format(32), "--compare", base, "--threshold", "memory=2MiB").ends(0)
+    python(allocate.format(30), "--ranks", 2, "--compare", base).ends(1, "process 1 has no peak in this run", "rank 1 has no peak in the other run")
+    python(allocate.format(30) + "\nimport os, time\ntime.sleep(1)\nos.kill(os.getpid(), 9)", "--compare", base).ends(
+        137, "FAIL --compare: unknown: program under calibrated, process 1 has no peak in this run")
+    half.write_text(base.read_text()[:200])
+    python("", "--compare", half).refuses("--compare", "half.json: not JSON after byte 201: the file is cut off")
+    report = json.loads(base.read_text())
+    del report["programs"][0]["ranks"][0]["devices"][0]["active"]
+    half.write_text(json.dumps(report))
+    python("", "--compare", half).refuses("half.json: programs[0].ranks[0].devices[0]", "active")
+    report["programs"][0]["ranks"] = []
+    half.write_text(json.dumps(report))
+    python("", "--compare", half).refuses("no process of a program has ended with a peak")
+    python("", "--compare", FOLDER / "none").refuses("cannot be read")
+    python("", "--compare", FOLDER).refuses("cannot be read")
+    python("", "--compare", base, "--threshold", "memory").refuses("threshold")
+    python("", "--threshold", "memory=0").refuses("--threshold belongs to --compare")
+
+
+def case_report():
+    folder = FOLDER / "report"
+    program = """
+from torch import nn
+import torch.distributed as dist
+torch.cuda.set_device(int(__import__("os").environ["LOCAL_RANK"]))
+model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)) for _ in range(3)]).cuda()
+optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+for step in range(3):
+    output = model(torch.ones(512, 256, device="cuda"))
+    with torch.profiler.record_function("loss"):
+        loss = output.mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    said = python(program, "--ranks", 2, "--report", folder).ends(
+        0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
+    files = "junit.xml rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
+    said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
+    trace = json.loads(gzip.decompress((folder / "rank1.trace.json.gz").read_bytes()))
+    names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
+    said.check([names.count(name) for name in ("forward", "loss", "backward", "optimizer", "aten::addmm")] == [1, 1, 1, 1, 6], "the last step alone, six linear layers")
+    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    said.check("Alive at the highest peak" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
+    device, = json.loads(shown.stdout)["devices"]
+    kinds = {}
+    for part in device["parts"]:
+        kinds[part["kind"]] = kinds.get(part["kind"], 0) + part["bytes"]
+    parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
+    said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
+    said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
+    phases = {(phase["step"], phase["name"]): phase["peak"]["active"] for phase in device["phases"]}
+    said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
+    said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
+    streams, activations, buffers = device["wastes"]
+    said.check(activations["bytes"] == 4 * 512 * 256, f"the program keeps the last block's output over the optimizer's step: {activations}")
+    said.check(streams["bytes"] == 0 and buffers["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
+    names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
+    said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
+    said.check({("*.2", "AddmmBackward0"), ("*.1", "ReluBackward0")} <= names, f"nodes and modules of the backward: {names}")
+    # Of the main thread's handle and the autograd thread's, on a Hopper GPU; and cuBLASLt's, for the products with a bias.
+    said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
+    # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
+    said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
+    python("", "--report", folder).refuses("--report", "is no empty folder")
+    python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
+
+
+def case_schedules():
+    """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
+    folder, out = FOLDER / "schedules", FOLDER / "schedules.json"
+    said = python("""
+side = torch.cuda.Stream()
+for _ in range(4):
+    block = torch.empty(4 << 20, device="cuda")
+    with torch.cuda.stream(side):
+        block.add_(1)
+    block.record_stream(side)
+    del block""", "--schedule", "instant,lagging", "--report", folder, "--out", out).ends(
+        0, "highest - lowest", "process 1                  16,777,216         67,108,864         50,331,648  48 MiB", "+50,331,648  ", "<module> <string>:5")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").unlink()
+    subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
+    said.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
+    compared = subprocess.run([TIDEMARK, "compare", folder, out], capture_output=True, text=True, check=False)
+    said.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
+    python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
+
+
+def case_lines():
+    """Races name the program's lines, and in the backward autograd's node."""
+    said = python("""
+def step():
+    with torch.cuda.stream(side):
+        w.grad.mul_(0.5)
+side = torch.cuda.Stream()
+w = torch.ones(1 << 20, device="cuda", requires_grad=True)
+w.grad = torch.zeros_like(w)
+(w * 2).sum().backward()
+step()""", "--races", "on", "--no-races")
+    said.ends(1, "FAIL --no-races: process", "aten::mul_.Tensor at step <string>:5 (stream 1) writes 4194304 bytes", " in torch::autograd::AccumulateGrad (default stream) writes")
+
+
+run(globals())
