@@ -65,6 +65,8 @@ std::string measured_text(const Verdict& v) {
 
 std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
+  if (!run.argv.empty() && run.argv.front() == "pytest")
+    return "pytest " + shell_word(trial.scenario);
   std::string out;
   for (const auto& [name, value] : run.env) {
     if (!name.starts_with("TIDEMARK_"))

@@ -41,7 +41,7 @@ inline constexpr std::string_view kActions = "arcsfmuo";  // alloc, free_request
 
 /// All enumerators of a type, which name_of() names.
 constexpr auto enumerators(Role) { return std::array{Role::baseline, Role::fixed, Role::control}; }
-constexpr auto enumerators(Mode) { return std::array{Mode::math, Mode::shapes}; }
+constexpr auto enumerators(Mode) { return std::array{Mode::math, Mode::shapes, Mode::known}; }
 constexpr auto enumerators(Status) { return std::array{Status::pass, Status::fail, Status::skip}; }
 constexpr auto enumerators(Statistic) { return kStatistics; }
 

@@ -7,7 +7,9 @@ namespace tidemark {
 const char* name_of(Role role) {
   return role == Role::baseline ? "baseline" : role == Role::fixed ? "fixed" : "control";
 }
-const char* name_of(Mode mode) { return mode == Mode::math ? "math" : "shapes"; }
+const char* name_of(Mode mode) {
+  return mode == Mode::math ? "math" : mode == Mode::shapes ? "shapes" : "known";
+}
 const char* name_of(Status status) {
   return status == Status::pass ? "pass" : status == Status::fail ? "fail" : "skip";
 }

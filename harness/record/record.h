@@ -22,7 +22,8 @@ using Settings = std::map<std::string, Setting>;
 std::string setting_text(const Setting& setting);
 
 enum class Role { baseline, fixed, control };
-enum class Mode { math, shapes };
+/// known: of Python pairs alone (harness/virtual/README.md).
+enum class Mode { math, shapes, known };
 enum class Status { pass, fail, skip };
 const char* name_of(Role);
 const char* name_of(Mode);

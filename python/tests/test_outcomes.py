@@ -56,10 +56,18 @@ def test_pairs(tmp_path):
     assert "FAIL rest/step leaks: rank 0" in output and "FAIL parity/bits other_values: rank 0" in output
     assert "the sides have different shapes: result is torch.float32 (4,) in the baseline and torch.float32 (3,) here" in output
     assert "the function returns nothing that could be compared" in output
-    tests = {test["test"].split("::")[1]: test for test in json.loads((tmp_path / "report" / "verdicts.json").read_text())["tests"]}
-    verdicts = {(one["variant"], one["name"]): one for one in tests["test_holds"]["verdicts"]}
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    trials = {trial["scenario"].split("::")[1]: trial for trial in report["trials"]}
+    verdicts = {(one["variant"], one["name"]): one for one in trials["test_holds"]["verdicts"]}
     assert verdicts["fixed", "saving/requested/forward"]["measured"] == 4 * 256 * 1024
-    assert {name for (variant, name), one in verdicts.items() if variant == "ends" and one["status"] != "skip"} == {"failure/exception", "caught/failure/"}
+    assert [name for variant, name in verdicts if variant == "ends"] == ["control/failure/"], "of a control whether it was caught"
+    assert all(one["error"] for one in trials["test_other_shapes"]["variants"]) and report["summary"]["exit_code"] == 3, report["summary"]
+    tidemark = os.environ["TIDEMARK"]
+    assert (tmp_path / "report" / "report.html").exists()
+    said = subprocess.run([tidemark, "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
+    assert "2 variants ended in error, 4 of " in said, said
+    assert "- again: `pytest samples/sample_pairs.py::test_wrong_fixes`" in (tmp_path / "report" / "summary.md").read_text()
+    assert "the same run" in subprocess.run([tidemark, "compare", tmp_path / "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_control_without_a_verdict(tmp_path):

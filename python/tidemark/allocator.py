@@ -161,6 +161,22 @@ class Allocator:
     def races(self):
         return self.read("tidemark_races_read") or []
 
+    def counters(self):
+        """What the allocator and the virtual device have counted in this process."""
+        stats = self.stats(self.torch.cuda.current_device())
+        found = {name: int(stats[name]) for name in ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "num_sync_all_streams")}
+        for name in ("launches", "synchronisations"):
+            count = getattr(self.libraries, f"tidemark_device_{name}")
+            count.restype = ctypes.c_uint64
+            found[name] = count()
+        return found
+
+    def described(self):
+        """Torch, NCCL and the virtual GPU."""
+        device = self.read("tidemark_device_describe")
+        return {"torch": self.torch.__version__, "nccl": ".".join(map(str, self.torch.cuda.nccl.version())), "profile": device["profile"],
+                "capacity_bytes": device["capacity_bytes"], "schedule": device["schedule"]}
+
     def collectives(self):
         """NCCL calls of this process so far: all_gather -> (count, bytes)."""
         found = {}

@@ -54,6 +54,9 @@ class Said:
         elif (missing or code != 0) and not failed:
             self.problems.append((missing[0] if missing else 0, reason(self.output, code), ""))
 
+    def verdicts(self):
+        return [one for record in self.records.values() if record for one in record["verdicts"]]
+
 
 def read_lines(path):
     if not os.path.exists(path):

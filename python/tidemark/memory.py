@@ -55,6 +55,7 @@ class Memory:
         self.allocator = Allocator(torch)
         self.verdicts, self.savings, self.stepped = [], [], []  # stepped: (held before, held after) of each step
         self.before = self.allocator.collectives()
+        self.held_before = self.allocator.held()
 
     def close(self):
         self.allocator.close()
@@ -191,7 +192,8 @@ class Memory:
         """What the pytest process is told of this rank, as plain data."""
         return {"rank": self.rank, "verdicts": self.verdicts, "savings": self.savings, "held": self.stepped,
                            "phases": [{"name": one.name, "step": one.step, "peak": one.peak, "end": one.end} for one in self.allocator.phases],
-                           "collectives": self.collectives(), "races": self.allocator.races()}
+                           "collectives": self.collectives(), "races": self.allocator.races(), "counters": self.allocator.counters(),
+                           "rest": self.stepped[-1] if self.stepped else (self.held_before, self.allocator.held()), "run": self.allocator.described()}
 
 
 def most_different(values, first_step):

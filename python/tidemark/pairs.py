@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-from tidemark import launch, parity
+from tidemark import launch, parity, report
 from tidemark import verdict as verdicts
 from tidemark.formula import Formula, Misuse
 from tidemark.settings import ranks_of
@@ -70,9 +70,7 @@ def run(item, settings):
              and one["status"] == verdicts.FAIL]
     call = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed" if wrong else "passed", text_of(wrong) or None, "call",
                              duration=durations[1])
-    call.tidemark_verdicts = all_verdicts
-    call.tidemark_pair = {"roles": {name: made.role(name) for name in made.values}, "records": {name: one.records for name, one in said.items()},
-                          "settings": {key: value for key, value in settings.items() if key != "pair"}}
+    report.attach([call], said, {name: made.role(name) for name in made.values}, settings, all_verdicts)
     call.sections = [("tidemark", table(made, all_verdicts))]
     if wrong:
         call.sections += [(f"tidemark exec, {name}", one.output) for name, one in said.items() if one.output.strip()]

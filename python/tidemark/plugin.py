@@ -18,7 +18,7 @@ OURS = ("memory", "world", "tidemark_platform", "variant")
 def pytest_addoption(parser):
     group = parser.getgroup("tidemark", "memory tests on tidemark's virtual platform")
     group.addoption("--tidemark", action="store_true", help="run all tests on the virtual platform, and not only those with its marks or fixtures")
-    group.addoption("--tidemark-report", metavar="DIR", help="write the verdicts of the tests to DIR/verdicts.json")
+    group.addoption("--tidemark-report", metavar="DIR", help="write a report of the tests, each a trial with its verdicts, into this empty folder")
     parser.addini("tidemark_timeout", "seconds after which a test on the virtual platform is ended, with an error", default="600")
 
 
@@ -48,9 +48,10 @@ def pytest_runtest_protocol(item, nextitem):
     begun = time.time()
     try:
         settings = settings_of(item)
-        reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings))
+        reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings), settings)
     except Misuse as error:
         reports = [problem_report(item, str(error))]
+        report.attach(reports, {}, {"test": "baseline"}, {})
     setup = next((one for one in reports if one.when == "setup"), None)
     if setup is not None:  # what no phase of the test itself has taken: the start of the processes
         setup.duration = max(setup.duration, time.time() - begun - sum(one.duration for one in reports if one is not setup))
@@ -68,13 +69,15 @@ def problem_report(item, line, sections=()):
     return pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed", line, "setup", sections=list(sections))
 
 
-def merged(item, said):
+def merged(item, said, settings):
     """The reports of all ranks as one a phase. What says nothing about the test is an error, whatever the ranks that ended have said."""
     sections = [("tidemark exec", said.output)] if said.output.strip() else []
     if said.problems:
         rank, line, text = said.problems[0]
         name = f"rank {rank}: " if len(said.reports) > 1 and not line.startswith("rank ") else ""
-        return [problem_report(item, f"{name}{line}", [*sections, *([("collection", text)] if text else [])])]
+        reports = [problem_report(item, f"{name}{line}", [*sections, *([("collection", text)] if text else [])])]
+        report.attach(reports, {"test": said}, {"test": "baseline"}, settings)
+        return reports
     reports = []
     for when in ("setup", "call", "teardown"):
         of_ranks = {rank: read_report(item, one) for rank, all_of in said.reports.items() for one in all_of if one["when"] == when}
@@ -85,9 +88,7 @@ def merged(item, said):
         error = next(one for one in failing if one.when == "call")
         error.when = "setup"
         reports = [error]
-    for one in reports:
-        if one.when == "call":
-            one.tidemark_verdicts = [verdict for record in said.records.values() if record for verdict in record["verdicts"]]
+    report.attach(reports, {"test": said}, {"test": "baseline"}, settings, [{**one, "variant": "test"} for one in said.verdicts()])
     return reports
 
 

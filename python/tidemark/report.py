@@ -1,24 +1,149 @@
-"""The verdicts of a pytest run as a file, for --tidemark-report."""
+"""The tests of a pytest run as an ordinary report of tidemark (reports/schema.json), for --tidemark-report: each test is a trial, a pair one with
+its variants. `tidemark report` renders it, `tidemark compare` holds two together."""
+import datetime
 import json
 import os
+import platform
+import subprocess
 
-SCHEMA = "tidemark/pytest"
+from tidemark import launch
+from tidemark.formula import Misuse
+
+SCHEMA, VERSION = "tidemark/report", "2.1"
+STATISTICS = ("allocated", "active", "reserved", "requested")
+FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
+ENDED = ("failure/ended", "failure/exception")
+
+
+def attach(reports, said, roles, settings, verdicts=()):
+    """Leaves with pytest's reports, as plain data, what a trial needs."""
+    for one in reports:
+        one.tidemark_trial = {"roles": roles, "records": {name: list(each.records.values()) for name, each in said.items()}, "verdicts": list(verdicts),
+                              "settings": {key: value for key, value in settings.items() if key != "pair"}}
 
 
 class Writer:
     def __init__(self, config):
-        self.folder, self.tests = config.getoption("tidemark_report"), []
+        self.folder, self.tests, self.argv = config.getoption("tidemark_report"), {}, ["pytest", *map(str, config.invocation_params.args)]
+        self.begun = datetime.datetime.now(datetime.timezone.utc)
+        if self.folder and os.path.exists(self.folder) and (not os.path.isdir(self.folder) or os.listdir(self.folder)):
+            from pytest import UsageError
+
+            raise UsageError(f"--tidemark-report {self.folder}: is no empty folder: name another")
 
     def pytest_runtest_logreport(self, report):
-        if self.folder and (report.when == "call" or report.failed):
-            if hasattr(report, "tidemark_verdicts") or report.failed:
-                self.tests.append({"test": report.nodeid, "outcome": "error" if report.failed and report.when != "call" else report.outcome,
-                                   "why": str(getattr(report, "longreprtext", "")) if report.failed else "",
-                                   "verdicts": getattr(report, "tidemark_verdicts", []), **getattr(report, "tidemark_pair", {})})
+        """A test's trial; of its phases the first that did not pass says how it ended."""
+        if not self.folder or not hasattr(report, "tidemark_trial"):
+            return
+        found = self.tests.setdefault(report.nodeid, {"outcome": "passed", "why": ""})
+        found.update(report.tidemark_trial)
+        if not report.passed and found["outcome"] == "passed":
+            found["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
+            found["why"] = why_of(report)
 
     def pytest_sessionfinish(self):
         if not self.folder:
             return
+        run = next((record["run"] for test in self.tests.values() for records in test["records"].values() for record in records if record), {})
+        trials = [trial(name, test) for name, test in self.tests.items()]
+        report = {"schema": SCHEMA, "schema_version": VERSION, "run": self.run(run), "trials": trials, "summary": summary(trials)}
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, "verdicts.json"), "w", encoding="utf-8") as file:
-            json.dump({"schema": SCHEMA, "schema_version": "1.0", "tests": self.tests}, file, indent=1)
+        with open(os.path.join(self.folder, "report.json"), "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+        try:
+            subprocess.run([launch.executable(), "report", self.folder], check=True, capture_output=True)
+        except (Misuse, OSError, subprocess.CalledProcessError) as error:
+            print(f"\ntidemark: {self.folder}/report.json was written and not rendered: {getattr(error, 'stderr', b'') or error}")
+
+    def run(self, said):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        return {"id": f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
+                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": version(), "git": "",
+                "host": platform.node(), "device": {"kind": "virtual", "profile": said.get("profile", ""), "capacity_bytes": said.get("capacity_bytes", 0)},
+                "torch": said.get("torch", ""), "nccl": said.get("nccl", ""), "mpi": "", "env": {}}
+
+
+def version():
+    from importlib import metadata
+
+    try:
+        return metadata.version("tidemark")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def why_of(report):
+    longrepr = report.longrepr
+    crash = getattr(longrepr, "reprcrash", None)
+    text = crash.message if crash else longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return " ".join(text.split())[:500]
+
+
+def trial(name, test):
+    settings, verdicts = test["settings"], [as_recorded(one) for one in test["verdicts"] if test["roles"][one["variant"]] != "control" or
+                                            one["name"].startswith("caught/")]
+    first = next((record for records in test["records"].values() for record in records if record), None)
+    failed = any(one["status"] == "fail" for one in verdicts)
+    if test["outcome"] == "failed" and not failed:  # by an assertion of its own
+        verdicts.append(recorded("run", "test" if "test" in test["roles"] else next(iter(test["roles"])), "fail", why=test["why"]))
+    elif test["outcome"] == "passed" and not verdicts:
+        verdicts.append(recorded("run", next(iter(test["roles"])), "pass"))
+    error = test["why"] if test["outcome"] == "error" else None
+    skipped = test["why"] if test["outcome"] == "skipped" else None
+    variants = [] if skipped else [variant(one, role, test["records"].get(one, []), error) for one, role in test["roles"].items()]
+    return {"scenario": name, "size": "test", "mode": settings.get("mode") or "known", "schedule": first["run"]["schedule"] if first else settings.get("schedule") or "calibrated",
+            "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
+                                                                                   default=0),
+            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": grouped(verdicts), "story": "",
+            "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
+
+
+def variant(name, role, records, error):
+    return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(one) for one in records if one], "sweep": [],
+            "growth": [], "what": ""}
+
+
+def rank(record):
+    steps = {}
+    for phase in record["phases"]:
+        steps.setdefault(phase["step"], []).append({"name": phase["name"], **{each: {"peak": phase["peak"][each], "end": phase["end"][each]}
+                                                                             for each in STATISTICS}})
+    all_steps = [{"times": 1, "phases": phases, "moments": [], "calls": []} for phases in steps.values()]
+    collectives = {name: count for name, (count, _) in record["collectives"].items()}
+    races = [{"first": side(race["first"]), "second": side(race["second"]), "bytes": race["bytes"], "explanation": race["explanation"]} for race in record["races"]]
+    before, after = record["rest"]
+    return {"rank": record["rank"], "phases": all_steps[-1]["phases"] if all_steps else [], "categories": {}, "counters": {**record["counters"], "collectives": collectives},
+            "races": races, "rest": {"before": before, "after": after}, "steps": all_steps}
+
+
+def side(access):
+    return {"op": access["op"], "stream": access["stream"], "span": -1}
+
+
+def as_recorded(one):
+    family, _, rest = one["name"].partition("/")
+    name = "run" if one["name"] in ENDED else f"{FAMILIES.get(family, family)}/{rest}"
+    return recorded(name, one["variant"], one["status"], one["rank"], one["expected"], one["formula"], one["values"], one["measured"], one["unit"], one["why"])
+
+
+def recorded(name, of_variant, status, of_rank=0, expected=None, formula="", values=None, measured=None, unit="bytes", why=""):
+    out = {"name": name, "variant": of_variant, "status": status, "expected": {"low": expected, "high": expected, "formula": formula, "values": values or {}},
+           "measured": measured, "rank": of_rank}
+    return {**out, **({"unit": unit} if unit != "bytes" else {}), **({"why": why} if why else {})}
+
+
+def grouped(verdicts):
+    """Verdicts that differ in the rank alone, once."""
+    found = {}
+    for one in verdicts:
+        of_rank = one.pop("rank")
+        found.setdefault(json.dumps(one, sort_keys=True), {**one, "ranks": []})["ranks"].append(of_rank)
+    return list(found.values())
+
+
+def summary(trials):
+    count = {status: sum(len(one["ranks"]) for trial in trials for one in trial["verdicts"] if one["status"] == status) for status in ("pass", "fail", "skip")}
+    skipped, broke = sum(trial["skipped"] is not None for trial in trials), any(one["error"] for trial in trials for one in trial["variants"])
+    code = 4 if not trials else 3 if broke else 77 if skipped == len(trials) else 1 if count["fail"] else 0 if count["pass"] else 4
+    return {"passed": count["pass"], "failed": count["fail"], "skipped": count["skip"], "trials": {"planned": len(trials), "finished": len(trials) - skipped, "skipped": skipped,
+                                                                                                 "cut_short": 0, "not_run": 0}, "exit_code": code}
