@@ -1,4 +1,5 @@
 """For scripts that run programs below `tidemark exec`: the executable, and Python environments that are made once and kept."""
+import json
 import os
 import subprocess
 import sys
@@ -43,3 +44,36 @@ def environment(folder: Path, torch: str, then=None) -> Path:
             then(python, pip)
         (folder / "ready").touch()
     return python
+
+
+def cuda_headers(python, pip):
+    major, minor = facts(python)["cuda"].split(".")[:2]
+    if int(major) == 12:
+        run(*pip, "--no-deps", f"nvidia-cuda-runtime-cu12=={major}.{minor}.*")
+
+
+def facts(python):
+    code = ("import importlib.machinery as m, json, os, platform\nsaid = {}\n"
+            "exec(open(os.path.join(m.PathFinder.find_spec('torch').submodule_search_locations[0], 'version.py')).read(), said)\n"
+            "print(json.dumps({'cuda': said['cuda'], 'torch': said['__version__'], 'python': platform.python_version()}))")
+    return json.loads(subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def wheels() -> Path:
+    return Path(os.environ.get("TIDEMARK_WHEELS", "tidemark-wheels")).absolute()
+
+
+def wheel(version: str) -> Path:
+    """The Python of an environment with this torch and what the platform needs beside it, in TIDEMARK_WHEELS (tidemark-wheels)."""
+    return environment(wheels() / version, version, cuda_headers)
+
+
+def beside(package: str) -> Path:
+    """A folder of TIDEMARK_WHEELS with this package, without what it asks for."""
+    folder = wheels() / package.replace("==", "-")
+    if not (folder / "ready").exists():
+        print(f"bringing {package}", file=sys.stderr, flush=True)
+        run(os.environ.get("TIDEMARK_PYTHON", "python3"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade",
+            "--target", folder, package)
+        (folder / "ready").touch()
+    return folder
