@@ -1,0 +1,204 @@
+"""Released code held against the scenarios, in bytes: what ci/upstream and the folders `upstream/` of the scenarios share.
+
+A row is a program of released code below `tidemark exec`, and the variant of the scenario that does the same at the same sizes. Every
+peak of the last step, of every phase, rank and statistic, is the scenario's, plus the differences that the row names. A difference is a
+formula in the scenario's own words (`tidemark list`), derived from the code of both; it is evaluated, and never fitted. What has no
+formula is not judged, and the row says so."""
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path += [str(ROOT / "reports"), str(ROOT / "python"), str(ROOT / "ci")]
+from environments import TIDEMARK  # noqa: E402
+from reading import read  # noqa: E402
+
+STATISTICS = ("allocated", "active", "reserved", "requested")
+LIMIT = 1800  # seconds of a process
+
+
+class Failed(Exception):
+    """A program that did not run to its end."""
+
+
+class Phases:
+    """Peaks of the phases of a step, in a program. A phase ends with `end`; of a program the last step counts."""
+
+    def __init__(self, torch):
+        self.torch, self.found = torch, {}
+        torch.cuda.reset_peak_memory_stats()
+
+    def end(self, name):
+        stats = self.torch.cuda.memory_stats()
+        self.found[name] = {statistic: stats[f"{statistic}_bytes.all.peak"] for statistic in STATISTICS}
+        self.torch.cuda.reset_peak_memory_stats()
+
+
+def programs(run):
+    """Runs the programs that the command line names, each in a process of its own that is forked before the device has been touched: `run` gets the words of
+    one and the path of a store for its ranks, and returns what it has found, which is written for the script that has started them."""
+    out = Path(os.environ["TIDEMARK_UPSTREAM_OUT"])
+    for number, words in enumerate(" ".join(sys.argv[1:]).split(" + ")):
+        child = os.fork()
+        if child == 0:
+            found = run(words.split(), str(out / f"store{number}"))
+            (out / f"{number}.{os.environ['RANK']}.json").write_text(json.dumps(found), encoding="utf-8")
+            os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
+        if os.waitpid(child, 0)[1] != 0:
+            sys.exit(f"error: the program {words} has failed, see above")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Bytes that released code has more than the scenario (or less), and why."""
+    why: str
+    formula: str
+    phases: tuple = ()  # none named: all
+    statistics: tuple = STATISTICS
+    whole: bool = False  # the formula is the whole figure of released code, and not what it has more
+
+    def of(self, phase, statistic, values, here):
+        from tidemark.formula import Formula
+
+        if statistic not in self.statistics or self.phases and phase not in self.phases:
+            return 0
+        return Formula(self.formula, values).evaluate() - (here if self.whole else 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    torch: str
+    words: tuple  # arguments of the folder's program.py
+    variant: str
+    parameters: tuple = ()  # of the scenario: (name, value)
+    size: str = "seed"
+    schedule: str = "instant"
+    ranks: int = 2
+    steps: int = 4
+    stand_for: int = -1  # the rank of the scenario, and of --as-rank, that is compared, by itself; all without
+    environment: tuple = ()  # of the released program alone
+    shared: tuple = ()  # environment of both
+    packages: tuple = ()  # what the released program imports beside torch
+    values: tuple = ()  # of words in formulas that the scenario does not have
+    differences: tuple = ()
+    not_judged: dict = field(default_factory=dict)  # statistic -> the reason
+    small: bool = False  # of the short part that CTest runs
+
+
+@dataclass
+class Outcome:
+    """What a row has shown."""
+    compared: int = 0
+    equal: int = 0
+    explained: int = 0
+    wrong: list = field(default_factory=list)
+    amounts: dict = field(default_factory=dict)  # why -> the amounts that were added
+    theirs: int = 0  # highest active bytes
+    ours: int = 0
+
+
+@functools.lru_cache(maxsize=None)
+def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(), stand_for=-1):
+    """One trial of the scenario, as report.json has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [TIDEMARK, "run", *(f"{scenario}/{name}" for name in variants), "--size", size, "--ranks", str(ranks), "--mode", "shapes",
+                   "--schedule", schedule, "--steps", str(steps), "--races", "off", "--details", "none", "--out", folder + "/run",
+                   *(["--stand-for", str(stand_for)] if stand_for >= 0 else [])]
+        for name, value in parameters:
+            command += ["--set", f"{name}={value}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env={**os.environ, **dict(shared)})
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
+        (found,) = read(Path(folder, "run"))["trials"]
+    return found
+
+
+def ours(scenario, row):
+    """(peaks of every rank by phase and statistic, values of the scenario's words by statistic)"""
+    found = trial(scenario, (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
+    (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
+    peaks = [{phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in rank["phases"]} for rank in variant["ranks"]]
+    values = {statistic: {} for statistic in STATISTICS}
+    for verdict in found["verdicts"]:
+        kind, _, statistic = verdict["name"].partition("memory/form/")
+        if not kind and verdict["variant"] == row.variant:
+            values[statistic.split("/")[0]] |= verdict["expected"]["values"]
+        kind, _, moment = verdict["name"].partition("trajectory/form/")
+        if not kind and verdict["variant"] == row.variant:  # of allocated bytes first
+            for rank in range(len(peaks)):
+                of_moment = peaks[rank].setdefault(moment, {})
+                of_moment["requested" if of_moment else "allocated"] = verdict["measured"]
+    return peaks, values
+
+
+def process_of(row):
+    """Rows for which this is the same can be programs of one process."""
+    return row.torch, row.schedule, row.ranks, row.stand_for, row.packages, row.environment, row.shared
+
+
+def theirs(program, python, path, rows):
+    """What the ranks of released programs have written, by row; the rows are of one process. `path`: folders of further packages."""
+    (torch, schedule, ranks, alone, _, own, shared), = {process_of(row) for row in rows}
+    with tempfile.TemporaryDirectory() as folder:
+        words = " + ".join(" ".join(row.words) for row in rows).split()
+        command = [TIDEMARK, "exec", "--mode", "shapes", "--schedule", schedule, "--timeout", "600",
+                   *(["--ranks", ranks] if alone < 0 else ["--as-rank", alone, "--of", ranks]), "--", python, program, *words]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TIDEMARK_UPSTREAM_OUT": folder,
+                       "PYTHONPATH": ":".join(filter(None, (*map(str, path), os.environ.get("PYTHONPATH")))), **dict(shared), **dict(own)}
+        try:
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT, check=False, cwd=folder, env=environment)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"the programs were stopped after {LIMIT} s") from None
+        found = [[json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob(f"{number}.*.json"), key=lambda file: int(file.name.split(".")[1]))]
+                 for number in range(len(rows))]
+        if done.returncode != 0 or not all(found):
+            said = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line] or ["nothing was said"]
+            raise Failed(f"exit code {done.returncode}, torch {torch}: {said[-1].strip()}")
+        return found
+
+
+def compare(scenario, row, released_ranks):
+    from tidemark.formula import Misuse
+
+    outcome = Outcome()
+    try:
+        expected, values = ours(scenario, row)
+    except Failed as error:
+        outcome.wrong.append(str(error))
+        return outcome
+    found = [rank["phases"] | {name: {"allocated": allocated, "requested": requested} for name, allocated, requested in rank.get("trajectory", ())}
+             for rank in released_ranks]
+    for rank, (mine, released) in enumerate(zip(expected, found, strict=True)):
+        if mine.keys() != released.keys():
+            outcome.wrong.append(f"rank {rank} has the phases {', '.join(released)}, and the scenario {', '.join(mine)}")
+            continue
+        for phase, statistic in ((phase, statistic) for phase in mine for statistic in mine[phase]):
+            here, there = mine[phase][statistic], released[phase][statistic]
+            if statistic == "active":
+                outcome.theirs, outcome.ours = max(outcome.theirs, there), max(outcome.ours, here)
+            if statistic in row.not_judged:
+                continue
+            outcome.compared += 1
+            try:
+                named = [(each.why, each.of(phase, statistic, values[statistic] | dict(row.values), here)) for each in row.differences]
+            except Misuse as error:
+                outcome.wrong.append(f"rank {rank} {phase} {statistic}: {error}")
+                continue
+            known = sum(amount for _, amount in named)
+            if there != here + known:
+                outcome.wrong.append(f"rank {rank} {phase} {statistic}: released {there:,} bytes, the scenario {here:,}, explained {known:+,}, "
+                                     f"unexplained {there - here - known:+,}")
+            elif there == here:
+                outcome.equal += 1
+            else:
+                outcome.explained += 1
+                for why, amount in named:
+                    if amount:
+                        outcome.amounts.setdefault(why, set()).add(amount)
+    return outcome
