@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -80,6 +81,25 @@ def test_without_the_plugin(tmp_path):
     (tmp_path / "test_it.py").write_text("import tidemark\n@tidemark.ranks(2)\ndef test_it(): pass\n")
     outcomes, output, code = run(tmp_path, str(tmp_path / "test_it.py"), plugin=False)
     assert code == 1 and outcomes["test_it"][0] == "error" and "fixture 'tidemark_platform' not found" in output, output
+
+
+def test_killed_pytest_leaves_nothing_running(tmp_path):
+    test = tmp_path / "test_it.py"
+    test.write_text("import os, pathlib, time, tidemark\n@tidemark.ranks(1)\ndef test_it(memory):\n"
+                    f"    pathlib.Path({str(tmp_path)!r}, 'rank').write_text(str(os.getpid()))\n    time.sleep(1000)\n")
+    with subprocess.Popen([sys.executable, "-m", "pytest", "-p", "tidemark.plugin", "-p", "no:cacheprovider", "-q", str(test)], cwd=tmp_path,
+                          stdout=subprocess.DEVNULL) as running:
+        wait_for(lambda: (tmp_path / "rank").exists() and (tmp_path / "rank").read_text())
+        running.kill()
+    rank = (tmp_path / "rank").read_text()
+    wait_for(lambda: not Path("/proc", rank).exists())
+
+
+def wait_for(holds, seconds=120):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"not within {seconds} s"
+        time.sleep(0.1)
 
 
 def test_without_torch(tmp_path):

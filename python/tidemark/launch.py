@@ -1,4 +1,5 @@
 """Starts the ranks of one test below `tidemark exec` and reads what they say."""
+import ctypes
 import json
 import os
 import re
@@ -12,6 +13,8 @@ from tidemark.formula import Misuse
 from tidemark.settings import flags_of, ranks_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PATIENCE = 15  # seconds between asking the ranks to end and killing them
 
 # Options of pytest that choose tests, or write what one process alone may write.
@@ -106,9 +109,18 @@ def run(item, settings, variant=None, results=None):
         with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
             shown = None if config.getoption("capture") == "no" else output
             running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=environment,
-                                       cwd=config.invocation_params.dir, start_new_session=True)
+                                       cwd=config.invocation_params.dir, start_new_session=True, preexec_fn=ends_with(os.getpid()))
             code, timed_out = wait(running, limit)
         return Said(ranks, folder, code, timed_out)
+
+
+def ends_with(parent):
+    """What a process calls before it runs its program, so that it ends with this one, also where this one is killed."""
+    def call():
+        LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:  # it has ended before
+            os._exit(1)
+    return call
 
 
 def wait(running, limit):
