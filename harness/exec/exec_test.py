@@ -143,6 +143,12 @@ def case_asks_absent():
     begin = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
     python(begin + "dist.recv_object_list([None], src=6)", "--as-rank", 1, "--of", 8).ends(
         1, "rank 1 wants an object of rank 6, which is absent under --as-rank")
+    # The virtual GPU has not come to these collectives when PyTorch's watchdog looks; the time-outs are for partners, which are not there.
+    python("import datetime, time\n" + begin.replace("'nccl'", "'nccl', timeout=datetime.timedelta(milliseconds=300)") +
+           "a = torch.empty(1 << 15, 1 << 15, device='cuda')\nshort = datetime.timedelta(milliseconds=300)\n"
+           "def reduce_late(group):\n  dist.all_reduce(a @ a, group=group)\n  time.sleep(1.5)\n"
+           "reduce_late(None)\nreduce_late(dist.new_group([0, 1], timeout=short))\n"
+           "dist.distributed_c10d._set_pg_timeout(short)\nreduce_late(None)", "--as-rank", 1, "--of", 8).ends(0)
     # A program that leaves its process group alive ends with its own exit code.
     python(begin + "dist.all_reduce(torch.ones(1024, device='cuda'))\nraise SystemExit(7)", "--as-rank", 1, "--of", 8).ends(7)
 

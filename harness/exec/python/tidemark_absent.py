@@ -4,11 +4,16 @@ command runs it too. Every other question is refused by name."""
 import atexit
 import copy
 import ctypes
+import datetime
 import pickle
 import re
 import sys
 
 from tidemark_partners import Partners
+
+# No partner can be late. Until the host waits for it, the virtual GPU may lag behind by any time of the host's clock, by which PyTorch's
+# watchdog would end the process.
+NO_TIMEOUT = datetime.timedelta(days=3650)
 
 
 def begin(torch, rank, world):
@@ -30,11 +35,12 @@ def begin(torch, rank, world):
     initialise, make_group = c10d.init_process_group, c10d.new_group
 
     def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **options):
-        del init_method, world_size, rank, store
-        return initialise(without_gloo(backend or "cpu:gloo,cuda:nccl"), None, timeout, **options)
+        del init_method, timeout, world_size, rank, store
+        return initialise(without_gloo(backend or "cpu:gloo,cuda:nccl"), None, NO_TIMEOUT, **options)
 
     def new_group(ranks=None, timeout=None, backend=None, **options):
-        return make_group(ranks, timeout, without_gloo(backend), **options)
+        del timeout
+        return make_group(ranks, NO_TIMEOUT, without_gloo(backend), **options)
 
     def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
         parent = dist.get_process_group_ranks(parent_pg or dist.group.WORLD)
@@ -48,6 +54,7 @@ def begin(torch, rank, world):
             split_group=split_group, **object_collectives(torch, dist, c10d, Partners(rank)))
     # Every group gets a communicator of its own: a split needs the partners' colors.
     c10d._get_split_source = lambda _group: None
+    c10d._set_pg_timeout = lambda *_: None
     # DDP compares the shapes of its parameters on all ranks, as numbers of the device.
     _distributed_c10d._verify_params_across_processes = lambda *_, **__: None
     dist._verify_params_across_processes = _distributed_c10d._verify_params_across_processes
