@@ -2,6 +2,10 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=${TIDEMARK_DEPS:-$root/.deps}
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+# The torch that the build is made for, as its version.py has it (2.11.0+cu130): of the pins of torch and of CUDA's runtime.
+own_torch() {
+  awk -F '[= .]+' '/^torch==/ {torch = $2 "." $3 "." $4} /^nvidia-cuda-runtime==/ {cuda = $2 $3} END {print torch "+cu" cuda}' "$root/ci/wheels.txt"
+}
 die() { printf 'error: %s\n' "$1" >&2; exit "${2:-3}"; }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 CI = Path(__file__).resolve().parent
+PINS = dict(re.findall(r"^([a-z-]+)==(\S+)", (CI / "wheels.txt").read_text(), re.M))
+OWN_TORCH = PINS["torch"] + "+cu" + "".join(PINS["nvidia-cuda-runtime"].split(".")[:2])
 STAND_IN = """#!/usr/bin/env bash
 echo "${TIDEMARK_DEVICE:-}${TIDEMARK_PLATFORM:-}| $*" >>"$CALLS"
 if [ "${!#}" = --help ]; then echo "${FLAGS:-}"; exit 0; fi
@@ -61,14 +63,14 @@ class Gpu:
 def on_a_stand_in(work: Path) -> None:
     gpu, torch = Gpu(work), work / "torch"
     (work / "ci").mkdir()
-    for name in ("gpu", "environment.sh"):
+    for name in ("gpu", "environment.sh", "wheels.txt"):
         shutil.copy(CI / name, work / "ci" / name)
     binary = work / "build" / "dev" / "tidemark"
     binary.parent.mkdir(parents=True)
     binary.write_text(STAND_IN)
     binary.chmod(0o755)
     torch.mkdir()
-    (torch / "version.py").write_text("__version__ = '2.11.0+cu130'\n")
+    (torch / "version.py").write_text(f"__version__ = '{OWN_TORCH}'\n")
     here = {"TIDEMARK_TORCH": str(torch), "TIDEMARK_GPU_RANKS": "2"}
 
     code, out, err, calls = gpu("--out", "out", "fsdp*", **here)
@@ -115,7 +117,7 @@ def on_a_stand_in(work: Path) -> None:
 
     check(gpu("--needs", **here)[:2] == (0, "nothing is lacking\n"), "a machine that has everything")
     for extra, says in (({"NO_GPU": "1"}, "lacks: no NVIDIA driver answers\n"), ({"BROKEN": "1"}, "libx.so"), ({"TIDEMARK_TORCH": "/nosuch"}, "/nosuch is another"),
-                        ({"PATH": "/nosuch:/usr/bin:/bin", "TIDEMARK_TORCH": str(work)}, "lacks: torch 2.11.0+cu130")):
+                        ({"PATH": "/nosuch:/usr/bin:/bin", "TIDEMARK_TORCH": str(work)}, f"lacks: torch {OWN_TORCH}: {work} is another")):
         code, out, _, _ = gpu("--needs", **{**here, **extra})
         check(code == 1 and says in out and all(line.startswith("lacks: ") for line in out.splitlines()), f"--needs, {extra}: {code} {out}")
     code, _, err, _ = gpu(NO_GPU="1", **here)

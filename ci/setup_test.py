@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """ci/setup --cuda on a stand-in for pip that makes small wheels: what is unpacked where, that nothing is done twice, that an
-interrupted download goes on where it was, that nothing half-made is ever in place, and when nothing is brought at all."""
+interrupted download goes on where it was, that nothing half-made is ever in place, and when nothing is brought at all. ci/setup with
+an installed torch: another version than that of ci/wheels.txt is refused."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,23 +37,29 @@ def check(holds: bool, what: str) -> None:
         print(f"FAILED: {what}")
 
 
+def version(work: Path, name: str) -> str:
+    return re.search(rf"^{name}==(\S+)", (work / "ci" / "wheels.txt").read_text(), re.M).group(1)
+
+
 def main() -> None:
     work = Path(tempfile.mkdtemp(prefix="tidemark-setup-"))
     deps, calls = work / "deps", work / "calls"
     (work / "ci").mkdir()
     (work / "bin").mkdir()
-    for name in ("setup", "environment.sh", "cuda_wheels.txt"):
+    for name in ("setup", "environment.sh", "cuda_wheels.txt", "wheels.txt", "packages.txt"):
         shutil.copy(CI / name, work / "ci" / name)
     (work / "bin" / "python3").write_text(PIP)
-    (work / "bin" / "python3").chmod(0o755)
+    (work / "bin" / "dpkg-query").write_text("#!/bin/sh\necho install ok installed\n")
+    for name in ("python3", "dpkg-query"):
+        (work / "bin" / name).chmod(0o755)
     pins = [line.split("==")[0] for line in (CI / "cuda_wheels.txt").read_text().splitlines() if not line.startswith("#")]
 
-    def setup(**extra: str) -> tuple[int, str, list[str]]:
+    def setup(what: str = "--cuda", **extra: str) -> tuple[int, str, list[str]]:
         calls.write_text("")
         env = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "CALLS": str(calls), "TIDEMARK_DEPS": str(deps), **extra}
         if "TIDEMARK_TORCH" not in extra:
             env.pop("TIDEMARK_TORCH", None)
-        run = subprocess.run([work / "ci" / "setup", "--cuda"], env=env, capture_output=True, text=True, timeout=100, check=False)
+        run = subprocess.run([work / "ci" / "setup", what], env=env, capture_output=True, text=True, timeout=100, check=False)
         return run.returncode, run.stdout + run.stderr, calls.read_text().split()
 
     libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
@@ -91,6 +99,15 @@ def main() -> None:
     check(setup(TIDEMARK_TORCH=str(torch)) == (0, "", []), "those beside an installed torch do")
     (work / "link").symlink_to(torch)
     check(setup(TIDEMARK_TORCH=str(work / "link")) == (0, "", []), "also through a link")
+
+    own = f"{version(work, 'torch')}+cu{''.join(version(work, 'nvidia-cuda-runtime').split('.')[:2])}"
+    for other in (own.split("+")[0], own + "1", own.replace(".", "x")):
+        (torch / "version.py").write_text(f"__version__ = '{other}'\n")
+        code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch))
+        check(code == 2 and not called and f"is not a torch {own} " in said, f"torch {other} in place of {own} is refused: {code} {said} {called}")
+    (torch / "version.py").write_text(f"__version__ = '{own}'\n")
+    code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch), BROKEN="nvidia-cuda-runtime")
+    check(code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}")
     shutil.rmtree(work)
     print(f"{len(failures)} failed" if failures else "the set-up holds")
     sys.exit(1 if failures else 0)
