@@ -95,6 +95,20 @@ def case_pipeline():
     Said("--as-rank", 1, "--of", 4, "--", sys.executable, stages).ends(1, "rank 1 wants an object of rank 0, which is absent under --as-rank",
                                                                        "Name the ranks that it needs as well (--as-rank 0,1)")
     Said("--as-rank", "0,1", "--of", 2, "--", sys.executable, stages, "leave").ends(1, "an object of rank 0, which has ended without sending it")
+    # Two ranks wait for the third; on one core, one of them goes on at a time.
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    python(f"""import os, time, torch.distributed as dist
+dist.init_process_group('nccl')
+if dist.get_rank() == 2:
+    dist.send_object_list([0], dst=0)
+    dist.send_object_list([1], dst=1)
+else:
+    dist.recv_object_list([None], src=2)
+    os.mkdir('{FOLDER}/works')
+    time.sleep(1)
+    os.rmdir('{FOLDER}/works')""", "--as-rank", "0,1,2", "--of", 3).ends(0)
+    os.sched_setaffinity(0, cores)
     said = python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=1 - dist.get_rank())",
                   "--as-rank", "0,1", "--of", 2, "--timeout", 3).ends(1, "do ranks wait for each other?")
     said.check(said.seconds < 60, "no hang")

@@ -71,9 +71,12 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
   std::size_t next = 0;
   int code = 0;
   Clock::time_point ending{};  // when the rest was asked to end
-  const auto working = [&] {
+  const auto is = [&](const std::string& name, const char* state) {
+    return std::filesystem::exists(notes / (name + state));
+  };
+  const auto working = [&] {  // `waits` becomes `ready`, so it is looked for first
     return std::ranges::count_if(running, [&](const auto& one) {
-      return !std::filesystem::exists(notes / (one.second + ".waits"));
+      return !is(one.second, ".waits") && !is(one.second, ".ready");
     });
   };
   const auto tell = [&](int signal) {
@@ -85,9 +88,17 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     tell(signal);
   };
   while (next < starts.size() || !running.empty()) {
-    while (next < starts.size() && working() < at_once) {
-      const Start& one = starts[next++];
-      running[start(one, groups)] = one.name;
+    while (working() < at_once) {  // those that can end come before new ones
+      const auto ready =
+          std::ranges::find_if(running, [&](const auto& one) { return is(one.second, ".ready"); });
+      if (ready != running.end()) {
+        std::filesystem::remove(notes / (ready->second + ".ready"));
+      } else if (next < starts.size()) {
+        const Start& one = starts[next++];
+        running[start(one, groups)] = one.name;
+      } else {
+        break;
+      }
     }
     int status = 0;
     const pid_t ended = waitpid(-1, &status, WNOHANG);
@@ -110,6 +121,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     }
     const std::string name = running[ended];
     running.erase(ended);
+    std::filesystem::remove(notes / (name + ".ready"));
     std::ofstream(notes / (name + ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;

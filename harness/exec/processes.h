@@ -16,10 +16,11 @@ struct Start {
 };
 
 /// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
-/// file `NAME.waits` in the folder `notes` and is not counted; one that has ended gets `NAME.ended`
-/// there. Where `together`, the first that fails ends the others. SIGINT, SIGTERM and SIGHUP are
-/// passed on. What the program has left running at its end is killed and told in `left`. Returns
-/// the exit code of the first that failed (128 + signal), or 0.
+/// file `NAME.waits` in the folder `notes` and is not counted; nor is one with `NAME.ready`, which
+/// goes on when the file is removed. One that has ended gets `NAME.ended` there. Where `together`,
+/// the first that fails ends the others. SIGINT, SIGTERM and SIGHUP are passed on. What the program
+/// has left running at its end is killed and told in `left`. Returns the exit code of the first
+/// that failed (128 + signal), or 0.
 int run_processes(const std::vector<Start>& starts, int at_once, bool together,
                   const std::filesystem::path& notes, int& left);
 

@@ -1,5 +1,6 @@
 """Objects between the ranks of one `tidemark exec --as-rank R,R,...`: each rank is a process, and each object that one sends to another
-is a file, for which the receiver waits. The folder also tells the command which ranks wait, and the ranks which have ended."""
+is a file, for which the receiver waits. The folder also tells the command which ranks wait and which have what they waited for, and the
+ranks which have ended. The command gives a core back to a rank by removing its file `ready`."""
 import os
 import time
 
@@ -31,22 +32,30 @@ class Partners:
             raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. "
                                f"{self.advice(source, group)}, tell the program instead (of a PipelineStage: input_args and output_args), or "
                                "run all ranks with --ranks")
-        place, ended = self.place(source, self.rank), os.path.join(self.folder, f"rank {source}.ended")
-        waits = os.path.join(self.folder, f"rank {self.rank}.waits")
-        open(waits, "wb").close()
-        try:
-            while not os.path.exists(place):
-                over = os.path.exists(ended)  # before the last look for the file
-                if over and not os.path.exists(place):
-                    raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which has ended without sending it")
-                if time.time() - os.stat(self.folder).st_mtime > self.patience:
-                    raise RuntimeError(f"tidemark exec: rank {self.rank} has waited for an object of rank {source}, and no rank has sent or "
-                                       f"started to wait for {self.patience:.0f} s: do ranks wait for each other? (--timeout)")
+        place = self.place(source, self.rank)
+        if not os.path.exists(place):
+            waits, ready = (os.path.join(self.folder, f"rank {self.rank}.{word}") for word in ("waits", "ready"))
+            open(waits, "wb").close()
+            try:
+                self.wait(source, place)
+            except RuntimeError:
+                os.remove(waits)
+                raise
+            os.rename(waits, ready)
+            while os.path.exists(ready):
                 time.sleep(PAUSE)
-        finally:
-            os.remove(waits)
         with open(place, "rb") as file:
             return file.read()
+
+    def wait(self, source, place):
+        while not os.path.exists(place):
+            over = os.path.exists(os.path.join(self.folder, f"rank {source}.ended"))  # before the last look for the file
+            if over and not os.path.exists(place):
+                raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which has ended without sending it")
+            if time.time() - os.stat(self.folder).st_mtime > self.patience and not any(one.endswith(".ready") for one in os.listdir(self.folder)):
+                raise RuntimeError(f"tidemark exec: rank {self.rank} has waited for an object of rank {source}, and no rank has sent or "
+                                   f"started to wait for {self.patience:.0f} s: do ranks wait for each other? (--timeout)")
+            time.sleep(PAUSE)
 
     def advice(self, source, group):
         wanted = sorted({*self.present, source, *(group if len(group) <= SHOWN else ())})
