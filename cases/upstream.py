@@ -7,6 +7,7 @@ formula is not judged, and the row says so."""
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,7 @@ def programs(run):
         child = os.fork()
         if child == 0:
             found = run(words.split(), str(out / f"store{number}"))
-            (out / f"{number}.{os.environ['RANK']}.json").write_text(json.dumps(found), encoding="utf-8")
+            (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found), encoding="utf-8")
             os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
         if os.waitpid(child, 0)[1] != 0:
             sys.exit(f"error: the program {words} has failed, see above")
@@ -79,11 +80,16 @@ class Row:
     parameters: tuple = ()  # of the scenario: (name, value)
     size: str = "seed"
     schedule: str = "instant"
+    mode: str = "shapes"  # of the released program; the scenario computes no numbers
     ranks: int = 2
     steps: int = 4
     stand_for: int = -1  # the rank of the scenario, and of --as-rank, that is compared, by itself; all without
     environment: tuple = ()  # of the released program alone
     shared: tuple = ()  # environment of both
+    flags: tuple = ()  # further ones of exec
+    each_rank: bool = False  # the program is one rank, and runs once for each with --rank=N; its peaks are of the whole step (phase "step")
+    beside: tuple = ()  # variants that run in the same trial of the scenario
+    against: "Row | None" = None  # other released code instead of the scenario
     packages: tuple = ()  # what the released program imports beside torch
     values: tuple = ()  # of words in formulas that the scenario does not have
     differences: tuple = ()
@@ -121,16 +127,18 @@ def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(
 
 def ours(scenario, row):
     """(peaks of every rank by phase and statistic, values of the scenario's words by statistic)"""
-    found = trial(scenario, (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
+    found = trial(scenario, row.beside or (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
     (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
     peaks = [{phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in rank["phases"]} for rank in variant["ranks"]]
+    if row.each_rank:  # what the program's order of Python objects decides, allocated and reserved bytes, is not compared
+        peaks = [{"step": {"requested": max(phase["requested"] for phase in rank.values())}} for rank in peaks]
     values = {statistic: {} for statistic in STATISTICS}
     for verdict in found["verdicts"]:
         kind, _, statistic = verdict["name"].partition("memory/form/")
         if not kind and verdict["variant"] == row.variant:
             values[statistic.split("/")[0]] |= verdict["expected"]["values"]
         kind, _, moment = verdict["name"].partition("trajectory/form/")
-        if not kind and verdict["variant"] == row.variant:  # of allocated bytes first
+        if not kind and verdict["variant"] == row.variant and not row.each_rank:  # of allocated bytes first
             for rank in range(len(peaks)):
                 of_moment = peaks[rank].setdefault(moment, {})
                 of_moment["requested" if of_moment else "allocated"] = verdict["measured"]
@@ -139,16 +147,17 @@ def ours(scenario, row):
 
 def process_of(row):
     """Rows for which this is the same can be programs of one process."""
-    return row.torch, row.schedule, row.ranks, row.stand_for, row.packages, row.environment, row.shared
+    return row.torch, row.against and row.against.torch, row.mode, row.schedule, row.ranks, row.stand_for, row.each_rank, row.flags, row.packages, row.environment, row.shared
 
 
 def theirs(program, python, path, rows):
     """What the ranks of released programs have written, by row; the rows are of one process. `path`: folders of further packages."""
-    (torch, schedule, ranks, alone, _, own, shared), = {process_of(row) for row in rows}
+    (torch, _, mode, schedule, ranks, alone, each_rank, flags, _, own, shared), = {process_of(row) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
-        words = " + ".join(" ".join(row.words) for row in rows).split()
-        command = [TIDEMARK, "exec", "--mode", "shapes", "--schedule", schedule, "--timeout", "600",
-                   *(["--ranks", ranks] if alone < 0 else ["--as-rank", alone, "--of", ranks]), "--", python, program, *words]
+        programs_of = [" ".join((*row.words, *([f"--rank={rank}"] if each_rank else []))) for row in rows for rank in range(ranks if each_rank else 1)]
+        command = [TIDEMARK, "exec", "--mode", mode, "--schedule", schedule, "--timeout", "600",
+                   *([] if each_rank else ["--ranks", ranks] if alone < 0 else ["--as-rank", alone, "--of", ranks]), *flags, "--", python, program,
+                   *" + ".join(programs_of).split()]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TIDEMARK_UPSTREAM_OUT": folder,
                        "PYTHONPATH": ":".join(filter(None, (*map(str, path), os.environ.get("PYTHONPATH")))), **dict(shared), **dict(own)}
         try:
@@ -156,19 +165,23 @@ def theirs(program, python, path, rows):
         except subprocess.TimeoutExpired:
             raise Failed(f"the programs were stopped after {LIMIT} s") from None
         found = [[json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob(f"{number}.*.json"), key=lambda file: int(file.name.split(".")[1]))]
-                 for number in range(len(rows))]
+                 for number in range(len(programs_of))]
         if done.returncode != 0 or not all(found):
-            said = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line] or ["nothing was said"]
+            lines = (done.stdout + done.stderr).splitlines()
+            said = [line for line in lines if re.match(r"\w*(Error|Exception)\b", line)] or [line for line in lines if "rror" in line] or ["nothing was said"]
             raise Failed(f"exit code {done.returncode}, torch {torch}: {said[-1].strip()}")
+        if each_rank:
+            found = [[rank for (rank,) in found[first:first + ranks]] for first in range(0, len(found), ranks)]
         return found
 
 
-def compare(scenario, row, released_ranks):
+def compare(scenario, row, released_ranks, reference=None):
+    """`reference`: what the other released code has written, where the row is held against it."""
     from tidemark.formula import Misuse
 
     outcome = Outcome()
     try:
-        expected, values = ours(scenario, row)
+        expected, values = ours(scenario, row) if reference is None else ([rank["phases"] for rank in reference], {s: {} for s in STATISTICS})
     except Failed as error:
         outcome.wrong.append(str(error))
         return outcome
@@ -180,7 +193,7 @@ def compare(scenario, row, released_ranks):
             continue
         for phase, statistic in ((phase, statistic) for phase in mine for statistic in mine[phase]):
             here, there = mine[phase][statistic], released[phase][statistic]
-            if statistic == "active":
+            if statistic == ("requested" if row.each_rank else "active"):
                 outcome.theirs, outcome.ours = max(outcome.theirs, there), max(outcome.ours, here)
             if statistic in row.not_judged:
                 continue
