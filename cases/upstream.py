@@ -20,7 +20,7 @@ from environments import TIDEMARK  # noqa: E402
 from reading import read  # noqa: E402
 
 STATISTICS = ("allocated", "active", "reserved", "requested")
-LIMIT = 1800  # seconds of a process
+LIMIT = 3600  # seconds of a process
 
 
 class Failed(Exception):
@@ -42,13 +42,17 @@ class Phases:
 
 def programs(run):
     """Runs the programs that the command line names, each in a process of its own that is forked before the device has been touched: `run` gets the words of
-    one and the path of a store for its ranks, and returns what it has found, which is written for the script that has started them."""
-    out = Path(os.environ["TIDEMARK_UPSTREAM_OUT"])
+    one and the path of a store for its ranks, and returns what it has found, which is written for the script that has started them, or printed."""
+    folder = os.environ.get("TIDEMARK_UPSTREAM_OUT")
+    out = Path(folder or tempfile.mkdtemp())
     for number, words in enumerate(" ".join(sys.argv[1:]).split(" + ")):
         child = os.fork()
         if child == 0:
             found = run(words.split(), str(out / f"store{number}"))
-            (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found), encoding="utf-8")
+            if folder:
+                (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found), encoding="utf-8")
+            else:
+                print(json.dumps(found), flush=True)
             os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
         if os.waitpid(child, 0)[1] != 0:
             sys.exit(f"error: the program {words} has failed, see above")
@@ -89,7 +93,6 @@ class Row:
     flags: tuple = ()  # further ones of exec
     each_rank: bool = False  # the program is one rank, and runs once for each with --rank=N; its peaks are of the whole step (phase "step")
     beside: tuple = ()  # variants that run in the same trial of the scenario
-    against: "Row | None" = None  # other released code instead of the scenario
     packages: tuple = ()  # what the released program imports beside torch
     values: tuple = ()  # of words in formulas that the scenario does not have
     differences: tuple = ()
@@ -147,12 +150,12 @@ def ours(scenario, row):
 
 def process_of(row):
     """Rows for which this is the same can be programs of one process."""
-    return row.torch, row.against and row.against.torch, row.mode, row.schedule, row.ranks, row.stand_for, row.each_rank, row.flags, row.packages, row.environment, row.shared
+    return row.torch, row.mode, row.schedule, row.ranks, row.stand_for, row.each_rank, row.flags, row.packages, row.environment, row.shared
 
 
 def theirs(program, python, path, rows):
     """What the ranks of released programs have written, by row; the rows are of one process. `path`: folders of further packages."""
-    (torch, _, mode, schedule, ranks, alone, each_rank, flags, _, own, shared), = {process_of(row) for row in rows}
+    (torch, mode, schedule, ranks, alone, each_rank, flags, _, own, shared), = {process_of(row) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         programs_of = [" ".join((*row.words, *([f"--rank={rank}"] if each_rank else []))) for row in rows for rank in range(ranks if each_rank else 1)]
         command = [TIDEMARK, "exec", "--mode", mode, "--schedule", schedule, "--timeout", "600",
@@ -175,13 +178,12 @@ def theirs(program, python, path, rows):
         return found
 
 
-def compare(scenario, row, released_ranks, reference=None):
-    """`reference`: what the other released code has written, where the row is held against it."""
+def compare(scenario, row, released_ranks):
     from tidemark.formula import Misuse
 
     outcome = Outcome()
     try:
-        expected, values = ours(scenario, row) if reference is None else ([rank["phases"] for rank in reference], {s: {} for s in STATISTICS})
+        expected, values = ours(scenario, row)
     except Failed as error:
         outcome.wrong.append(str(error))
         return outcome

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""ablation.py TIDEMARK: the tables of ablation.md, measured: what each part saves on a Llama-7B, by rank."""
+"""The tables of ablation.md, measured by TIDEMARK_BIN (build/dev/tidemark): what each part saves on a Llama-7B, by rank."""
 import sys
+from pathlib import Path
 
-from peaks import leaks, peaks
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from upstream import trial  # noqa: E402
 
 CELLS = ["retained", "detach_outputs_loss", "detach_last_alone", "detach_stage_outputs", "hooks_alone", "hooks_detach_outputs_loss",
          "hooks_detach_last", "drop_grads_hooks", "release_after_input", "one_weight_task", "gradient_edge", "hook_cycle", "as_released"]
@@ -12,23 +14,35 @@ GRID = [(2, 2, 2048), (2, 4, 1024), (2, 4, 2048), (2, 4, 4096), (2, 8, 2048), (2
 MARKS = {0: 0.10, 1: 0.50, 2: 0.50}  # what the first report of this names, for a 7B without and with checkpointing
 
 
+def peaks(variants, ranks, parameters):
+    """Allocated bytes by variant, of every rank, highest of all phases of the last step."""
+    found = trial("zero_bubble_detach", tuple(variants), "seed", tuple(parameters.items()), "instant", ranks, 2)
+    return {variant["name"]: [max(phase["allocated"]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]] for variant in found["variants"]}
+
+
+def leaks(ranks, parameters):
+    """Requested bytes that each of three steps of as_released adds, by rank; held against the closed form by the run."""
+    verdicts = trial("zero_bubble_detach", ("as_released",), "seed", tuple(parameters.items()), "instant", ranks, 3)["verdicts"]
+    found = {rank: v["measured"] for v in verdicts if v["variant"] == "as_released" and v["name"] == "leak/requested/peak" for rank in v["ranks"]}
+    return [found[rank] for rank in range(ranks)]
+
+
 def gib(value):
     return f"{value / 2**30:.1f}"
 
 
 def main():
-    tidemark = sys.argv[1]
     print("| GiB on ranks 0, 1, 2, 3 |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|")
-    columns = [peaks(tidemark, "allocated", CELLS, 4, {"checkpointing": c}) for c in range(3)]
+    columns = [peaks(CELLS, 4, {"checkpointing": c}) for c in range(3)]
     for name in CELLS:
         print(f"| `{name}` |", " | ".join(", ".join(map(gib, column[name])) for column in columns), "|")
     print("\n| `as_released` |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|")
-    print("| GiB a step |", " | ".join(", ".join(map(gib, leaks(tidemark, 4, {"checkpointing": c}))) for c in range(3)), "|")
+    print("| GiB a step |", " | ".join(", ".join(map(gib, leaks(4, {"checkpointing": c}))) for c in range(3)), "|")
     print("\n| ranks | microbatches | sequence |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|---|---|")
     for ranks, microbatches, sequence in GRID:
         cells = []
         for checkpointing in range(3):
-            found = peaks(tidemark, "allocated", ["hooks_alone", "drop_grads_hooks"], ranks,
+            found = peaks(["hooks_alone", "drop_grads_hooks"], ranks,
                           {"microbatches": microbatches, "sequence": sequence, "checkpointing": checkpointing})
             saved = [1 - after / before for before, after in zip(found["hooks_alone"], found["drop_grads_hooks"])]
             near = min(saved) - 0.02 <= MARKS[checkpointing] <= max(saved) + 0.02

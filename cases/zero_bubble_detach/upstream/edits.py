@@ -22,7 +22,7 @@ VARIANTS = {"hook_cycle": NO_CLEANING, "hooks_alone": NO_DETACH, "hooks_detach_o
             "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [], "as_released": NO_DETACH + NO_CLEANING + BACKWARD_CYCLE,
             "hooks_alone_keep_grads": NO_DETACH + NO_CLEANING[2:], "keep_grads": NO_CLEANING[2:]}
 
-# Habits of 2.11.0 that this program does not have, by name. "merged_logits" is no edit: pytorch.py does it.
+# Habits of 2.11.0 that this program does not have, by name. "merged_logits" is no edit: program.py does it.
 HABITS = {
     "received_gradient": [  # an input's gradient stays on its receive buffer until the next step
         ("_backward", "    for inp, dinput in zip(input_values, dinputs):", "    for inp, dinput in []:")],
@@ -65,10 +65,10 @@ class Edited(SourceFileLoader):
         return compile(text, self.path, "exec", dont_inherit=True)
 
 
-def install(edits, folder=None):
-    """Imports torch.distributed.pipelining with these edits; from `folder`, or as it is installed."""
+def install(edits):
+    """Imports torch.distributed.pipelining with these edits."""
     package = "torch.distributed.pipelining"
-    folder = Path(folder or importlib.util.find_spec(package).submodule_search_locations[0])
+    folder = Path(importlib.util.find_spec(package).submodule_search_locations[0])
 
     class Finder:
         @staticmethod

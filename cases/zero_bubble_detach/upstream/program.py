@@ -1,20 +1,15 @@
-#!/usr/bin/env python3
-"""Runs PyTorch's own pipelining code, one rank by itself, with this scenario's model: the source of pytorch.json.
+"""PyTorch's own pipelining code with this scenario's model, one rank by itself: the highest requested and allocated bytes of every step.
+`program.py OPTIONS [+ OPTIONS ...]`: sizes and rank (`--rank=1 --ranks=4 ...`), --schedule, --variant.
 
-    LD_PRELOAD=$(ls $PWD/build/dev/virtual/*.so.* | tr '\\n' ':') TIDEMARK_SCHEDULE=instant TIDEMARK_CAPACITY=4398046511104 \\
-      python3 cases/zero_bubble_detach/pytorch.py --rank 1 --schedule zbv --variant drop_grads_hooks --checkpointing 2
-
-with the torch 2.11.0 wheel; prints one line of JSON: peaks in bytes of the last step, and the requested peak of every step.
-The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The habits of pytorch_edits.py are
-taken out, but for those named by `--keep`; `--as-released` keeps them all, and the outputs of 2.6.0. `--pipelining DIR` runs
-the folder torch/distributed/pipelining of another release, with its habits; 2.6.0 and older want `--norm=floats`. `--batch`
-reads such options from stdin, a run a line, and prints a line for each, all within one process's start.
-"""
+The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The habits of edits.py are taken out, but for those
+named by `--keep`; `--as-released` keeps them all, and the outputs as 2.6.0 keeps them; `--installed` runs the code of another release, with its
+habits and, but for those of --variant, without edits (2.6.0 and older want `--norm=floats`). Python's garbage collector is off unless `--collect` is given."""
 import argparse
+import contextlib
 import gc
-import json
-import os
 import sys
+import types
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -23,7 +18,10 @@ from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
-from pytorch_edits import HABITS, KEEPS_ALL_OUTPUTS, VARIANTS, install
+from edits import HABITS, KEEPS_ALL_OUTPUTS, VARIANTS, install
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from upstream import programs  # noqa: E402
 
 SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved_1f1b": "ScheduleInterleaved1F1B",
              "interleaved_zb": "ScheduleInterleavedZeroBubble", "zbv": "ScheduleZBVZeroBubble"}
@@ -41,7 +39,7 @@ def arguments(words):
     parser.add_argument("--down-before-up", action="store_true")  # w1, w2, w3 in Llama's own order, which is that of the weight groups
     parser.add_argument("--as-released", action="store_true")
     parser.add_argument("--keep", choices=HABITS, action="append", default=[])
-    parser.add_argument("--pipelining", metavar="DIR")
+    parser.add_argument("--installed", action="store_true")
     parser.add_argument("--collect", action="store_true")  # leaves Python's garbage collector on
     return parser.parse_args(words)
 
@@ -117,13 +115,22 @@ def pipeline(a, pipelining):
     return schedule, parts, (batch(),) if 0 in own else (), {"target": batch()} if stages - 1 in own else {}
 
 
-def run(a) -> None:
+class Coalesced(contextlib.nullcontext):
+    """PyTorch's fake process group cannot group its calls before 2.8; they send nothing in any case."""
+
+    def __init__(self, *_unused, **_options):
+        super().__init__(types.SimpleNamespace(works=[types.SimpleNamespace(wait=lambda: None)]))
+
+
+def run(words, _store):
+    a = arguments(words)
+    if a.installed:
+        dist.distributed_c10d._coalescing_manager = Coalesced
     if not a.collect:
         gc.disable()  # else the peak goes by counts of Python's objects
-    keep = HABITS if a.as_released or a.pipelining else a.keep
-    edits = VARIANTS[a.variant] + ([] if a.pipelining else KEEPS_ALL_OUTPUTS)
-    edits = edits + [edit for name, habit in HABITS.items() if name not in keep for edit in habit]
-    pipelining = install(edits, a.pipelining)
+    keep = HABITS if a.as_released or a.installed else a.keep
+    edits = VARIANTS[a.variant] + ([] if a.installed else KEEPS_ALL_OUTPUTS)
+    pipelining = install(edits + [edit for name, habit in HABITS.items() if name not in keep for edit in habit])
     dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
     torch.set_default_dtype(torch.bfloat16)
     schedule, parts, args, target = pipeline(a, pipelining)
@@ -136,20 +143,8 @@ def run(a) -> None:
             part.submod.zero_grad()
         schedule.step(*args, **target)
         stats = torch.cuda.memory_stats()
-        steps.append(stats["requested_bytes.all.peak"])
-    print(json.dumps({"requested": steps[-1], "allocated": stats["allocated_bytes.all.peak"], "steps": steps}), flush=True)
-    os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
+        steps.append({name: stats[f"{name}_bytes.all.peak"] for name in ("requested", "allocated")})
+    return {"phases": {"step": {"requested": steps[-1]["requested"]}}, "steps": steps}
 
 
-def main() -> None:
-    if sys.argv[1:] != ["--batch"]:
-        run(arguments(sys.argv[1:]))
-    for line in sys.stdin:
-        child = os.fork()  # before the device has been touched
-        if child == 0:
-            run(arguments(line.split()))
-        if os.waitpid(child, 0)[1] != 0:
-            sys.exit(f"error: pytorch.py {line.strip()} failed, see above")
-
-
-main()
+programs(run)
