@@ -232,6 +232,7 @@ Report read_whole(const fs::path& path) {
 Rendered rerender(const fs::path& path, const fs::path& base) {
   const fs::path folder = folder_of(path);
   Report report = read_whole(path);
+  if (report.trials.empty() && !report.programs.empty()) return {folder, std::move(report)};
   std::optional<Report> other;
   if (!base.empty()) other = read_report(base);
   std::vector<File> files = files_of_variants(folder, report, false);

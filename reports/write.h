@@ -23,7 +23,8 @@ struct Rendered {
   Report report;
 };
 /// Everything but report.json again, from report.json. `path` is it, or its folder; so is `base`,
-/// whose figures report.html sets beside where it is given.
+/// whose figures report.html sets beside where it is given. A report of programs is read alone
+/// (program/page.h writes its files).
 Rendered rerender(const std::filesystem::path& path, const std::filesystem::path& base = {});
 
 struct File {

@@ -96,7 +96,7 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
     return folder_ / name;
   };
   std::string newer = text;
-  newer.replace(newer.find("\"2.0\""), 5, "\"3.0\"");
+  newer.replace(newer.find("\"2.1\""), 5, "\"3.0\"");
   std::string nan = text;
   nan.replace(nan.find("\"value\": 0.1"), 12, "\"value\": NaN");
   std::string edited = text;

@@ -11,8 +11,6 @@
 
 namespace tidemark {
 
-namespace fs = std::filesystem;
-
 void add_report(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand("report", "render DIR/report.json again");
   auto path = std::make_shared<std::string>();
@@ -32,18 +30,13 @@ void add_report(CLI::App& app, Act& act) {
         fmt::print("{}", json_text(read_whole(*path), Extent::read_back));
         return 0;
       }
-      if (const Report report = read_report(*path);
-          report.trials.empty() && !report.programs.empty()) {
+      const Rendered done = rerender(*path, *base);
+      if (done.report.trials.empty() && !done.report.programs.empty()) {
         if (!base->empty())
           throw std::runtime_error(
               "report --base is of scenarios: tidemark compare holds two programs together");
-        const fs::path folder =
-            fs::is_directory(*path) ? fs::path(*path) : fs::path(*path).parent_path();
-        rerender_programs(folder, report);
-        fmt::print("{}\n{}\n", (folder / "report.html").string(), headline(report));
-        return 0;
+        rerender_programs(done.folder, done.report);
       }
-      const Rendered done = rerender(*path, *base);
       fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
       return 0;
     };

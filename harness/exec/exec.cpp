@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <thread>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
@@ -124,6 +124,12 @@ struct Session {
   }
 };
 
+/// The cores that this process may use.
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 /// Runs the program once; `snapshots` may be empty. The verdicts are not judged yet.
 ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
                        const std::string& schedule, const fs::path& snapshots) {
@@ -135,11 +141,10 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   fs::create_directory(notes);
   const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int left = 0;
   ProgramRecord out{exec.program, exec.mode, schedule, 0, {}, {}, {}};
   out.exit_code =
-      run_processes(all, together ? static_cast<int>(all.size()) : cores, together, notes, left);
+      run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes, left);
   if (left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(left, "process", "processes").c_str());
