@@ -222,10 +222,12 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
   Report report =
       run_all(exec, program, describe_exec(argc, argv, libraries.torch, version), peaks);
   std::vector<ProgramRecord>& programs = report.programs;
+  Grown more;
   if (!exec.base.empty()) {
-    const auto more = grown(base, report, exec.thresholds);
-    if (more.empty()) say("--compare: no peak is higher than in " + exec.base + "\n");
-    programs.back().failures.insert(programs.back().failures.end(), more.begin(), more.end());
+    more = grown(base, report, exec.thresholds);
+    if (more.failures.empty()) say("--compare: no peak is higher than in " + exec.base + "\n");
+    programs.back().failures.insert(programs.back().failures.end(), more.failures.begin(),
+                                    more.failures.end());
   }
   int code = 0;
   for (const ProgramRecord& one : programs) {
@@ -233,6 +235,7 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
       say("FAIL " + (programs.size() > 1 ? one.schedule + ": " : "") + line + "\n");
     if (code == 0) code = one.exit_code;
   }
+  for (const std::string& part : more.parts) say("     " + part + "\n");
   const bool failed =
       std::ranges::any_of(programs, [](const ProgramRecord& one) { return !one.failures.empty(); });
   write(exec, report, peaks);

@@ -59,27 +59,24 @@ Report read_base(const std::filesystem::path& path) {
   return base;
 }
 
-std::vector<std::string> grown(const Report& base, const Report& now,
-                               const std::vector<Threshold>& thresholds) {
+Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds) {
   constexpr std::size_t kMost = 5;
   CompareOptions options;
   options.thresholds = thresholds;
   const Comparison comparison = compare(base, now, options);
-  std::vector<std::string> lines, parts;
-  for (const Change& change : comparison.changes) {
-    if (change.kind != Kind::memory) continue;
-    if (change.effect == Effect::regression)
-      lines.push_back("--compare: " + sentence(change));
-    else if (change.metric.starts_with("alive/") && change.after > change.before &&
-             parts.size() < kMost)
-      parts.push_back("--compare: holds more: " + sentence(change));
-  }
-  if (!lines.empty()) lines.insert(lines.end(), parts.begin(), parts.end());
+  Grown out;
+  for (const Change& change : comparison.changes)
+    if (change.kind == Kind::memory && change.effect == Effect::regression)
+      out.failures.push_back("--compare: " + sentence(change));
+  for (const Change& change : comparison.changes)
+    if (!out.failures.empty() && change.metric.starts_with("alive/") &&
+        change.after > change.before && out.parts.size() < kMost)
+      out.parts.push_back(sentence(change));
   for (const std::string& missing : comparison.missing)
-    lines.push_back("--compare: unknown: " + missing + " has no peak in this run");
+    out.failures.push_back("--compare: unknown: " + missing + " has no peak in this run");
   for (const std::string& fresh : comparison.fresh)
-    lines.push_back("--compare: unknown: " + fresh + " has no peak in the other run");
-  return lines;
+    out.failures.push_back("--compare: unknown: " + fresh + " has no peak in the other run");
+  return out;
 }
 
 }  // namespace tidemark

@@ -26,10 +26,15 @@ std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wi
 /// in one line where it is none, or where it holds no peaks.
 Report read_base(const std::filesystem::path& path);
 
-/// One line for each peak (allocated, active, reserved of every rank and device) that grew by more
-/// than its threshold, or that one of the two runs does not have. A process that was killed has no
-/// peaks. Where both have memory snapshots, the lines of the program that hold more follow.
-std::vector<std::string> grown(const Report& base, const Report& now,
-                               const std::vector<Threshold>& thresholds);
+struct Grown {
+  /// One line for each peak (allocated, active, reserved of every rank and device) that grew by
+  /// more than its threshold, or that one of the two runs does not have. A process that was killed
+  /// has no peaks.
+  std::vector<std::string> failures;
+  /// Where one of them grew and both runs have memory snapshots: what holds more at the highest
+  /// peak, by kind, module and line, the first few.
+  std::vector<std::string> parts;
+};
+Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds);
 
 }  // namespace tidemark
