@@ -163,6 +163,16 @@ def case_asks_absent():
            "def reduce_late(group):\n  dist.all_reduce(a @ a, group=group)\n  time.sleep(1.5)\n"
            "reduce_late(None)\nreduce_late(dist.new_group([0, 1], timeout=short))\n"
            "dist.distributed_c10d._set_pg_timeout(short)\nreduce_late(None)", "--as-rank", 1, "--of", 8).ends(0)
+    # What is answered without partners, or faster, is what PyTorch says.
+    python(begin + """from itertools import product
+from torch.distributed import _mesh_layout as mesh
+for sizes, strides in ((4, 3), ((2, 3), (1, 2)), (((2, 3), 4), ((24, 8), 1)), ((3, 1, 2), (0, 5, 7))):
+    layout, flat = mesh._MeshLayout(sizes, strides), mesh.flatten
+    assert layout.all_ranks_from_zero() == [sum(c * s for c, s in zip(place, flat(strides))) for place in product(*map(range, flat(sizes)))]
+assert 'tidemark' in mesh._MeshLayout.all_ranks_from_zero.__code__.co_filename
+assert dist.new_group([2, 3]) is dist.GroupMember.NON_GROUP_MEMBER and dist.new_group([0, 1]).size() == 2
+""", "--as-rank", 1, "--of", 8).ends(0)
+    python(begin + "dist.new_group([2, 8])", "--as-rank", 1, "--of", 8).ends(1, "The new group's rank should be within")
     # A program that leaves its process group alive ends with its own exit code.
     python(begin + "dist.all_reduce(torch.ones(1024, device='cuda'))\nraise SystemExit(7)", "--as-rank", 1, "--of", 8).ends(7)
 

@@ -32,7 +32,7 @@ def begin(torch, rank, world):
         rendezvous._rendezvous_handlers[scheme] = meet
     dist.Backend.register_backend("absent", lambda group, _: _distributed_c10d.FakeProcessGroup._create_internal(
         group.group_rank, group.group_size), extended_api=True, devices=["cpu", "cuda"])  # its collectives do nothing
-    initialise, make_group = c10d.init_process_group, c10d.new_group
+    initialise, make_group, rank_of_process = c10d.init_process_group, c10d.new_group, rank
 
     def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **options):
         del init_method, timeout, world_size, rank, store
@@ -40,6 +40,10 @@ def begin(torch, rank, world):
 
     def new_group(ranks=None, timeout=None, backend=None, **options):
         del timeout
+        if ranks and rank_of_process not in ranks and 0 <= min(ranks) and max(ranks) < world:
+            if not options.get("use_local_synchronization"):
+                c10d._world.group_count += 1  # a group's number is its name
+            return dist.GroupMember.NON_GROUP_MEMBER  # which PyTorch gives too, after work for every such group of a device mesh
         return make_group(ranks, NO_TIMEOUT, without_gloo(backend), **options)
 
     def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
@@ -59,6 +63,7 @@ def begin(torch, rank, world):
     _distributed_c10d._verify_params_across_processes = lambda *_, **__: None
     dist._verify_params_across_processes = _distributed_c10d._verify_params_across_processes
     keep_random_state_on_host()
+    enumerate_meshes_faster()
     # The watchdog thread of a group that is left alive uses libtorch's static objects after their end, and crashes.
     atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
 
@@ -168,6 +173,23 @@ def object_collectives(torch, dist, c10d, partners):
             c10d.recv, c10d.batch_isend_irecv = inner["recv"], inner["batch_isend_irecv"]
 
     return {name: value for name, value in locals().items() if name.endswith(("_object", "_object_list"))}
+
+
+def enumerate_meshes_faster():
+    """A device mesh lists all ranks of the job many times, with sums that are most of a program's start at 16,384 ranks. These are the same lists."""
+    try:
+        from torch.distributed import _mesh_layout
+    except ImportError:
+        return  # before torch 2.10
+
+    def all_ranks_from_zero(layout):
+        ranks = [0]
+        for size, stride in zip(_mesh_layout.flatten(layout.sizes), _mesh_layout.flatten(layout.strides)):
+            ranks = [rank + place * stride for rank in ranks for place in range(size)]
+        return ranks
+
+    if hasattr(_mesh_layout, "flatten") and hasattr(_mesh_layout._MeshLayout, "all_ranks_from_zero"):
+        _mesh_layout._MeshLayout.all_ranks_from_zero = all_ranks_from_zero
 
 
 def keep_random_state_on_host():
