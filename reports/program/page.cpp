@@ -206,7 +206,7 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
       peaks_of, {}, [](const HighestPeak& peak) { return peak.device.peak.active; });
   if (highest == peaks_of.end() || highest->file.empty()) {
     out.sections.push_back({"Alive at the highest peak",
-                            {"Not known: no process of the program has ended with a snapshot."},
+                            {"Not known: there is no memory snapshot of a process that has ended."},
                             {},
                             {}});
   } else {
