@@ -88,10 +88,13 @@ def stop(text):
 
 
 class Finder:
-    """Stands before Python's finders until torch has been imported."""
+    """Stands before Python's finders until the module `name` is imported. `execute(module, run)` then runs it in place of Python's `run(module)`."""
+
+    def __init__(self, name, execute):
+        self.name, self.execute = name, execute
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != self.name:
             return None
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(name, path, target)
@@ -102,22 +105,26 @@ class Finder:
         run = spec.loader.exec_module
 
         def exec_module(module):
-            _, version, cuda = facts_of(spec.submodule_search_locations)
-            wrong = problem(version, cuda)
-            if not wrong and version != os.environ["TIDEMARK_EXEC_TORCH"]:
-                wrong = (f"has torch {version}, and the libraries are those for torch {os.environ['TIDEMARK_EXEC_TORCH']}: one program cannot have "
-                         "both; name the Python: tidemark exec -- PYTHON SCRIPT")
-            if wrong:
-                stop(f"{sys.executable} {wrong}")
-            if release(version) < (2, 9) and "PYTORCH_ALLOC_CONF" in os.environ:  # its name before
-                os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", os.environ["PYTORCH_ALLOC_CONF"])
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
-            run(module)
-            begin(module)
+            self.execute(module, run)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+def import_torch(module, run):
+    _, version, cuda = facts_of(module.__path__)
+    wrong = problem(version, cuda)
+    if not wrong and version != os.environ["TIDEMARK_EXEC_TORCH"]:
+        wrong = (f"has torch {version}, and the libraries are those for torch {os.environ['TIDEMARK_EXEC_TORCH']}: one program cannot have "
+                 "both; name the Python: tidemark exec -- PYTHON SCRIPT")
+    if wrong:
+        stop(f"{sys.executable} {wrong}")
+    if release(version) < (2, 9) and "PYTORCH_ALLOC_CONF" in os.environ:  # its name before
+        os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", os.environ["PYTORCH_ALLOC_CONF"])
+    run(module)
+    begin(module)
 
 
 def name_libzmq():
@@ -137,7 +144,7 @@ def wait_for_torch():
         import tidemark_absent  # noqa: F401  # begins after torch
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
         import tidemark_snapshot  # noqa: F401  # likewise
-    sys.meta_path.insert(0, Finder())
+    sys.meta_path.insert(0, Finder("torch", import_torch))
 
 
 def begin(torch):
