@@ -13,7 +13,22 @@ namespace {
 constexpr std::uint64_t kPatience = 1024, kWaiting = 4096;
 
 thread_local bool drives_device = false;
-thread_local std::uint64_t watched_activity = 0, idle_polls = 0;
+
+/// The polls of a thread that does not drive the device, while no other thread drives it.
+struct IdlePolls {
+  std::uint64_t activity = 0;  // of the device, when the counts began
+  Mark first;                  // the mark that was polled then
+  std::uint64_t of_first = 0, of_others = 0;
+
+  /// Whether this thread waits for `mark`: it has polled it often. A watchdog that looks at many
+  /// marks in turns, as PyTorch's does with the works of a process group, waits for none.
+  bool wait_for(const Mark& mark, std::uint64_t activity_now) {
+    if (activity != activity_now || of_others == kWaiting) *this = {activity_now, mark, 0, 0};
+    const bool same = mark.time == first.time && mark.clock.entries() == first.clock.entries();
+    return ++(same ? of_first : of_others) >= kWaiting && same;
+  }
+};
+thread_local IdlePolls idle_polls;
 }  // namespace
 
 void count_activity(Engine& e, bool enqueued) {
@@ -43,8 +58,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   if (callbacks_pending(mark.clock)) return false;
   if (!drives_device) {  // a watchdog: its polls must not move the clock of those who work
     if (e.is_done(mark)) return true;
-    if (std::exchange(watched_activity, e.activity) != e.activity) idle_polls = 0;
-    if (++idle_polls < kWaiting) return false;
+    if (!idle_polls.wait_for(mark, e.activity)) return false;
     synchronise_with(lock, mark);
     return true;
   }

@@ -151,6 +151,28 @@ TEST_P(Streams, AWatchdogLeavesTheClockAlone) {
       << "a thread that waits for the device while nobody drives it must not spin for ever";
 }
 
+TEST_P(Streams, AWatchdogOfManyEventsIsNoSynchronisation) {
+  const cudaStream_t s = make_stream();
+  std::vector<cudaEvent_t> events;
+  for (int i = 0; i < 100; ++i) {
+    run(s, kLong);
+    events.push_back(make_event(cudaEventDisableTiming));
+    CUDA(cudaEventRecord(events.back(), s));
+  }
+  int done = 0;
+  std::thread([&] {
+    for (int sweep = 0; sweep < 1000; ++sweep)
+      for (const cudaEvent_t event : events) done += cudaEventQuery(event) == cudaSuccess;
+  }).join();
+  EXPECT_EQ(instant() ? 100'000 : 0, done);
+  bool last = instant();
+  std::thread([&] {
+    for (int i = 0; i < 10'000 && !last; ++i) last = cudaEventQuery(events[99]) == cudaSuccess;
+    for (const cudaEvent_t event : events) cudaEventQuery(event);
+  }).join();
+  EXPECT_TRUE(last) << "a thread that polls one of them waits for it";
+}
+
 TEST_P(Streams, ElapsedTimeIsTheDeviceTimeBetweenTheRecords) {
   const cudaStream_t s = make_stream();
   const cudaEvent_t begin = make_event(), end = make_event();
