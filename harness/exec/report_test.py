@@ -71,9 +71,9 @@ for step in range(3):
     phases = {(phase["step"], phase["name"]): phase["peak"]["active"] for phase in device["phases"]}
     said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
     said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
-    streams, activations, buffers = device["wastes"]
+    streams, activations, buffers, gathered = device["wastes"]
     said.check(activations["bytes"] == 4 * 512 * 256, f"the program keeps the last block's output over the optimizer's step: {activations}")
-    said.check(streams["bytes"] == 0 and buffers["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
+    said.check(streams["bytes"] == buffers["bytes"] == gathered["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
     names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
     said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
     said.check({("*.2", "AddmmBackward0"), ("*.1", "ReluBackward0")} <= names, f"nodes and modules of the backward: {names}")
@@ -83,6 +83,90 @@ for step in range(3):
     said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
     python("", "--report", folder).refuses("--report", "is no empty folder")
     python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
+
+
+def case_gathered():
+    """Two tensor-parallel layers on rank 1 of 4, each 24 features wide. Each gathers a shard of 512 rows of 24 floats (49,152 bytes) to 2,048 rows
+    (196,608 bytes) for a product, whose weight's gradient wants them. The first layer's shard is the program's input, which stays. The second's is a
+    sum, which autograd does not keep: of its gathered rows one shard would have to stay."""
+    program = """
+import torch.distributed as dist, torch.distributed._functional_collectives as funcol, os
+from torch import nn
+ranks, way = int(os.environ["WORLD_SIZE"]), "WAY"
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, shard):
+        rows = shard.new_empty(ranks * shard.shape[0], shard.shape[1])
+        dist.all_gather_into_tensor(rows, shard)
+        return rows
+    @staticmethod
+    def backward(ctx, gradient):
+        shard = gradient.new_empty(gradient.shape[0] // ranks, gradient.shape[1])
+        dist.reduce_scatter_tensor(shard, gradient.contiguous())
+        return shard
+class Recomputed(torch.autograd.Function):
+    rows = None
+    @staticmethod
+    def gather(shard):
+        if Recomputed.rows is None:
+            Recomputed.rows = shard.new_empty(ranks * shard.shape[0], shard.shape[1])
+        dist.all_gather_into_tensor(Recomputed.rows, shard)
+        return Recomputed.rows
+    @staticmethod
+    def forward(ctx, shard, weight):
+        ctx.save_for_backward(shard, weight)
+        return Recomputed.gather(shard) @ weight
+    @staticmethod
+    def backward(ctx, gradient):
+        shard, weight = ctx.saved_tensors
+        of_weight = Recomputed.gather(shard).t() @ gradient
+        of_shard = torch.empty_like(shard)
+        dist.reduce_scatter_tensor(of_shard, gradient @ weight.t())
+        return of_shard, of_weight
+class Scattered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows):
+        shard = rows.new_empty(rows.shape[0] // ranks, rows.shape[1])
+        dist.reduce_scatter_tensor(shard, rows)
+        return shard
+    @staticmethod
+    def backward(ctx, gradient):
+        rows = gradient.new_empty(ranks * gradient.shape[0], gradient.shape[1])
+        dist.all_gather_into_tensor(rows, gradient.contiguous())
+        return rows
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(24, 24, device="cuda"))
+    def forward(self, shard):
+        if way == "recomputed":
+            return Scattered.apply(Recomputed.apply(shard, self.weight))
+        if way == "columns":
+            columns = funcol.all_gather_tensor_autograd(shard.t().contiguous(), 1, dist.group.WORLD)
+            return columns.t()[:512] @ self.weight
+        return Scattered.apply(Gathered.apply(shard) @ self.weight)
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(2))
+    def forward(self, shard):
+        return self.layers[1](self.layers[0](shard) + 1)
+model, batch = Twice(), torch.ones(512, 24, device="cuda")
+for _ in range(2):
+    model(batch).sum().backward()
+"""
+    rows, shard = 4 * 512 * 24 * 4, 512 * 24 * 4
+    # Along columns PyTorch's gather makes a copy, and autograd keeps that; the shards are copies of the program's, which autograd does not keep.
+    for way, wanted in ("kept", [rows, rows - shard]), ("columns", 2 * [rows - shard]), ("recomputed", []):
+        folder = FOLDER / f"gathered_{way}"
+        said = python(program.replace("WAY", way), "--as-rank", 1, "--of", 4, "--report", folder).ends(0, "gathered inputs")
+        shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank1.pickle"), "--format", "json"], capture_output=True, check=True)
+        device, = json.loads(shown.stdout)["devices"]
+        *_, gathered = device["wastes"]
+        said.check(gathered["bytes"] == sum(wanted), f"{way}: {gathered}")
+        said.check(sorted((part["module"], part["bytes"]) for part in gathered["parts"]) == ([("layers.*", sum(wanted))] if wanted else []), f"{way}: {gathered['parts']}")
 
 
 def case_schedules():

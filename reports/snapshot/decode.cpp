@@ -43,6 +43,7 @@ class Decoder {
         labels_of(*labels);
       }
       if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
+      if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
     }
     return std::move(out_);
   }
@@ -270,6 +271,18 @@ class Decoder {
                              std::string(tree_.text_of(cells[5])),
                              integer(cells[6], "step")});
     });
+  }
+
+  void gathers_of(Id list) {
+    rows(list, "tidemark_gathers", [&](const auto& cells) {
+      if (cells.size() != 5) fail("is not a device, a count, two addresses and a size");
+      Gather gather{integer(cells[0], "device"), integer(cells[1], "allocations"),
+                    integer(cells[2], "output"), integer(cells[3], "shard"),
+                    integer(cells[4], "shard_bytes")};
+      if (gather.shard_bytes < 0) fail(fmt::format("a shard of {} bytes", gather.shard_bytes));
+      out_.gathers.push_back(gather);
+    });
+    std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
   }
 
   void settings_of(Id dictionary) {

@@ -80,6 +80,14 @@ struct ProgramPhase {
   std::int64_t step = 0;  // of the training, from 1
 };
 
+/// An all-gather into one tensor, as `tidemark exec --report` noted it.
+struct Gather {
+  std::int64_t device = 0;
+  std::int64_t allocations = 0;        // of the device until then
+  std::int64_t output = 0, shard = 0;  // addresses
+  std::int64_t shard_bytes = 0;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;
   std::vector<std::vector<TraceEvent>> traces;                // by device
@@ -90,6 +98,7 @@ struct Snapshot {
   bool labelled = false;  // `tidemark exec` wrote it, and would have written labels and modules
   std::vector<TensorLabel> labels;  // in the order of `allocations`
   std::vector<ProgramPhase> phases;
+  std::vector<Gather> gathers;  // in the order of `allocations`
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

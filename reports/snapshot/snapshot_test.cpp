@@ -146,6 +146,18 @@ TEST(Snapshots, LabelsAreReadAndWrongOnesAreOneLine) {
   EXPECT_THAT(why(with("[[0,\"1\",512,\"x\",\"y\"]]")), HasSubstr("'allocations' is"));
 }
 
+TEST(Snapshots, GathersAreReadAndWrongOnesAreOneLine) {
+  const auto with = [](const std::string& gathers) {
+    return "{\"segments\":[],\"device_traces\":[],\"tidemark_gathers\":" + gathers + "}";
+  };
+  const Snapshot s = parse_snapshot(with("[[0,7,2048,512,64],[0,5,4096,512,32]]"), "f");
+  ASSERT_EQ(s.gathers.size(), 2u);
+  EXPECT_EQ(s.gathers[0].output, 4096) << "by the number of allocations";
+  EXPECT_EQ(s.gathers[1].shard_bytes, 64);
+  EXPECT_THAT(why(with("[[0,1,512,2]]")), HasSubstr("tidemark_gathers[0]: is not"));
+  EXPECT_THAT(why(with("[[0,1,512,2,-1]]")), HasSubstr("a shard of -1 bytes"));
+}
+
 TEST(Snapshots, ATraceThatBeganInTheMiddle) {
   Snapshot s = small();
   s.traces[0].erase(s.traces[0].begin(), s.traces[0].begin() + 3);

@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "reports/snapshot/gathered.h"
+
 namespace tidemark {
 namespace {
 
@@ -109,7 +111,9 @@ class Search {
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
                              std::size_t peak_event) {
   if (device >= snapshot.traces.size()) return {};
-  return Search(snapshot, device, labels).run(peak_event);
+  std::vector<Waste> out = Search(snapshot, device, labels).run(peak_event);
+  out.push_back(gathered_waste(snapshot, device, labels));
+  return out;
 }
 
 }  // namespace tidemark

@@ -8,14 +8,15 @@
 
 namespace tidemark {
 
-/// Three, of one device:
+/// Four, of one device:
 /// * at the highest peak of active memory (after `peak_event` events of the trace): blocks that the
 /// program has freed and that
 ///   are still held because another stream uses them (record_stream);
 /// * before an optimizer's step, when all backwards have ended, where it is most of all such
 /// moments: activations (blocks allocated in a module's
 ///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
-///   buckets of FSDP, DDP, DeepSpeed).
+///   buckets of FSDP, DDP, DeepSpeed);
+/// * at the begin of a backward: gathered inputs of tensor-parallel layers (gathered.h).
 /// Bytes as requested. `labels` are labels_of the device. Without a step of an optimizer the second
 /// and third are not known.
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,

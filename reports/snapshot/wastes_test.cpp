@@ -66,10 +66,11 @@ std::string told(const Waste& waste) {
 
 TEST(Wastes, AreOfTheirMoments) {
   const auto wastes = of_device_0(training(), kPeak);
-  ASSERT_EQ(wastes.size(), 3u);
+  ASSERT_EQ(wastes.size(), 4u);
   EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
   EXPECT_EQ(told(wastes[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
   EXPECT_EQ(told(wastes[2]), "70 of 618; 70 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(told(wastes[3]), "? of 0") << "no backward is known";
 }
 
 TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {

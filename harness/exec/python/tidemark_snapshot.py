@@ -20,9 +20,15 @@ def plain(path):
     return ".".join(word for word in path.split(".") if word not in WRAPPERS)
 
 
+class Gather(ctypes.Structure):
+    """tidemark_numbers_gather of harness/virtual/numbers/numbers.h"""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("device", "allocations", "output", "shard", "shard_bytes")]
+
+
 class Labels:
     def __init__(self, torch, layer):
-        self.torch = torch
+        self.torch, self.layer = torch, layer
         self.rows = []  # device, allocations until then, address, kind, name
         self.libraries = ctypes.CDLL(None)
         self.trace = Trace(self.libraries)
@@ -34,6 +40,7 @@ class Labels:
         self.sequence = [0]  # of autograd's nodes on the main thread, ascending,
         self.paths = [""]  # and the module that ran forward from there on
         layer.tidemark_numbers_name_backward(1)
+        layer.tidemark_numbers_note_gathers(1)
         self.keeps_lt = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)  # cuBLASLt's workspaces, between products
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
@@ -146,6 +153,13 @@ class Labels:
         if not event.get("frames"):
             event["frames"] = [{"name": node, "filename": "autograd", "line": 0}]
 
+    def gathers(self):
+        """The all-gathers, as rows of `Gather`."""
+        self.layer.tidemark_numbers_gathers.restype = ctypes.c_size_t
+        rows = (Gather * self.layer.tidemark_numbers_gathers(None, ctypes.c_size_t(0)))()
+        self.layer.tidemark_numbers_gathers(rows, ctypes.c_size_t(len(rows)))
+        return [[getattr(row, name) for name, _ in Gather._fields_] for row in rows]
+
     def write(self, place):
         """The files `place`.pickle and `place`.trace.json.gz, each whole or not at all."""
         self.trace.write(place, os.path.basename(place))
@@ -156,6 +170,7 @@ class Labels:
             for event in trace:
                 self.name_node(event)
         snapshot["tidemark_labels"], snapshot["tidemark_phases"] = self.rows, self.phases.all()
+        snapshot["tidemark_gathers"] = self.gathers()
         with open(place + ".new", "wb") as file:
             pickle.dump(snapshot, file)
         os.replace(place + ".new", place + ".pickle")

@@ -23,11 +23,6 @@ bool is_view(const c10::OperatorHandle& op) {
   });
 }
 
-// PyTorch warns, once, that a kernel is replaced; here that is the purpose.
-struct Quiet final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 class Installation {
  public:
   std::string enter(const std::string& mode) {

@@ -10,6 +10,11 @@
 
 namespace tidemark::numbers {
 
+/// PyTorch warns, once, that a kernel is replaced; here that is the purpose.
+struct Quiet final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 /// What is to be computed, where that is not everything, and who is told of it.
 struct Keeping {
   bool (*admits)(const std::vector<c10::IValue>& outputs);

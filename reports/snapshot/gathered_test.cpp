@@ -1,0 +1,134 @@
+// Gathered inputs that the graph keeps: which blocks count, and with how many bytes.
+#include "reports/snapshot/gathered.h"
+
+#include <gtest/gtest.h>
+
+namespace tidemark {
+namespace {
+
+constexpr std::int64_t kBase = 0x7f0000000000;
+// In `stacks` below.
+constexpr std::uint32_t kForward = 1, kShards = 2, kCopy = 3;
+
+std::int64_t at(int block) { return kBase + 512 * block; }
+TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stack = 0) {
+  return {action, at(block), size, 0, 0, 0, stack, 1};
+}
+
+/// Builds the forward of layers on device 0, then a backward that frees what is named.
+struct Program {
+  Snapshot s;
+  std::int64_t allocations = 0, frees = 0;
+
+  Program() {
+    s.frames = {{"forward", "/y/model.py", 3},
+                {"all_gather", "/site/torch/distributed/fsdp/_collectives.py", 4},
+                {"_maybe_view_chunk_cat", "/site/torch/_utils.py", 5},
+                {"all_gather_tensor", "/site/torch/distributed/_functional_collectives.py", 6}};
+    s.stacks = {{}, {0}, {1, 0}, {2, 3, 0}};
+    s.modules = {"", "layers.3.mlp"};
+    s.traces = {{}};
+  }
+  void alloc(int block, std::int64_t size, std::uint32_t stack = kForward) {
+    s.traces[0].push_back(event(Action::alloc, block, size, stack));
+    ++allocations;
+  }
+  void gather(int output, int shard) {
+    s.gathers.push_back({0, allocations, at(output), at(shard), 100});
+  }
+  void free(int block, std::int64_t size) {
+    s.traces[0].push_back(event(Action::free_requested, block, size));
+    s.traces[0].push_back(event(Action::free_completed, block, size));
+    ++frees;
+  }
+  void backward(const std::vector<std::pair<int, std::int64_t>>& freed) {
+    const ProgramPhase::Moment begin{allocations, frees};
+    for (const auto& [block, size] : freed) free(block, size);
+    s.phases.push_back({0, begin, {allocations, frees}, "backward", 1});
+  }
+  std::string told() const {
+    const Waste waste = gathered_waste(s, 0, labels_of(s, 0));
+    std::string text =
+        (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
+    for (const Part& part : waste.parts)
+      text += "; " + std::to_string(part.bytes) + " " + part.module + " " + part.site;
+    return text;
+  }
+};
+
+TEST(Gathered, CountsBeyondItsShard) {
+  Program p;
+  p.alloc(0, 100);
+  p.alloc(1, 400);
+  p.gather(1, 0);  // its shard stays
+  p.alloc(2, 100);
+  p.alloc(3, 400);
+  p.gather(3, 2);
+  p.free(2, 100);   // this shard goes
+  p.alloc(4, 400);  // another activation
+  p.backward({{4, 400}, {3, 400}, {1, 400}});
+  EXPECT_EQ(p.told(), "700 of 1300; 700 layers.*.mlp forward model.py:3");
+}
+
+TEST(Gathered, IsWhatTheBackwardFrees) {
+  Program p;
+  p.alloc(0, 100);
+  p.alloc(1, 400);  // a buffer that stays
+  p.gather(1, 0);
+  p.alloc(2, 400);  // freed in the forward
+  p.gather(2, 0);
+  p.free(2, 400);
+  p.alloc(3, 400);  // freed after the backward
+  p.gather(3, 0);
+  p.alloc(4, 8);
+  p.backward({{4, 8}});
+  p.free(3, 400);
+  EXPECT_EQ(p.told(), "0 of 908");
+}
+
+TEST(Gathered, TakesTheBackwardAtWhichItIsMost) {
+  Program p;
+  p.alloc(0, 100);
+  p.alloc(1, 400);
+  p.gather(1, 0);
+  p.backward({{1, 400}});
+  for (int microbatch : {1, 2}) {
+    p.alloc(microbatch, 400);
+    p.gather(microbatch, 0);
+  }
+  p.backward({{1, 400}});
+  p.backward({{2, 400}});
+  EXPECT_EQ(p.told(), "800 of 900; 800 layers.*.mlp forward model.py:3");
+}
+
+TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
+  Program p;
+  p.alloc(0, 100);
+  p.alloc(1, 400);
+  p.gather(1, 0);
+  p.alloc(2, 400, kCopy);
+  p.free(1, 400);
+  p.backward({{2, 400}});
+  EXPECT_EQ(p.told(), "400 of 500; 400 layers.*.mlp forward model.py:3");
+}
+
+TEST(Gathered, ParametersOfShardingAreNotInputs) {
+  Program p;
+  p.alloc(0, 100);
+  p.alloc(1, 400, kShards);
+  p.gather(1, 0);
+  p.alloc(2, 400);
+  p.gather(2, 0);
+  p.s.labels = {{0, p.allocations, at(2), "parameters", "layers.3.mlp.w"}};
+  p.backward({{1, 400}, {2, 400}});
+  EXPECT_EQ(p.told(), "0 of 900");
+}
+
+TEST(Gathered, IsUnknownWithoutABackward) {
+  Program p;
+  p.alloc(0, 100);
+  EXPECT_EQ(p.told(), "? of 0");
+}
+
+}  // namespace
+}  // namespace tidemark
