@@ -1,6 +1,9 @@
 #include "harness/virtual/device/stream.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/pool.h"
@@ -11,21 +14,47 @@ namespace {
 // between, queries begin to cost more and more; where no time helps (lagging, or a thread whose
 // polls are free), so many are a synchronisation.
 constexpr std::uint64_t kPatience = 1024, kWaiting = 4096;
+constexpr std::uint64_t kMany = 1 << 20;  // polls of other marks after which one is given up
 
 thread_local bool drives_device = false;
 
-/// The polls of a thread that does not drive the device, while no other thread drives it.
+long voluntary_switches() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nvcsw;
+}
+
+/// Polls, from some moment on, of a thread that does not drive the device.
+struct Polls {
+  Mark first;  // the mark that was polled first,
+  Mark all;    // and all that have been
+  std::uint64_t count = 0, of_first = 0;
+
+  void add(const Mark& mark) {
+    if (count++ == 0) first = all = mark;
+    of_first += mark.time == first.time && mark.clock.entries() == first.clock.entries();
+    all.clock.merge(mark.clock);
+    all.time = std::max(all.time, mark.time);
+  }
+};
+
+/// Whether such a thread waits for what it polls, while no other thread drives the device.
+/// PyTorch's watchdog looks at all works of a process group ten times a second and waits for none,
+/// but at the end of the group it looks at them without a pause until all are done.
 struct IdlePolls {
   std::uint64_t activity = 0;  // of the device, when the counts began
-  Mark first;                  // the mark that was polled then
-  std::uint64_t of_first = 0, of_others = 0;
+  long switches = 0;
+  Polls idle, without_pause;
 
-  /// Whether this thread waits for `mark`: it has polled it often. A watchdog that looks at many
-  /// marks in turns, as PyTorch's does with the works of a process group, waits for none.
-  bool wait_for(const Mark& mark, std::uint64_t activity_now) {
-    if (activity != activity_now || of_others == kWaiting) *this = {activity_now, mark, 0, 0};
-    const bool same = mark.time == first.time && mark.clock.entries() == first.clock.entries();
-    return ++(same ? of_first : of_others) >= kWaiting && same;
+  const Mark* waits_for(const Mark& mark, std::uint64_t activity_now) {
+    const bool active = std::exchange(activity, activity_now) != activity_now;
+    const long now = voluntary_switches();
+    if (std::exchange(switches, now) != now || active) without_pause = {};
+    if (active || idle.count == kMany * (idle.of_first + 1)) idle = {};
+    idle.add(mark);
+    without_pause.add(mark);
+    if (without_pause.count >= kWaiting && without_pause.of_first > 1) return &without_pause.all;
+    return idle.of_first >= kWaiting ? &idle.first : nullptr;
   }
 };
 thread_local IdlePolls idle_polls;
@@ -58,9 +87,10 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   if (callbacks_pending(mark.clock)) return false;
   if (!drives_device) {  // a watchdog: its polls must not move the clock of those who work
     if (e.is_done(mark)) return true;
-    if (!idle_polls.wait_for(mark, e.activity)) return false;
-    synchronise_with(lock, mark);
-    return true;
+    const Mark* const waited = idle_polls.waits_for(mark, e.activity);
+    if (waited == nullptr) return false;
+    synchronise_with(lock, Mark(*waited));
+    return e.is_done(mark);
   }
   ++e.activity;
   e.now += e.profile.poll;
