@@ -62,16 +62,16 @@ class Trace:
             spans = (Span * self.count())()
             self.libraries.tidemark_device_spans(spans, ctypes.c_size_t(len(spans)))
             begin = min([span.enqueued for span in spans] + [begin for _, begin, _ in self.ranges], default=0)
-            lanes = sorted({span.stream for span in spans})
+            lanes = {stream: number for number, stream in enumerate(sorted({span.stream for span in spans}), 1)}
             events = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": f"{process}, step {self.step}, the virtual device's clock"}},
                       {"name": "thread_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "phases"}}]
-            for number, stream in enumerate(lanes, 1):
+            for stream, number in lanes.items():
                 events.append({"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": self.lane(stream)}})
             for name, start, end in self.ranges:
                 events.append({"name": name, "cat": "phase", "ph": "X", "pid": 0, "tid": 0, "ts": (start - begin) / 1000, "dur": (end - start) / 1000})
             for span in spans:
                 events.append({"name": (span.op or span.name).decode(errors="replace"), "cat": KINDS[span.kind], "ph": "X", "pid": 0,
-                               "tid": lanes.index(span.stream) + 1, "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
+                               "tid": lanes[span.stream], "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
                                "args": {"ahead_ns": span.begin - span.enqueued}})
             said = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out}, "traceEvents": events}
         with gzip.open(place + ".new", "wt", encoding="utf-8", compresslevel=4) as file:
