@@ -170,10 +170,10 @@ Report run_all(const ExecOptions& exec, const fs::path& program, RunRecord run,
   const auto begun = std::chrono::steady_clock::now();
   for (const std::string& schedule : exec.schedules) {
     if (exec.schedules.size() > 1) say("schedule " + schedule + ":\n");
-    fs::path snapshots = exec.report;
-    if (!snapshots.empty() && exec.schedules.size() > 1) {
-      snapshots /= schedule;
-      fs::create_directory(snapshots);
+    fs::path snapshots;
+    if (!exec.report.empty()) {
+      if (exec.schedules.size() > 1) fs::create_directory(fs::path(exec.report) / schedule);
+      snapshots = snapshots_of(exec.report, schedule);
     }
     ProgramRecord one = run_once(exec, program, schedule, snapshots);
     say_peaks(one);
@@ -185,9 +185,7 @@ Report run_all(const ExecOptions& exec, const fs::path& program, RunRecord run,
     report.programs.push_back(std::move(one));
     if (report.programs.back().exit_code != 0) break;
   }
-  const auto highest = std::ranges::max_element(
-      peaks, {}, [](const HighestPeak& peak) { return peak.device.peak.active; });
-  if (highest != peaks.end()) say(alive_text(*highest));
+  if (!peaks.empty()) say(alive_text(peaks));
   say(bracket_text(report.programs));
   report.run.duration_ns =
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();

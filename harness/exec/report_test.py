@@ -187,6 +187,11 @@ for _ in range(4):
     said.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
     compared = subprocess.run([TIDEMARK, "compare", folder, out], capture_output=True, text=True, check=False)
     said.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
+    folder = FOLDER / "stopped"
+    python("x = torch.ones(1 << 20, device='cuda')\nraise SystemExit(1)", "--schedule", "instant,lagging", "--report", folder).ends(1, "schedule instant:")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
+    said.check("4,194,304" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "the same after a run that stopped under its first schedule")
     python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 

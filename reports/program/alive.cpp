@@ -8,10 +8,17 @@
 
 namespace tidemark {
 
-HighestPeak highest_peak(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  if (!std::filesystem::is_directory(folder)) return {};
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+namespace fs = std::filesystem;
+
+fs::path snapshots_of(const fs::path& report, const std::string& schedule) {
+  const fs::path below = report / schedule;
+  return fs::is_directory(below) ? below : report;
+}
+
+HighestPeak highest_peak(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (!fs::is_directory(folder)) return {};
+  for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
   HighestPeak out;
@@ -27,6 +34,14 @@ HighestPeak highest_peak(const std::filesystem::path& folder) {
   return out;
 }
 
+const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks) {
+  const HighestPeak* out = nullptr;
+  for (const HighestPeak& peak : peaks)
+    if (!peak.file.empty() && (out == nullptr || peak.device.peak.active > out->device.peak.active))
+      out = &peak;
+  return out;
+}
+
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
   if (peak.file.empty()) return {};
   const Holdings& holdings = peak.device.peak;
@@ -34,12 +49,15 @@ std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
                      peak.device.parts};
 }
 
-std::string alive_text(const HighestPeak& peak) {
+std::string alive_text(const std::vector<HighestPeak>& peaks) {
   constexpr std::size_t kLines = 3;  // of a kind
   std::string text;
-  for (const std::string& line : peak.unreadable) text += "tidemark: --report: " + line + "\n";
-  if (peak.file.empty())
+  for (const HighestPeak& one : peaks)
+    for (const std::string& line : one.unreadable) text += "tidemark: --report: " + line + "\n";
+  const HighestPeak* highest = highest_of(peaks);
+  if (highest == nullptr)
     return text + "tidemark: --report: no process of the program has ended with a snapshot\n";
+  const HighestPeak& peak = *highest;
   if (const std::string oom = oom_text(peak.device); !oom.empty()) text += oom + "\n";
   text +=
       fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",

@@ -17,14 +17,22 @@ struct HighestPeak {
   std::vector<std::string> unreadable;  // a line each
 };
 
+/// Where the snapshots of a run under `schedule` are in a report's folder: in the folder itself, or
+/// with several schedules in one of the schedule's name below it.
+std::filesystem::path snapshots_of(const std::filesystem::path& report,
+                                   const std::string& schedule);
+
 /// tidemark_snapshot.py writes the files.
 HighestPeak highest_peak(const std::filesystem::path& folder);
+
+/// The highest of all; nullptr where none has a file.
+const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);
 
 /// Its part of the program's record; none without a file.
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak);
 
-/// Its bytes by kind of tensor, module and Python line, which sum to that peak; or one line where
-/// there is none.
-std::string alive_text(const HighestPeak& peak);
+/// The bytes of the highest by kind of tensor, module and Python line, which sum to that peak; or
+/// one line where there is none. Before it a line for each file that cannot be read.
+std::string alive_text(const std::vector<HighestPeak>& peaks);
 
 }  // namespace tidemark

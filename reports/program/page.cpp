@@ -179,10 +179,6 @@ std::vector<Section> alive(const HighestPeak& peak) {
 
 }  // namespace
 
-fs::path snapshots_of(const fs::path& folder, const Report& report, const ProgramRecord& program) {
-  return report.programs.size() == 1 ? folder : folder / program.schedule;
-}
-
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of) {
   const ProgramRecord& first = report.programs.front();
   Document out{"exec",
@@ -202,9 +198,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
         {"The program branched by values that are not known", lines_of(decided), {}, {}});
   if (measured) out.sections.push_back(peaks(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
-  const auto highest = std::ranges::max_element(
-      peaks_of, {}, [](const HighestPeak& peak) { return peak.device.peak.active; });
-  if (highest == peaks_of.end() || highest->file.empty()) {
+  const HighestPeak* highest = highest_of(peaks_of);
+  if (highest == nullptr) {
     out.sections.push_back({"Alive at the highest peak",
                             {"Not known: there is no memory snapshot of a process that has ended."},
                             {},
@@ -234,7 +229,7 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
 void rerender_programs(const fs::path& folder, const Report& report) {
   std::vector<HighestPeak> peaks;
   for (const ProgramRecord& program : report.programs)
-    peaks.push_back(highest_peak(snapshots_of(folder, report, program)));
+    peaks.push_back(highest_peak(snapshots_of(folder, program.schedule)));
   write_files(folder, program_files(report, peaks), "make the folder writable");
 }
 

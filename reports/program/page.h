@@ -12,11 +12,6 @@
 
 namespace tidemark {
 
-/// Where the snapshots of a program are: the report's folder, or with several schedules a folder of
-/// the schedule's name below it.
-std::filesystem::path snapshots_of(const std::filesystem::path& folder, const Report& report,
-                                   const ProgramRecord& program);
-
 /// The page. `peaks`: of each program the snapshot with the highest peak; may be empty.
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks);
 

@@ -38,10 +38,6 @@ std::string signed_bytes(Bytes bytes) {
   return (bytes > 0 ? "+" : "") + exact(static_cast<double>(bytes));
 }
 
-const AliveAtPeak* alive_of(const ProgramRecord& program) {
-  return program.alive ? &*program.alive : nullptr;
-}
-
 }  // namespace
 
 std::string table(const ProgramRecord& program) {
@@ -130,7 +126,7 @@ std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& 
 RunAhead run_ahead(const std::vector<ProgramRecord>& programs) {
   RunAhead out;
   for (const ProgramRecord& program : programs) {
-    if (alive_of(program) == nullptr) return {};
+    if (!program.alive) return {};
     if (!out.low || program.alive->active < out.low->alive->active) out.low = &program;
     if (!out.high || program.alive->active > out.high->alive->active) out.high = &program;
   }
