@@ -40,6 +40,25 @@ class Phases:
         self.torch.cuda.reset_peak_memory_stats()
 
 
+def train_steps(torch, model, optimizer, inputs, steps, after=lambda step: None):
+    """Training steps with the mean of the output as their loss; batch, output and loss live until the next step makes new ones. `inputs` makes a batch,
+    `after` is called at the end of each step. Returns the peaks of the last step's four phases."""
+    for step in range(steps):
+        phases = Phases(torch)
+        optimizer.zero_grad()
+        phases.end("zero_grad")
+        batch = inputs()
+        output = model(batch)
+        loss = output.mean()
+        phases.end("forward")
+        loss.backward()
+        phases.end("backward")
+        optimizer.step()
+        phases.end("optimizer")
+        after(step)
+    return phases.found
+
+
 def programs(run):
     """Runs the programs that the command line names, each in a process of its own that is forked before the device has been touched: `run` gets the words of
     one and the path of a store for its ranks, and returns what it has found, which is written for the script that has started them, or printed."""

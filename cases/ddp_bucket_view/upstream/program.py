@@ -14,7 +14,7 @@ import torch._dynamo  # all that a program would import
 from torch import distributed, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from upstream import Phases, programs  # noqa: E402
+from upstream import programs, train_steps  # noqa: E402
 
 STEPS = 4
 DEFAULT = 25 << 20  # DDP's. With any other size the first bucket has no 1 MiB of its own.
@@ -39,21 +39,12 @@ def train(words, _store):
     model = nn.parallel.DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=a.view,
                                                 bucket_cap_mb=None if a.bucket_bytes == DEFAULT else a.bucket_bytes / (1 << 20))
     optimizer = torch.optim.Adam(model.parameters())
-    for step in range(STEPS):
-        phases = Phases(torch)
-        optimizer.zero_grad()
-        phases.end("zero_grad")
-        x = torch.zeros(a.rows, a.hidden, device="cuda")
-        y = model(x)
-        loss = y.mean()
-        phases.end("forward")
-        loss.backward()
-        phases.end("backward")
-        optimizer.step()
-        phases.end("optimizer")
+
+    def wait(step):
         torch.cuda.synchronize()
         time.sleep(1 if step == 0 else 0)
-    return {"phases": phases.found}
+
+    return {"phases": train_steps(torch, model, optimizer, lambda: torch.zeros(a.rows, a.hidden, device="cuda"), STEPS, wait)}
 
 
 programs(train)

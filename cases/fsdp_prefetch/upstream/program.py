@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from upstream import Phases, programs  # noqa: E402
+from upstream import programs, train_steps  # noqa: E402
 
 BATCH, STEPS = 16, 4
 
@@ -68,21 +68,10 @@ def train(words, store):
     optimizer = torch.optim.Adam(model.parameters())
     dist.barrier()
     torch.cuda.synchronize()
-    for _ in range(STEPS):
-        phases = Phases(torch)
-        optimizer.zero_grad()
-        phases.end("zero_grad")
-        batch = torch.randn((BATCH // dist.get_world_size(), a.hidden), device="cuda")
-        output = model(batch)
-        loss = output.mean()
-        phases.end("forward")
-        loss.backward()
-        phases.end("backward")
-        optimizer.step()
-        phases.end("optimizer")
+    found = train_steps(torch, model, optimizer, lambda: torch.randn((BATCH // dist.get_world_size(), a.hidden), device="cuda"), STEPS)
     torch.cuda.synchronize()
     dist.destroy_process_group()
-    return {"phases": phases.found}
+    return {"phases": found}
 
 
 programs(train)
