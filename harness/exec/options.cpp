@@ -24,7 +24,7 @@ constexpr const char* kFooter =
     "exit codes: those of PROGRAM; 1 where a wanted verdict fails; 2 usage or bad input; 3 "
     "infrastructure.";
 
-// What is left after the flags is the program, with flags of its own.
+// The words after the flags are the program and its own arguments.
 int parse(int argc, char** argv, ExecOptions& exec) {
   CLI::App app(
       "a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- PROGRAM "

@@ -1,4 +1,4 @@
-// That ci/asan and ci/tsan would see something: a build with a sanitizer finds the mistake that it
+// The sanitizers of ci/asan and ci/tsan at work: a build with a sanitizer finds the mistake that it
 // is for. Skipped in any other.
 #include <gtest/gtest.h>
 

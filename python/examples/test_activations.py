@@ -1,4 +1,4 @@
-"""What autograd keeps: checkpointing, frozen layers, outputs of a pipeline stage."""
+"""Tensors that autograd keeps: checkpointing, frozen layers, outputs of a pipeline stage."""
 import torch
 from torch.utils.checkpoint import checkpoint
 

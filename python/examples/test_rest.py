@@ -1,4 +1,4 @@
-"""What is left after an error, and over steps."""
+"""Memory that is left after an error, and over steps."""
 import torch
 
 WIDTH = 512

@@ -1,4 +1,4 @@
-"""What pytest says of tests on the platform: of the test itself passed or failed, else error, each with one line."""
+"""Outcomes of tests on the platform as pytest prints them: passed or failed by the test itself, else error, each with one line."""
 import json
 import os
 import re

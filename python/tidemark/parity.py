@@ -1,4 +1,4 @@
-"""What the function of a pair returns, as bytes in a file of each rank, and the comparison of two such files."""
+"""The results of a pair's function as bytes, in a file of each rank, and the comparison of two such files."""
 import ctypes
 import json
 import os

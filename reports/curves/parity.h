@@ -1,4 +1,4 @@
-// Whether two curves are the same: bit for bit, within a tolerance, or within so many ULPs. Every
+// The parity of two curves: bit for bit, within a tolerance, or within so many ULPs. Every
 // step must hold; none is an outlier that is forgiven.
 #pragma once
 

@@ -19,8 +19,8 @@ RESTS = "2.15.0 has a cuBLAS workspace for the time of a product only (else two 
 
 
 def newer_forward(layout, stays):
-    """The highest of what may be highest, less what the scenario has, whose highest moment is the last block's copy-out; w is a workspace, and U is kept
-    of a block that is not yet gathered."""
+    """The peak of forward, less the scenario's, as a formula. The scenario's highest moment is the last block's copy-out. Of the candidates here the highest
+    counts. `w` is cuBLAS's workspace; `U` counts the buffer of a block that the scenario has gathered already."""
     later = "-w - T - U" if stays else "-w - T"  # the block before the last multiplies, and the last one's flat buffer is there
     if layout == "explicit_async":
         return f"max(-2*w, {later})"  # that, or still the copy-out

@@ -1,4 +1,4 @@
-"""What `tidemark exec` says and leaves, for the tests: TIDEMARK SITE CASE are a test's arguments, its cases are functions `case_CASE`."""
+"""Runs of `tidemark exec` with their output and exit code, for the tests: a test's arguments are TIDEMARK SITE CASE, its cases are functions `case_CASE`."""
 import os
 import subprocess
 import sys

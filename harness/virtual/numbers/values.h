@@ -1,4 +1,5 @@
-// What of a tensor is known, in mode known: by the bytes of its elements (../device/known.h).
+// The known and unknown parts of a tensor in mode known, by the bytes of its elements
+// (../device/known.h).
 #pragma once
 
 #include <ATen/ATen.h>
