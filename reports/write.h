@@ -22,9 +22,9 @@ struct Rendered {
   std::filesystem::path folder;
   Report report;
 };
-/// Writes the files of a report again from its report.json. `path` is that file or its folder. `base`
-/// is another run's, and optional: report.html then shows its figures beside. A report of programs is
-/// only read: rerender_programs (program/page.h) writes its files.
+/// Writes the files of a report again from its report.json. `path` is that file or its folder.
+/// `base` is another run's, and optional: report.html then shows its figures beside. A report of
+/// programs is only read: rerender_programs (program/page.h) writes its files.
 Rendered rerender(const std::filesystem::path& path, const std::filesystem::path& base = {});
 
 struct File {

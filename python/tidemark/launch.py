@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from tidemark.formula import Misuse
+from tidemark.places import place_of
 from tidemark.settings import flags_of, ranks_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,8 +39,8 @@ def executable(on_path=True):
 class Said:
     """What became of the ranks: their reports and records by rank, and why some of them did not end."""
 
-    def __init__(self, ranks, folder, code, timed_out):
-        self.code, self.reports, self.records, self.problems, missing = code, {}, {}, [], []
+    def __init__(self, ranks, folder, code, timed_out, place):
+        self.place, self.code, self.reports, self.records, self.problems, missing = place, code, {}, {}, [], []
         for rank in ranks:
             lines = read_lines(os.path.join(folder, f"rank{rank}.jsonl"))
             self.reports[rank] = [line["report"] for line in lines if "report" in line]
@@ -93,25 +94,25 @@ def run(item, settings, variant=None, results=None):
     if os.environ.get("TIDEMARK_EXEC"):
         raise Misuse("tidemark: this pytest is below a `tidemark exec` itself: start it without")
     program, limit = executable(), settings.get("timeout") or int(config.getini("tidemark_timeout"))
-    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+    asked = settings["pair"].place(variant) if variant is not None else {}
+    with place_of(item, **asked) as place, tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         temporary = getattr(config, "_tmp_path_factory", None)
         basetemp = str(temporary.mktemp("tidemark")) if temporary else os.path.join(folder, "tmp")
-        order = {"folder": folder, "nodeid": item.nodeid, "ranks": ranks, "path": [place for place in sys.path if place != HERE], "variant": variant, "results": results,
-                 "args": [str(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp)}
-        order["options"]["rootdir"] = str(config.rootpath)
-        order["options"]["inifilename"] = str(config.inipath) if config.inipath else None
+        order = {"folder": folder, "nodeid": item.nodeid, "ranks": ranks, "variant": variant, "results": results, "path": place.path, "before": place.before,
+                 "after": place.after, "trees": [str(place.tree), str(place.copy)] if place.copy else None, "args": [place.at(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp)}
+        order["options"]["rootdir"] = place.at(config.rootpath)
+        order["options"]["inifilename"] = place.at(config.inipath) if config.inipath else None
         with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as file:
             json.dump(order, file)
-        environment = dict(os.environ)
         if len(ranks) > 1:
-            environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
-        command = [program, "exec", *flags_of(settings), "--", sys.executable, os.path.join(HERE, "child.py"), os.path.join(folder, "order.json")]
+            place.environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
+        command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "child.py"), os.path.join(folder, "order.json")]
         with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
             shown = None if config.getoption("capture") == "no" else output
-            running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=environment,
-                                       cwd=config.invocation_params.dir, start_new_session=True, preexec_fn=ends_with(os.getpid()))
+            running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=place.environment,
+                                       cwd=place.at(config.invocation_params.dir), start_new_session=True, preexec_fn=ends_with(os.getpid()))
             code, timed_out = wait(running, limit)
-        return Said(ranks, folder, code, timed_out)
+        return Said(ranks, folder, code, timed_out, place)
 
 
 def ends_with(parent):

@@ -16,7 +16,7 @@ FAMILIES = ("memory", "saving", "parity", "races", "rest", "growth", "failure")
 class Pair:
     """The variants by name; what the function is given of each is the name, or the callable that was named."""
 
-    def __init__(self, baseline, fixed, controls):
+    def __init__(self, baseline, fixed, controls, pythons, commits):
         self.baseline, self.values = name_of(baseline), {}
         self.controls = {name_of(one): family for one, family in controls.items()}
         for one in (baseline, *fixed, *controls):
@@ -29,6 +29,18 @@ class Pair:
             if not isinstance(family, str) or family.split("/")[0] not in FAMILIES or "/" not in family:
                 raise Misuse(f"tidemark.pair: the control {control} names no verdict: {family!r} is none of " + ", ".join(one + "/" for one in FAMILIES))
 
+        self.places = {"python": {name_of(one): python for one, python in pythons.items()}, "commit": {name_of(one): commit for one, commit in commits.items()}}
+        for kind, of_variants in self.places.items():
+            for name, asked in of_variants.items():
+                if name not in self.values:
+                    raise Misuse(f"tidemark.pair: {kind}s names {name}, which is no variant (there are: {', '.join(self.values)})")
+                if not isinstance(asked, (str, os.PathLike)) or not str(asked):
+                    raise Misuse(f"tidemark.pair: the {kind} of {name} is {asked!r}, and no text")
+
+    def place(self, name):
+        """What places.place_of is asked for."""
+        return {kind: str(of_variants[name]) for kind, of_variants in self.places.items() if name in of_variants}
+
     def role(self, name):
         return "baseline" if name == self.baseline else "control" if name in self.controls else "fixed"
 
@@ -37,10 +49,11 @@ def name_of(variant):
     return variant if isinstance(variant, str) else variant.__name__
 
 
-def pair(*, baseline, fixed=(), controls=None):
+def pair(*, baseline, fixed=(), controls=None, pythons=None, commits=None):
     """A decorator; the function has the parameters `variant` and `memory` and returns what has to be equal: loss, module, optimizer. `controls` says
-    which family of verdicts must catch each: {"no_wait": "races/"}."""
-    made = Pair(baseline, tuple(fixed), dict(controls or {}))
+    which family of verdicts must catch each: {"no_wait": "races/"}. A variant named in `pythons` runs in that environment (its folder or its Python; relative
+    to pytest's rootdir), one in `commits` in a checkout of that commit, with today's test."""
+    made = Pair(baseline, tuple(fixed), dict(controls or {}), dict(pythons or {}), dict(commits or {}))
 
     def decorate(test):
         test = pytest.mark.tidemark(pair=made, mode="math", races="on")(test)

@@ -8,7 +8,7 @@ import types
 import pytest
 from _pytest.runner import CallInfo
 
-from tidemark import child, launch, pairs, parity, report
+from tidemark import child, launch, pairs, parity, places, report
 from tidemark.formula import Misuse
 from tidemark.settings import settings_of
 
@@ -194,6 +194,9 @@ def pytest_pyfunc_call(pyfuncitem):
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     returned = pyfuncitem.obj(**arguments)
     pyfuncitem.funcargs["memory"].finish()
+    if order["trees"] and (found := places.strays(*order["trees"])):
+        raise Misuse(f"tidemark.pair: {order['variant']} has imported {', '.join(found[:3])} from the working tree, not from its commit: let pytest's setting "
+                     "pythonpath name the package's folder")
     if settings_of(pyfuncitem).get("mode") == "math":
         import torch
 

@@ -19,7 +19,14 @@ def attach(reports, said, roles, settings, verdicts=()):
     """Leaves with pytest's reports, as plain data, what a trial needs."""
     for one in reports:
         one.tidemark_trial = {"roles": roles, "records": {name: list(each.records.values()) for name, each in said.items()}, "verdicts": list(verdicts),
+                              "whats": {name: what_of(each) for name, each in said.items()},
                               "settings": {key: value for key, value in settings.items() if key != "pair"}}
+
+
+def what_of(said):
+    """Of a variant that has a place of its own: its torch and commit."""
+    record = next((one for one in said.records.values() if one), None)
+    return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([said.place.commit] if said.place.commit else [])) if said.place.elsewhere else ""
 
 
 class Writer:
@@ -90,7 +97,7 @@ def trial(name, test):
         verdicts.append(recorded("run", next(iter(test["roles"])), "pass"))
     error = test["why"] if test["outcome"] == "error" else None
     skipped = test["why"] if test["outcome"] == "skipped" else None
-    variants = [] if skipped else [variant(one, role, test["records"].get(one, []), error) for one, role in test["roles"].items()]
+    variants = [] if skipped else [variant(one, role, test["records"].get(one, []), error, test["whats"].get(one, "")) for one, role in test["roles"].items()]
     return {"scenario": name, "size": "test", "mode": settings.get("mode") or "known", "schedule": first["run"]["schedule"] if first else settings.get("schedule") or "calibrated",
             "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
                                                                                    default=0),
@@ -98,9 +105,9 @@ def trial(name, test):
             "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
 
 
-def variant(name, role, records, error):
+def variant(name, role, records, error, what):
     return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(one) for one in records if one], "sweep": [],
-            "growth": [], "what": ""}
+            "growth": [], "what": what}
 
 
 def rank(record):

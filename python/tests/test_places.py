@@ -1,0 +1,94 @@
+"""Pairs whose variants run in another Python or another commit."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_outcomes import run
+
+MODEL = """import torch
+def activations():
+    return [torch.empty({} << 20, dtype=torch.uint8, device="cuda") for _ in range(2)]
+"""
+TEST = """import sys, tidemark
+@tidemark.pair(baseline="before", fixed=["after"], {})
+def test_it(variant, memory):
+    import torch
+    from package import model
+    with memory.phase("forward"):
+        kept = model.activations()
+    memory.rise("forward").requested.equals("2*U", U=(3 if variant == "before" else 2) << 20)
+    memory.saving("forward").requested.equals("2*M", M=1 << 20)
+    print(variant, sys.prefix)
+    return torch.ones(3)
+"""
+
+
+def git(folder, *words):
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", folder, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository in whose first commit the model keeps two tensors of 3 MiB; in its working tree they have 2 MiB."""
+    package = tmp_path / "project" / "src" / "package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "model.py").write_text(MODEL.format(3))
+    (package.parents[1] / "pytest.ini").write_text("[pytest]\npythonpath = src\n")
+    git(tmp_path, "init", "-q", "project")
+    git(package.parents[1], "add", "-A")
+    git(package.parents[1], "commit", "-qm", "before")
+    (package / "model.py").write_text(MODEL.format(2))
+    (package.parents[1] / "tests").mkdir()
+    return package.parents[1]
+
+
+def outcome(project, places, *words):
+    (project / "tests" / "test_it.py").write_text(TEST.format(places))
+    found, output, code = run(project, str(project / "tests" / "test_it.py"), "--rootdir", project, *words)
+    return *found.get("test_it", ("", "")), output, code
+
+
+def test_commits(project):
+    report = project / "report"
+    found = outcome(project, "commits={'before': 'HEAD'}", "--tidemark-report", report)
+    assert found[0] == "passed", found
+    trial, = json.loads((report / "report.json").read_text())["trials"]
+    before, after = trial["variants"]
+    assert ", commit " in before["what"] and after["what"] == "", trial["variants"]
+    assert {one["measured"] for one in trial["verdicts"] if one["name"] == "saving/requested/forward"} == {2 << 20}
+
+
+def test_both_commits_are_the_same(project):
+    """The formulas find it: both sides then keep 3 MiB."""
+    found = outcome(project, "commits={'before': 'HEAD', 'after': 'HEAD'}")
+    assert found[0] == "failure" and "measured 6,291,456 bytes (+2,097,152)" in found[2], found
+
+
+def test_a_module_of_the_working_tree_is_found_out(project):
+    (project / "tests" / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(project / 'src')!r})\n")
+    found = outcome(project, "commits={'before': 'HEAD'}")
+    assert found[0] == "error" and "before has imported package, package.model from the working tree, not from its commit" in found[1], found
+
+
+@pytest.mark.parametrize("places, line", [
+    ("commits={'before': 'nosuch'}", "has no commit nosuch"), ("pythons={'before': 'nosuch/bin/python'}", "nosuch/bin/python cannot be run: name an environment"),
+    ("pythons={'other': 'python3'}", "pythons names other, which is no variant"), ("commits={'before': 3}", "the commit of before is 3, and no text"),
+    ("pythons={'before': sys._base_executable}", "has no torch"),
+])
+def test_bad_places(project, places, line):
+    found = outcome(project, places)
+    assert found[0] in ("", "error") and line in found[1] + found[2] and found[3] != 0, found
+
+
+def test_pythons(project):
+    """Another environment, with this torch and without pytest; and both at once."""
+    other = project.parent / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+    packages = next((other / "lib").iterdir()) / "site-packages"
+    torch = Path(__import__("importlib.util").util.find_spec("torch").origin).parent.parent
+    (packages / "torch.pth").write_text(f"{torch}\n")
+    found = outcome(project, f"commits={{'before': 'HEAD'}}, pythons={{'before': {str(other)!r}}}", "-rP", "-s")
+    assert found[0] == "passed" and f"before {other}" in found[2] and f"after {sys.prefix}" in found[2], found

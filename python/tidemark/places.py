@@ -1,0 +1,125 @@
+"""Where a test's processes run: in the Python and the tree of the pytest that starts them, or, as a variant of a pair may ask, in another Python or in
+another commit of the repository."""
+import contextlib
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from tidemark.formula import Misuse
+
+PACKAGE = Path(os.path.dirname(os.path.abspath(__file__)))
+PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli")  # and what it imports
+
+
+class Place:
+    """`path` is the processes' sys.path; None: their Python's own, between `before` and `after`."""
+
+    def __init__(self):
+        self.python, self.path, self.before, self.after = sys.executable, [place for place in sys.path if place != str(PACKAGE)], [], []
+        self.environment = dict(os.environ)
+        self.tree = self.copy = None  # the working tree and the commit's
+        self.elsewhere, self.commit = False, ""
+
+    def at(self, path):
+        """The same file or folder in the commit's tree, where it is there."""
+        path = os.path.realpath(path or os.getcwd())
+        if self.copy is None or not Path(path).is_relative_to(self.tree):
+            return path
+        other = self.copy / Path(path).relative_to(self.tree)
+        return str(other) if other.exists() else path
+
+    def take_commit(self, folder, item, commit):
+        """A checkout in which the test's file, the conftest.py files above it and pytest's settings alone are today's."""
+        of_test = item.path.parent
+        self.tree = Path(git(of_test, "rev-parse", "--show-toplevel")[0])
+        found = git(self.tree, "rev-parse", "--verify", "--quiet", commit + "^{commit}")
+        if not found:
+            raise Misuse(f"tidemark.pair: {self.tree} has no commit {commit}")
+        self.copy, index = Path(folder, "tree"), {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        git(self.tree, "read-tree", found[0], **index)
+        git(self.tree, "checkout-index", "--all", f"--prefix={self.copy}/", **index)
+        of_today = [item.path, item.config.inipath, *(above / "conftest.py" for above in (of_test, *of_test.parents) if above.is_relative_to(self.tree))]
+        for file in of_today:
+            if file is not None and file.exists() and file.is_relative_to(self.tree):
+                other = self.copy / file.relative_to(self.tree)
+                other.parent.mkdir(parents=True, exist_ok=True)
+                other.write_bytes(file.read_bytes())
+        self.path = [self.at(place) for place in self.path]
+        self.commit = f"commit {found[0][:12]}"
+
+    def take_python(self, root, python):
+        """Another Python: of the path of this one it sees the project's own folders, tidemark, and pytest where it has none."""
+        python = os.path.join(root, python)
+        if os.path.isdir(python):
+            python = os.path.join(python, "bin", "python")
+        if not os.access(python, os.X_OK):
+            raise Misuse(f"tidemark.pair: the Python {python} cannot be run: name an environment's folder, or its executable")
+        self.python, self.before, self.path = python, [place for place in self.path if self.is_projects(place, root)], None
+        of_variable = self.environment.pop("PYTHONPATH", "").split(os.pathsep)
+        if kept := [self.at(place) for place in of_variable if place and self.is_projects(place, root)]:
+            self.environment["PYTHONPATH"] = os.pathsep.join(kept)
+
+    def is_projects(self, place, root):
+        """In the project, and no folder of packages that belongs to this Python."""
+        place = Path(os.path.realpath(place or os.getcwd()))
+        of_python = [sys.prefix, *sysconfig.get_paths().values()]
+        return any(place.is_relative_to(own) for own in (root, self.copy) if own) and not any(place.is_relative_to(os.path.realpath(one)) for one in of_python)
+
+    def link_packages(self, folder):
+        """This tidemark comes first, whatever the other place has; pytest last."""
+        first, last = os.path.join(folder, "first"), os.path.join(folder, "last")
+        os.mkdir(first)
+        os.mkdir(last)
+        os.symlink(PACKAGE, os.path.join(first, "tidemark"))
+        with contextlib.suppress(metadata.PackageNotFoundError):  # by its entry point pytest finds the plugin
+            facts = Path(str(metadata.distribution("tidemark").locate_file("")), f"tidemark-{metadata.version('tidemark')}.dist-info")
+            if facts.is_dir():
+                os.symlink(facts, os.path.join(first, facts.name))
+        for name in PYTEST:
+            module = sys.modules.get(name)
+            if module is not None and module.__file__:
+                file = Path(module.__file__)
+                file = file.parent if file.name == "__init__.py" else file
+                os.symlink(file, os.path.join(last, file.name))
+        if self.path is None:
+            self.before, self.after = [first, *self.before], [last]
+        else:
+            self.path = [first, *self.path]
+
+
+def git(folder, *words, **environment):
+    """The lines that git prints; none where it fails."""
+    try:
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    except FileNotFoundError:
+        raise Misuse("tidemark.pair: there is no git on PATH, which a variant of another commit needs") from None
+    if done.returncode != 0 and "--quiet" not in words:
+        raise Misuse(f"tidemark.pair: git {words[0]} in {folder}: {(done.stderr.strip().splitlines() or ['has failed'])[-1]}")
+    return done.stdout.splitlines()
+
+
+@contextlib.contextmanager
+def place_of(item, python=None, commit=None):
+    """The place of a test's processes, or of a variant's that names a Python or a commit. Raises Misuse."""
+    found = Place()
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        if commit is not None:
+            found.take_commit(folder, item, commit)
+        if python is not None:
+            found.take_python(str(item.config.rootpath), python)
+        if python is not None or commit is not None:
+            found.link_packages(folder)
+            found.elsewhere = True
+        yield found
+
+
+def strays(tree, copy):
+    """Modules that a process of another commit has imported from the working tree."""
+    def stray(file):
+        return file and Path(file).is_relative_to(tree) and not Path(file).is_relative_to(PACKAGE) and Path(copy, Path(file).relative_to(tree)).exists()
+
+    return sorted(name for name, module in list(sys.modules.items()) if stray(getattr(module, "__file__", None)))
