@@ -5,6 +5,7 @@ peak of the last step, of every phase, rank and statistic, is the scenario's, pl
 formula in the scenario's own words (`tidemark list`), derived from the code of both; it is evaluated, and never fitted. What has no
 formula is not judged, and the row says so."""
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -29,15 +30,32 @@ class Failed(Exception):
 
 class Phases:
     """Peaks of the phases of a step, in a program. A phase ends with `end`; of a program the last step counts."""
+    last = None
 
     def __init__(self, torch):
-        self.torch, self.found = torch, {}
+        self.torch, self.found, self.ends, self.before = torch, {}, {}, held(torch)
+        Phases.last = self
         torch.cuda.reset_peak_memory_stats()
 
     def end(self, name):
         stats = self.torch.cuda.memory_stats()
-        self.found[name] = {statistic: stats[f"{statistic}_bytes.all.peak"] for statistic in STATISTICS}
+        self.found[name], self.ends[name] = ({statistic: stats[f"{statistic}_bytes.all.{which}"] for statistic in STATISTICS} for which in ("peak", "current"))
         self.torch.cuda.reset_peak_memory_stats()
+
+    def record(self):
+        """What a report has of a rank (python/tidemark/report.py), at the program's end."""
+        spec = importlib.util.spec_from_file_location("allocator", ROOT / "python" / "tidemark" / "allocator.py")  # the package itself asks for pytest
+        allocator = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(allocator)
+        counted = allocator.Allocator(self.torch)
+        return {"rank": int(os.environ.get("RANK", 0)), "counters": counted.counters(), "collectives": counted.collectives(), "races": [],
+                "rest": [self.before, held(self.torch)],
+                "phases": [{"step": 1, "name": name, "peak": peak, "end": self.ends[name]} for name, peak in self.found.items()]}
+
+
+def held(torch):
+    """Bytes that the program holds, as requested, without freed blocks that wait for a stream."""
+    return sum(block["requested_size"] for segment in torch.cuda.memory_snapshot() for block in segment["blocks"] if block["state"] == "active_allocated")
 
 
 def train_steps(torch, model, optimizer, inputs, steps, after=lambda step: None):
@@ -68,6 +86,8 @@ def programs(run):
         child = os.fork()
         if child == 0:
             found = run(words.split(), str(out / f"store{number}"))
+            if Phases.last:
+                found["record"] = Phases.last.record()
             if folder:
                 (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found), encoding="utf-8")
             else:
@@ -127,13 +147,14 @@ class Outcome:
     explained: int = 0
     wrong: list = field(default_factory=list)
     amounts: dict = field(default_factory=dict)  # why -> the amounts that were added
+    figures: list = field(default_factory=list)  # (phase, statistic, rank, here, there, [(Difference, bytes)], values)
     theirs: int = 0  # highest active bytes
     ours: int = 0
 
 
 @functools.lru_cache(maxsize=None)
 def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(), stand_for=-1):
-    """One trial of the scenario, as report.json has it."""
+    """The report of a run of one trial."""
     with tempfile.TemporaryDirectory() as folder:
         command = [TIDEMARK, "run", *(f"{scenario}/{name}" for name in variants), "--size", size, "--ranks", str(ranks), "--mode", "shapes",
                    "--schedule", schedule, "--steps", str(steps), "--races", "off", "--details", "none", "--out", folder + "/run",
@@ -143,13 +164,17 @@ def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env={**os.environ, **dict(shared)})
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}")
-        (found,) = read(Path(folder, "run"))["trials"]
-    return found
+        report = read(Path(folder, "run"))
+    return report
+
+
+def trial_of(scenario, row):
+    return trial(scenario, row.beside or (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
 
 
 def ours(scenario, row):
     """(peaks of every rank by phase and statistic, values of the scenario's words by statistic)"""
-    found = trial(scenario, row.beside or (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
+    (found,) = trial_of(scenario, row)["trials"]
     (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
     peaks = [{phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in rank["phases"]} for rank in variant["ranks"]]
     if row.each_rank:  # what the program's order of Python objects decides, allocated and reserved bytes, is not compared
@@ -216,14 +241,17 @@ def compare(scenario, row, released_ranks):
             here, there = mine[phase][statistic], released[phase][statistic]
             if statistic == ("requested" if row.each_rank else "active"):
                 outcome.theirs, outcome.ours = max(outcome.theirs, there), max(outcome.ours, here)
+            words = values[statistic] | dict(row.values)
             if statistic in row.not_judged:
+                outcome.figures.append((phase, statistic, rank, here, there, (), words))
                 continue
             outcome.compared += 1
             try:
-                named = [(each.why, each.of(phase, statistic, values[statistic] | dict(row.values), here)) for each in row.differences]
+                named = [(each, each.of(phase, statistic, words, here)) for each in row.differences]
             except Misuse as error:
                 outcome.wrong.append(f"rank {rank} {phase} {statistic}: {error}")
                 continue
+            outcome.figures.append((phase, statistic, rank, here, there, named, words))
             known = sum(amount for _, amount in named)
             if there != here + known:
                 outcome.wrong.append(f"rank {rank} {phase} {statistic}: released {there:,} bytes, the scenario {here:,}, explained {known:+,}, "
@@ -232,7 +260,7 @@ def compare(scenario, row, released_ranks):
                 outcome.equal += 1
             else:
                 outcome.explained += 1
-                for why, amount in named:
+                for each, amount in named:
                     if amount:
-                        outcome.amounts.setdefault(why, set()).add(amount)
+                        outcome.amounts.setdefault(each.why, set()).add(amount)
     return outcome

@@ -90,6 +90,17 @@ TEST(Cause, ManyFailuresOfOneVariantAreOneGroup) {
   EXPECT_EQ(count(text_of(failing(3)), "again:"), 3) << "a few are told in full";
 }
 
+TEST(Cause, TheCommandToRunAgainIsThatOfTheReportsProgram) {
+  Report report = failing(1);
+  for (TrialRecord& trial : report.trials)
+    trial.scenario = "fsdp_prefetch beside torch 2.11.0", trial.size = "implicit, stays";
+  report.run.argv = {"ci/upstream", "--report", "out"};
+  EXPECT_THAT(text_of(report),
+              HasSubstr("again: ci/upstream fsdp_prefetch --rows 'implicit, stays'\n"));
+  report.run.argv = {"pytest", "-x"};
+  EXPECT_THAT(text_of(report), HasSubstr("again: pytest 'fsdp_prefetch beside torch 2.11.0'\n"));
+}
+
 TEST(Cause, TheCapacityIsNamedWhereItShapedTheRun) {
   Report report = failing(40);
   for (RankRecord& rank : report.trials[1].variants[1].ranks) rank.counters.num_alloc_retries = 2;

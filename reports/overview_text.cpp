@@ -65,8 +65,11 @@ std::string measured_text(const Verdict& v) {
 
 std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
-  if (!run.argv.empty() && run.argv.front() == "pytest")
-    return "pytest " + shell_word(trial.scenario);
+  const std::string program = run.argv.empty() ? "" : run.argv.front();
+  if (program == "pytest") return "pytest " + shell_word(trial.scenario);
+  if (program == "ci/upstream")  // cases/upstream_report.py names the trials
+    return fmt::format("ci/upstream {} --rows {}",
+                       trial.scenario.substr(0, trial.scenario.find(' ')), shell_word(trial.size));
   std::string out;
   for (const auto& [name, value] : run.env) {
     if (!name.starts_with("TIDEMARK_"))

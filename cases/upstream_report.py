@@ -1,0 +1,66 @@
+"""The rows of ci/upstream as an ordinary report of tidemark (reports/schema.json), for --report: each row is a trial of the scenario, with the released
+code as a variant beside it. `tidemark report` renders it, `tidemark compare` holds two together."""
+import datetime
+import json
+import re
+import subprocess
+
+from upstream import TIDEMARK, Failed, trial_of
+from tidemark.report import SCHEMA, VERSION, grouped, rank, recorded, summary
+
+RELEASED = "released"
+
+
+class Writer:
+    def __init__(self, folder):
+        self.folder, self.trials, self.run, self.begun = folder, [], {}, datetime.datetime.now(datetime.timezone.utc)
+
+    def add(self, scenario, rows, problem):
+        """Rows that have not run."""
+        self.trials += [trial(scenario, row, None, [], problem) for row in rows]
+
+    def add_row(self, scenario, row, outcome, ranks):
+        found = {"trials": [None]}
+        try:
+            found = trial_of(scenario, row)
+            self.run = found["run"]
+        except Failed:
+            pass  # the outcome says so
+        problem = "" if outcome.figures else "; ".join(outcome.wrong)
+        self.trials.append(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
+                                 [rank(one["record"]) for one in ranks if "record" in one]))
+
+    def write(self, argv):
+        """report.json in the folder, and what `tidemark report` makes of it."""
+        if not self.folder:
+            return
+        now = datetime.datetime.now(datetime.timezone.utc)
+        run = {"tidemark": "", "git": "", "host": "", "device": {"kind": "virtual", "profile": "", "capacity_bytes": 0}, "nccl": "", "mpi": "", **self.run, "env": {},
+               "id": f"{self.begun:%Y%m%d-%H%M%S}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}", "duration_ns": int((now - self.begun).total_seconds() * 1e9),
+               "argv": ["ci/upstream", *argv[1:]], "torch": ""}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        report = {"schema": SCHEMA, "schema_version": VERSION, "run": run, "trials": self.trials, "summary": summary(self.trials)}
+        (self.folder / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+        subprocess.run([TIDEMARK, "report", self.folder], check=True, stdout=subprocess.DEVNULL)
+
+
+def verdict(row, phase, statistic, rank, scenario, released, differences, words):
+    """Of one figure of the released code, in bytes; `scenario` is the scenario's."""
+    name = f"memory/released/{statistic}/{phase}"
+    if statistic in row.not_judged:
+        return recorded(name, RELEASED, "skip", rank, measured=released, why=row.not_judged[statistic])
+    counted = [(each, amount) for each, amount in differences if amount]
+    expected = scenario + sum(amount for _, amount in counted)
+    formula = " + ".join(([] if any(each.whole for each, _ in counted) else ["scenario"]) + [f"({each.formula})" for each, _ in counted])
+    used = {word: value for word, value in {**words, "scenario": scenario}.items() if re.search(rf"\b{re.escape(word)}\b", formula)}
+    return recorded(name, RELEASED, "pass" if released == expected else "fail", rank, expected, formula, used, released, why="; ".join(each.why for each, _ in counted))
+
+
+def trial(scenario, row, found, verdicts, problem, ranks=()):
+    """`found`: the scenario's trial as its report has it, None where it has not run."""
+    base = found or {"size": row.size, "mode": "shapes", "schedule": row.schedule, "ranks": row.ranks, "steps": row.steps, "seed": 0, "params": dict(row.parameters),
+                     "story": "", "statistic": "active", "symbols": []}
+    ours = [{**each, "role": "baseline", "files": []} for each in base.get("variants", []) if each["name"] == row.variant]
+    theirs = {"name": RELEASED, "role": "fixed", "error": problem or None, "loss": [], "step_time_ns": [], "ranks": list(ranks), "sweep": [], "growth": [],
+              "what": f"released code: {row.name}, torch {row.torch}"}
+    return {**base, "scenario": f"{scenario} beside torch {row.torch}", "size": row.name, "skipped": None, "variants": [*ours, theirs], "verdicts": grouped(verdicts)}
