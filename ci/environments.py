@@ -8,6 +8,8 @@ from pathlib import Path
 # What torch imports of other packages. NVIDIA's are left out: the platform stands in place of all their libraries.
 WITH_TORCH = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy"]
 
+VERSIONS = ["2.15.0", "2.14.1", "2.11.0", "2.8.0", "2.6.0", "2.4.1"]  # of torch, that tidemark exec is tried with
+
 ROOT = Path(__file__).resolve().parent.parent
 TIDEMARK = os.environ.get("TIDEMARK_BIN", str(ROOT / "build" / os.environ.get("TIDEMARK_PRESET", "dev") / "tidemark"))
 

@@ -42,6 +42,11 @@ class Wheel:
         self.folder, self.lib = folder, os.path.join(folder, "lib")
         self.version, self.cuda, self.major = version, cuda, int(cuda.split(".")[0])
 
+    def identity(self):
+        """Of its version, commit and CUDA: wheels for several versions of Python are one."""
+        with open(os.path.join(self.folder, "version.py"), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()[:16]
+
     def libraries(self):
         return sorted(glob.glob(os.path.join(self.lib, "*.so*")))
 
@@ -73,6 +78,9 @@ def prepare(folder, version, cuda, built, say):
     wheel = Wheel(folder, version, cuda)
     if not os.path.exists(os.path.join(wheel.lib, "libtorch_cuda.so")):
         raise CannotPrepare(f"{wheel.lib} has no libtorch_cuda.so: install torch again")
+    ready = os.path.join(built["virtual"], "wheels", f"torch-{version}-{wheel.identity()}")  # that came with tidemark's own wheel
+    if os.path.isdir(ready):
+        return ready, libraries_of(ready, built)
     cache = os.path.join(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")), "tidemark")
     begin = os.path.join(cache, f"torch-{version}")
     place = f"{begin}-{key_of(wheel, built)}"
@@ -82,11 +90,14 @@ def prepare(folder, version, cuda, built, say):
             with locked(begin + ".lock", say):
                 if not os.path.isdir(place):
                     make(wheel, built, begin + ".new", place, say)
-        with open(os.path.join(place, "libraries.json"), encoding="utf-8") as file:
-            names = json.load(file)
+        return place, libraries_of(place, built)
     except OSError as error:
         raise CannotPrepare(f"the cache folder {cache} cannot be used: {error.strerror or error}: set XDG_CACHE_HOME to another folder") from error
-    return place, [os.path.join(place if ours else built["virtual"], name) for name, ours in names]
+
+
+def libraries_of(place, built):
+    with open(os.path.join(place, "libraries.json"), encoding="utf-8") as file:
+        return [os.path.join(place if ours else built["virtual"], name) for name, ours in json.load(file)]
 
 
 @contextlib.contextmanager
