@@ -146,6 +146,12 @@ def case_unknown():
     said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
     python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
     python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
+    # Storages are saved as bytes, by torch.save and by pickle; known ones as they are.
+    said = python("import io, pickle\n" + big + "kept = []\nfor y in x, x.bfloat16(), torch.arange(3, device='cuda'):\n"
+                  "  for new in True, False:\n    file = io.BytesIO()\n    torch.save([y], file, _use_new_zipfile_serialization=new)\n    file.seek(0)\n"
+                  "    kept += torch.load(file, map_location='cpu')\n  kept.append(pickle.loads(pickle.dumps(y)).cpu())\n"
+                  "print([k.isfinite().all().item() for k in kept], kept[0][:2].tolist(), kept[6].tolist(), kept[7].tolist())").ends(0)
+    said.check(said.out == f"{[True] * 9} [1.0, 1.0] [0, 1, 2] [0, 1, 2]\n", "what is saved")
     said = python(big + "print(x[x > 0].numel(), (x > 0).sum().item(), x.view(-1, 4).topk(2)[1].flatten().bincount().tolist())",
                   "--sizes", "balanced,25%").ends(0)
     said.check(said.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")

@@ -164,6 +164,7 @@ def begin(torch):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
     if mode == "known":
         print_host_copies()
+        save_as_floats(torch)
     program = Program(torch)
     record = Record(torch, ctypes.CDLL(None), Events(program, layer))
     if os.environ.get("TIDEMARK_RACES") == "1":
@@ -187,6 +188,28 @@ def print_host_copies():
             return "[values that are not known]"
 
     printing._tensor_str = of_host_copy
+
+
+def save_as_floats(torch):
+    """torch.save reads a storage as bytes; one that is not known is read as single precision instead, whatever its tensors are."""
+    inner, write = torch.storage._StorageBase.cpu, torch._C.StorageBase._write_file
+
+    def cpu(storage):
+        try:
+            return inner(storage)
+        except RuntimeError as error:
+            if "not known" not in str(error):
+                raise
+        host, count = torch.UntypedStorage(storage.nbytes()), storage.nbytes() // 4
+        to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))
+        to.copy_(from_)
+        return host
+
+    def _write_file(storage, *words):
+        return write(cpu(storage) if storage.device.type == "cuda" else storage, *words)
+
+    torch.storage._StorageBase.cpu = cpu
+    torch.UntypedStorage._write_file = _write_file
 
 
 class Program:
