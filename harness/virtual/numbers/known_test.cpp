@@ -103,6 +103,19 @@ TEST_F(Known, ACopyTakesWhatIsKnownOfItsSource) {
   EXPECT_FALSE(is_known(to.narrow(0, 9, 1)) || is_known(to.narrow(0, 15, 1)));
 }
 
+TEST_F(Known, WhatIsJoinedKeepsWhatIsKnownOfEachPart) {
+  const auto first = unknown({2, 3}), second = at::ones({1, 3}, cuda());
+  const auto rows = at::cat({first, second, unknown({0}), second});
+  EXPECT_EQ(rows.narrow(0, 2, 2).sum().item<float>(), 6);
+  EXPECT_FALSE(is_known(rows.select(0, 1).narrow(0, 2, 1)));
+  const auto deep = at::cat({first.unsqueeze(0), second.unsqueeze(0)}, -2);
+  EXPECT_EQ(deep.narrow(1, 2, 1).sum().item<float>(), 3);
+  EXPECT_FALSE(is_known(at::cat({first, at::ones({2, 1}, cuda())}, 1).narrow(1, 3, 1)))
+      << "columns lie in pieces";
+  EXPECT_FALSE(is_known(at::cat({first, at::ones({1, 3}, cuda(at::kLong))}).select(0, 2)))
+      << "of another type";
+}
+
 TEST_F(Known, AKnownTensorThatGrowsIsPaddedWithZeros) {
   for (const int byte : kPoisons) {
     poison(byte);

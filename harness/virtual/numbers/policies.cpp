@@ -135,6 +135,22 @@ void count(const Signature& signature, const Values& arguments, const Values& ou
   if (chosen && fill(outputs[0], *chosen)) tell(signature.name, "a part of the elements");
 }
 
+// (tensors, dim): a part of the result has what is known of its tensor, as after a copy. Where the
+// parts lie in one piece each.
+void cat(const Signature&, const Values& arguments, const Values& outputs) {
+  const at::Tensor result = outputs[0].toTensor();
+  if (result.numel() == 0 || !result.is_contiguous()) return;
+  const std::int64_t dim = at::maybe_wrap_dim(arguments[1].toInt(), result.dim());
+  if (c10::multiply_integers(result.sizes().slice(0, static_cast<std::size_t>(dim))) != 1) return;
+  auto* to = static_cast<char*>(result.mutable_data_ptr());
+  for (const at::Tensor& part : arguments[0].toTensorVector()) {
+    const auto bytes = static_cast<std::size_t>(part.numel()) * result.element_size();
+    if (part.is_contiguous() && part.scalar_type() == result.scalar_type() && bytes > 0)
+      device.copy_known(to, part.const_data_ptr(), bytes);
+    to += bytes;
+  }
+}
+
 }  // namespace
 
 void tell(const std::string& operation, const std::string& answer, bool decides) {
@@ -146,6 +162,7 @@ Policy policy(const std::string& name) {
   static const auto* table = [] {
     auto* made = new std::unordered_map<std::string, Policy>{
         {"aten::_amp_foreach_non_finite_check_and_unscale_", no_overflow},
+        {"aten::cat", cat},
         {"aten::isnan", none},
         {"aten::isposinf", none},
         {"aten::isneginf", none},
