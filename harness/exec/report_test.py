@@ -195,6 +195,19 @@ for _ in range(4):
     python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 
+def case_checkpointing():
+    """Checkpointing ends its second forward by an exception, out of the operator that saves the last tensor."""
+    for reentrant in False, True:
+        python(f"""
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)) for _ in range(3)).cuda()
+x = torch.ones(8, 64, device="cuda", requires_grad=True)
+for block in blocks:
+    x = checkpoint(block, x, use_reentrant={reentrant})
+x.sum().backward()""", "--report", FOLDER / f"checkpointing{reentrant}").ends(0, "alive at the highest peak")
+
+
 def case_lines():
     """Races name the program's lines, and in the backward autograd's node."""
     said = python("""

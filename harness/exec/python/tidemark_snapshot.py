@@ -43,7 +43,8 @@ class Labels:
         layer.tidemark_numbers_note_gathers(1)
         self.keeps_lt = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)  # cuBLASLt's workspaces, between products
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
-        torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(stacks="python", max_entries=sys.maxsize))
+        # A stack at each free too ("all") would clear an exception that is on its way while tensors are freed: of torch 2.11 with checkpointing and dropout.
+        torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(context="alloc", stacks="python", max_entries=sys.maxsize))
         hooks = torch.nn.modules.module
         hooks.register_module_forward_pre_hook(self.enter)
         hooks.register_module_forward_hook(self.leave, always_call=True)
