@@ -136,3 +136,19 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                              stream, true, arguments});
   });
 }
+
+// Descriptors of tensors, which kernels alone read (TMA), and these do nothing.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
+                                void* address, const cuuint64_t* sizes, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* steps,
+                                CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                CUtensorMapFloatOOBfill) {
+  return answer([&] {
+    constexpr cuuint32_t kMostDimensions = 5;
+    if (!map || !address || !sizes || (rank > 1 && !strides) || !box || !steps || rank == 0 ||
+        rank > kMostDimensions)
+      return cudaErrorInvalidValue;
+    *map = {};
+    return cudaSuccess;
+  });
+}
