@@ -19,6 +19,7 @@ struct Quiet final : c10::WarningHandler {
 struct Keeping {
   bool (*admits)(const std::vector<c10::IValue>& outputs);
   void (*kept)(const at::Tensor& output);  // a fresh one that has its values now
+  void (*gave_up)();  // the CPU kernel does not have this form of the operator: nothing has values
 };
 /// math: the original, then numbers on the host.
 Kernel math_kernel(const c10::OperatorHandle& op, Original original,

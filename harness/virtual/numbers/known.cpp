@@ -14,12 +14,13 @@ namespace tidemark::numbers {
 namespace {
 using torch::jit::Stack;
 
-const Keeping kKeeping{[](const std::vector<c10::IValue>& outputs) {
-                         return std::all_of(
-                             outputs.begin(), outputs.end(),
-                             [](const c10::IValue& value) { return within_limit(value); });
-                       },
-                       [](const at::Tensor& output) { mark(output, true); }};
+thread_local bool gave_up = false;  // the operator that was computed last has no values
+const Keeping kKeeping{
+    [](const std::vector<c10::IValue>& outputs) {
+      return std::all_of(outputs.begin(), outputs.end(),
+                         [](const c10::IValue& value) { return within_limit(value); });
+    },
+    [](const at::Tensor& output) { mark(output, true); }, [] { gave_up = true; }};
 
 bool same_memory_order(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
@@ -56,10 +57,11 @@ class KnownKernel final : public c10::OperatorKernel {
     if (!math_ || !computable(arguments)) return unknown(op, keys, stack);
     Stack written;
     for (const std::size_t i : written_) written.push_back(arguments[i]);
+    gave_up = false;
     below(op, keys, stack);
     const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
-    const bool kept =
-        kKeeping.admits(std::vector<c10::IValue>(outputs, outputs + signature_.returns));
+    const bool kept = !gave_up && kKeeping.admits(std::vector<c10::IValue>(
+                                      outputs, outputs + signature_.returns));
     for (const c10::IValue& value : written) mark(value, kept);
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (signature_.made[i] && !signature_.fresh[i]) mark(outputs[i], kept);
