@@ -169,6 +169,15 @@ def case_asks_absent():
            "def reduce_late(group):\n  dist.all_reduce(a @ a, group=group)\n  time.sleep(1.5)\n"
            "reduce_late(None)\nreduce_late(dist.new_group([0, 1], timeout=short))\n"
            "dist.distributed_c10d._set_pg_timeout(short)\nreduce_late(None)", "--as-rank", 1, "--of", 8).ends(0)
+    # The functions that stand for PyTorch's have its parameters.
+    python(begin + """out, all_of = [None], [None] * 8
+dist.all_gather_object(object_list=all_of, obj=3, group=None)
+dist.gather_object(obj=3, object_gather_list=all_of, dst=1, group=None)
+dist.broadcast_object_list(object_list=[3], src=1, group=None, device=None)
+dist.scatter_object_list(scatter_object_output_list=out, scatter_object_input_list=list(range(8)), src=1, group=None)
+assert out == [1] and all_of == [3] * 8
+dist.scatter_object_list(scatter_object_output_list=out, scatter_object_input_list=None, src=0)
+""", "--as-rank", 1, "--of", 8).ends(1, "rank 1 wants an object of rank 0, which is absent under --as-rank")
     # What is answered without partners, or faster, is what PyTorch says.
     python(begin + """from itertools import product
 from torch.distributed import _mesh_layout as mesh

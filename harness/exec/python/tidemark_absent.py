@@ -138,10 +138,10 @@ def object_collectives(torch, dist, c10d, partners):
         if source_of(group, src, group_src) != dist.get_rank() and all(one is None for one in object_list):
             absent(source_of(group, src, group_src))
 
-    def scatter_object_list(output, inputs=None, src=None, group=None, group_src=None):
-        if not inputs:
+    def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+        if not scatter_object_input_list:
             absent(source_of(group, src, group_src))
-        output[0] = inputs[dist.get_rank(group)]
+        scatter_object_output_list[0] = scatter_object_input_list[dist.get_rank(group)]
 
     send, receive = c10d.send_object_list, c10d.recv_object_list
 
