@@ -24,6 +24,10 @@ const VariantTable<Policy>& variants() {
         "all-gather and product are one Function that gathers into a persistent buffer, keeps the "
         "shard and gathers again in backward"},
        {recomputed, false}},
+      {{"fused_glu", Role::fixed,
+        "gathered activations are kept as in the baseline; the GLU alone is one Function that "
+        "keeps its input"},
+       {separate, true}},
       {{"no_recompute_fused_glu", Role::fixed,
         "gathered activations are kept; the GLU is one Function that keeps its input alone"},
        {cached, true}},
