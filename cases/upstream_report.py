@@ -16,8 +16,12 @@ class Writer:
         self.folder, self.trials, self.run, self.begun = folder, [], {}, datetime.datetime.now(datetime.timezone.utc)
 
     def add(self, scenario, rows, problem):
-        """Rows that have not run."""
+        """Rows that have ended in an error."""
         self.trials += [trial(scenario, row, None, [], problem) for row in rows]
+
+    def skip(self, scenario, rows, reason):
+        """Rows that were not run."""
+        self.trials += [{**trial(scenario, row, None, [], ""), "skipped": reason, "variants": []} for row in rows]
 
     def add_row(self, scenario, row, outcome, ranks):
         found = {"trials": [None]}

@@ -18,6 +18,10 @@ class NoEnvironment(Exception):
     pass
 
 
+class NotHere(Exception):
+    """What only the user has, and has not named."""
+
+
 def need_tidemark():
     """Ends the script with exit code 3 where there is no executable."""
     if not os.access(TIDEMARK, os.X_OK):
@@ -71,7 +75,11 @@ def wheel(version: str) -> Path:
 
 
 def beside(package: str) -> Path:
-    """A folder of TIDEMARK_WHEELS with this package, without what it asks for."""
+    """A folder of TIDEMARK_WHEELS with this package, without what it asks for: "fairscale==0.4.13" of the registry; or "nanotron@4eb520fd", the sources
+    of that commit in the git repository that TIDEMARK_NANOTRON names."""
+    name, _, commit = package.partition("@")
+    if commit:
+        return sources(name, commit)
     folder = wheels() / package.replace("==", "-")
     if not (folder / "ready").exists():
         print(f"bringing {package}", file=sys.stderr, flush=True)
@@ -79,3 +87,19 @@ def beside(package: str) -> Path:
             "--target", folder, package)
         (folder / "ready").touch()
     return folder
+
+
+def sources(name, commit):
+    variable = f"TIDEMARK_{name.upper()}"
+    repository = os.environ.get(variable)
+    if not repository:
+        raise NotHere(f"set {variable} to a git repository of {name} that has the commit {commit}")
+    folder = wheels() / f"{name}-{commit}"
+    if not (folder / "ready").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        archive = folder / "sources.tar"
+        run("git", "-C", repository, "archive", f"--output={archive}", commit, "src")
+        run("tar", "-xf", archive, "-C", folder)
+        archive.unlink()
+        (folder / "ready").touch()
+    return folder / "src"
