@@ -10,6 +10,8 @@ import re
 import sys
 import threading
 
+import tidemark_answers
+
 INTERVAL = 0.5  # seconds between two records of a process, which may be killed
 OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA
 
@@ -160,56 +162,18 @@ def begin(torch):
     mode = mode if mode in ("math", "known") else "cost"
     if layer.tidemark_numbers_install(mode.encode()) != 0:
         stop("no operator layer: " + layer.tidemark_numbers_error().decode())
+    tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
     if mode == "known":
-        print_host_copies()
-        save_as_floats(torch)
+        tidemark_answers.print_host_copies()
+        tidemark_answers.save_as_floats(torch)
     program = Program(torch)
     record = Record(torch, ctypes.CDLL(None), Events(program, layer))
     if os.environ.get("TIDEMARK_RACES") == "1":
         record.places = Places(program, layer)
     if os.environ.get("TIDEMARK_EXEC_SNAPSHOTS"):
         record.labels = sys.modules["tidemark_snapshot"].Labels(torch, layer)
-
-
-def print_host_copies():
-    """Printing a tensor computes on its device which values to show, and how."""
-    from torch import _tensor_str as printing
-
-    inner = printing._tensor_str
-
-    def of_host_copy(tensor, indent):
-        try:
-            return inner(tensor.cpu() if tensor.is_cuda else tensor, indent)
-        except RuntimeError as error:
-            if "not known" not in str(error):
-                raise
-            return "[values that are not known]"
-
-    printing._tensor_str = of_host_copy
-
-
-def save_as_floats(torch):
-    """torch.save reads a storage as bytes; one that is not known is read as single precision instead, whatever its tensors are."""
-    inner, write = torch.storage._StorageBase.cpu, torch._C.StorageBase._write_file
-
-    def cpu(storage):
-        try:
-            return inner(storage)
-        except RuntimeError as error:
-            if "not known" not in str(error):
-                raise
-        host, count = torch.UntypedStorage(storage.nbytes()), storage.nbytes() // 4
-        to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))
-        to.copy_(from_)
-        return host
-
-    def _write_file(storage, *words):
-        return write(cpu(storage) if storage.device.type == "cuda" else storage, *words)
-
-    torch.storage._StorageBase.cpu = cpu
-    torch.UntypedStorage._write_file = _write_file
 
 
 class Program:

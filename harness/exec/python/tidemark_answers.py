@@ -1,0 +1,48 @@
+"""Functions of PyTorch's Python part that answer on the virtual platform: the version of cuDNN, printing, and saving what is not known."""
+
+
+def name_cudnn(cudnn):
+    """The virtual cuDNN has the version that this torch was compiled with, and nothing else."""
+    if cudnn:
+        major, minor, patch = cudnn.getCompileVersion()
+        number = major * (10000 if major >= 9 else 1000) + minor * 100 + patch
+        cudnn.getRuntimeVersion, cudnn.getVersionInt = cudnn.getCompileVersion, lambda: number
+
+
+def print_host_copies():
+    """Printing a tensor computes on its device which values to show, and how."""
+    from torch import _tensor_str as printing
+
+    inner = printing._tensor_str
+
+    def of_host_copy(tensor, indent):
+        try:
+            return inner(tensor.cpu() if tensor.is_cuda else tensor, indent)
+        except RuntimeError as error:
+            if "not known" not in str(error):
+                raise
+            return "[values that are not known]"
+
+    printing._tensor_str = of_host_copy
+
+
+def save_as_floats(torch):
+    """torch.save reads a storage as bytes; one that is not known is read as single precision instead, whatever its tensors are."""
+    inner, write = torch.storage._StorageBase.cpu, torch._C.StorageBase._write_file
+
+    def cpu(storage):
+        try:
+            return inner(storage)
+        except RuntimeError as error:
+            if "not known" not in str(error):
+                raise
+        host, count = torch.UntypedStorage(storage.nbytes()), storage.nbytes() // 4
+        to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))
+        to.copy_(from_)
+        return host
+
+    def _write_file(storage, *words):
+        return write(cpu(storage) if storage.device.type == "cuda" else storage, *words)
+
+    torch.storage._StorageBase.cpu = cpu
+    torch.UntypedStorage._write_file = _write_file
