@@ -21,24 +21,33 @@ class Tests:
     file: str  # in one of the checkouts
     mode: str = "math"
     only: str = ""  # pytest's -k
+    alloc_conf: str = ""  # of PyTorch's allocator
     script: bool = False  # no test functions: a program of two ranks, which passes or fails
     path: tuple = (".",)  # folders of the checkout that it imports from
 
+    def name(self):
+        return self.file + (f", {self.alloc_conf}" if self.alloc_conf else "")
 
-MEMORY = "memory or stream or alloc or event or mempool or MemPool or snapshot or oom or out_of_memory or segment or record_stream or caching"
+
+# Without the tests that capture CUDA graphs, which the platform does not have: after one of them has failed others do, of the memory that it has left.
+MEMORY = ("(memory or stream or alloc or event or MemPool or snapshot or oom or segment or caching) and not graph and not Graph and not BlockStateAbsorption")
 TESTS = (
     Tests("test/distributed/_composable/fsdp/test_fully_shard_memory.py"),
     Tests("test/distributed/_tools/test_mem_tracker.py", mode="known"),
     Tests("test/distributed/_tools/test_fsdp2_mem_tracker.py", mode="known"),
-    Tests("test/test_cuda.py", mode="known", only=MEMORY, path=(".", "test")),
-    Tests("test/test_cuda_expandable_segments.py", mode="known", only=MEMORY, path=(".", "test")),
+    Tests("test/test_cuda.py", only=MEMORY, path=(".", "test")),
+    Tests("test/test_cuda.py", only=MEMORY, path=(".", "test"), alloc_conf="expandable_segments:True"),  # as test_cuda_expandable_segments.py does
     Tests("tests/nn/data_parallel/test_fsdp_memory.py"),
     Tests("torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py"),
     *(Tests(f"src/accelerate/test_utils/scripts/{name}.py", script=True, path=("src",))
       for name in ("test_script", "test_ops", "test_sync", "test_ddp_comm_hook", "test_distributed_data_loop", "external_deps/test_peak_memory_usage")))
 
 # What cannot pass here: "file::test", or a whole file, -> the reason.
+LEFT = "fails where test_memory_snapshot, which leaves its tensors, has failed before; passes alone"
 EXPECTED = {
+    "test/test_cuda.py::test_memory_snapshot": "downloads a program that draws flame graphs",
+    **{f"test/test_cuda.py::{name}": LEFT for name in ("test_memory_plots_free_segment_stack", "test_memory_snapshot_script", "test_memory_snapshot_with_cpp")},
+    "test/test_cuda.py::test_mempool_with_allocator": "compiles an extension, which wants CUDA's toolkit",
     "torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py": "imports modules that PyTorch has since 2.12 alone, and has Inductor compile its attention",
     "src/accelerate/test_utils/scripts/external_deps/test_peak_memory_usage.py": "downloads a model and a data set",
 }
@@ -72,9 +81,9 @@ def run(tests, checkout, python):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "junit.xml")
         program = ["-m", "torch.distributed.run", "--nproc-per-node", 2, checkout / tests.file] if tests.script else [
-            "-m", "pytest", checkout / tests.file, "-q", "-c", os.devnull, "--rootdir", checkout, "-p", "no:cacheprovider", f"--junitxml={report}",
+            "-m", "pytest", checkout / tests.file, "-q", "-c", os.devnull, "--rootdir", checkout, "-p", "no:cacheprovider", "--noconftest", f"--junitxml={report}",
             *(["-k", tests.only] if tests.only else [])]
-        command = [TIDEMARK, "exec", "--mode", tests.mode, "--devices", 2, "--", python, *program]
+        command = [TIDEMARK, "exec", "--mode", tests.mode, "--devices", 2, *(["--alloc-conf", tests.alloc_conf] if tests.alloc_conf else []), "--", python, *program]
         path = [str(checkout / each) for each in tests.path] + [os.environ.get("PYTHONPATH", "")]
         try:
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors="replace", timeout=LIMIT, check=False, cwd=folder,
@@ -110,12 +119,12 @@ def main(checkouts, python=None):
     for tests in TESTS:
         checkout = next((each for each in checkouts if (each / tests.file).is_file()), None)
         if not checkout:
-            print(f"| {tests.file} | not found | | | |", flush=True)
+            print(f"| {tests.name()} | not found | | | |", flush=True)
             continue
         found_any = True
         count = run(tests, checkout.absolute(), python)
         known = {test for test in count.failed if test in EXPECTED or tests.file in EXPECTED}
-        print(f"| {tests.file} | {count.passed} | {len(count.failed) - len(known)} | {len(known)} | {sum(count.skipped.values())} |", flush=True)
+        print(f"| {tests.name()} | {count.passed} | {len(count.failed) - len(known)} | {len(known)} | {sum(count.skipped.values())} |", flush=True)
         wrong += [f"FAILED {test}: {said}" for test, said in count.failed.items() if test not in known]
         expected += [f"* {test}: {EXPECTED.get(test) or EXPECTED[tests.file]}" for test in sorted(known)]
         skipped += [f"* {number} of {tests.file}: {reason}" for reason, number in count.skipped.items()]
