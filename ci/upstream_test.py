@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ci/upstream without released code: rows whose sources only the user has are not run, by name, and the exit code says so; sources of a commit are taken out of a
+"""ci/upstream without released code: rows that need the user's sources are not run, by name, and the exit code is 77; sources of a commit are taken out of a
 git repository; memory tests of a checkout are counted, each by its outcome, on a stand-in for tidemark that runs the program alone."""
 import os
 import subprocess

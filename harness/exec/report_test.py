@@ -87,7 +87,7 @@ for step in range(3):
 
 def case_gathered():
     """Two tensor-parallel layers on rank 1 of 4, each 24 features wide. Each gathers a shard of 512 rows of 24 floats (49,152 bytes) to 2,048 rows
-    (196,608 bytes) for a product, whose weight's gradient wants them. The first layer's shard is the program's input, which stays. The second's is a
+    (196,608 bytes) for a product; the gradient of its weight needs them. The first layer's shard is the program's input, which stays. The second's is a
     sum, which autograd does not keep: of its gathered rows one shard would have to stay."""
     program = """
 import torch.distributed as dist, torch.distributed._functional_collectives as funcol, os

@@ -1,4 +1,4 @@
-"""Pairs whose variants run in another Python or another commit."""
+"""Variants of a pair in another Python or another commit."""
 import json
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def git(folder, *words):
 
 @pytest.fixture
 def project(tmp_path):
-    """A repository in whose first commit the model keeps two tensors of 3 MiB; in its working tree they have 2 MiB."""
+    """A repository: the model of its first commit keeps two tensors of 3 MiB, that of its working tree two of 2 MiB."""
     package = tmp_path / "project" / "src" / "package"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()

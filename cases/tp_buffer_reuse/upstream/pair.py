@@ -1,9 +1,9 @@
 """nanotron's tensor-parallel layers held against this scenario: as released, with the published change of their buffers, with its asynchronous part, and with
 its withdrawn first version. What their asynchronous modes differ in is derived here from their code.
 
-A layer keeps k of a microbatch. All forms begin with what is there when the top layer's backward begins; then one of three operators is the highest:
-the linear after the GLU (its product of f, the gradient of W_d), the GLU, or the linear of gate and up, whose backward is one Function and makes the whole
-gradient of its input (F) and what is scattered of it (X) while the gradient of its output (g) is alive."""
+A layer keeps k of a microbatch. All forms begin with the tensors that are alive when the top layer's backward begins; then one of three operators is the highest:
+the linear after the GLU (its product of f, the gradient of W_d), the GLU, or the linear of gate and up. The backward of that last one is one Function: it makes the whole
+gradient of its input (F) and the scattered part of it (X) while the gradient of its output (g) is alive."""
 from upstream import Difference, Row
 
 TORCH = "2.11.0"
@@ -18,7 +18,7 @@ BOTH = ("allocated", "active", "requested")
 HOLDS = Difference("MLP.forward of nanotron holds its input while it computes, which no column linear keeps that keeps what it has gathered", "X", ("forward",), BOTH)
 NO_RESERVED = {"reserved": "has no formula, and other blocks lie between the large ones"}
 SECOND_BUFFER = {"reserved": "has no formula, and nanotron makes its second buffer in the first backward, here before the first forward"}
-NO_FORM = dict.fromkeys(("allocated", "active"), "have no form at this size, whose values the difference would take")
+NO_FORM = dict.fromkeys(("allocated", "active"), "have no form at this size, and the difference takes its values from a form")
 
 
 def kept(column, eager):

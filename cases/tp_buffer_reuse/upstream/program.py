@@ -26,7 +26,7 @@ UNUSED = ("nanotron.config", "nanotron.parallel.pipeline_parallel.engine", "nano
 
 
 class Unused(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules whose every attribute is an empty class."""
+    """Modules that answer every attribute with an empty class."""
 
     def find_spec(self, name, path=None, target=None):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.startswith(UNUSED) else None
