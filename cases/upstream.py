@@ -148,6 +148,7 @@ class Outcome:
     wrong: list = field(default_factory=list)
     amounts: dict = field(default_factory=dict)  # why -> the amounts that were added
     figures: list = field(default_factory=list)  # (phase, statistic, rank, here, there, [(Difference, bytes)], values)
+    report: dict = None  # of the scenario's run; None: it has failed
     theirs: int = 0  # highest active bytes
     ours: int = 0
 
@@ -228,6 +229,7 @@ def compare(scenario, row, released_ranks):
     outcome = Outcome()
     try:
         expected, values = ours(scenario, row)
+        outcome.report = trial_of(scenario, row)
     except Failed as error:
         outcome.wrong.append(str(error))
         return outcome

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 
-from upstream import TIDEMARK, Failed, trial_of
+from upstream import TIDEMARK
 from tidemark.report import SCHEMA, VERSION, grouped, rank, recorded, summary
 
 RELEASED = "released"
@@ -24,12 +24,8 @@ class Writer:
         self.trials += [{**trial(scenario, row, None, [], ""), "skipped": reason, "variants": []} for row in rows]
 
     def add_row(self, scenario, row, outcome, ranks):
-        found = {"trials": [None]}
-        try:
-            found = trial_of(scenario, row)
-            self.run = found["run"]
-        except Failed:
-            pass  # the outcome says so
+        found = outcome.report or {"trials": [None], "run": self.run}
+        self.run = found["run"]
         problem = "" if outcome.figures else "; ".join(outcome.wrong)
         self.trials.append(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
                                  [rank(one["record"]) for one in ranks if "record" in one]))
