@@ -102,14 +102,14 @@ class Difference:
     """Bytes that released code has more than the scenario (or less), and why."""
     why: str
     formula: str
-    phases: tuple = ()  # none named: all
+    phases: tuple = ()  # without their suffix ("forward" of "forward/0"); none named: all
     statistics: tuple = STATISTICS
     whole: bool = False  # the formula is the whole figure of released code, and not what it has more
 
     def of(self, phase, statistic, values, here):
         from tidemark.formula import Formula
 
-        if statistic not in self.statistics or self.phases and phase not in self.phases:
+        if statistic not in self.statistics or self.phases and phase.partition("/")[0] not in self.phases:
             return 0
         return Formula(self.formula, values).evaluate() - (here if self.whole else 0)
 

@@ -14,9 +14,10 @@
 // keys into parts, in the last layer's attention, with S.
 //
 // Backward frees a microbatch layer by layer, from the top. The first microbatch leaves P of
-// gradients a layer; in every later one a weight's gradient is added to that, and freed. A layer
-// keeps either more than P or less, so the peak is at the first microbatch's top layer or at its
-// lowest, or at the second microbatch's top layer. Below the top layer, the gradient of the output
+// gradients a layer; in every later one, and in every round of a step but the first, a weight's
+// gradient is added to that, and freed. A layer keeps either more than P or less, so the peak is at
+// the first microbatch's top layer or at its lowest, or at the second microbatch's top layer; in a
+// later round at the first microbatch's top layer. Below the top layer, the gradient of the output
 // is held beside that of the residual stream, so that the second layer can be higher than the top
 // one, by less than X. Within a layer the peak is at one of six operators, those that make more
 // than they free.
@@ -219,25 +220,33 @@ class Paper {
         layer_("(" + kept(sizes, policy).text() + ")"),
         in_flight_(rest_ + " + q*(X + L*" + layer_ + ")") {}
 
-  Moments forward(const reference::DeviceFacts& device) const {
-    Moments all{{"the last row linear", in_flight_ + (d_.ranks > 1 ? " + F" : " + X")}};
+  Moments forward(const reference::DeviceFacts& device, std::int64_t round) const {
+    const auto before = added(round);
+    Moments all{{"the last row linear", in_flight_ + before + (d_.ranks > 1 ? " + F" : " + X")}};
     if (reference::AttentionPlan(d_.attention(), device.processors).split_output > 0) {
-      all.push_back({"the last attention", rest_ + (d_.in_flight > 1 ? " + (q - 1)*X" : "") +
+      all.push_back({"the last attention", rest_ + before +
+                                               (d_.in_flight > 1 ? " + (q - 1)*X" : "") +
                                                layers("q*L - 1", d_.in_flight * d_.layers - 1) +
                                                " + " + within_attention(d_, policy_).text()});
     }
     return all;
   }
-  Moments forward_end() const { return {{"all microbatches in flight", in_flight_}}; }
+  Moments forward_end(std::int64_t round) const {
+    return {{"all microbatches in flight", in_flight_ + added(round)}};
+  }
 
-  Moments backward() const {
+  Moments backward(std::int64_t round) const {
     Moments all;
     for (const auto& o : backward_operators(d_, policy_)) {
+      if (round > 0) {
+        all.push_back(on_top(o, "first", "q", d_.in_flight));
+        continue;
+      }
       for (const auto i :
            std::set<std::int64_t>{d_.layers, std::max<std::int64_t>(1, d_.layers - 1), 1}) {
         all.push_back(in_first(o, i));
       }
-      if (d_.in_flight > 1) all.push_back(in_second(o));
+      if (d_.in_flight > 1) all.push_back(on_top(o, "second", "(q - 1)", d_.in_flight - 1));
     }
     return all;
   }
@@ -246,6 +255,9 @@ class Paper {
   Moments optimizer() const { return {{"Adam's denominators", rest_ + " + 2*L*P"}}; }
 
  private:
+  /// Gradients that the rounds before have left.
+  std::string added(std::int64_t round) const { return round > 0 ? " + L*P" : ""; }
+
   /// What `count` layers keep, where there are any.
   std::string layers(const std::string& text, std::int64_t count) const {
     return count == 0 ? "" : " + (" + text + ")*" + layer_;
@@ -262,11 +274,13 @@ class Paper {
             {{"i", static_cast<double>(i)}}};
   }
 
-  /// An operator in the top layer of the second microbatch: every parameter has its gradient.
-  FormMoment in_second(const Operator& o) const {
+  /// An operator in the top layer of a microbatch, when every parameter has its gradient and
+  /// `left` microbatches' backwards are not over (`text`).
+  FormMoment on_top(const Operator& o, const std::string& microbatch, const std::string& text,
+                    std::int64_t left) const {
     const Sum held{{"X", o.residual ? 2 : 1}};
-    return {o.name + " of the top layer, second microbatch",
-            rest_ + " + (q - 1)*X" + layers("(q - 1)*L - 1", (d_.in_flight - 1) * d_.layers - 1) +
+    return {o.name + " of the top layer, " + microbatch + " microbatch",
+            rest_ + " + " + text + "*X" + layers(text + "*L - 1", left * d_.layers - 1) +
                 " + L*P + " + (held + o.layer + o.made + o.weight).text()};
   }
 
@@ -290,10 +304,13 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /
         phase, at_end, {Statistic::requested, Statistic::allocated, Statistic::active}, moments);
     all.insert(all.end(), more.begin(), more.end());
   };
-  add("forward", false, paper.forward(device));
-  add("forward", true, paper.forward_end());
-  add("backward", false, paper.backward());
-  add("backward", true, paper.gradients());
+  for (std::int64_t round = 0; round < d.rounds; ++round) {
+    const auto forward = "forward" + d.suffix(round), backward = "backward" + d.suffix(round);
+    add(forward, false, paper.forward(device, round));
+    add(forward, true, paper.forward_end(round));
+    add(backward, false, paper.backward(round));
+    add(backward, true, paper.gradients());
+  }
   add("optimizer", false, paper.optimizer());
   add("optimizer", true, paper.gradients());
   return all;

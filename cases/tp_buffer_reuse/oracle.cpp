@@ -17,7 +17,7 @@ Oracle oracle(const Trial& trial) {
                                         .kv_heads = d.kv_heads,
                                         .sequence = d.sequence,
                                         .batch = d.batch,
-                                        .microbatches = d.in_flight,
+                                        .microbatches = d.microbatches(),
                                         .steps = trial.steps,
                                         .seed = trial.seed});
   Oracle oracle = oracle_of(result);

@@ -75,11 +75,13 @@ class Plan : reference::Replay {
   }
 
   void step(bool first) {
-    begin("forward");
-    std::vector<Microbatch> in_flight;
-    for (std::int64_t i = 0; i < d_.in_flight; ++i) in_flight.push_back(forward());
-    begin("backward");
-    for (auto& microbatch : in_flight) backward(microbatch);
+    for (std::int64_t round = 0; round < d_.rounds; ++round) {
+      begin("forward" + d_.suffix(round));
+      std::vector<Microbatch> in_flight;
+      for (std::int64_t i = 0; i < d_.in_flight; ++i) in_flight.push_back(forward());
+      begin("backward" + d_.suffix(round));
+      for (auto& microbatch : in_flight) backward(microbatch);
+    }
     begin("optimizer");
     optimizer(first);
     begin("zero_grad");
@@ -343,12 +345,14 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   if (!policy) return {};
   const auto predicted = Plan(Dimensions(trial), *policy, current_device_facts()).run(trial.steps);
   std::vector<Expectation> all;
-  for (const char* phase : {"forward", "backward", "optimizer"})
+  for (const auto& [phase, levels] : predicted.phases) {
+    if (phase == "zero_grad") continue;
     for (const Statistic statistic : kStatistics) {
-      const auto& level = predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
+      const auto& level = levels[static_cast<std::size_t>(statistic)];
       all.push_back(replayed(statistic, phase, true, level.end));
       all.push_back(replayed(statistic, phase, false, level.peak));
     }
+  }
   return all;
 }
 

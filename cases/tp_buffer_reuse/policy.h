@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "harness/parallel/policies.h"
@@ -39,8 +40,14 @@ struct Dimensions {
   std::int64_t ranks, layers, hidden, ffn, heads, kv_heads;
   std::int64_t sequence, batch;  // a microbatch is sequence * batch rows
   std::int64_t in_flight;        // microbatches
+  std::int64_t rounds;           // of a step: so many microbatches forward, then backward
   bool bf16;                     // else single precision
 
+  std::int64_t microbatches() const { return rounds * in_flight; }  // of a step
+  /// "" or, where there are several rounds, "/0" and so on: the end of its phases' names.
+  std::string suffix(std::int64_t round) const {
+    return rounds == 1 ? "" : "/" + std::to_string(round);
+  }
   std::int64_t element() const { return bf16 ? 2 : 4; }  // bytes
   std::int64_t head() const { return hidden / heads; }   // elements
   std::int64_t rows() const { return sequence * batch; }

@@ -1,6 +1,7 @@
-// The training step of one pipeline stage: the forward passes of all microbatches in flight, their
-// backward passes in the same order, Adam; the same code for every variant. The loss is the mean
-// square of the stage's output, so that its gradient is what the next stage would send back.
+// The training step of one pipeline stage: in each round the forward passes of all microbatches in
+// flight and their backward passes in the same order, then Adam; the same code for every variant.
+// The loss is the mean square of the stage's output, so that its gradient is what the next stage
+// would send back.
 //
 // The stage has L Llama blocks (RMSNorm, causal attention with grouped queries, RMSNorm, SwiGLU
 // MLP; no biases, no positions), tensor- and sequence-parallel. Queries, keys and values are one
@@ -142,13 +143,15 @@ class Training final : public Program {
   }
 
   void step(int index, Recorder& recorder) override {
-    recorder.phase("forward");
-    loss_.zero_();
-    std::vector<Microbatch> in_flight;
-    for (std::int64_t i = 0; i < dimensions_.in_flight; ++i) in_flight.push_back(forward(index, i));
+    for (std::int64_t round = 0; round < dimensions_.rounds; ++round) {
+      const auto suffix = dimensions_.suffix(round);
+      recorder.phase("forward" + suffix);
+      if (round == 0) loss_.zero_();
+      std::vector<Microbatch> in_flight;
+      for (std::int64_t i = 0; i < dimensions_.in_flight; ++i)
+        in_flight.push_back(forward(index, round * dimensions_.in_flight + i));
 
-    recorder.phase("backward");
-    {
+      recorder.phase("backward" + suffix);
       const CategoryScope category("gradients");
       for (auto& microbatch : in_flight) {
         backward(microbatch);
@@ -183,6 +186,12 @@ class Training final : public Program {
     at::Tensor input, output;
   };
 
+  /// Elements of a step's outputs, over all microbatches and ranks.
+  double outputs() const {
+    const auto& d = dimensions_;
+    return static_cast<double>(d.microbatches() * d.rows() * d.hidden);
+  }
+
   void all_reduce(const at::Tensor& tensor) {
     if (communicator_) communicator_->all_reduce(tensor, Reduction::sum, {});
   }
@@ -202,16 +211,15 @@ class Training final : public Program {
     auto y = stage_.forward(x);
     const at::NoGradGuard no_grad;
     const auto flat = y.view(-1);
-    loss_.add_(at::dot(flat, flat), 1.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
+    loss_.add_(at::dot(flat, flat), 1.0 / outputs());
     return {x, y};
   }
 
   void backward(const Microbatch& microbatch) {
-    const auto& d = dimensions_;
     at::Tensor gradient;
     {
       const at::NoGradGuard no_grad;
-      gradient = microbatch.output * (2.0 / static_cast<double>(d.in_flight * d.rows() * d.hidden));
+      gradient = microbatch.output * (2.0 / outputs());
     }
     torch::autograd::backward({microbatch.output}, {gradient});
   }

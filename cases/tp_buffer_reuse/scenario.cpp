@@ -76,6 +76,7 @@ Dimensions::Dimensions(const Trial& trial)
       sequence(trial["sequence"]),
       batch(trial["microbatch"]),
       in_flight(trial["in_flight"]),
+      rounds(trial["accumulation"]),
       bf16(trial["precision"] == 1) {}
 
 namespace {
@@ -84,8 +85,9 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   const auto verdict = [&](const std::string& operation, const std::string& form) {
     Formula expected{"0", {}};
     if (trial.ranks > 1) {
-      expected = {"steps*q*L*(" + form + ")",
+      expected = {"steps*K*q*L*(" + form + ")",
                   {{"steps", trial.steps},
+                   {"K", static_cast<double>(trial["accumulation"])},
                    {"q", static_cast<double>(trial["in_flight"])},
                    {"L", static_cast<double>(trial["layers"])},
                    {"n_c", 2},
@@ -130,9 +132,10 @@ std::string unfit(const Trial& trial) {
 Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t heads,
             std::int64_t kv_heads, std::int64_t sequence, std::int64_t in_flight,
             std::int64_t precision) {
-  return {{"layers", layers}, {"hidden", hidden},       {"ffn", ffn},
-          {"heads", heads},   {"kv_heads", kv_heads},   {"sequence", sequence},
-          {"microbatch", 1},  {"in_flight", in_flight}, {"precision", precision}};
+  return {{"layers", layers},      {"hidden", hidden},       {"ffn", ffn},
+          {"heads", heads},        {"kv_heads", kv_heads},   {"sequence", sequence},
+          {"microbatch", 1},       {"in_flight", in_flight}, {"accumulation", 1},
+          {"precision", precision}};
 }
 
 }  // namespace
@@ -159,6 +162,10 @@ Scenario tp_buffer_reuse_scenario() {
       {"sequence", "tokens of a sequence, over all ranks", 2, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
       {"in_flight", "microbatches whose forward is done before the first backward", 1, 64, true},
+      {"accumulation",
+       "rounds of a step: forwards of the microbatches in flight, then their backwards, whose "
+       "gradients are added to those of the rounds before",
+       1, 64},
       {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}}};
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
              // A quarter of the operators: for losses over a hundred steps.

@@ -13,6 +13,7 @@ LLAMA_8B = {"layers": 32, "hidden": 4096, "ffn": 14336, "heads": 32, "kv_heads":
 SMALL = {"layers": 4, "hidden": 512, "ffn": 1536, "heads": 8, "kv_heads": 4, "sequence": 512, "microbatch": 2, "in_flight": 3}
 SIZES = {"Llama-8B": (LLAMA_8B, (2, 4)), "small": (SMALL, (2, 4))}
 BF16 = 2  # bytes
+SEVERAL = "--accumulation=3"  # microbatches, each forward and backward before the next one
 BEFORE_BACKWARD = ("forward", "optimizer", "zero_grad")
 BOTH = ("allocated", "active", "requested")
 HOLDS = Difference("MLP.forward of nanotron holds its input while it computes, which no column linear keeps that keeps what it has gathered", "X", ("forward",), BOTH)
@@ -25,13 +26,13 @@ def kept(column, eager):
     return f"(2*X + 2*{column} + 2*s + A + g + {2 if eager else 1}*f)"
 
 
-def top(buffers, column, eager, moments, gradients="0"):
+def top(buffers, column, eager, moments):
     """`column`: what a column linear keeps of its input."""
-    return (f"rest + {buffers}*F + {gradients} + q*X + (q*L - 1)*{kept(column, eager)} + 3*X + 2*{column} + 2*s + A + g + max({', '.join(moments)})")
+    return (f"rest + {buffers}*F + q*X + (q*L - 1)*{kept(column, eager)} + 3*X + 2*{column} + 2*s + A + g + max({', '.join(moments)})")
 
 
-def glu(eager, before="W_d"):
-    return f"4*f + {before}" if eager else f"g + f + {before}"
+def glu(eager):
+    return "4*f + W_d" if eager else "g + f + W_d"
 
 
 def whole(why, formula):
@@ -58,28 +59,19 @@ def row_buffer():
     yield whole(why, top(1, "F", False, ["2*f + W_d", glu(False), "F + X + 3*W_d"]))
 
 
-def accumulated(eager, column, function, buffers):
-    """The last of several microbatches, each with its backward before the next one's forward: every parameter has its gradient, and the new one of a
-    weight is freed when it has been added."""
-    why = "several microbatches, one at a time: gradients of all parameters are there"
-    yield Difference(why, "L*P", ("forward",), BOTH)
-    yield whole(why, top(buffers, column, eager, [f"{2 if eager else 1}*f + F + f + W_d", glu(eager, "0"), f"F + {int(function)}*X + 2*W_d"], "L*P"))
-
-
 def cases():
     """(code, flags, variant, differences, statistics that are not judged)"""
     eager, again, apart = "--eager-glu", "--no-recompute", "--asynchronous"
-    several = "--accumulation=3"
     yield RELEASED, (eager,), "separate", (HOLDS,), {}
     yield RELEASED, (), "fused_glu", (HOLDS,), {}
-    yield RELEASED, (eager, several), "separate", (HOLDS, *accumulated(True, "F", False, 0)), NO_RESERVED
+    yield RELEASED, (eager, SEVERAL), "separate", (HOLDS,), {}
     yield RELEASED, (eager, apart), "recompute", fresh(True, True), NO_RESERVED
     yield RELEASED, (apart,), "recompute_fused_glu", fresh(False, True), NO_RESERVED
     yield CHANGED, (eager,), "recompute", (), {}
     yield CHANGED, (), "recompute_fused_glu", (), {}
     yield CHANGED, (eager, again), "no_recompute", (HOLDS,), {}
     yield CHANGED, (again,), "no_recompute_fused_glu", (HOLDS,), {}
-    yield CHANGED, (several,), "recompute_fused_glu", accumulated(False, "X", True, 1), NO_RESERVED
+    yield CHANGED, (SEVERAL,), "recompute_fused_glu", (), {}
     yield CHANGED, (eager, apart), "recompute", fresh(True, False), NO_RESERVED
     yield CHANGED, (apart,), "recompute_fused_glu", fresh(False, False), NO_RESERVED
     yield ASYNCHRONOUS, (apart,), "async", (), SECOND_BUFFER
@@ -97,9 +89,9 @@ def rows():
                     not_judged = not_judged | NO_FORM
                 elif HOLDS in differences:
                     not_judged = not_judged | NO_RESERVED
-                one_at_a_time = "--accumulation=3" in flags
+                one_at_a_time = SEVERAL in flags
                 own = parameters | ({"in_flight": 1} if one_at_a_time else {})
                 yield Row(f"{NAMES[code]}{''.join(', ' + flag.strip('-') for flag in flags)}, {size}, {ranks} ranks", TORCH,
-                          (*(f"--{name}={value}" for name, value in own.items()), *flags), variant, (*own.items(), ("precision", 1)), size="smoke",
-                          ranks=ranks, packages=(code, "packaging==24.2"), environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "1"),),
+                          (*(f"--{name}={value}" for name, value in own.items()), *flags), variant, (*own.items(), ("accumulation", 3 if one_at_a_time else 1), ("precision", 1)),
+                          size="smoke", ranks=ranks, packages=(code, "packaging==24.2"), environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "1"),),
                           values=(("t", ranks), ("X", BF16 * own["sequence"] // ranks * own["microbatch"] * own["hidden"])), differences=differences, not_judged=not_judged)

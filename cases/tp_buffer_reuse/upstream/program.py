@@ -2,7 +2,7 @@
 sequence-parallel, Adam, four steps; the forward passes of all microbatches, then their backward passes.
 `program.py OPTIONS [+ OPTIONS ...]`: sizes as the scenario's parameters (`--layers=32 ...`); --eager-glu, else the GLU is one function that keeps its
 input, as a compiler makes it; --asynchronous; --no-recompute keeps what a column linear has gathered (tp_recompute_allgather false); --accumulation=N
-does all that N times before Adam, and the peaks are those of the last time."""
+does all that N times before Adam, each time in phases of its own."""
 import argparse
 import importlib.abc
 import importlib.machinery
@@ -124,18 +124,20 @@ def train(words, store):
         y.backward(gradient)
 
     for _ in range(STEPS):
+        phases = Phases(torch)
         total.zero_()
-        for _ in range(a.accumulation):
-            phases = Phases(torch)
+        for number in range(a.accumulation):
+            suffix = f"/{number}" if a.accumulation > 1 else ""
             in_flight = [forward() for _ in range(a.in_flight)]
-            phases.end("forward")
+            phases.end("forward" + suffix)
             while in_flight:
                 backward(*in_flight.pop(0))
-        for block in blocks:
-            dist.all_reduce(block.first_norm.grad)
-            dist.all_reduce(block.second_norm.grad)
-        dist.all_reduce(total)
-        phases.end("backward")
+            if number + 1 == a.accumulation:
+                for block in blocks:
+                    dist.all_reduce(block.first_norm.grad)
+                    dist.all_reduce(block.second_norm.grad)
+                dist.all_reduce(total)
+            phases.end("backward" + suffix)
         optimizer.step()
         phases.end("optimizer")
         optimizer.zero_grad()
