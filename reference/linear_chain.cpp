@@ -73,7 +73,8 @@ class Chain {
         parameters.push_back({layer + ".adapter_fc_b.weight", Values(hidden_ * rank_)});
       }
       shared_.emplace_back(hidden_, 0.0);
-      if (run.shared_input) fill(run.seed, "shared." + std::to_string(l), 0, shared_.back());
+      if (run.shared_every > 0 && (l + 1) % run.shared_every == 0)
+        fill(run.seed, "shared." + std::to_string(l), 0, shared_.back());
     }
     for (auto& p : parameters) fill(run.seed, p.name, 0, p.values);
   }

@@ -15,7 +15,8 @@ namespace tidemark::reference {
 struct LinearChainRun {
   std::int64_t layers = 1, hidden = 1;
   std::int64_t adapter_rank = 0;  // 0: no adapters
-  bool shared_input = false;      // every layer adds the tensor "shared.<layer>" to its output
+  /// The last of every so many layers adds the tensor "shared.<layer>" to its output; 0: none does.
+  std::int64_t shared_every = 0;
   /// A step's batch: rows of the tensors "input.<step>.<microbatch>".
   std::int64_t microbatches = 1, rows = 1;
   int steps = 1;

@@ -21,7 +21,7 @@ TEST(LinearChain, FrozenParametersStayAndThawLater) {
   const LinearChainRun run{.layers = 2,
                            .hidden = 5,
                            .adapter_rank = 3,
-                           .shared_input = true,
+                           .shared_every = 1,
                            .microbatches = 2,
                            .rows = 3,
                            .steps = 2,

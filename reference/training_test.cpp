@@ -42,7 +42,7 @@ TEST(Training, FirstStepOfAdamFollowsTheGradient) {
   expect_adam_follows_the_gradient(LinearChainRun{.layers = 2,
                                                   .hidden = 5,
                                                   .adapter_rank = 3,
-                                                  .shared_input = true,
+                                                  .shared_every = 1,
                                                   .microbatches = 2,
                                                   .rows = 3,
                                                   .steps = 1,

@@ -25,10 +25,16 @@ class Amounts {
     paper_.tensors("r", {rows * bytes_});
     paper_.tensors("c", {bytes_});
     paper_.tensors("s", {h * bytes_});
-    unit({{h, h}}, {"U", "U", "t", "S", "i", "d"});
+    if (chain.mixed()) {
+      unit({{h, h}, {h, h}}, {{h, h}}, {"U", "B", "t", "S", "i", "d"});
+      paper_.tensors("R", {setup_.ranks * shard({h, h})});
+    } else {
+      unit({{h, h}}, {{h, h}}, {"U", "U", "t", "S", "i", "d"});
+    }
     paper_.tensors("G", {h * h * bytes_});
     if (chain.adapters()) {
-      unit({{inner, h}, {h, inner}}, {"P", "F", "u", "V", "j", "v"});
+      const std::vector<Weight> weights{{inner, h}, {h, inner}};
+      unit(weights, weights, {"P", "F", "u", "V", "j", "v"});
       paper_.tensors("g", {h * inner * bytes_});
       paper_.tensors("z", {rows * inner * bytes_});
     }
@@ -52,22 +58,25 @@ class Amounts {
     return std::clamp<Bytes>(weight.rows - setup_.rank * rows, 0, rows) * weight.columns * bytes_;
   }
 
-  void unit(const std::vector<Weight>& weights, const Names& names) {
-    Bytes shards = 0;
+  void unit(const std::vector<Weight>& weights, const std::vector<Weight>& trained,
+            const Names& names) {
+    Bytes flat = 0, shards = 0, blocks = 0;
     std::vector<Bytes> whole, own_rows;
     for (const auto& weight : weights) {
-      shards += shard(weight);
+      flat += setup_.ranks * shard(weight);
       whole.push_back(setup_.ranks * shard(weight));
+    }
+    for (const auto& weight : trained) {
+      shards += shard(weight);
       own_rows.push_back(own(weight));
+      blocks += divided(shard(weight), kCopied);
     }
     paper_.tensors(names.whole, whole);
-    if (names.flat != names.whole) paper_.tensors(names.flat, {setup_.ranks * shards});
+    if (names.flat != names.whole) paper_.tensors(names.flat, {flat});
     paper_.tensors(names.shard, {shards});
     paper_.tensors(names.own, own_rows);
     paper_.passing(names.copied_out, copy_out_table(weights));
-    Bytes blocks = 0;
-    for (const auto& weight : weights) blocks += divided(shard(weight), kCopied);
-    paper_.passing(names.copied_in, 8 * (6 * std::ssize(weights) + 2 + blocks));
+    paper_.passing(names.copied_in, 8 * (6 * std::ssize(trained) + 2 + blocks));
   }
 
   static constexpr Bytes kCopied = 2048;  // by a block of threads: 128 of them, 16 bytes each
@@ -98,6 +107,7 @@ class Amounts {
         paper_.tensors("rest", {shard(weight)});
         if (chain_.ever_trained(k)) paper_.tensors("rest", {own(weight), own(weight)});
       }
+      if (chain_.mixed()) paper_.tensors("rest", {shard({h, h})});  // the frozen weight
       if (setup_.shared_input && !chain_.is_adapter(k)) paper_.tensors("rest", {h * bytes_});
     }
     paper_.tensors("rest", {bytes_, device_.workspace_bytes, device_.workspace_bytes});
@@ -152,7 +162,9 @@ std::vector<Symbol> symbols() {
           {"s", "gradient of one shared input"},
           {"U",
            "parameters of one layer, gathered; the buffer they are gathered into and the input of "
-           "their gradient's reduce-scatter are as large"},
+           "their gradient's reduce-scatter are as large; pattern=mixed: two weights"},
+          {"B", "buffer that two weights of a layer are gathered into (pattern=mixed)"},
+          {"R", "input of the reduce-scatter of a layer's trained weight (pattern=mixed)"},
           {"t", "table of the copy out of a layer's buffer"},
           {"G", "gradient of one layer's weight, before it is sharded"},
           {"i", "table of the copy into a layer's reduce-scatter"},

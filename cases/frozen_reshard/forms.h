@@ -32,6 +32,10 @@ class Chain {
   int layers() const { return static_cast<int>(setup_.layers); }
   int microbatches() const { return static_cast<int>(setup_.microbatches); }
   bool adapters() const { return setup_.adapter_rank > 0; }
+  bool mixed() const { return setup_.mixed; }
+  /// Symbols: what a unit is gathered into, and the input of its gradient's reduce-scatter.
+  const char* buffer_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "B" : "U"; }
+  const char* reduced_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "R" : "U"; }
   bool is_adapter(int k) const { return adapters() && k % 2 == 1; }
   int layer(int k) const { return adapters() ? k / 2 : k; }
   bool frozen(int k) const { return frozen_[static_cast<std::size_t>(k)]; }
@@ -66,7 +70,8 @@ class Chain {
   bool reduced_before(int m, int k) const;
   /// An earlier backward of this step has left its gradient unreduced.
   bool held_before(int m, int k) const;
-  /// The layer's input (of the first: an input of the step) is saved for its backward.
+  /// The layer's input (of the first: an input of the step) is saved for its backward; of mixed
+  /// layers that of the second weight.
   bool saves_input(int layer) const;
   bool saves_middle(int layer) const { return adapters() && !frozen(2 * layer + 1); }
 

@@ -26,7 +26,6 @@ class Backward {
   enum class Gradient { before, unreduced, over };
 
   const char* whole_of(int k) const { return chain_.is_adapter(k) ? "P" : "U"; }
-  const char* flat_of(int k) const { return chain_.is_adapter(k) ? "F" : "U"; }
   const char* shard_of(int k) const { return chain_.is_adapter(k) ? "V" : "S"; }
   const char* gradient_of(int k) const { return chain_.is_adapter(k) ? "g" : "G"; }
   int weights_of(int k) const { return chain_.is_adapter(k) ? 2 : 1; }
@@ -106,7 +105,7 @@ class Backward {
                    : chain_.told(j) ? Gradient::over
                                     : Gradient::unreduced);
     }
-    alive.add("U", chain_.ahead(m_, k, place.ahead, false));
+    alive.add(chain_.buffer_of(0), chain_.ahead(m_, k, place.ahead, false));
     alive.add("F", chain_.ahead(m_, k, place.ahead, true));
     if (place.reducing) add_reducing(alive, k + 1);
     return alive;
@@ -116,7 +115,7 @@ class Backward {
   void add_reducing(Alive& alive, int k) const {
     for (int j = k; j < chain_.units(); ++j) {
       if (chain_.frozen(j) || !chain_.told(j) || !chain_.synced(m_, j)) continue;
-      return alive.add(flat_of(j), 1);
+      return alive.add(chain_.reduced_of(j), 1);
     }
   }
 
@@ -142,7 +141,7 @@ class Backward {
     };
     if (!chain_.whole_before_backward(m_, k)) {
       auto alive = begun(gathered);
-      alive.add(flat_of(k), setup_.ranks > 1);
+      alive.add(chain_.buffer_of(k), setup_.ranks > 1);
       alive.add(adapter ? "u" : "t", setup_.ranks > 1);
       add("gathering", k, alive);
     }
@@ -218,7 +217,7 @@ class Backward {
 
   /// `alive`: with its gradients, resharded.
   void reduce(int k, Alive alive) {
-    alive.add(flat_of(k), 1);
+    alive.add(chain_.reduced_of(k), 1);
     auto copied = alive;
     copied.add(chain_.is_adapter(k) ? "j" : "i", 1);
     add("reducing", k, copied);
@@ -239,7 +238,7 @@ class Backward {
       alive.add(whole_of(j), resharded ? chain_.kept(j) : late);
       add_gradient(alive, j, chain_.told(j) || j < k ? Gradient::over : Gradient::unreduced);
     }
-    alive.add("U", chain_.ahead_at_end(m_, k, false));
+    alive.add(chain_.buffer_of(0), chain_.ahead_at_end(m_, k, false));
     alive.add("F", chain_.ahead_at_end(m_, k, true));
     if (reducing) add_reducing(alive, 0);
     return alive;

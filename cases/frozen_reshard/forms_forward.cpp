@@ -66,7 +66,7 @@ class Forward {
   void add_buffer_before(Alive& alive, int k) const {
     while (--k >= 0) {
       if (!gathered(k)) continue;
-      return alive.add(chain_.is_adapter(k) ? "F" : "U", 1);
+      return alive.add(chain_.buffer_of(k), 1);
     }
   }
 
@@ -76,7 +76,7 @@ class Forward {
     add_buffer_before(alive, k);
     const bool adapter = chain_.is_adapter(k);
     alive.add("x", (chain_.layer(k) > 0) + adapter);
-    alive.add(adapter ? "F" : "U", 1);
+    alive.add(chain_.buffer_of(k), 1);
     alive.add(adapter ? "u" : "t", 1);
     all_.push_back({"unit " + std::to_string(k) + " is gathered" + setup_.suffix(m_), alive});
   }
@@ -84,8 +84,13 @@ class Forward {
   void layer(int k) {
     auto alive = around(chain_.layer(k), k, k);
     add_buffer_before(alive, k + 1);
-    alive.add("x", (chain_.layer(k) > 0) + 1 + setup_.shared_input);
+    alive.add("x", chain_.layer(k) > 0);
+    auto sum = alive;  // with the shared input, when only what is saved is left beside it
+    alive.add("x", 1 + chain_.mixed());
     all_.push_back({"product of unit " + std::to_string(k) + setup_.suffix(m_), alive});
+    if (!setup_.shared_input) return;
+    sum.add("x", 2 + (chain_.mixed() && chain_.saves_input(k)));
+    all_.push_back({"output of unit " + std::to_string(k) + setup_.suffix(m_), sum});
   }
 
   void adapter(int k) {

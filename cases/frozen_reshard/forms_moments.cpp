@@ -93,6 +93,7 @@ bool Chain::reduced_before(int m, int k) const {
 bool Chain::held_before(int m, int k) const { return m > 0 && !frozen(k) && !synced(m - 1, k); }
 
 bool Chain::saves_input(int layer) const {
+  if (mixed()) return !frozen(layer);
   if (layer == 0) return false;
   return adapters() ? !frozen(2 * layer) || !frozen(2 * layer + 1) : !frozen(layer);
 }

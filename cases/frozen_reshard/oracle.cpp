@@ -9,10 +9,10 @@ namespace tidemark::frozen_reshard {
 
 Oracle oracle(const Trial& trial) {
   const auto setup = setup_of(trial, {});
-  reference::LinearChainRun run{.layers = setup.layers,
+  reference::LinearChainRun run{.layers = setup.layers * setup.weights(),
                                 .hidden = setup.hidden,
                                 .adapter_rank = setup.adapter_rank,
-                                .shared_input = setup.shared_input,
+                                .shared_every = setup.shared_input ? setup.weights() : 0,
                                 .microbatches = setup.microbatches,
                                 .rows = setup.rows * trial.ranks,
                                 .steps = trial.steps,
@@ -21,6 +21,7 @@ Oracle oracle(const Trial& trial) {
   for (const auto& step : setup.steps) {
     auto& by_parameter = run.frozen.emplace_back();
     for (std::size_t i = 0; i < step.frozen.size(); ++i) {
+      if (setup.mixed) by_parameter.push_back(true);
       by_parameter.push_back(step.frozen[i]);
       if (setup.adapter_rank > 0 && i % 2 == 1) by_parameter.push_back(step.frozen[i]);
     }
@@ -31,7 +32,7 @@ Oracle oracle(const Trial& trial) {
   // weight's gradient is a sum over all rows. What happens to cancel, in sums of few terms above
   // all, the reference knows; that the loss does says nothing of its gradients.
   const auto [tolerance, why] =
-      rounding(trial["precision"] == 0, 4 * setup.layers + 4, "4 layers + 4",
+      rounding(trial["precision"] == 0, 4 * run.layers + 4, "4 layers + 4",
                std::max(setup.hidden, run.rows * setup.microbatches), "longest sum");
   oracle.tolerance = tolerance * result.gradient_condition;
   oracle.loss_condition = result.condition;

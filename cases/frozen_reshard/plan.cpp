@@ -10,8 +10,9 @@ namespace tidemark::frozen_reshard {
 namespace {
 
 class Plan : reference::ShardedPlan {
-  struct Layer {  // of one microbatch, for backward
-    Tensor input, middle_input, middle;
+  struct Layer {   // of one microbatch, for backward
+    Tensor input;  // of the trained weight
+    Tensor middle_input, middle;
     bool input_gradient;  // whether its input needs one
   };
 
@@ -51,6 +52,7 @@ class Plan : reference::ShardedPlan {
     std::vector<UnitShape> all;
     for (std::int64_t i = 0; i < setup.layers; ++i) {
       all.push_back({.parameters = {{h, h}}});
+      if (setup.mixed) all.back().parameters.push_back({h, h});
       if (r > 0) all.push_back({.parameters = {{r, h}, {h, r}}, .counted = false});
     }
     return all;
@@ -100,8 +102,12 @@ class Plan : reference::ShardedPlan {
       pre_forward(k, microbatch, gradient + setup_.shared_input);
       auto y = activation();
       multiplied(multiplied_forward_);
-      if (setup_.shared_input) y = activation();
       if (!unit.frozen) saved.input = x;
+      if (setup_.mixed) {  // the trained weight is the second
+        if (!unit.frozen) saved.input = y;
+        y = activation();
+      }
+      if (setup_.shared_input) y = activation();
       post_forward(k);
       bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
       if (adapters()) {
@@ -183,9 +189,13 @@ class Plan : reference::ShardedPlan {
     }
     Tensor dx;
     if (computes) {
-      dx = product(unit.parts[0], !unit.frozen, saved.input_gradient, activation_, dy,
+      dx = product(unit.parts.back(), !unit.frozen, saved.input_gradient, activation_, dy,
                    kind(unit, Kind::unit));
       saved.input.reset();
+      if (setup_.mixed && saved.input_gradient) {
+        Tensor dmiddle = std::move(dx);
+        dx = product(unit.parts.front(), false, true, activation_, dmiddle, Kind::other);
+      }
     }
     if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
     if (shared) accumulate_shared(k, microbatch, shared);
@@ -228,7 +238,8 @@ class Plan : reference::ShardedPlan {
     std::vector<Part*> parts;
     for (auto& unit : units_) {
       if (!unit.sharded_gradient) continue;
-      for (auto& part : unit.parts) parts.push_back(&part);
+      for (std::size_t i = setup_.mixed ? 1 : 0; i < unit.parts.size(); ++i)
+        parts.push_back(&unit.parts[i]);
     }
     adam(parts);
   }

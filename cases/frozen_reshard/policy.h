@@ -29,9 +29,20 @@ const VariantTable<Policy>& variants();
 /// be, in the trial that it needs.
 Policy claim_of(const Variant& variant);
 
-/// Of a chain of layers; `adapters`: all of them, each with a trained unit behind it (LoRA).
-enum class FreezingPattern { even, all_but_last, adapters, prefix, suffix, all_but_first, odd };
-/// Whether each unit is frozen.
+/// Of a chain of layers. `adapters`: all of them, each with a trained unit behind it (LoRA).
+/// `mixed`: every layer has two weights, of which the first is frozen; so is the second of the even
+/// layers.
+enum class FreezingPattern {
+  even,
+  all_but_last,
+  adapters,
+  prefix,
+  suffix,
+  all_but_first,
+  odd,
+  mixed
+};
+/// Whether each unit is frozen: every parameter of it.
 std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers);
 /// From now on the first frozen unit is trained and the first trained one frozen.
 void thaw(std::vector<bool>& frozen);
@@ -45,6 +56,7 @@ std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, 
 struct Setup {
   std::int64_t layers = 1, hidden = 1;
   std::int64_t adapter_rank = 0;            // 0: no adapters
+  bool mixed = false;                       // two weights a layer, the first always frozen
   std::int64_t microbatches = 1, rows = 1;  // rows of one microbatch on one rank
   bool in_flight = false;                   // all forwards of a step come before its backwards
   bool input_gradient = false;              // the input needs one
@@ -58,6 +70,7 @@ struct Setup {
   };
   std::vector<Step> steps;
 
+  std::int64_t weights() const { return mixed ? 2 : 1; }  // of a layer
   /// The step of this index, or where there are fewer the last one.
   const Step& step(int index) const {
     return steps.at(std::min(static_cast<std::size_t>(index), steps.size() - 1));

@@ -18,14 +18,18 @@ namespace {
 class LinearChain {
  public:
   LinearChain(ShardedStep& step, const Setup& setup)
-      : step_(step), adapters_(setup.adapter_rank > 0) {
+      : step_(step), adapters_(setup.adapter_rank > 0), mixed_(setup.mixed) {
     const auto h = setup.hidden, r = setup.adapter_rank;
     const auto add = [&](const std::vector<ParameterShape>& shapes) {
       units_.push_back(std::make_unique<ShardedUnit>(step, shapes));
     };
     for (std::int64_t i = 0; i < setup.layers; ++i) {
       const auto layer = "layers." + std::to_string(i);
-      add({{layer + ".fc.weight", {h, h}}});
+      if (setup.mixed) {
+        add({{weight_name(2 * i), {h, h}}, {weight_name(2 * i + 1), {h, h}}});
+      } else {
+        add({{weight_name(i), {h, h}}});
+      }
       if (adapters_)
         add({{layer + ".adapter_fc_a.weight", {r, h}}, {layer + ".adapter_fc_b.weight", {h, r}}});
     }
@@ -44,6 +48,7 @@ class LinearChain {
       auto& unit = *units_[next++];
       const auto inputs = unit.pre_forward({x, shared_.empty() ? at::Tensor() : shared_[layer]});
       auto y = at::linear(inputs[0], unit[0]);
+      if (mixed_) y = at::linear(y, unit[1]);
       if (inputs[1].defined()) y = y + inputs[1];
       y = unit.post_forward(y);
       if (adapters_) {
@@ -71,8 +76,12 @@ class LinearChain {
   std::vector<at::Tensor>& shared_inputs() { return shared_; }
 
  private:
+  static std::string weight_name(std::int64_t i) {
+    return "layers." + std::to_string(i) + ".fc.weight";
+  }
+
   ShardedStep& step_;
-  const bool adapters_;
+  const bool adapters_, mixed_;
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<at::Tensor> shared_;
 };
@@ -92,8 +101,10 @@ class Training final : public Program {
     step_.observe = [this](const char* what, ShardedUnit* unit) { observe(what, unit); };
     if (!numbers_) return;
     for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
-    for (std::size_t i = 0; i < model_.shared_inputs().size(); ++i)
-      fill(trial.seed, "shared." + std::to_string(i), 0, model_.shared_inputs()[i]);
+    auto& shared = model_.shared_inputs();
+    for (std::int64_t i = 0; i < std::ssize(shared); ++i)  // named by the weight before it
+      fill(trial.seed, "shared." + std::to_string((i + 1) * setup_.weights() - 1), 0,
+           shared[static_cast<std::size_t>(i)]);
   }
 
   void step(int index, Recorder& recorder) override {
@@ -155,7 +166,11 @@ class Training final : public Program {
 
   void zero_gradients(int index) {
     const auto& frozen = setup_.step(index).frozen;
-    for (std::size_t i = 0; i < frozen.size(); ++i) model_.units()[i]->freeze(frozen[i]);
+    for (std::size_t i = 0; i < frozen.size(); ++i) {
+      auto& unit = *model_.units()[i];
+      unit.freeze(frozen[i]);
+      if (setup_.mixed) unit.parameters()[0].freeze(true);
+    }
     for (auto* p : parameters_) p->gradient.reset();
     for (auto& shared : model_.shared_inputs()) shared.mutable_grad().reset();
     const CategoryScope category("outputs");

@@ -21,7 +21,7 @@ RandomTrials random_trials() {
             return Params{{"layers", draw.between(2, numbers ? 5 : 7)},
                           {"hidden", hidden},
                           {"batch", trial.ranks * rows},
-                          {"pattern", draw.between(0, 6)},
+                          {"pattern", draw.between(0, 7)},
                           {"adapter_rank", draw.pick({1, 4, 16, 33})},
                           {"reshard_after_forward", draw.pick({1, 1, 0})},
                           {"microbatches", microbatches},
@@ -40,7 +40,7 @@ RandomTrials random_trials() {
                              {"control", 4}},
                 .races = 8},  // they take most of the time
       .together = {
-          .trials = 8, .at_least = {{"parity", 4 * 3}, {"memory", 4 * 12}}, .mode = Mode::math}};
+          .trials = 16, .at_least = {{"parity", 4 * 3}, {"memory", 4 * 12}}, .mode = Mode::math}};
 }
 
 }  // namespace tidemark::testing

@@ -91,6 +91,7 @@ namespace {
 bool frozen_layer(FreezingPattern pattern, std::int64_t layer, std::int64_t layers) {
   switch (pattern) {
     case FreezingPattern::even:
+    case FreezingPattern::mixed:
       return layer % 2 == 0;
     case FreezingPattern::all_but_last:
       return layer + 1 < layers;
@@ -147,6 +148,7 @@ Setup setup_of(const Trial& trial, const Policy& policy, int rank) {
   Setup setup{.layers = value("layers"),
               .hidden = value("hidden"),
               .adapter_rank = pattern == FreezingPattern::adapters ? value("adapter_rank") : 0,
+              .mixed = pattern == FreezingPattern::mixed,
               .microbatches = microbatches,
               .rows = value("batch") / trial.ranks / microbatches,
               .in_flight = value("in_flight") != 0,
@@ -263,11 +265,13 @@ Scenario frozen_reshard_scenario() {
       {"hidden", "width of every layer", 1, 65536, true},
       {"batch", "rows of a step over all ranks and microbatches", 1, 2048, true},
       {.name = "pattern",
-       .what = "the frozen layers; adapters: all of them, with trained adapters beside them",
+       .what =
+           "the frozen layers; adapters: all of them, with trained adapters beside them; mixed: "
+           "the even ones and, of two weights of every layer, the first",
        .low = 0,
-       .high = 6,
+       .high = 7,
        .values = {"even", "all_but_last", "adapters", "first_half", "last_half", "all_but_first",
-                  "odd"}},
+                  "odd", "mixed"}},
       {"adapter_rank", "inner width of the adapters (pattern=adapters)", 1, 4096},
       {"reshard_after_forward", "no: parameters stay gathered from forward to backward", 0, 1,
        false, kSwitch},

@@ -1,17 +1,14 @@
 #include "reference/memory/sharded_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace tidemark::reference {
 namespace {
 
-/// Elements of a rank's padded shards of a unit.
-template <class Unit>
-std::int64_t padded(const Unit& unit) {
-  std::int64_t all = 0;
-  for (const auto& part : unit.parts) all += part.padded;
-  return all;
+std::int64_t sum(const std::vector<std::int64_t>& all) {
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0});
 }
 
 }  // namespace
@@ -69,14 +66,14 @@ void ShardedPlan::moment(const std::string& name) {
   expected_.moments.push_back({name + suffix_, memory_.allocated.current, alive_});
 }
 
-std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) const {
+std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) {
   std::vector<std::int64_t> all;
   for (const auto& part : unit.parts) all.push_back(part.padded * element);
   return all;
 }
 
 ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
-  const auto bytes = ranks_ * padded(unit) * options_.gathered;
+  const auto bytes = ranks_ * sum(chunks(unit, options_.gathered));
   if (options_.layout != GatherLayout::two_buffers)
     return hold(bytes, stream, kind(unit, Kind::unit));
   auto& [buffer, size] = buffers_[next_buffer_];
@@ -102,7 +99,7 @@ void ShardedPlan::unshard(std::size_t k) {
   const auto stream = options_.layout == GatherLayout::separate_streams ? copy_in : compute;
   Tensor converted;
   if (options_.stored != options_.gathered)
-    converted = hold(padded(unit) * options_.gathered, stream);
+    converted = hold(sum(chunks(unit, options_.gathered)), stream);
   unit.flat = flat_buffer(unit, stream);
   converted.reset();
   gathers_ = memory_.enqueue(communication);
@@ -182,22 +179,26 @@ void ShardedPlan::post_backward(std::size_t k) {
   unit.state = State::post_backward;
   if (!unit.synced) return reshard(k);
   std::vector<Tensor> gradients;
+  std::vector<std::int64_t> shards;  // elements of those that have a gradient
   for (auto& part : unit.parts) {
-    if (part.gradient) gradients.push_back(std::move(part.gradient));
+    if (!part.gradient) continue;
+    gradients.push_back(std::move(part.gradient));
+    shards.push_back(part.padded);
     part.gradient.reset();
   }
   reshard(k);
   if (gradients.empty()) return;
   reducing_.reset();
   call("reduce", k);
-  const auto shards = padded(unit);
-  auto input = hold(ranks_ * shards * options_.reduced, compute, kind(unit, Kind::unit));
-  hold(copy_in_table(chunks(unit, options_.reduced)));
+  auto input = hold(ranks_ * sum(shards) * options_.reduced, compute, kind(unit, Kind::unit));
+  std::vector<std::int64_t> bytes;
+  for (const auto shard : shards) bytes.push_back(shard * options_.reduced);
+  hold(copy_in_table(bytes));
   const auto last = ranks_ > 1 ? gradients.back() : Tensor();
   gradients.clear();
-  auto output = hold(shards * options_.reduced, reduction, kind(unit, Kind::shard));
+  auto output = hold(sum(shards) * options_.reduced, reduction, kind(unit, Kind::shard));
   if (options_.stored != options_.reduced)
-    output = hold(shards * options_.stored, reduction, kind(unit, Kind::shard));
+    output = hold(sum(shards) * options_.stored, reduction, kind(unit, Kind::shard));
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reducing_ = std::move(input);
 }

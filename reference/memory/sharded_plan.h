@@ -118,7 +118,7 @@ class ShardedPlan : protected Replay {
   void count(Kind kind, int change);
   void call(const char* what, std::size_t unit);
   void moment(const std::string& name);
-  std::vector<std::int64_t> chunks(const Unit& unit, std::int64_t element) const;
+  static std::vector<std::int64_t> chunks(const Unit& unit, std::int64_t element);
   Tensor flat_buffer(const Unit& unit, Stream stream);
   void wait(std::size_t k);
   void copy_out(Unit& unit);

@@ -88,11 +88,12 @@ def ends(code, chain):
 
 def rows():
     for torch in ("2.6.0", "2.11.0"):
-        for pattern in (*FROZEN, "adapters"):
+        for pattern in (*FROZEN, "adapters", "mixed"):
             for late in (False, True):
                 yield row("fsdp2", pattern, "late" if late else "input_node", ("--late",) if late else (), torch=torch)
-    for late in (False, True):
-        yield row("fsdp2", "even", "late" if late else "input_node", ("--stays", *(["--late"] if late else [])), stays=True)
+    for pattern in ("even", "mixed"):
+        for late in (False, True):
+            yield row("fsdp2", pattern, "late" if late else "input_node", ("--stays", *(["--late"] if late else [])), stays=True)
     for code, variant in (("fsdp1", "input_node"), ("fairscale", "late")):
         for pattern in FROZEN:
             yield row(code, pattern, variant, differences=flat(code, pattern), not_judged={"reserved": NO_RESERVED})

@@ -111,7 +111,7 @@ def fairscale(a, moment):
 def train(words, _store):
     parser = argparse.ArgumentParser()
     parser.add_argument("code", choices=["fsdp2", "fsdp1", "fairscale"])
-    parser.add_argument("pattern", choices=[*FROZEN, "adapters", "nested_adapters"])
+    parser.add_argument("pattern", choices=[*FROZEN, "adapters", "nested_adapters", "mixed"])
     for flag in ("late", "stays", "no-input-gradient"):
         parser.add_argument(f"--{flag}", action="store_true")
     a = parser.parse_args(words)
@@ -128,6 +128,8 @@ def train(words, _store):
         layers = [Adapted(wrap, nested=False) for _ in range(LAYERS)]
     elif a.pattern == "nested_adapters":
         layers = [wrap(Adapted(wrap, nested=True)) for _ in range(LAYERS)]
+    elif a.pattern == "mixed":  # two weights a unit, of which the first is frozen
+        layers = [wrap(nn.Sequential(linear(HIDDEN, HIDDEN, True), linear(HIDDEN, HIDDEN, FROZEN["even"](i)))) for i in range(LAYERS)]
     else:
         layers = [wrap(linear(HIDDEN, HIDDEN, FROZEN[a.pattern](i))) for i in range(LAYERS)]
     model = wrap(nn.Sequential(*layers))
