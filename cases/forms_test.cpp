@@ -63,8 +63,9 @@ class Draw {
       for (const auto& p : scenario.parameters) {
         auto& value = trial.params[p.name];
         if (between(0, 2) == 0) continue;
-        value = p.high - p.low < 8 ? between(p.low, p.high)
-                                   : std::clamp<std::int64_t>(change(value), p.low, p.high);
+        value = p.high - p.low < 8 || !p.values.empty()
+                    ? between(p.low, p.high)
+                    : std::clamp<std::int64_t>(change(value), p.low, p.high);
       }
     } while (!why_unfit(scenario, trial).empty());
     return trial;

@@ -33,6 +33,11 @@ class Chain {
   int microbatches() const { return static_cast<int>(setup_.microbatches); }
   bool adapters() const { return setup_.adapter_rank > 0; }
   bool mixed() const { return setup_.mixed; }
+  /// An adapter's unit is inside its layer's, whose backward begins before the adapter's and ends
+  /// after it.
+  bool nested() const { return setup_.nested; }
+  /// The place of a unit in the order in which forwards end, and the unit of a place.
+  int turn(int k) const { return nested() ? k ^ 1 : k; }
   /// Symbols: what a unit is gathered into, and the input of its gradient's reduce-scatter.
   const char* buffer_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "B" : "U"; }
   const char* reduced_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "R" : "U"; }
@@ -45,7 +50,10 @@ class Chain {
 
   /// Whether the input of the layer needs a gradient.
   bool input_gradient(int layer) const { return layer > lowest_ || setup_.input_gradient; }
-  /// Backward gathers the unit and computes with it.
+  /// Backward computes a gradient of one of the unit's inputs, or of its parameters.
+  bool computes(int k) const;
+  /// Backward gathers the unit. It computes with it, but for a layer with a nested adapter: its
+  /// output, which is the adapter's too, always needs a gradient.
   bool reached(int k) const;
   /// Something tells that its backward is over, before the end.
   bool told(int k) const;
@@ -59,7 +67,8 @@ class Chain {
   /// Frozen units that stay whole when backward is over.
   bool kept(int j) const;
   /// Whole while backward is at unit k; `hooked`: the hooks that k's gathering preceded have run.
-  bool whole(int m, int j, int k, bool hooked) const;
+  /// `finishing`: the backward of the adapter within k is over; `hooked`: its hooks have run.
+  bool whole(int m, int j, int k, bool hooked, bool finishing = false) const;
   /// Buffers gathered ahead and not yet used, when backward is at unit k and has (`own`) gathered
   /// what comes before it: of layers, or of adapters.
   int ahead(int m, int k, bool own, bool of_adapters) const;
@@ -77,6 +86,7 @@ class Chain {
 
  private:
   int gathered_ahead(int m, int k) const;  // the unit, or -1
+  bool whole_nested(int m, int j, int k, bool hooked, bool finishing) const;
 
   const Setup setup_;
   const std::vector<bool> frozen_;  // in the last step

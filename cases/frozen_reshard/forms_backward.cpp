@@ -11,8 +11,8 @@ class Backward {
   PhaseMoments moments() {
     result_.phase = "backward" + setup_.suffix(m_);
     begin();
-    for (int k = chain_.units() - 1; k >= 0; --k)
-      if (chain_.reached(k)) unit(k);
+    for (int turn = chain_.units() - 1; turn >= 0; --turn)
+      if (chain_.reached(chain_.turn(turn))) unit(chain_.turn(turn));
     result_.named.push_back({"end of backward" + setup_.suffix(m_), at_end(0, /*reducing=*/true)});
     for (int k = 0; k < chain_.units(); ++k) {
       if (chain_.frozen(k) || chain_.told(k)) continue;
@@ -78,6 +78,7 @@ class Backward {
   }
 
   struct Place {
+    bool finishing = false;    // the backward of the adapter within this unit is over
     bool hooked = true;        // the hooks that wait for this unit have run
     bool ahead = true;         // the unit before is gathered
     bool whole = true;         // this unit is
@@ -89,25 +90,29 @@ class Backward {
   /// When backward is at unit k: all but activations, and gradients, of its own work.
   Alive at(int k, const Place& place) const {
     const int layer = chain_.layer(k);
+    const int last_begun = place.finishing && chain_.reached(k + 1) ? k + 1 : k;
     auto alive = around(layer, 0);
     alive.add("x", place.saves_input);
     alive.add("z", place.saves_middle);
     alive.add("c", 2);
     for (int j = 0; j < chain_.units(); ++j) {
-      if (j != k || place.whole) alive.add(whole_of(j), chain_.whole(m_, j, k, place.hooked));
+      if (j != k || place.whole)
+        alive.add(whole_of(j), chain_.whole(m_, j, k, place.hooked, place.finishing));
       if (j == k) {
         alive.add(shard_of(j), chain_.reduced_before(m_, j));
         continue;
       }
-      const bool passed = j > k && chain_.reached(j);
+      const bool within = chain_.nested() && chain_.layer(j) == layer && !place.finishing;
+      const bool passed = j > k && chain_.reached(j) && !within;
       add_gradient(alive, j,
                    !passed          ? Gradient::before
                    : chain_.told(j) ? Gradient::over
                                     : Gradient::unreduced);
     }
-    alive.add(chain_.buffer_of(0), chain_.ahead(m_, k, place.ahead, false));
-    alive.add("F", chain_.ahead(m_, k, place.ahead, true));
-    if (place.reducing) add_reducing(alive, k + 1);
+    alive.add(chain_.buffer_of(0), chain_.ahead(m_, last_begun, place.ahead, false));
+    alive.add("F", chain_.ahead(m_, last_begun, place.ahead, true));
+    const bool adapter_to_come = chain_.nested() && !chain_.is_adapter(k) && !place.finishing;
+    if (place.reducing) add_reducing(alive, k + 1 + adapter_to_come);
     return alive;
   }
 
@@ -122,19 +127,20 @@ class Backward {
   void unit(int k) {
     const int layer = chain_.layer(k);
     const bool adapter = chain_.is_adapter(k), trained = !chain_.frozen(k);
-    const bool own_input =
-        adapter || !chain_.adapters() ? chain_.saves_input(layer) : layer > 0 && trained;
+    const bool around_adapter = chain_.nested() && !adapter;
+    const bool before_both = adapter || around_adapter || !chain_.adapters();
+    const bool own_input = layer > 0 && trained;  // of a layer, when its adapter's is over
     const Place gathered{.hooked = false,
                          .ahead = false,
-                         .saves_input = own_input,
-                         .saves_middle = adapter && chain_.saves_middle(layer)};
+                         .saves_input = before_both ? chain_.saves_input(layer) : own_input,
+                         .saves_middle = before_both && chain_.saves_middle(layer)};
     // The output's gradient, and of a layer behind its adapter the adapter's of the input.
     const bool beside =
         chain_.adapters() && !adapter && chain_.input_gradient(layer) && chain_.reached(k + 1);
     const auto held = chain_.held_before(m_, k) ? weights_of(k) : 0;
     const auto begun = [&](const Place& place) {
       auto alive = at(k, place);
-      alive.add("x", 1 + beside);
+      alive.add("x", 1 + (beside && !around_adapter));
       alive.add(gradient_of(k), held);
       add_shared(alive, layer + 1);
       return alive;
@@ -152,14 +158,17 @@ class Backward {
 
     Place working = ready;
     working.hooked = true;
+    if (around_adapter) working = {.finishing = true, .hooked = false, .saves_input = own_input};
     if (adapter) {
       adapter_products(k, working);
-    } else {
+    } else if (chain_.computes(k)) {
       layer_product(k, working, beside);
     }
     if (!trained || !chain_.told(k) || !chain_.synced(m_, k)) return;
-    auto alive = at(k, {.whole = false, .reducing = false});
-    alive.add("x", chain_.input_gradient(layer) + (adapter ? chain_.reached(k - 1) : beside));
+    auto alive = at(k, {.finishing = around_adapter, .whole = false, .reducing = false});
+    // A layer's is added to that of the adapter within it before its unit is told.
+    alive.add("x", chain_.input_gradient(layer) +
+                       (adapter ? chain_.computes(k - 1) : beside && !around_adapter));
     add_shared_of(alive, k);
     alive.add(gradient_of(k), weights_of(k));
     reduce(k, alive);
@@ -208,7 +217,7 @@ class Backward {
     auto without_middle = working;
     without_middle.saves_middle = false;
     auto first = at(k, without_middle);
-    first.add("x", chain_.reached(k - 1) + chain_.input_gradient(layer));
+    first.add("x", chain_.computes(k - 1) + chain_.input_gradient(layer));
     first.add("z", 1);
     first.add("g", held > 0 ? 3 : 2 * trained);
     add_shared(first, layer + 1);

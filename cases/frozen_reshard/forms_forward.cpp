@@ -30,8 +30,8 @@ class Forward {
   }
 
  private:
-  /// What is alive besides the work of this layer, when so many units are done and `current` is
-  /// whole (-1: none).
+  /// What is alive besides the work of this layer, when so many units have computed and `current`
+  /// is whole (-1: none). The layer of a nested adapter is whole until both have.
   Alive around(int layer, int done, int current) const {
     Alive alive;
     const int before = setup_.in_flight ? m_ : 0;  // microbatches whose backward is to come
@@ -52,8 +52,9 @@ class Forward {
     for (int j = 0; j < chain_.units(); ++j) {
       const bool whole = j < done ? !setup_.sharding.reshard_after_forward
                                   : j == current || chain_.whole_before_forward(m_, j);
+      const bool open = chain_.nested() && j == 2 * layer && j < done;
       const bool adapter = chain_.is_adapter(j);
-      alive.add(adapter ? "P" : "U", whole);
+      alive.add(adapter ? "P" : "U", whole || open);
       alive.add(adapter ? "g" : "G", later && chain_.held_before(m_, j) ? 1 + adapter : 0);
       alive.add(adapter ? "V" : "S", later && chain_.reduced_before(m_, j));
     }

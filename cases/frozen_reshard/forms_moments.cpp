@@ -20,6 +20,10 @@ bool Chain::synced(int m, int k) const {
 }
 
 bool Chain::reached(int k) const {
+  return computes(k) || (nested() && !is_adapter(k) && layer(k) >= lowest_);
+}
+
+bool Chain::computes(int k) const {
   if (layer(k) < lowest_) return false;
   return input_gradient(layer(k)) || !frozen(k) || (setup_.shared_input && !is_adapter(k));
 }
@@ -45,8 +49,9 @@ bool Chain::whole_before_backward(int m, int j) const {
   return starts(m) ? !setup_.sharding.reshard_after_forward : kept(j);
 }
 
-bool Chain::whole(int m, int j, int k, bool hooked) const {
+bool Chain::whole(int m, int j, int k, bool hooked, bool finishing) const {
   if (j == k) return true;
+  if (nested()) return whole_nested(m, j, k, hooked, finishing);
   if (j < k || !reached(j)) return whole_before_backward(m, j);
   if (!told(j)) return true;
   if (!frozen(j) || setup_.sharding.frozen == FrozenReshard::input_node || j != k + 1) return false;
@@ -55,21 +60,35 @@ bool Chain::whole(int m, int j, int k, bool hooked) const {
   return adapters() ? is_adapter(j) : !hooked;
 }
 
+bool Chain::whole_nested(int m, int j, int k, bool hooked, bool finishing) const {
+  const bool by_hooks = frozen(j) && setup_.sharding.hooks_frozen();
+  if (layer(j) < layer(k) || !reached(j)) return whole_before_backward(m, j);
+  if (layer(j) == layer(k)) {
+    if (is_adapter(k)) return true;  // the layer itself
+    if (!finishing) return whole_before_backward(m, j);
+    return !told(j) || (by_hooks && !hooked);
+  }
+  // The hooks of a layer's inputs wait for the gradient of the output of the layer before, whose
+  // unit is gathered first.
+  const bool waits = layer(j) == layer(k) + 1 && !is_adapter(j) && by_hooks;
+  return !told(j) || (waits && !is_adapter(k) && !finishing && !hooked);
+}
+
 int Chain::gathered_ahead(int m, int k) const {
   if (setup_.ranks == 1 || !reached(k) || !starts(m)) return -1;
   // The order of the forwards ends with the last one's; before its first unit comes the last unit
   // of the one before.
   const bool another = setup_.in_flight && microbatches() > 1;
-  const int target = k > 0 ? k - 1 : another ? units() - 1 : -1;
-  return target < 0 || whole(m, target, k, false) ? -1 : target;
+  const int place = turn(k) > 0 ? turn(k) - 1 : another ? units() - 1 : -1;
+  return place < 0 || whole(m, turn(place), k, false) ? -1 : turn(place);
 }
 
 int Chain::ahead(int m, int k, bool own, bool of_adapters) const {
   int all = 0;
-  for (int from = own ? k : k + 1; from < units(); ++from) {
-    const int target = gathered_ahead(m, from);
+  for (int from = turn(k) + !own; from < units(); ++from) {
+    const int target = gathered_ahead(m, turn(from));
     if (target < 0 || is_adapter(target) != of_adapters) continue;
-    all += target < k || from == 0 || !reached(target);
+    all += turn(target) < turn(k) || from == 0 || !reached(target);
   }
   return all;
 }
@@ -79,7 +98,7 @@ int Chain::ahead_at_end(int m, int k, bool of_adapters) const {
   for (int from = 0; from < units(); ++from) {
     const int target = gathered_ahead(m, from);
     if (target < k || is_adapter(target) != of_adapters) continue;
-    all += from == 0 || !reached(target);
+    all += turn(from) == 0 || !reached(target);
   }
   return all;
 }

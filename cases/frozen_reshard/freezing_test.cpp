@@ -16,6 +16,7 @@ TEST(Freezing, EveryPatternOfFiveLayers) {
   EXPECT_EQ(frozen_units(prefix, 5), (Units{1, 1, 0, 0, 0}));
   EXPECT_EQ(frozen_units(suffix, 5), (Units{0, 0, 0, 1, 1}));
   EXPECT_EQ(frozen_units(adapters, 2), (Units{1, 0, 1, 0}));
+  EXPECT_EQ(frozen_units(nested_adapters, 2), (Units{1, 0, 1, 0}));
   EXPECT_EQ(frozen_units(mixed, 5), (Units{1, 0, 1, 0, 1}));
 }
 

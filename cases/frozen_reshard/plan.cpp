@@ -108,7 +108,8 @@ class Plan : reference::ShardedPlan {
         y = activation();
       }
       if (setup_.shared_input) y = activation();
-      post_forward(k);
+      const auto own = k;
+      if (!setup_.nested) post_forward(own);
       bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
       if (adapters()) {
         auto& adapter = units_[++k];
@@ -124,6 +125,7 @@ class Plan : reference::ShardedPlan {
         output_gradient = output_gradient || !adapter.frozen;
         y = activation();
       }
+      if (setup_.nested) post_forward(own);
       x = y;
       gradient = output_gradient;
     }
@@ -144,14 +146,12 @@ class Plan : reference::ShardedPlan {
     for (auto l = layers.size(); l-- > 0 && dy;) {
       const auto k = adapters() ? 2 * l : l;
       dy = adapters() ? layer_with_adapter(k, microbatch, layers[l], dy)
-                      : layer(k, microbatch, layers[l], dy, true);
+                      : layer(k, microbatch, layers[l], dy);
       layers.pop_back();
     }
     layers.clear();
     if (dy) {
-      for (const std::size_t k : {0, 1}) {
-        if (k == 0 || adapters()) gradient_of_input(k, microbatch, false);
-      }
+      gradient_of_layer_input(0, microbatch);
       input_gradients_[m] = std::move(dy);
     }
     end_backward();
@@ -175,13 +175,23 @@ class Plan : reference::ShardedPlan {
     return saved.input_gradient || !unit.frozen || setup_.shared_input;
   }
 
-  // Of a layer without its adapter. `own_output`: its output is the next layer's input.
-  Tensor layer(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy, bool own_output) {
+  // The gradient of the input of unit k's layer is there, which its adapter has as well, unless
+  // that is inside the unit and gets what the unit's node passes on.
+  void gradient_of_layer_input(std::size_t k, std::int64_t microbatch) {
+    if (k >= units_.size()) return;
+    gradient_of_input(k, microbatch, false);
+    if (adapters() && !(setup_.nested && has_node(units_[k])))
+      gradient_of_input(k + 1, microbatch, false);
+  }
+
+  // Of a layer without its adapter, whose gradient of the input is `beside`.
+  Tensor layer(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy,
+               Tensor beside = {}) {
     auto& unit = units_[k];
     if (!reaches(unit, saved)) return nullptr;
     const bool computes = saved.input_gradient || !unit.frozen;
-    pre_backward(k, microbatch);
-    if (own_output && k + 1 < units_.size()) gradient_of_input(k + 1, microbatch, false);
+    if (!setup_.nested) pre_backward(k, microbatch);
+    if (!adapters()) gradient_of_layer_input(k + 1, microbatch);
     Tensor shared;
     if (setup_.shared_input) {
       shared = hold(row_);
@@ -197,6 +207,10 @@ class Plan : reference::ShardedPlan {
         dx = product(unit.parts.front(), false, true, activation_, dmiddle, Kind::other);
       }
     }
+    if (setup_.nested && beside) {  // the unit's input is the adapter's, too
+      dx = std::move(beside);       // added in place
+      if (has_node(unit)) gradient_of_input(k + 1, microbatch, false);
+    }
     if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
     if (shared) accumulate_shared(k, microbatch, shared);
     return dx;
@@ -209,11 +223,11 @@ class Plan : reference::ShardedPlan {
     gradient.reset();
   }
 
-  // Its output is the sum of both, whose gradient both get; the adapter was last in forward.
+  // Its output is the sum of both, whose gradient both get; the adapter was last in forward. The
+  // unit of a nested adapter's layer has the sum as its output.
   Tensor layer_with_adapter(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy) {
-    for (const auto after : {k + 2, k + 3}) {
-      if (after < units_.size()) gradient_of_input(after, microbatch, false);
-    }
+    if (setup_.nested) pre_backward(k, microbatch);
+    gradient_of_layer_input(k + 2, microbatch);
     auto& adapter = units_[k + 1];
     Tensor dx;
     if (saved.input_gradient || !adapter.frozen) {
@@ -229,7 +243,7 @@ class Plan : reference::ShardedPlan {
       saved.middle_input.reset();
       if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);
     }
-    const auto through = layer(k, microbatch, saved, dy, false);
+    const auto through = layer(k, microbatch, saved, dy, dx);
     dy.reset();
     return dx ? dx : through;  // added in place
   }

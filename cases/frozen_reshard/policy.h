@@ -30,8 +30,8 @@ const VariantTable<Policy>& variants();
 Policy claim_of(const Variant& variant);
 
 /// Of a chain of layers. `adapters`: all of them, each with a trained unit behind it (LoRA).
-/// `mixed`: every layer has two weights, of which the first is frozen; so is the second of the even
-/// layers.
+/// `nested_adapters`: these units inside those of their layers. `mixed`: every layer has two
+/// weights, of which the first is frozen; so is the second of the even layers.
 enum class FreezingPattern {
   even,
   all_but_last,
@@ -40,7 +40,8 @@ enum class FreezingPattern {
   suffix,
   all_but_first,
   odd,
-  mixed
+  mixed,
+  nested_adapters
 };
 /// Whether each unit is frozen: every parameter of it.
 std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers);
@@ -56,6 +57,7 @@ std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, 
 struct Setup {
   std::int64_t layers = 1, hidden = 1;
   std::int64_t adapter_rank = 0;            // 0: no adapters
+  bool nested = false;                      // an adapter's unit is inside its layer's
   bool mixed = false;                       // two weights a layer, the first always frozen
   std::int64_t microbatches = 1, rows = 1;  // rows of one microbatch on one rank
   bool in_flight = false;                   // all forwards of a step come before its backwards
@@ -103,8 +105,9 @@ std::vector<Symbol> symbols();
 
 /// How many frozen units were still whole when the backward of the unit two before them began, or
 /// (the first two) when backward ended. Units are named "unit <index>", in the order of their
-/// forwards; `frozen` says it of each.
-std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen);
+/// forwards; `frozen` says it of each. `nested`: of layers, of which each has an adapter inside.
+std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen,
+                            bool nested = false);
 
 Oracle oracle(const Trial& trial);
 

@@ -18,7 +18,7 @@ namespace {
 class LinearChain {
  public:
   LinearChain(ShardedStep& step, const Setup& setup)
-      : step_(step), adapters_(setup.adapter_rank > 0), mixed_(setup.mixed) {
+      : step_(step), adapters_(setup.adapter_rank > 0), nested_(setup.nested), mixed_(setup.mixed) {
     const auto h = setup.hidden, r = setup.adapter_rank;
     const auto add = [&](const std::vector<ParameterShape>& shapes) {
       units_.push_back(std::make_unique<ShardedUnit>(step, shapes));
@@ -50,12 +50,13 @@ class LinearChain {
       auto y = at::linear(inputs[0], unit[0]);
       if (mixed_) y = at::linear(y, unit[1]);
       if (inputs[1].defined()) y = y + inputs[1];
-      y = unit.post_forward(y);
+      if (!nested_) y = unit.post_forward(y);
       if (adapters_) {
         auto& adapter = *units_[next++];
-        const auto hooked = adapter.pre_forward(x);
+        const auto hooked = adapter.pre_forward(nested_ ? inputs[0] : x);
         const auto z = adapter.post_forward(at::linear(at::linear(hooked, adapter[0]), adapter[1]));
         x = y + z;
+        if (nested_) x = unit.post_forward(x);
       } else {
         x = y;
       }
@@ -81,7 +82,7 @@ class LinearChain {
   }
 
   ShardedStep& step_;
-  const bool adapters_, mixed_;
+  const bool adapters_, nested_, mixed_;
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<at::Tensor> shared_;
 };

@@ -21,7 +21,7 @@ RandomTrials random_trials() {
             return Params{{"layers", draw.between(2, numbers ? 5 : 7)},
                           {"hidden", hidden},
                           {"batch", trial.ranks * rows},
-                          {"pattern", draw.between(0, 7)},
+                          {"pattern", draw.between(0, 8)},
                           {"adapter_rank", draw.pick({1, 4, 16, 33})},
                           {"reshard_after_forward", draw.pick({1, 1, 0})},
                           {"microbatches", microbatches},

@@ -88,9 +88,11 @@ def ends(code, chain):
 
 def rows():
     for torch in ("2.6.0", "2.11.0"):
-        for pattern in (*FROZEN, "adapters", "mixed"):
+        for pattern in (*FROZEN, "adapters", "nested_adapters", "mixed"):
             for late in (False, True):
                 yield row("fsdp2", pattern, "late" if late else "input_node", ("--late",) if late else (), torch=torch)
+    for late in (False, True):
+        yield row("fsdp2", "nested_adapters", "late" if late else "input_node", ("--no-input-gradient", *(["--late"] if late else [])))
     for pattern in ("even", "mixed"):
         for late in (False, True):
             yield row("fsdp2", pattern, "late" if late else "input_node", ("--stays", *(["--late"] if late else [])), stays=True)
@@ -100,8 +102,10 @@ def rows():
 
 
 def row(code, pattern, variant, flags=(), stays=False, torch="2.11.0", **more):
-    name = f"{code}, {pattern}{', late' if '--late' in flags else ''}{', stays gathered' if stays else ''}"
-    parameters = {"layers": LAYERS, "hidden": HIDDEN, "batch": ROWS * RANKS, "pattern": pattern, "adapter_rank": 16, "reshard_after_forward": int(not stays)}
+    without = "--no-input-gradient" in flags
+    name = f"{code}, {pattern}{', late' if '--late' in flags else ''}{', stays gathered' if stays else ''}{', the input needs no gradient' if without else ''}"
+    parameters = {"layers": LAYERS, "hidden": HIDDEN, "batch": ROWS * RANKS, "pattern": pattern, "adapter_rank": 16, "reshard_after_forward": int(not stays),
+                  "input_gradient": int(not without)}
     more["differences"] = tuple(more.get("differences", ()))
     return Row(name, torch, (code, pattern, *flags), variant, tuple(parameters.items()), size="seed_test", ranks=RANKS, steps=3, stand_for=0,
                values=VALUES, small=torch == "2.11.0" and (pattern, variant) in (("even", "input_node"), ("adapters", "late")),

@@ -153,7 +153,8 @@ def train(words, _store):
     trajectory = []
     for name, *figures in moments:
         units -= name == "unit"
-        trajectory.append([f"unit {units}" if name == "unit" else name, *figures])
+        number = units ^ 1 if a.pattern == "nested_adapters" else units  # a layer's backward begins before its adapter's
+        trajectory.append([f"unit {number}" if name == "unit" else name, *figures])
     return {"phases": phases.found, "trajectory": trajectory}
 
 
