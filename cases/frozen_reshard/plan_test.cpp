@@ -59,6 +59,7 @@ TEST(Plan, BackwardPeaksConsistOfWholeUnits) {
   const Composition all[] = {{FreezingPattern::even, {4, 3}, {7, 3}},
                              {FreezingPattern::all_but_last, {3, 1}, {9, 1}},
                              {FreezingPattern::adapters, {2, 0}, {9, 0}},
+                             {FreezingPattern::nested_adapters, {2, 0}, {9, 0}},
                              {FreezingPattern::prefix, {4, 3}, {6, 4}},
                              {FreezingPattern::suffix, {4, 2}, {8, 2}}};
   for (const auto& each : all) {
@@ -71,6 +72,15 @@ TEST(Plan, BackwardPeaksConsistOfWholeUnits) {
     EXPECT_EQ(alive_late.units, each.late.units) << pattern;
     EXPECT_EQ(alive_late.shards, each.late.shards) << pattern;
   }
+}
+
+// In weights, with a shard an eighth of one: a trained unit's two, the buffer of the two before it,
+// its gradient, the reduce-scatter's input of the unit behind it, and three shards; `late` adds the
+// three frozen units behind. Activations are a 256th.
+TEST(Plan, MixedUnitsReduceTheTrainedWeightAlone) {
+  EXPECT_NEAR(peak(plan(FreezingPattern::mixed, "input_node")), 2 + 2 + 1 + 1 + 3.0 / 8, 1.0 / 16);
+  EXPECT_NEAR(peak(plan(FreezingPattern::mixed, "late")), 2 + 2 + 1 + 1 + 3.0 / 8 + 3 * 2,
+              1.0 / 16);
 }
 
 // Residency in units when the backwards of units 7 to 0 begin, all frozen but the last.
