@@ -50,5 +50,20 @@ TEST(Freezing, LateIsWhoeverIsWholeTwoUnitsOnOrAtTheEnd) {
   EXPECT_EQ(resharded_late(late, Units(4, false)), 0);
 }
 
+// A layer's backward begins before that of the adapter inside it, and the hooks of a layer's input
+// run after that of the layer before has begun.
+TEST(Freezing, LateIsALayerAroundAnAdapterWholeALayerOn) {
+  const Units frozen{1, 0, 1, 0};
+  const std::vector<Call> by_hooks{{"backward", "unit 2"}, {"backward", "unit 3"},
+                                   {"backward", "unit 0"}, {"reshard", "unit 2"},
+                                   {"backward", "unit 1"}, {"reshard", "unit 0"}};
+  EXPECT_EQ(resharded_late(by_hooks, frozen, /*nested=*/true), 0);
+  auto late = by_hooks;
+  std::swap(late[3], late[4]);
+  late.pop_back();
+  late.push_back({"end of backward", "step"});
+  EXPECT_EQ(resharded_late(late, frozen, /*nested=*/true), 1);  // unit 0
+}
+
 }  // namespace
 }  // namespace tidemark::frozen_reshard
