@@ -42,6 +42,8 @@ class Operators {
   }
 
  private:
+  /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
+  Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
   Tensor result(const NodePointer& node, Tensor tensor) const;
   Tensor product(std::int64_t bytes);
   /// Keys or values, for every head of the queries.
@@ -54,6 +56,7 @@ class Operators {
   const std::int64_t workspace_bytes_;
   const reference::AttentionPlan attention_;
   const reference::LookupPlan lookup_;
+  const reference::SumOfRowsPlan sum_;
   Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
 };
 

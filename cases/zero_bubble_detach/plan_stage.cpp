@@ -34,13 +34,12 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
   }
   UnderWay& one = under_way_[microbatch];
   one.input = input;
-  Tensor output = x, root = x;
   if (stage_.last) {
     const auto logits = operators_.activation_bytes(sizes_.vocabulary);
-    output = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
-    x.reset();
-    root = operators_.cross_entropy(output);
+    x = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
   }
+  const Tensor output = std::move(x),
+               root = stage_.last ? operators_.cross_entropy(output) : output;
   if (policy_.roots_as_edges) {
     one.edge = gradient_node(root);
     if (stage_.last) {

@@ -28,7 +28,8 @@ class LanguageModel {
                .ffn = sizes.ffn,
                .heads = sizes.heads,
                .kv_heads = sizes.kv_heads,
-               .sequence = sizes.sequence},
+               .sequence = sizes.sequence,
+               .norms_in_floats = sizes.norms_in_floats},
         each_(sizes.transformer ? transformer_parameters(block_)
                                 : mlp_parameters(sizes.hidden, sizes.ffn)) {}
 
@@ -89,7 +90,7 @@ class LanguageModel {
     }
     if (!own.last) return x;
     const at::Tensor norm = *next++;
-    return at::linear(at::rms_norm(x, {sizes_.hidden}, norm, block_.epsilon), *next);
+    return at::linear(rms_norm(x, norm, block_.epsilon, block_.norms_in_floats), *next);
   }
 
   const Sizes sizes_;

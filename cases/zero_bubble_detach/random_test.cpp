@@ -14,6 +14,7 @@ RandomTrials random_trials() {
                     draw.between(0, 9) < 3 ? draw.between(0, 2) : draw.between(3, 6);
                 const bool interleaves = schedule == 2 || schedule >= 5;
                 const int stages = schedule == 6 ? 2 : interleaves ? draw.between(1, 3) : 1;
+                const int bf16 = draw.between(0, 1);
                 const int kv = draw.pick({1, 2, 3}), group = draw.pick({1, 1, 2, 4});
                 return Params{{"layers", trial.ranks * stages + draw.between(0, 2 * trial.ranks)},
                               {"hidden", kv * group * draw.pick({8, 16, 40, 64})},
@@ -27,8 +28,9 @@ RandomTrials random_trials() {
                               {"schedule", schedule},
                               {"virtual_stages", stages},
                               {"checkpointing", std::max(0, draw.between(-1, 2))},
-                              {"precision", draw.between(0, 1)},
-                              {"block", draw.between(0, 3) == 0}};
+                              {"precision", bf16},
+                              {"block", draw.between(0, 3) == 0},
+                              {"norm", bf16 == 1 && draw.between(0, 1) == 1}};
               },
           .most_steps = 3,
           .alone = {.trials = 100,
