@@ -143,7 +143,7 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
     look(one, one.ranks);
   }
   for (const auto& size : scenario().sizes)
-    for (int i = 0; i < 16; ++i) look(draw.below(trial(size, 1), scenario()), 1);
+    for (int i = 0; i < 32; ++i) look(draw.below(trial(size, 1), scenario()), 1);
   for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
 }
 

@@ -105,6 +105,11 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
+    if (z_.habits && stages_.rbegin()->second.held.last) {
+      ledger.take("merged");
+      ledger.moment("outputs merged");
+      ledger.drop("merged");
+    }
     // The mean of the losses, where they are; room for it elsewhere.
     if (stages_.rbegin()->second.held.last) ledger.take("losses");
     ledger.take("loss");
@@ -268,6 +273,7 @@ std::vector<Symbol> symbols() {
       {"k", "keys, or values, of one block"},
       {"s", "what a norm saves beside its input: one number a token"},
       {"y", "[tokens, hidden] in single precision, which a norm in floats saves"},
+      {"merged", "logits of all microbatches, in one tensor"},
       {"lse", "log-sum-exp of one block's attention"},
       {"random", "state of the dropout that flash attention keeps, used or not: two tensors"},
       {"delta", "row sums in the backward of attention"},

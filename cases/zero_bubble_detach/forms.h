@@ -16,6 +16,7 @@
 //   g           gradients taken down at a block's intermediates, its output's apart
 //   logits, logp (log-probabilities, and the loss's weight), loss
 //   f, k        one activation [tokens, ffn]; keys, or values, of a block
+//   merged      the logits of all microbatches
 //   s           one number a token in single precision: what a norm saves beside its input
 //   y           [tokens, hidden] in single precision: what a norm in floats saves of its input,
 //               which it does not keep itself. Besides it saves s, and what it multiplies with its
@@ -54,6 +55,7 @@ struct HeldStage : StagePlace {
   StagePolicy policy;
   bool transformer;
   bool floats;  // norms are written out in floats
+  bool habits;  // Sizes::habits
   double blocks;
   double again;         // of these checkpointed,
   double again_inner;   // and of these all but the stage's first block
@@ -174,6 +176,8 @@ class Passes {
                 const std::function<void()>& computed);
   /// A parameter's gradient beside what else the operator takes.
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
+  /// Those of a run of the weight pass, which has ended.
+  void computed(const Stage& stage, const Terms& gradients);
   void gradients_done(const Stage& stage);
 
   const bool transformer_, bf16_, floats_, sums_, parts_, grouped_, repeats_, copies_, by_head_,
@@ -181,6 +185,7 @@ class Passes {
   const std::string repeated_;  // the symbol of keys as attention reads them
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them
+  Terms lingering_;  // weight gradients that have been added to them, of the last run
 };
 
 }  // namespace tidemark::zero_bubble_detach

@@ -30,7 +30,7 @@ void Passes::backward(const Stage& stage, const std::string& where) {
   if (held.first) {
     embedding_backward(stage, where + ", embedding");
     l_.drop("x");
-  } else if (stage.ends_at_input()) {
+  } else if (stage.ends_at_input() && !held.habits) {
     l_.drop("x");  // sent
   }
   if (held.last) l_.drop("loss");

@@ -10,6 +10,7 @@ HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSched
       policy(its),
       transformer(z.transformer),
       floats(z.norms_in_floats),
+      habits(z.habits),
       blocks(static_cast<double>(end_layer - first_layer)),
       again(static_cast<double>(checkpointed_blocks(z, place))),
       again_inner(again - (z.checkpointed(first_layer) ? 1 : 0)),
@@ -64,6 +65,7 @@ Terms HeldStage::split() const {
     return t;
   }
   add_gradients(t);
+  if (habits) t["x"] += 1;  // the input's gradient
   if (policy.release) {
     t["a_n"] -= blocks - again;
     if (transformer) t["x"] += blocks - again;  // attention's output, which a parameter reads
@@ -75,6 +77,7 @@ Terms HeldStage::split() const {
 
 Terms HeldStage::done() const {
   Terms t = returned();
+  if (habits && !first) t["x"] += 1;  // the input's gradient
   if (first || !splits) {
     if (policy.backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
     return t;

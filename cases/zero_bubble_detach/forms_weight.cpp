@@ -81,6 +81,16 @@ void Passes::gradients_done(const Stage& stage) {
   l_.add(gradients_of(stage.held));
 }
 
+void Passes::computed(const Stage& stage, const Terms& gradients) {
+  l_.add(std::exchange(lingering_, {}), -1);
+  if (stage.fresh)
+    for (const auto& [symbol, count] : gradients) gradients_[symbol] += count;
+  else if (stage.held.habits)
+    lingering_ = gradients;
+  else
+    l_.add(gradients, -1);
+}
+
 // A run of the engine for each group. A checkpointed block is run again by each, and of every run
 // so far there is what nodes have saved that no run has reached yet.
 void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
@@ -94,8 +104,11 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
       l_.add(saved_by_block(), -1);
       l_.add(unread);
     }
-    gradient(group.by_tokens, again, where + group.name,
-             [&] { gradient(stage, group.gradient, where + group.name); });
+    gradient(group.by_tokens, again, where + group.name, [&] {
+      l_.take(group.gradient);
+      l_.moment(where + group.name);
+    });
+    computed(stage, {{group.gradient, 1}});
     l_.add(group.saved, -runs);
     for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
     if (stage.held.policy.clean_hooks) l_.add(group.taken, -1);
@@ -106,7 +119,7 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
 // One run of the engine: the gradients that start it, and those it computes, stay until its end.
 void Passes::run_together(const Stage& stage, std::vector<Group> groups, int block,
                           const std::string& where) {
-  Terms computed;
+  Terms found;
   const bool again = block >= 0 && stage.again(block);
   if (again) run_again(where);
   for (const auto& group : std::views::reverse(groups)) {
@@ -114,7 +127,7 @@ void Passes::run_together(const Stage& stage, std::vector<Group> groups, int blo
       l_.take(group.gradient);
       l_.moment(where + group.name);
     });
-    computed[group.gradient] += 1;
+    found[group.gradient] += 1;
     l_.add(group.saved_reversed, -1);
     // The cut between the groups leaves these to the one tensor that still refers to their nodes.
     if (block < 0) continue;
@@ -123,10 +136,7 @@ void Passes::run_together(const Stage& stage, std::vector<Group> groups, int blo
     if (group.name == "wo") l_.add(attention_saved(), -1);
   }
   for (const auto& group : groups) l_.add(group.taken, -1);
-  if (stage.fresh)
-    for (const auto& [symbol, count] : computed) gradients_[symbol] += count;
-  else
-    l_.add(computed, -1);
+  computed(stage, found);
 }
 
 void Passes::weight(const Stage& stage, const std::string& where) {
@@ -162,6 +172,7 @@ void Passes::weight(const Stage& stage, const std::string& where) {
     if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
   }
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
+  l_.add(std::exchange(lingering_, {}), -1);
   gradients_done(stage);
 }
 

@@ -28,6 +28,7 @@ struct Sizes {
 
   bool transformer, bf16;  // else MLP blocks; else single precision
   bool norms_in_floats;    // else one fused operator
+  bool habits;             // those of PyTorch's pipelining code
   std::int64_t layers, hidden, ffn, heads, kv_heads, sequence, vocabulary;
   std::int64_t tokens;  // of a microbatch
   int microbatches;
@@ -36,6 +37,11 @@ struct Sizes {
   std::int64_t element() const { return bf16 ? 2 : 4; }  // bytes
   bool checkpointed(std::int64_t layer) const {
     return checkpointing == 2 || (checkpointing == 1 && layer % 2 == 1);
+  }
+  /// The same with the trial's habits.
+  StagePolicy with_habits(StagePolicy policy) const {
+    policy.input_gradients_stay = policy.weight_gradients_linger = habits;
+    return policy;
   }
   /// Runs of the engine that a block's weight pass takes.
   int runs_a_block(const StagePolicy& policy) const {
