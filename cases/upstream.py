@@ -134,6 +134,7 @@ class Row:
     beside: tuple = ()  # variants that run in the same trial of the scenario
     packages: tuple = ()  # what the released program imports beside torch
     values: tuple = ()  # of words in formulas that the scenario does not have
+    of_rank: tuple = ()  # the same, by rank
     differences: tuple = ()
     not_judged: dict = field(default_factory=dict)  # statistic -> the reason
     small: bool = False  # of the short part that CTest runs
@@ -174,23 +175,33 @@ def trial_of(scenario, row):
 
 
 def ours(scenario, row):
-    """(peaks of every rank by phase and statistic, values of the scenario's words by statistic)"""
+    """(peaks of every rank by phase and statistic, values of the scenario's words by statistic, of every rank how often each word is in the form of
+    its highest requested bytes: n_WORD)"""
     (found,) = trial_of(scenario, row)["trials"]
     (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
     peaks = [{phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in rank["phases"]} for rank in variant["ranks"]]
     if row.each_rank:  # what the program's order of Python objects decides, allocated and reserved bytes, is not compared
         peaks = [{"step": {"requested": max(phase["requested"] for phase in rank.values())}} for rank in peaks]
     values = {statistic: {} for statistic in STATISTICS}
+    counts = [{} for _ in peaks]
     for verdict in found["verdicts"]:
         kind, _, statistic = verdict["name"].partition("memory/form/")
         if not kind and verdict["variant"] == row.variant:
             values[statistic.split("/")[0]] |= verdict["expected"]["values"]
+        if verdict["name"] == "memory/form/requested/pipeline" and verdict["variant"] == row.variant:
+            for rank in verdict["ranks"]:
+                counts[rank] = {f"n_{symbol['name']}": 0 for symbol in found["symbols"]} | counted(verdict["expected"]["formula"])
         kind, _, moment = verdict["name"].partition("trajectory/form/")
         if not kind and verdict["variant"] == row.variant and not row.each_rank:  # of allocated bytes first
             for rank in range(len(peaks)):
                 of_moment = peaks[rank].setdefault(moment, {})
                 of_moment["requested" if of_moment else "allocated"] = verdict["measured"]
-    return peaks, values
+    return peaks, values, counts
+
+
+def counted(form):
+    """{n_a: 2, n_b: 1} of a sum such as 2*a + b."""
+    return {f"n_{symbol}": int(count or 1) for count, symbol in re.findall(r"(?:(\d+)\*)?\b([A-Za-z]\w*)", form)}
 
 
 def process_of(row):
@@ -228,7 +239,7 @@ def compare(scenario, row, released_ranks):
 
     outcome = Outcome()
     try:
-        expected, values = ours(scenario, row)
+        expected, values, counts = ours(scenario, row)
         outcome.report = trial_of(scenario, row)
     except Failed as error:
         outcome.wrong.append(str(error))
@@ -243,7 +254,7 @@ def compare(scenario, row, released_ranks):
             here, there = mine[phase][statistic], released[phase][statistic]
             if statistic == ("requested" if row.each_rank else "active"):
                 outcome.theirs, outcome.ours = max(outcome.theirs, there), max(outcome.ours, here)
-            words = values[statistic] | dict(row.values)
+            words = values[statistic] | counts[rank] | dict(row.values) | dict(row.of_rank[rank] if row.of_rank else ())
             if statistic in row.not_judged:
                 outcome.figures.append((phase, statistic, rank, here, there, (), words))
                 continue

@@ -3,8 +3,9 @@
 // alive whatever the allocator does.
 //
 // There is no form of a peak that is the moment in which CUB sorts the tokens, flash attention has
-// divided its keys, or the mean loss is computed, and none where narrow norms over many tokens sum
-// their gradients in parts (Sizes::sums_norms_in_parts).
+// divided its keys, the mean loss is computed, or the weight gradient of a norm in floats is summed
+// by several blocks, and none where narrow fused norms over many tokens sum their gradients in
+// parts (Sizes::sums_norms_in_parts).
 #include "cases/zero_bubble_detach/forms.h"
 
 #include <map>
@@ -104,6 +105,11 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
+    if (z_.habits && stages_.rbegin()->second.held.last) {
+      ledger.take("merged");
+      ledger.moment("outputs merged");
+      ledger.drop("merged");
+    }
     // The mean of the losses, where they are; room for it elsewhere.
     if (stages_.rbegin()->second.held.last) ledger.take("losses");
     ledger.take("loss");
@@ -144,7 +150,7 @@ class Rank {
       for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
     std::vector<FormMoment> highest;
     for (const auto& moment : ledger.highest()) {
-      for (const char* symbol : {"parts", "losses", "sort", "uniq"})
+      for (const char* symbol : {"parts", "losses", "sort", "uniq", "sum"})
         if (moment.terms.contains(symbol) && moment.terms.at(symbol) > 0) return {};
       highest.push_back({moment.where, text_of(moment.terms)});
     }
@@ -266,6 +272,8 @@ std::vector<Symbol> symbols() {
       {"f", "one activation [tokens, ffn]"},
       {"k", "keys, or values, of one block"},
       {"s", "what a norm saves beside its input: one number a token"},
+      {"y", "[tokens, hidden] in single precision, which a norm in floats saves"},
+      {"merged", "logits of all microbatches, in one tensor"},
       {"lse", "log-sum-exp of one block's attention"},
       {"random", "state of the dropout that flash attention keeps, used or not: two tensors"},
       {"delta", "row sums in the backward of attention"},

@@ -16,7 +16,13 @@
 //   g           gradients taken down at a block's intermediates, its output's apart
 //   logits, logp (log-probabilities, and the loss's weight), loss
 //   f, k        one activation [tokens, ffn]; keys, or values, of a block
+//   merged      the logits of all microbatches
 //   s           one number a token in single precision: what a norm saves beside its input
+//   y           [tokens, hidden] in single precision: what a norm in floats saves of its input,
+//               which it does not keep itself. Besides it saves s, and what it multiplies with its
+//               weight, an x
+//   sum         where such a norm's weight gradient is summed over the tokens
+//               (reference::SumOfRowsPlan)
 //   lse, random what attention keeps beside queries, keys, values and output
 //   parts       temporaries of flash attention's forward, where it divides the keys
 //   delta, acc  of attention's backward: row sums, and the accumulator of the queries' gradient
@@ -29,6 +35,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -47,6 +54,8 @@ struct HeldStage : StagePlace {
 
   StagePolicy policy;
   bool transformer;
+  bool floats;  // norms are written out in floats
+  bool habits;  // Sizes::habits
   double blocks;
   double again;         // of these checkpointed,
   double again_inner;   // and of these all but the stage's first block
@@ -61,6 +70,8 @@ struct HeldStage : StagePlace {
   Terms leaked() const;
 
  private:
+  /// What a norm in floats at the head keeps but for its weight.
+  void add_head_norm(Terms& terms, double count) const;
   bool keeps_loss_graph() const {
     return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
   }
@@ -135,6 +146,7 @@ class Passes {
   struct Group;
   std::vector<Group> block_groups(const Stage& stage, int block) const;
   std::vector<Group> head_groups() const;
+  Group norm_group(const std::string& name, double inputs) const;
   void run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
                   const std::string& where);
   void run_together(const Stage& stage, std::vector<Group> groups, int block,
@@ -144,22 +156,36 @@ class Passes {
   void attention_backward(const std::string& where);
   void embedding_backward(const Stage& stage, const std::string& where);
   void loss_backward(const std::string& where);
+  /// A norm, and what it saves (its input apart); the gradient of its input in the input pass; that
+  /// and its weight's in a whole backward. `inputs`: x that go with its node.
+  void norm(const std::string& where);
+  void norm_input(bool again, double inputs, const std::string& where);
+  void norm_backward(const Stage& stage, bool again, double inputs, const std::string& where);
   /// What a block saves, until it has saved the last of it.
   void save_block(const std::string& where);
+  void run_again(const std::string& where);
   /// What attention saves; what a block does, its input apart.
   Terms attention_saved() const;
   Terms saved_by_block(bool by_parameters_alone = false) const;
   void forward_checkpointed(const std::string& where);
   void block_input(bool again, const std::string& where);
   void block_backward(const Stage& stage, int block, const std::string& where);
+  /// What a weight's operator takes around `computed`, which takes its gradient; `again`: what its
+  /// node reads is there for this run alone.
+  void gradient(bool by_tokens, bool again, const std::string& where,
+                const std::function<void()>& computed);
   /// A parameter's gradient beside what else the operator takes.
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
+  /// Those of a run of the weight pass, which has ended.
+  void computed(const Stage& stage, const Terms& gradients);
   void gradients_done(const Stage& stage);
 
-  const bool transformer_, bf16_, parts_, grouped_, repeats_, copies_, by_head_, sorts_;
+  const bool transformer_, bf16_, floats_, sums_, parts_, grouped_, repeats_, copies_, by_head_,
+      sorts_;
   const std::string repeated_;  // the symbol of keys as attention reads them
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them
+  Terms lingering_;  // weight gradients that have been added to them, of the last run
 };
 
 }  // namespace tidemark::zero_bubble_detach

@@ -23,16 +23,14 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     gradient(stage, "w_v", where + ", head");
     l_.drop("logits");
     l_.drop("x");
-    l_.take("x");
-    gradient(stage, "w_n", where + ", norm");
-    l_.add({{"x", 2}, {"s", 1}}, -1);
+    norm_backward(stage, false, floats_ ? 0 : 1, where + ", norm");
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
     block_backward(stage, block, where + in_block(block));
   if (held.first) {
     embedding_backward(stage, where + ", embedding");
     l_.drop("x");
-  } else if (stage.ends_at_input()) {
+  } else if (stage.ends_at_input() && !held.habits) {
     l_.drop("x");  // sent
   }
   if (held.last) l_.drop("loss");
@@ -57,13 +55,29 @@ void Passes::embedding_backward(const Stage& stage, const std::string& where) {
   gradient(stage, "w_v", where);
 }
 
+// In: the gradient of its output, which its input's replaces.
+void Passes::norm_backward(const Stage& stage, bool again, double inputs,
+                           const std::string& where) {
+  if (floats_) {
+    l_.take("x");  // the other factor's gradient
+    gradient(true, again, where, [&] { gradient(stage, "w_n", where); });
+    l_.drop("x", 3);  // that, the gradient, the other factor
+    l_.drop("s");
+    norm_input(false, 0, where + "'s input");
+    return l_.add({{"y", 1}, {"x", inputs}}, -1);
+  }
+  l_.take("x");
+  gradient(stage, "w_n", where);
+  l_.add({{"x", 1 + inputs}, {"s", 1}}, -1);
+}
+
 void Passes::block_backward(const Stage& stage, int block, const std::string& here) {
   const auto& held = stage.held;
   // The gradient of a stage's output is the caller's, and is not added to in place.
   const bool shared = block + 1 == static_cast<int>(held.blocks) && !held.last;
   const bool input = block > 0 || held.first;  // its input is the stage's own
   if (stage.again(block)) {
-    save_block(here + "run again, ");
+    run_again(here);
   } else {
     l_.open("a_w");
     l_.open("a_n");
@@ -71,11 +85,12 @@ void Passes::block_backward(const Stage& stage, int block, const std::string& he
   // A node's input gradient added to one that is there; its weight's gradient `symbol` is, too.
   const auto added = [&](const std::string& symbol) {
     if (!shared) return l_.drop("x");
-    if (!stage.fresh) l_.take(symbol);
+    const bool beside = !stage.fresh && !symbol.empty();
+    if (beside) l_.take(symbol);
     l_.take("x");
     l_.moment(here + "sum of gradients");
     l_.drop("x");
-    if (!stage.fresh) l_.drop(symbol);
+    if (beside) l_.drop(symbol);
   };
   if (!transformer_) {
     l_.take("f");
@@ -105,10 +120,8 @@ void Passes::block_backward(const Stage& stage, int block, const std::string& he
   l_.take("x");
   gradient(stage, "w_f", here + "w1");
   l_.add({{"x", 2}, {"f", 1}}, -1);
-  l_.take("x");
-  gradient(stage, "w_n", here + "ffn_norm");
-  l_.add({{"x", 2}, {"s", 1}}, -1);
-  added("w_n");
+  norm_backward(stage, stage.again(block), floats_ ? 0 : 1, here + "ffn_norm");
+  added(floats_ ? "" : "w_n");
   l_.take("x");
   gradient(stage, "w_q", here + "wo");
   attention_backward(here);
@@ -128,10 +141,8 @@ void Passes::block_backward(const Stage& stage, int block, const std::string& he
   l_.take("x");
   gradient(stage, "w_q", here + "wq");
   l_.drop("x", 3);
-  l_.take("x");
-  gradient(stage, "w_n", here + "attention_norm");
-  l_.add({{"x", 1}, {"s", 1}}, -1);
-  if (input) l_.drop("x");
+  norm_backward(stage, stage.again(block), input && (!floats_ || stage.again(block)) ? 1 : 0,
+                here + "attention_norm");
   l_.drop("x");  // added in place
 }
 

@@ -9,6 +9,8 @@ HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSched
     : StagePlace(place),
       policy(its),
       transformer(z.transformer),
+      floats(z.norms_in_floats),
+      habits(z.habits),
       blocks(static_cast<double>(end_layer - first_layer)),
       again(static_cast<double>(checkpointed_blocks(z, place))),
       again_inner(again - (z.checkpointed(first_layer) ? 1 : 0)),
@@ -22,16 +24,25 @@ Terms HeldStage::returned() const {
   return {{"x", policy.roots_as_edges ? 0 : 1}};
 }
 
+void HeldStage::add_head_norm(Terms& t, double count) const {
+  if (last && floats) t["y"] += count, t["s"] += count;
+}
+
 Terms HeldStage::forwarded() const {
   Terms t = returned();
-  t["x"] += blocks - 1 + (first ? 1 : 0);
+  // Inputs of blocks; norms in floats keep none, but checkpoints do.
+  if (floats && transformer)
+    t["x"] += first ? again : again_inner;
+  else
+    t["x"] += blocks - 1 + (first ? 1 : 0);
   // The input is another stage's output, which that stage no longer keeps.
   if (input_stays && policy.roots_as_edges) t["x"] += 1;
   t["a_w"] += blocks - again;
   t["a_n"] += blocks - again;
   if (last) {
-    t["x"] += 2;  // the last block's output, the norm's output
-    t["s"] += 1;
+    t["x"] += 2;  // the norm's input (in floats: what it multiplies with its weight), its output
+    if (!floats) t["s"] += 1;
+    add_head_norm(t, 1);
     t["logp"] += 1;
   }
   return t;
@@ -54,9 +65,11 @@ Terms HeldStage::split() const {
     return t;
   }
   add_gradients(t);
+  if (habits) t["x"] += 1;  // the input's gradient
   if (policy.release) {
     t["a_n"] -= blocks - again;
     if (transformer) t["x"] += blocks - again;  // attention's output, which a parameter reads
+    add_head_norm(t, -1);
   }
   if (last && !keeps_loss_graph()) t["logp"] -= 1;
   return t;
@@ -64,6 +77,7 @@ Terms HeldStage::split() const {
 
 Terms HeldStage::done() const {
   Terms t = returned();
+  if (habits && !first) t["x"] += 1;  // the input's gradient
   if (first || !splits) {
     if (policy.backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
     return t;
@@ -74,6 +88,7 @@ Terms HeldStage::done() const {
   if (graph && !policy.release) {
     t["a_n"] += blocks - again + again * runs_a_block;
     t["x"] += again_inner;
+    add_head_norm(t, 1);
   }
   if (!policy.clean_hooks) add_gradients(t);
   if (last && keeps_loss_graph()) t["logp"] += 1;
@@ -93,6 +108,7 @@ Terms HeldStage::leaked() const {
     t["a_n"] = blocks - again + again * runs_a_block;
     // Inputs of checkpointed blocks; the stage's own is held by its node in the graph in any case.
     t["x"] = again_inner + (input_leaks ? 1 : 0);
+    add_head_norm(t, 1);
     add_gradients(t);
   }
   return t;

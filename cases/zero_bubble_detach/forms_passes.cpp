@@ -7,6 +7,12 @@ TensorBytes pass_tensors(const Sizes& z, const reference::DeviceFacts& device) {
   TensorBytes all{{"x", {t * h * e}},      {"f", {t * f * e}},    {"s", {t * 4}},
                   {"logits", {t * v * e}}, {"wide", {t * v * 4}}, {"loss", {4}},
                   {"w_n", {h * e}},        {"w_f", {f * h * e}},  {"w_v", {v * h * e}}};
+  if (z.habits) all["merged"] = {z.microbatches * t * v * e};
+  if (z.norms_in_floats) {
+    all["y"] = {t * h * 4};
+    const auto sum = z.norm_weight_sum(device);
+    if (sum.buffer > 0) all["sum"] = {sum.buffer, sum.locks};
+  }
   if (z.transformer) {
     const auto a = z.attention(device);
     all["k"] = {a.keys};
@@ -42,6 +48,10 @@ std::map<std::string, Terms> pass_parts(const Sizes& z, const reference::DeviceF
   all["W"] = {{"w_n", 2}, {"w_q", 2}, {"w_k", 2}, {"w_f", 3}};
   all["a_w"] = {{"x", 3}, {"f", 1}, {"s", 2}};
   Terms& kept = all["a_n"] = {{"x", 2}, {"lse", 1}, {"f", 3}};
+  if (z.norms_in_floats) {
+    all["a_w"] = {{"x", 4}, {"f", 1}};
+    kept["y"] = kept["s"] = 2;
+  }
   if (z.bf16) kept["random"] = 1;
   kept[z.attention(device).copies ? "x" : "k"] += 2;
   all["g"] = {{"x", 4}, {"k", 2}, {"f", 2}};
@@ -58,6 +68,8 @@ Terms gradients_of(const HeldStage& stage) {
 Passes::Passes(const Sizes& z, const reference::DeviceFacts& device, Ledger& ledger)
     : transformer_(z.transformer),
       bf16_(z.bf16),
+      floats_(z.norms_in_floats),
+      sums_(floats_ && z.norm_weight_sum(device).buffer > 0),
       parts_(transformer_ && z.attention(device).split_output > 0),
       grouped_(z.heads != z.kv_heads),
       repeats_(transformer_ && z.attention(device).repeats),
@@ -72,7 +84,8 @@ void Passes::save_block(const std::string& here) {
     l_.take("f", 2);
     return l_.moment(here + "gelu");
   }
-  l_.add({{"x", 2}, {"s", 1}, {"k", 2}});  // the norm's output, queries, keys and values
+  norm(here);
+  l_.add({{"x", 1}, {"k", 2}});  // queries, keys and values
   for (int i = 0; copies_ && i < 2; ++i) {
     l_.take("x");
     l_.moment(here + "keys and values repeated");
@@ -86,8 +99,37 @@ void Passes::save_block(const std::string& here) {
   l_.add({{"x", 2}});  // projected; added to the block's input
   l_.moment(here + "attention's output added");
   l_.drop("x");
-  l_.add({{"x", 1}, {"s", 1}, {"f", 4}});  // the norm's output, gate, silu, up, product
+  norm(here + "second ");
+  l_.take("f", 4);  // gate, silu, up, product
   l_.moment(here + "product of gate and up");
+}
+
+void Passes::run_again(const std::string& here) {
+  save_block(here + "run again, ");
+  if (transformer_ && floats_) l_.drop("x");  // the second norm's input
+}
+
+void Passes::norm(const std::string& where) {
+  if (!floats_) return l_.add({{"x", 1}, {"s", 1}});
+  l_.add({{"y", 2}, {"s", 1}, {"x", 1}});  // in floats, and the same divided; then narrow
+  l_.moment(where + "norm");
+  l_.drop("y");
+  l_.take("x");
+}
+
+void Passes::norm_input(bool again, double inputs, const std::string& where) {
+  if (floats_) {
+    if (again) l_.add({{"x", 1}, {"s", 1}}, -1);
+    // The gradients of y so far and of its square, and three more until the second one of y is
+    // there.
+    l_.take("y", 5);
+    l_.moment(where);
+    l_.drop("y", again ? 6 : 5);
+    return l_.take("x");
+  }
+  l_.take("x");
+  l_.moment(where);
+  if (again) l_.add({{"x", inputs}, {"s", 1}}, -1);
 }
 
 Terms Passes::attention_saved() const {
@@ -99,9 +141,12 @@ Terms Passes::attention_saved() const {
 
 Terms Passes::saved_by_block(bool by_parameters_alone) const {
   if (!transformer_) return {{"f", by_parameters_alone ? 1.0 : 2.0}};
-  if (by_parameters_alone) return {{"x", 4}, {"s", 2}, {"f", 1}};  // attention's output among them
+  const double y = floats_ ? 2 : 0, x = floats_ ? 4 : 3;
+  if (by_parameters_alone)  // attention's output among them
+    return {{"x", x + 1}, {"s", 2 - y}, {"f", 1}};
   Terms all = attention_saved();
-  for (const auto& [symbol, count] : Terms{{"x", 3}, {"s", 2}, {"f", 4}}) all[symbol] += count;
+  for (const auto& [symbol, count] : Terms{{"x", x}, {"s", 2}, {"f", 4}, {"y", y}})
+    all[symbol] += count;
   return all;
 }
 
@@ -116,8 +161,9 @@ void Passes::forward_checkpointed(const std::string& here) {
     Terms attention = attention_saved();
     if (parts_) attention["parts"] = 1;
     passing(attention, "attention");
-    passing({{"x", 2}, {"f", 3}}, "product of gate and up");  // besides sum and norm
-    passing({{"x", 4}}, "output added");                      // likewise
+    if (floats_) passing({{"x", 2}, {"y", 2}}, "second norm");  // besides the sum
+    passing({{"x", 2}, {"f", 3}}, "product of gate and up");    // besides sum and norm
+    passing({{"x", 4}}, "output added");                        // likewise
   } else {
     passing({{"f", 2}}, "gelu");
     passing({{"f", 1}, {"x", 2}}, "output added");
@@ -138,11 +184,16 @@ void Passes::forward(const Stage& stage, const std::string& where) {
     l_.take("x", 2);  // projected; added
     l_.moment(here + "output added");
     l_.drop("x");
+    if (transformer_ && floats_)  // what the norms have read
+      l_.drop("x", block > 0 || held.first ? 2 : 1);
     l_.close("a_w");
     l_.close("a_n");
   }
   if (held.last) {
-    l_.add({{"x", 1}, {"s", 1}, {"logits", 1}});
+    norm(where + ": ");
+    l_.take("logits");
+    l_.moment(where + ": head");
+    if (floats_) l_.drop("x");  // the norm's input
     if (bf16_) l_.take("wide");
     l_.add({{"logp", 1}, {"loss", 1}});
     l_.moment(where + ": loss");
@@ -191,12 +242,12 @@ void Passes::input(const Stage& stage, const std::string& where) {
   if (held.last) {
     l_.take("loss");
     loss_backward(where + ", loss: ");
-    l_.take("x", 2);
-    l_.moment(where + ", head");
+    l_.take("x");
+    norm_input(false, 0, where + ", head");
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
     block_input(stage.again(block), where + in_block(block));
-  if (stage.ends_at_input()) l_.drop("x");  // sent
+  if (stage.ends_at_input() && !held.habits) l_.drop("x");  // sent
   if (held.last) {
     l_.drop("loss");
     if (held.policy.detach_loss || held.policy.release || held.policy.roots_as_edges)
@@ -206,6 +257,7 @@ void Passes::input(const Stage& stage, const std::string& where) {
     const double kept = held.blocks - held.again;
     l_.drop("a_n", kept);
     if (transformer_) l_.take("x", kept);  // attention's output, which a parameter reads
+    if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
   }
 }
 
@@ -213,7 +265,7 @@ void Passes::block_input(bool again, const std::string& here) {
   const auto read = [&](const Terms& saved) {
     if (again) l_.add(saved, -1);
   };
-  if (again) save_block(here + "run again, ");
+  if (again) run_again(here);
   if (transformer_) {
     l_.take("f");
     read({{"f", 1}});
@@ -229,9 +281,7 @@ void Passes::block_input(bool again, const std::string& here) {
     l_.moment(here + "w1");
     read({{"x", 1}});
     l_.drop("x");  // added in place
-    l_.take("x");
-    l_.moment(here + "second norm");
-    read({{"x", 1}, {"s", 1}});
+    norm_input(again, 1, here + "second norm");
     l_.take("x");
     l_.moment(here + "second norm's input");
     l_.drop("x");
@@ -256,8 +306,11 @@ void Passes::block_input(bool again, const std::string& here) {
     read({{"f", 1}});
     l_.drop("f");
   }
-  if (transformer_) read({{"s", 1}});
-  l_.take("x", 2);
+  if (transformer_)
+    norm_input(again, 0, here + "norm");
+  else
+    l_.take("x");
+  l_.take("x");
   l_.moment(here + "its input");
   l_.drop("x");
   l_.close("g");

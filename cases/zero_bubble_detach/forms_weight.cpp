@@ -10,8 +10,20 @@ struct Passes::Group {
   /// What its node has saved and lets go, where the groups run in order, and in reverse (a tensor
   /// that several nodes saved goes with the last of them).
   Terms saved, saved_reversed;
-  Terms taken;  // the gradient that waits for it
+  Terms taken;             // the gradient that waits for it
+  bool by_tokens = false;  // the weight's gradient, before it is summed
 };
+
+// In floats the weight's node has saved what it multiplies, and makes the weight's gradient by
+// tokens. The nodes below it go with it where nothing else leads there.
+Passes::Group Passes::norm_group(const std::string& name, double inputs) const {
+  Group one{name, "w_n", {{"x", inputs}, {"s", 1}}, {{"x", inputs}, {"s", 1}}, {{"x", 1}}};
+  if (!floats_) return one;
+  one.by_tokens = true;
+  one.saved = {{"x", 1}};
+  one.saved_reversed = {{"x", 1 + inputs}, {"y", 1}, {"s", 1}};
+  return one;
+}
 
 std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) const {
   const auto& held = stage.held;
@@ -22,23 +34,36 @@ std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) c
   const bool top = block + 1 == static_cast<int>(held.blocks);
   const Terms output = !top || held.last || held.output_stays ? x : none;
   if (!transformer_) return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output}};
-  Terms norm{{"s", 1}};
-  if (frees) norm["x"] = 1;
-  const Terms attended = held.policy.release ? x : none;  // else attention has saved it too
-  return {{"attention_norm", "w_n", norm, norm, x},
+  const Terms attended = held.policy.release ? x : none;        // else attention has saved it too
+  const bool read = frees && (!floats_ || stage.again(block));  // the input, by the first norm
+  return {norm_group("attention_norm", read ? 1 : 0),
           {"wq", "w_q", none, x, x},
           {"wk", "w_k", none, none, k},
           {"wv", "w_k", x, none, k},
           {"wo", "w_q", attended, attended, x},
-          {"ffn_norm", "w_n", {{"x", 1}, {"s", 1}}, {{"x", 1}, {"s", 1}}, x},
+          norm_group("ffn_norm", floats_ ? 0 : 1),
           {"w1", "w_f", none, x, f},
           {"w3", "w_f", x, none, f},
           {"w2", "w_f", f, f, output}};
 }
 
 std::vector<Passes::Group> Passes::head_groups() const {
-  const Terms x{{"x", 1}}, norm{{"x", 1}, {"s", 1}};
-  return {{"norm", "w_n", norm, norm, x}, {"head", "w_v", x, x, {{"logits", 1}}}};
+  const Terms x{{"x", 1}};
+  return {norm_group("norm", floats_ ? 0 : 1), {"head", "w_v", x, x, {{"logits", 1}}}};
+}
+
+// A norm in floats makes its weight's gradient by tokens, and then lets go what it has unpacked,
+// which is of the same size, before it sums.
+void Passes::gradient(bool by_tokens, bool again, const std::string& where,
+                      const std::function<void()>& computed) {
+  if (!by_tokens) return computed();
+  l_.take("x");
+  l_.moment(where);
+  if (again) l_.drop("x");
+  if (sums_) l_.take("sum");
+  computed();
+  if (sums_) l_.drop("sum");
+  if (!again) l_.drop("x");
 }
 
 void Passes::gradient(const Stage& stage, const std::string& symbol, const std::string& where) {
@@ -56,6 +81,16 @@ void Passes::gradients_done(const Stage& stage) {
   l_.add(gradients_of(stage.held));
 }
 
+void Passes::computed(const Stage& stage, const Terms& gradients) {
+  l_.add(std::exchange(lingering_, {}), -1);
+  if (stage.fresh)
+    for (const auto& [symbol, count] : gradients) gradients_[symbol] += count;
+  else if (stage.held.habits)
+    lingering_ = gradients;
+  else
+    l_.add(gradients, -1);
+}
+
 // A run of the engine for each group. A checkpointed block is run again by each, and of every run
 // so far there is what nodes have saved that no run has reached yet.
 void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
@@ -65,11 +100,15 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
   for (const auto& group : groups) {
     if (again) {
       ++runs;
-      save_block(where + group.name + ", run again, ");
+      run_again(where + group.name + ", ");
       l_.add(saved_by_block(), -1);
       l_.add(unread);
     }
-    gradient(stage, group.gradient, where + group.name);
+    gradient(group.by_tokens, again, where + group.name, [&] {
+      l_.take(group.gradient);
+      l_.moment(where + group.name);
+    });
+    computed(stage, {{group.gradient, 1}});
     l_.add(group.saved, -runs);
     for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
     if (stage.held.policy.clean_hooks) l_.add(group.taken, -1);
@@ -80,12 +119,15 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
 // One run of the engine: the gradients that start it, and those it computes, stay until its end.
 void Passes::run_together(const Stage& stage, std::vector<Group> groups, int block,
                           const std::string& where) {
-  Terms computed;
-  if (block >= 0 && stage.again(block)) save_block(where + "run again, ");
+  Terms found;
+  const bool again = block >= 0 && stage.again(block);
+  if (again) run_again(where);
   for (const auto& group : std::views::reverse(groups)) {
-    l_.take(group.gradient);
-    computed[group.gradient] += 1;
-    l_.moment(where + group.name);
+    gradient(group.by_tokens, again, where + group.name, [&] {
+      l_.take(group.gradient);
+      l_.moment(where + group.name);
+    });
+    found[group.gradient] += 1;
     l_.add(group.saved_reversed, -1);
     // The cut between the groups leaves these to the one tensor that still refers to their nodes.
     if (block < 0) continue;
@@ -94,10 +136,7 @@ void Passes::run_together(const Stage& stage, std::vector<Group> groups, int blo
     if (group.name == "wo") l_.add(attention_saved(), -1);
   }
   for (const auto& group : groups) l_.add(group.taken, -1);
-  if (stage.fresh)
-    for (const auto& [symbol, count] : computed) gradients_[symbol] += count;
-  else
-    l_.add(computed, -1);
+  computed(stage, found);
 }
 
 void Passes::weight(const Stage& stage, const std::string& where) {
@@ -130,8 +169,10 @@ void Passes::weight(const Stage& stage, const std::string& where) {
   if (!graph && !held.policy.release && !stage.one_task) {
     l_.drop("a_n", held.blocks - held.again + held.again * held.runs_a_block);
     l_.drop("x", held.again_inner);
+    if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
   }
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
+  l_.add(std::exchange(lingering_, {}), -1);
   gradients_done(stage);
 }
 

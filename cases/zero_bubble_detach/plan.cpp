@@ -28,7 +28,8 @@ class RankPlan : reference::Replay {
         boundary_(operators_.activation_bytes(sizes_.hidden)) {
     const auto places = stages_of(sizes_, schedule_, rank);
     for (const auto& stage : places) {
-      stages_.emplace(stage.number, StagePlan(autograd_, operators_, sizes_, stage, policy));
+      stages_.emplace(stage.number,
+                      StagePlan(autograd_, operators_, sizes_, stage, sizes_.with_habits(policy)));
       // The tokens of all microbatches, and those to predict.
       for (const bool reads : {stage.first, stage.last})
         if (reads) resting_.push_back(autograd_.make(sizes_.microbatches * sizes_.tokens * 8));
@@ -102,7 +103,10 @@ class RankPlan : reference::Replay {
   /// Its mean over the microbatches, or room for that of the rank that has it.
   void report_loss() {
     Tensor all;
-    if (info_.rbegin()->second.last) all = autograd_.make(4 * sizes_.microbatches);
+    const bool last = info_.rbegin()->second.last;
+    if (last && sizes_.habits)  // the outputs, merged
+      autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
+    if (last) all = autograd_.make(4 * sizes_.microbatches);
     autograd_.make(4);
   }
 

@@ -42,6 +42,8 @@ class Operators {
   }
 
  private:
+  /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
+  Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
   Tensor result(const NodePointer& node, Tensor tensor) const;
   Tensor product(std::int64_t bytes);
   /// Keys or values, for every head of the queries.
@@ -54,6 +56,7 @@ class Operators {
   const std::int64_t workspace_bytes_;
   const reference::AttentionPlan attention_;
   const reference::LookupPlan lookup_;
+  const reference::SumOfRowsPlan sum_;
   Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
 };
 
@@ -76,7 +79,7 @@ class StagePlan {
   void weight(int microbatch);
   /// Drops the outputs that the step before left.
   void begin_step() { outputs_.clear(); }
-  /// Outputs and losses go, and the cycles of hooks that were not cleaned.
+  /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();
 
@@ -99,7 +102,8 @@ class StagePlan {
   /// Of the nodes above `start`: a group for each parameter, and the nodes that the weight pass
   /// does not run.
   Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
-  void weight_run(const Groups& groups);
+  /// Returns the gradients that were added to those there.
+  Tensors weight_run(const Groups& groups);
   void detach(int microbatch);
   void collect();
   Tensor root_gradient(const Tensor& gradient);
@@ -112,7 +116,7 @@ class StagePlan {
   Tensors parameters_;
   std::vector<std::int64_t> tasks_;  // by parameter: its block
   std::map<int, UnderWay> under_way_;
-  std::map<int, Tensor> outputs_, losses_;
+  std::map<int, Tensor> outputs_, losses_, input_gradients_;
   Tensors in_cycles_;  // roots and gradients of whole backwards
   std::vector<std::weak_ptr<Group>> uncollected_;
 };

@@ -9,7 +9,8 @@ Operators::Operators(Autograd& autograd, const Sizes& sizes, const reference::De
       sizes_(sizes),
       workspace_bytes_(device.workspace_bytes),
       attention_(sizes.attention(device)),
-      lookup_(sizes.lookup(device)) {}
+      lookup_(sizes.lookup(device)),
+      sum_(sizes.norm_weight_sum(device)) {}
 
 Tensor Operators::result(const NodePointer& node, Tensor tensor) const {
   tensor->made_by = node;
@@ -47,6 +48,7 @@ Tensor Operators::embedding_backward(std::int64_t bytes) {
 }
 
 Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
+  if (sizes_.norms_in_floats) return norm_in_floats(x, weight);
   const auto node = autograd_.node({x, weight}, {x, weight},
                                    [this](Node& self, const Tensor&, const auto& wanted) {
                                      const Tensors saved = Autograd::unpack(self);

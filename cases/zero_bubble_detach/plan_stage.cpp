@@ -34,13 +34,12 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
   }
   UnderWay& one = under_way_[microbatch];
   one.input = input;
-  Tensor output = x, root = x;
   if (stage_.last) {
     const auto logits = operators_.activation_bytes(sizes_.vocabulary);
-    output = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
-    x.reset();
-    root = operators_.cross_entropy(output);
+    x = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
   }
+  const Tensor output = std::move(x),
+               root = stage_.last ? operators_.cross_entropy(output) : output;
   if (policy_.roots_as_edges) {
     one.edge = gradient_node(root);
     if (stage_.last) {
@@ -63,7 +62,10 @@ Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   autograd_.run({one.start()}, {root_gradient(gradient)}, {}, false);
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
-  return stage_.first ? nullptr : std::exchange(one.input->gradient, nullptr);
+  if (stage_.first) return nullptr;
+  Tensor result = std::exchange(one.input->gradient, nullptr);
+  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result;
+  return result;
 }
 
 StagePlan::Groups StagePlan::groups(const NodePointer& start,
@@ -115,6 +117,7 @@ Tensor StagePlan::input(int microbatch, const Tensor& gradient) {
     for (const auto& node : unused) node->saved.clear();
   one.edge.reset();
   detach(microbatch);
+  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result[0];
   return result[0];
 }
 
@@ -125,7 +128,7 @@ void StagePlan::detach(int microbatch) {
     outputs_[microbatch]->made_by.reset();
 }
 
-void StagePlan::weight_run(const Groups& groups) {
+Tensors StagePlan::weight_run(const Groups& groups) {
   std::vector<NodePointer> starts, ends;
   Tensors gradients;
   std::vector<std::size_t> order;
@@ -143,8 +146,11 @@ void StagePlan::weight_run(const Groups& groups) {
   Tensors weights = autograd_.run(starts, gradients, ends, /*keep_graph=*/false);
   starts.clear();
   gradients.clear();
-  for (std::size_t i = 0; i < order.size(); ++i)
-    autograd_.accumulate(*parameters_[order[i]], std::exchange(weights[i], nullptr));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    TensorModel& parameter = *parameters_[order[i]];
+    if (!parameter.gradient) parameter.gradient = std::exchange(weights[i], nullptr);
+  }
+  return weights;
 }
 
 void StagePlan::weight(int microbatch) {
@@ -162,13 +168,16 @@ void StagePlan::weight(int microbatch) {
     runs.back().push_back(std::move(group));
   }
   one.groups.clear();
+  Tensors last;
   for (auto& run : runs) {
-    weight_run(run);
+    last = weight_run(run);
+    if (!policy_.weight_gradients_linger) last.clear();
     run.clear();
   }
 }
 
 void StagePlan::end_step() {
+  input_gradients_.clear();
   if (!policy_.outputs_stay) outputs_.clear();
   losses_.clear();
   if (!policy_.never_collects) collect();

@@ -27,6 +27,8 @@ struct Sizes {
   explicit Sizes(const Trial& trial);
 
   bool transformer, bf16;  // else MLP blocks; else single precision
+  bool norms_in_floats;    // else one fused operator
+  bool habits;             // those of PyTorch's pipelining code
   std::int64_t layers, hidden, ffn, heads, kv_heads, sequence, vocabulary;
   std::int64_t tokens;  // of a microbatch
   int microbatches;
@@ -36,6 +38,11 @@ struct Sizes {
   bool checkpointed(std::int64_t layer) const {
     return checkpointing == 2 || (checkpointing == 1 && layer % 2 == 1);
   }
+  /// The same with the trial's habits.
+  StagePolicy with_habits(StagePolicy policy) const {
+    policy.input_gradients_stay = policy.weight_gradients_linger = habits;
+    return policy;
+  }
   /// Runs of the engine that a block's weight pass takes.
   int runs_a_block(const StagePolicy& policy) const {
     return policy.one_weight_task ? 1 : transformer ? 9 : 2;
@@ -43,12 +50,15 @@ struct Sizes {
   /// A norm so narrow for its tokens sums its weight's gradient in two steps, with temporaries
   /// that are not modelled (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
   bool sums_norms_in_parts(std::int64_t processors) const {
-    return tokens > 65536 && hidden / 32 < processors / 2;
+    return !norms_in_floats && tokens > 65536 && hidden / 32 < processors / 2;
   }
   // Of the plans on paper.
   reference::AttentionPlan attention(const reference::DeviceFacts& device) const {
     return {{tokens / sequence, sequence, heads, kv_heads, hidden / heads, bf16},
             device.processors};
+  }
+  reference::SumOfRowsPlan norm_weight_sum(const reference::DeviceFacts& device) const {
+    return {{tokens, hidden, element()}, device};
   }
   reference::LookupPlan lookup(const reference::DeviceFacts& device) const {
     return {{tokens, vocabulary, hidden, bf16}, device};

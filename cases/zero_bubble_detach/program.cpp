@@ -28,7 +28,8 @@ class LanguageModel {
                .ffn = sizes.ffn,
                .heads = sizes.heads,
                .kv_heads = sizes.kv_heads,
-               .sequence = sizes.sequence},
+               .sequence = sizes.sequence,
+               .norms_in_floats = sizes.norms_in_floats},
         each_(sizes.transformer ? transformer_parameters(block_)
                                 : mlp_parameters(sizes.hidden, sizes.ffn)) {}
 
@@ -89,7 +90,7 @@ class LanguageModel {
     }
     if (!own.last) return x;
     const at::Tensor norm = *next++;
-    return at::linear(at::rms_norm(x, {sizes_.hidden}, norm, block_.epsilon), *next);
+    return at::linear(rms_norm(x, norm, block_.epsilon, block_.norms_in_floats), *next);
   }
 
   const Sizes sizes_;
@@ -129,7 +130,7 @@ class Training final : public Program {
       stages[place.number] =
           std::make_unique<PipelineStage>(model.stage(place, std::move(own), std::move(tasks),
                                                       [this](int m) { return targets_[m]; }),
-                                          policy);
+                                          sizes_.with_habits(policy));
     }
     pipeline_ = std::make_unique<PipelineRank>(schedule_, rank_, communicator_.get(),
                                                Boundary{{sizes_.tokens, sizes_.hidden}, type},
@@ -154,6 +155,7 @@ class Training final : public Program {
                        recorder.call("recompute", std::to_string(now - run_again) + " blocks");
                      run_again = now;
                    });
+    merge_outputs();
     report_loss(recorder);
     for (const auto& [number, stage] : pipeline_->stages()) stage->end_step();
 
@@ -193,6 +195,13 @@ class Training final : public Program {
     };
     tokens(inputs_, "inputs");
     tokens(targets_, "targets");
+  }
+
+  // What the step would return.
+  void merge_outputs() {
+    const auto last = pipeline_->stages().find(schedule_.stages - 1);
+    const CategoryScope category("outputs");
+    if (sizes_.habits && last != pipeline_->stages().end()) last->second->merged_outputs();
   }
 
   // The last stage's rank has it; the others are told, for the report.

@@ -91,6 +91,8 @@ const VariantTable<StagePolicy>& variants() {
 Sizes::Sizes(const Trial& trial)
     : transformer(trial["block"] == 0),
       bf16(trial["precision"] != 0),
+      norms_in_floats(trial["norm"] != 0),
+      habits(trial["habits"] != 0),
       layers(trial["layers"]),
       hidden(trial["hidden"]),
       ffn(trial["ffn"]),
@@ -229,6 +231,13 @@ std::string unfit(const Trial& trial) {
   if (trial["layers"] < stages)
     return std::to_string(trial["layers"]) + " layers leave some of " + std::to_string(stages) +
            " stages without one; set layers=" + std::to_string(stages) + " or more";
+  if (trial["norm"] != 0 && trial["precision"] == 0)
+    return "norms are written out in floats where activations are narrower: set precision=bf16 or "
+           "norm=fused";
+  if (trial["habits"] != 0 && trial.ranks * trial["virtual_stages"] > 1 &&
+      (trial.ranks == 1 || kind == ScheduleKind::zb_v))
+    return "habits are those of stages whose neighbours are on other ranks; set habits=none, or "
+           "another schedule and more ranks";
   const auto heads = trial["heads"], kv = trial["kv_heads"], hidden = trial["hidden"];
   if (trial["block"] == 0 && (hidden % heads != 0 || hidden / heads % 8 != 0 ||
                               hidden / heads > 256 || kv > heads || heads % kv != 0))
@@ -302,12 +311,25 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"none", "every_second", "every"}},
       {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}},
-      {"block", "of the model", 0, 1, false, {"transformer", "mlp"}}};
-  const Params smoke{{"layers", 8},    {"hidden", 32},        {"ffn", 48},
-                     {"heads", 4},     {"kv_heads", 2},       {"vocabulary", 61},
-                     {"sequence", 8},  {"microbatch", 1},     {"microbatches", 4},
-                     {"schedule", 5},  {"virtual_stages", 2}, {"checkpointing", 0},
-                     {"precision", 0}, {"block", 0}};
+      {"block", "of the model", 0, 1, false, {"transformer", "mlp"}},
+      {"norm",
+       "RMSNorm: one fused operator, or of a bf16 model written out in single precision",
+       0,
+       1,
+       false,
+       {"fused", "floats"}},
+      {"habits",
+       "torch_2.6: an input's gradient stays until the step ends, weight gradients while the next "
+       "ones are computed, and the last stage's outputs are merged, as in PyTorch 2.5.1 and 2.6.0",
+       0,
+       1,
+       false,
+       {"none", "torch_2.6"}}};
+  const Params smoke{
+      {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
+      {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},
+      {"microbatches", 4}, {"schedule", 5},    {"virtual_stages", 2}, {"checkpointing", 0},
+      {"precision", 0},    {"block", 0},       {"norm", 0},           {"habits", 0}};
   // Half as many operators a step, and stages for eight ranks: for losses over a hundred steps.
   Params losses = smoke;
   for (const auto& [name, value] : Params{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}})

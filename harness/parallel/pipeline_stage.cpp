@@ -44,7 +44,12 @@ at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   if (model_.first) return {};
-  return std::exchange(one.input.mutable_grad(), {});
+  return kept(microbatch, std::exchange(one.input.mutable_grad(), {}));
+}
+
+at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient) {
+  if (policy_.input_gradients_stay) input_gradients_[microbatch] = gradient;
+  return gradient;
 }
 
 at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
@@ -66,7 +71,7 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
     uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
-  return result.gradients[0];
+  return kept(microbatch, result.gradients[0]);
 }
 
 void PipelineStage::detach(int microbatch) {
@@ -88,7 +93,8 @@ void PipelineStage::weight(int microbatch) {
     return;
   }
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
-  backward_weight(model_.parameters, std::move(one.groups), policy_.clean_hooks,
+  backward_weight(model_.parameters, std::move(one.groups),
+                  {.clean_hooks = policy_.clean_hooks, .linger = policy_.weight_gradients_linger},
                   policy_.one_weight_task ? model_.tasks : std::vector<int>{});
 }
 
@@ -98,12 +104,19 @@ at::Tensor PipelineStage::mean_loss() const {
   return at::stack(all).mean();
 }
 
+at::Tensor PipelineStage::merged_outputs() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [microbatch, output] : outputs_) all.push_back(output.detach());
+  return at::cat(all);
+}
+
 void PipelineStage::begin_step() {
   outputs_.clear();
   returned_.clear();
 }
 
 void PipelineStage::end_step() {
+  input_gradients_.clear();
   if (!policy_.outputs_stay) begin_step();
   losses_.clear();
   if (!policy_.never_collects) collect_groups();

@@ -48,8 +48,10 @@ class PipelineStage {
   void begin_step();
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const;
-  /// Outputs and losses go; where hooks were not cleaned their cycles are collected, as a garbage
-  /// collector would sooner or later.
+  /// All outputs one after another; the last stage only, before the step ends.
+  at::Tensor merged_outputs() const;
+  /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
+  /// collected, as a garbage collector would sooner or later.
   void end_step();
 
  private:
@@ -60,13 +62,15 @@ class PipelineStage {
     torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
   };
   torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
+  /// The gradient of a microbatch's input, which may stay.
+  at::Tensor kept(int microbatch, at::Tensor gradient);
   void detach(int microbatch);
   void collect_groups();
 
   Model model_;
   StagePolicy policy_;
   std::map<int, UnderWay> under_way_;
-  std::map<int, at::Tensor> outputs_, returned_, losses_;
+  std::map<int, at::Tensor> outputs_, returned_, losses_, input_gradients_;
   std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
   std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards
 };

@@ -102,6 +102,9 @@ struct StagePolicy {
   bool outputs_stay = false;      // until the next step begins
   bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
   bool detach_early = false;    // before the input pass, which then reaches nothing
+  bool input_gradients_stay = false;  // until the step ends
+  bool weight_gradients_linger =
+      false;  // those of a run of the weight pass, until the next is through
 };
 
 }  // namespace tidemark

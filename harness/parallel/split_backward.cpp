@@ -179,8 +179,9 @@ InputGradients backward_input(const edge_list& roots, const variable_list& root_
 
 namespace {
 
-void run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& groups,
-              bool clean_hooks) {
+/// Returns the gradients.
+variable_list run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& groups,
+                       bool clean_hooks) {
   edge_list starts, ends;
   variable_list gradients;
   std::vector<std::size_t> order;
@@ -207,7 +208,7 @@ void run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& 
       group->gradients.clear();
     }
   }
-  if (starts.empty()) return;
+  if (starts.empty()) return {};
   auto weights = run_backward(starts, gradients, ends, {});
   starts.clear();
   gradients.clear();
@@ -219,14 +220,14 @@ void run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& 
       parameter.mutable_grad().add_(weights[i]);
     else
       parameter.mutable_grad() = weights[i];
-    weights[i].reset();
   }
+  return weights;
 }
 
 }  // namespace
 
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
-                     bool clean_hooks, const std::vector<int>& tasks) {
+                     WeightPass pass, const std::vector<int>& tasks) {
   std::vector<ParameterGroups> runs;
   std::map<int, std::size_t> of_task;
   for (auto& group : groups) {
@@ -239,8 +240,10 @@ void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups 
     }
   }
   groups.clear();
+  variable_list last;
   for (auto& run : runs) {
-    run_task(parameters, run, clean_hooks);
+    last = run_task(parameters, run, pass.clean_hooks);
+    if (!pass.linger) last.clear();
     run.clear();
   }
 }

@@ -46,12 +46,17 @@ InputGradients backward_input(const torch::autograd::edge_list& roots,
                               const std::vector<at::Tensor>& inputs,
                               const std::vector<at::Tensor>& parameters, InputPass pass = {});
 
+struct WeightPass {
+  bool clean_hooks = true;  // InputPass::clean_hooks
+  bool linger = false;      // a run's gradients are dropped when the next one is through
+};
+
 /// Adds the weight gradients of all groups to their parameters' grad(). `tasks[i]` of parameter i:
 /// groups of equal task share one run of the engine; empty: one run a group. A run that starts at
 /// several intermediates cuts the edges between them, or what arrives at the lower one would count
 /// twice.
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
-                     bool clean_hooks = true, const std::vector<int>& tasks = {});
+                     WeightPass pass = {}, const std::vector<int>& tasks = {});
 
 /// The start of a backward from `tensor`; keeps the graph, not the tensor.
 torch::autograd::Edge gradient_edge(const at::Tensor& tensor);

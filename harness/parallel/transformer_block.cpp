@@ -11,6 +11,18 @@ std::vector<NamedShape> transformer_parameters(const TransformerShape& s) {
           {"w1", {s.ffn, h}},      {"w3", {s.ffn, h}}, {"w2", {h, s.ffn}}};
 }
 
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon, bool in_floats) {
+  if (!in_floats) return at::rms_norm(x, {x.size(-1)}, weight, epsilon);
+  const at::Tensor wide = x.to(at::kFloat);
+  at::Tensor next = wide.pow(2);
+  next = next.mean(-1, /*keepdim=*/true);
+  next = next + epsilon;
+  next = next.rsqrt();
+  next = wide * next;
+  next = next.to(x.scalar_type());
+  return next * weight;
+}
+
 at::Tensor transformer_block(const at::Tensor& x, const std::vector<at::Tensor>& parameters,
                              const TransformerShape& s) {
   const auto &norm = parameters[0], &wq = parameters[1], &wk = parameters[2], &wv = parameters[3],
@@ -18,7 +30,7 @@ at::Tensor transformer_block(const at::Tensor& x, const std::vector<at::Tensor>&
              &w3 = parameters[7], &w2 = parameters[8];
   const auto tokens = x.size(0), batch = tokens / s.sequence, size = s.hidden / s.heads;
   const auto normed = [&](const at::Tensor& t, const at::Tensor& weight) {
-    return at::rms_norm(t, {s.hidden}, weight, s.epsilon);
+    return rms_norm(t, weight, s.epsilon, s.norms_in_floats);
   };
   const auto split = [&](const at::Tensor& t, std::int64_t heads) {
     return t.view({batch, s.sequence, heads, size});

@@ -22,7 +22,13 @@ struct TransformerShape {
                kv_heads = 0;  // heads share keys and values in groups of heads / kv_heads
   std::int64_t sequence = 0;  // tokens of one sequence; an input holds whole ones
   double epsilon = 1e-5;
+  bool norms_in_floats = false;
 };
+
+/// RMSNorm over the last dimension of x [tokens, hidden]. `in_floats`: of half precision, written
+/// out as torch.nn.RMSNorm computes it up to PyTorch 2.6, in single precision but for the product
+/// with the weight.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon, bool in_floats);
 
 /// attention_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2 of a transformer block, and their shapes
 /// [out, in].

@@ -1,6 +1,7 @@
 #include "reference/memory/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -88,6 +89,29 @@ LookupPlan::LookupPlan(const LookupShape& s, const DeviceFacts& device)
   atomic = blocks < 4 * device.processors && all_parts > 4 * blocks;
   sums = 4 * s.hidden * all_parts;
   if (atomic) sums = s.bf16 ? 4 * s.hidden * s.vocabulary : 0;
+}
+
+SumOfRowsPlan::SumOfRowsPlan(const RowsShape& s, const DeviceFacts& device) {
+  std::int64_t together = 4;  // columns that a thread loads at once
+  while (s.columns % together != 0) together /= 2;
+  const auto power = [most = 512 / together](std::int64_t n) {
+    return n < most ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)))
+                    : most;
+  };
+  const auto across = power(s.columns / together), down = power(s.rows), most = 512 / together;
+  auto width = std::min<std::int64_t>(across, 32);
+  const auto height = std::min(down, most / width);
+  width = std::min(across, most / height);
+  if (s.rows < std::min<std::int64_t>(height * 16, 256)) return;  // a warp has a column to itself
+  const auto each = divided(s.rows, height);                      // values of a thread
+  const auto grid = divided(s.columns / together, width);
+  const auto slots = device.processors * (device.threads_per_processor / (width * height));
+  if (each < 256 || grid > slots) return;
+  const auto blocks =
+      std::max(std::min(divided(slots, grid), divided(each, 16)), divided(each, 256));
+  if (blocks == 1) return;
+  buffer = 4 * s.columns * blocks * width * together;
+  locks = 4 * grid;
 }
 
 }  // namespace tidemark::reference

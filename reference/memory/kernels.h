@@ -1,4 +1,5 @@
-// Allocations of PyTorch's kernels on paper: fused attention, and the gradient of an embedding.
+// Allocations of PyTorch's kernels on paper: fused attention, the gradient of an embedding, and a
+// sum over rows.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,19 @@ struct LookupPlan {
   std::int64_t rows, parts;   // one index for each row that is looked up; for each part of it
   bool atomic;                // added without sums of parts, and in half precision
   std::int64_t sums;          // by part; where atomic, of the whole table in single precision
+};
+
+struct RowsShape {
+  std::int64_t rows, columns, element;  // bytes of an element: 2 or 4
+};
+
+/// Bytes, of a sum over the rows of a matrix besides its result: where many rows are summed for few
+/// columns, several blocks share a column, through a buffer with a lock for every row of blocks
+/// (setReduceConfig of ATen/native/cuda/Reduce.cuh). 0: one block has a column to itself.
+struct SumOfRowsPlan {
+  SumOfRowsPlan(const RowsShape& shape, const DeviceFacts& device);
+
+  std::int64_t buffer = 0, locks = 0;
 };
 
 }  // namespace tidemark::reference

@@ -14,12 +14,8 @@ NO_DETACH = [("_backward", "    for t in stage_outputs_or_loss:\n        t.detac
 NO_CLEANING = [("_backward", "    for handle in handles:\n        handle.remove()\n", ""),
                ("_backward", '        del param_group["intermediates"]\n', ""),
                ("_backward", ('            del param_group["grads"]\n', '        del param_group["grads"]\n'), "")]
-# 2.5.1's stage_backward holds roots and gradients in a cycle: a nested function that refers to itself.
-BACKWARD_CYCLE = [("_backward", "        torch.autograd.backward(\n",
-                   "        extract_tensors_with_grads.cycle = extract_tensors_with_grads, stage_output_tensors, output_grad_tensors\n"
-                   "        torch.autograd.backward(\n")]
 VARIANTS = {"hook_cycle": NO_CLEANING, "hooks_alone": NO_DETACH, "hooks_detach_outputs_loss": NO_DETACH[1:],
-            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [], "as_released": NO_DETACH + NO_CLEANING + BACKWARD_CYCLE,
+            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [],
             "hooks_alone_keep_grads": NO_DETACH + NO_CLEANING[2:], "keep_grads": NO_CLEANING[2:]}
 
 # Habits of 2.11.0 that this program does not have, by name. "merged_logits" is no edit: program.py does it.
