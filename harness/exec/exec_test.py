@@ -195,6 +195,35 @@ assert dist.new_group([2, 3]) is dist.GroupMember.NON_GROUP_MEMBER and dist.new_
     python(begin + "dist.all_reduce(torch.ones(1024, device='cuda'))\nraise SystemExit(7)", "--as-rank", 1, "--of", 8).ends(7)
 
 
+def case_checkpoint():
+    """Each rank saves and loads its own rows of a sharded tensor, and what all ranks have alike."""
+    folder = FOLDER / "parts"
+    program = f"""import torch, torch.distributed as dist, torch.distributed.checkpoint as checkpoint
+from torch.distributed.tensor import Shard, distribute_tensor
+dist.init_process_group('nccl')
+mesh = dist.init_device_mesh('cuda', (4,))
+rows = distribute_tensor(torch.arange(32., device='cuda').view(8, 4), mesh, [Shard(0)], src_data_rank=None)
+state = dict(rows=rows, alike=torch.full((3,), 5., device='cuda'), step=7)
+before = rows.to_local().clone()
+checkpoint.save(state, checkpoint_id='{folder}')
+"""
+    said = python(program + """state['step'] = 0
+rows.to_local().zero_()
+state['alike'].zero_()
+checkpoint.load(state, checkpoint_id='%s')
+print('loaded', rows.to_local().equal(before), state['alike'].tolist(), state['step'])
+""" % folder, "--as-rank", 0, "--of", 4).ends(0)
+    said.check(said.out == "loaded True [5.0, 5.0, 5.0] 7\n", "what was saved")
+    python(program, "--as-rank", "1,3", "--of", 4).ends(0)
+    files = sorted(file.name for file in folder.iterdir())
+    said.check(files == [".metadata", "__0_0.distcp", "__1_0.distcp", "__3_0.distcp"], f"a file of each rank: {files}")
+    python("""import torch, torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+dist.init_process_group('nccl')
+optimizer = ZeroRedundancyOptimizer(torch.nn.Linear(4, 4).cuda().parameters(), torch.optim.AdamW)
+optimizer.consolidate_state_dict(0)""", "--as-rank", 0, "--of", 4).ends(1, "rank 0 wants an object of rank 1, which is absent under --as-rank")
+
+
 def case_signals():
     program = "import torch, os, subprocess, time\nprint('up', flush=True)\nsubprocess.Popen(['sleep', '100'], start_new_session=True)\ntime.sleep(100)"
     running = subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -10,6 +10,7 @@ import re
 import sys
 import types
 
+import tidemark_checkpoints
 from tidemark_partners import Partners
 
 # No partner can be late. Until the host waits for it, the virtual GPU may lag behind by any time of the host's clock, by which PyTorch's
@@ -55,17 +56,21 @@ def begin(torch, rank, world):
                 return new_group(members, timeout=timeout, pg_options=pg_options, group_desc=group_desc)
         return None
 
+    partners = Partners(rank)
     replace([dist, c10d, sys.modules["torch.distributed.device_mesh"]], init_process_group=init_process_group, new_group=new_group,
-            split_group=split_group, **object_collectives(torch, dist, c10d, Partners(rank)))
+            split_group=split_group, **object_collectives(torch, dist, c10d, partners))
     # Every group gets a communicator of its own: a split needs the partners' colors.
     c10d._get_split_source = lambda _group: None
     c10d._set_pg_timeout = lambda *_: None
     # DDP compares the shapes of its parameters on all ranks, as numbers of the device.
     _distributed_c10d._verify_params_across_processes = lambda *_, **__: None
     dist._verify_params_across_processes = _distributed_c10d._verify_params_across_processes
-    keep_random_state_on_host()
     enumerate_meshes_faster()
-    sys.meta_path.insert(0, sys.modules["tidemark_exec"].Finder("deepspeed.runtime.zero.utils", compare_with_own_lists))
+    when_imported("torch.distributed.tensor._random", keep_random_state_on_host)
+    when_imported("torch.distributed.checkpoint.utils", tidemark_checkpoints.keep_own_part(partners.present))
+    when_imported("torch.distributed.checkpoint.default_planner", tidemark_checkpoints.accept_own_part)
+    when_imported("torch.distributed.optim.zero_redundancy_optimizer", tidemark_checkpoints.refuse_absent(partners.refuse))
+    when_imported("deepspeed.runtime.zero.utils", compare_with_own_lists)
     # The watchdog thread of a group that is left alive uses libtorch's static objects after their end, and crashes.
     atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
 
@@ -120,10 +125,6 @@ def make_store(dist):
 
 
 def object_collectives(torch, dist, c10d, partners):
-    def absent(source):
-        raise RuntimeError(f"tidemark exec: rank {dist.get_rank()} wants an object of rank {source}, which is absent under --as-rank. Tell the "
-                           "program instead, or run all ranks with --ranks")
-
     def source_of(group, src, group_src):
         return dist.get_global_rank(group or dist.group.WORLD, group_src) if group_src is not None else (0 if src is None else src)
 
@@ -136,11 +137,11 @@ def object_collectives(torch, dist, c10d, partners):
 
     def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
         if source_of(group, src, group_src) != dist.get_rank() and all(one is None for one in object_list):
-            absent(source_of(group, src, group_src))
+            partners.refuse(source_of(group, src, group_src))
 
     def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
         if not scatter_object_input_list:
-            absent(source_of(group, src, group_src))
+            partners.refuse(source_of(group, src, group_src))
         scatter_object_output_list[0] = scatter_object_input_list[dist.get_rank(group)]
 
     send, receive = c10d.send_object_list, c10d.recv_object_list
@@ -194,10 +195,21 @@ def enumerate_meshes_faster():
         _mesh_layout._MeshLayout.all_ranks_from_zero = all_ranks_from_zero
 
 
-def compare_with_own_lists(module, run):
+def when_imported(name, change):
+    """`change(module)` for this module, which torch may have imported already and the program may never import."""
+    if name in sys.modules:
+        return change(sys.modules[name])
+
+    def execute(module, run):
+        run(module)
+        change(module)
+
+    sys.meta_path.insert(0, sys.modules["tidemark_exec"].Finder(name, execute))
+
+
+def compare_with_own_lists(module):
     """DeepSpeed's stage 3 compares lists with those of rank 0, to which every other rank sets -1 before rank 0 broadcasts. Here each rank does what
     rank 0 does: the same tensors, and its own list comes back."""
-    run(module)
     own = module.dist
     first = types.SimpleNamespace(**{**vars(own), "get_rank": lambda *_: 0})
 
@@ -216,13 +228,12 @@ def compare_with_own_lists(module, run):
             setattr(module, name, as_first(getattr(module, name)))
 
 
-def keep_random_state_on_host():
+def keep_random_state_on_host(random):
     """DTensor copies the random state to the device and reads it there; here it reads the host's."""
-    from torch.distributed.tensor import _random
 
     def state(tracker):
         found = tracker._device_handle.get_rng_state()
         found.to(tracker._device)
         return found
 
-    _random.OffsetBasedRNGTracker._get_device_state = state
+    random.OffsetBasedRNGTracker._get_device_state = state

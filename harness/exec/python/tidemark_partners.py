@@ -15,6 +15,10 @@ class Partners:
         self.patience = float(os.environ.get("TIDEMARK_TIMEOUT") or 300)
         self.counts = {}
 
+    def refuse(self, source):
+        raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. Tell the "
+                           "program instead, or run all ranks with --ranks")
+
     def place(self, source, receiver):
         """The file of the next object from one rank to another."""
         number = self.counts[source, receiver] = self.counts.get((source, receiver), 0) + 1
