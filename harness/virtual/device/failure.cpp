@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/refusal.h"
@@ -40,10 +41,18 @@ void not_supported(const char* library, const char* function) {
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   if (!said.insert(std::string(library) + "/" + function).second) return;
+  const bool cudnn =
+      std::string_view(library).starts_with("libcudnn") && said.insert("cudnn").second;
   std::fprintf(
       stderr,
       "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n",
       function, library);
+  if (cudnn)
+    std::fputs(
+        "tidemark: torch.backends.cudnn.enabled = False, in the program, takes PyTorch's own "
+        "kernels in place of cuDNN's; the "
+        "memory is then that of those kernels\n",
+        stderr);
 }
 
 }  // namespace tidemark::device
