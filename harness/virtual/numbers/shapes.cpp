@@ -16,7 +16,7 @@ class NeedsValuesKernel final : public c10::OperatorKernel {
   explicit NeedsValuesKernel(const c10::OperatorHandle& op)
       : name_(c10::toString(op.operator_name())) {}
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack*) {
-    TORCH_CHECK(false, name_, " depends on values, and in shapes there are none: run it in math");
+    TORCH_CHECK(false, name_, " depends on values that this mode does not compute; mode math may");
   }
 
  private:
