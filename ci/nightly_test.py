@@ -82,6 +82,8 @@ def main() -> None:
         found, _, _ = night(TIDEMARK_NIGHTLY_TORCHTITAN=str(checkout), TIDEMARK_PYTHON=str(python), FIGURES_CODE=code)
         check(found == expected, f"figures that end with {code}: exit code {found}, not {expected}")
         check(f"{checkout} &lt;figures&gt;" in (out / "publish" / "index.html").read_text(), "the figures are in the index, as text")
+    found, _, _ = night(TIDEMARK_NIGHTLY_SCALE="pp7")
+    check(found == 2 and "no layout has pp7 in its name" in (out / "publish" / "index.html").read_text(), f"a layout that is not there: exit code {found}")
     code, _, _ = night("--accept")
     check(code == 0 and (out / "r2" / "last-good").read_text().strip() > second, "--accept takes the latest night")
     night(TIDEMARK_NIGHTLY_KEEP="1")
