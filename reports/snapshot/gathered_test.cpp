@@ -3,17 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/snapshot/testing/trace.h"
+
 namespace tidemark {
 namespace {
 
-constexpr std::int64_t kBase = 0x7f0000000000;
+using namespace snapshot_testing;
+
 // In `stacks` below.
 constexpr std::uint32_t kForward = 1, kShards = 2, kCopy = 3;
-
-std::int64_t at(int block) { return kBase + 512 * block; }
-TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stack = 0) {
-  return {action, at(block), size, 0, 0, 0, stack, 1};
-}
 
 /// Builds the forward of layers on device 0, then a backward that frees what is named.
 struct Program {
@@ -30,7 +28,7 @@ struct Program {
     s.traces = {{}};
   }
   void alloc(int block, std::int64_t size, std::uint32_t stack = kForward) {
-    s.traces[0].push_back(event(Action::alloc, block, size, stack));
+    s.traces[0].push_back(event(Action::alloc, block, size, stack, 1));
     ++allocations;
   }
   void gather(int output, int shard) {
@@ -46,14 +44,7 @@ struct Program {
     for (const auto& [block, size] : freed) free(block, size);
     s.phases.push_back({0, begin, {allocations, frees}, "backward", 1});
   }
-  std::string told() const {
-    const Waste waste = gathered_waste(s, 0, labels_of(s, 0));
-    std::string text =
-        (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
-    for (const Part& part : waste.parts)
-      text += "; " + std::to_string(part.bytes) + " " + part.module + " " + part.site;
-    return text;
-  }
+  std::string told() const { return snapshot_testing::told(gathered_waste(s, 0, labels_of(s, 0))); }
 };
 
 TEST(Gathered, CountsBeyondItsShard) {

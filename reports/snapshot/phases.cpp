@@ -42,13 +42,11 @@ class Highest {
 std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::size_t device,
                                 const std::vector<TraceEvent>& trace, const Holdings& begin,
                                 const std::vector<Holdings>& curve) {
-  // Allocations and completed frees until then: how many events of the trace had been when it was
-  // so.
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> moments{{{0, 0}, 0}};
-  std::pair<std::int64_t, std::int64_t> now{0, 0};
+  std::map<ProgramPhase::Moment, std::size_t> moments{{{}, 0}};  // events of the trace until then
+  ProgramPhase::Moment now;
   for (std::size_t i = 0; i < trace.size(); ++i) {
-    now.first += trace[i].action == Action::alloc;
-    now.second += trace[i].action == Action::free_completed;
+    now.allocations += trace[i].action == Action::alloc;
+    now.frees += trace[i].action == Action::free_completed;
     moments.emplace(now, i + 1);
   }
   const Highest highest(begin, curve);
@@ -59,8 +57,8 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
   std::map<std::pair<std::int64_t, std::string>, Row> rows;
   for (const ProgramPhase& phase : phases) {
     if (static_cast<std::size_t>(phase.device) != device) continue;
-    const auto from = moments.find({phase.begin.allocations, phase.begin.frees});
-    const auto to = moments.find({phase.end.allocations, phase.end.frees});
+    const auto from = moments.find(phase.begin);
+    const auto to = moments.find(phase.end);
     if (from == moments.end() || to == moments.end() || to->second < from->second) continue;
     const Holdings peak = highest.between(from->second, to->second);
     const auto [row, fresh] = rows.try_emplace(

@@ -3,14 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/snapshot/testing/trace.h"
+
 namespace tidemark {
 namespace {
 
-constexpr std::int64_t kBase = 0x7f0000000000;
-
-TraceEvent event(Action action, int block, std::int64_t size) {
-  return {action, kBase + 512 * block, size, 0, 0, 0, 0, 0};
-}
+using namespace snapshot_testing;
 
 /// Levels of active after its events: 100, 400, 400, 100, 150, 850, 850, 150.
 Snapshot training() {

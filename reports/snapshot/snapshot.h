@@ -73,6 +73,7 @@ struct TensorLabel {
 struct ProgramPhase {
   struct Moment {
     std::int64_t allocations = 0, frees = 0;
+    auto operator<=>(const Moment&) const = default;
   };
   std::int64_t device = 0;
   Moment begin, end;

@@ -1,12 +1,11 @@
 #include "reports/snapshot/wastes.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "reports/snapshot/gathered.h"
+#include "reports/snapshot/walk.h"
 
 namespace tidemark {
 namespace {
@@ -19,28 +18,13 @@ class Search {
       : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels) {
     for (const ProgramPhase& phase : s_.phases)
       if (static_cast<std::size_t>(phase.device) == device && phase.name == "optimizer")
-        steps_.insert({phase.begin.allocations, phase.begin.frees});
+        steps_.insert(phase.begin);
   }
 
   std::vector<Waste> run(std::size_t peak_event) {
-    std::int64_t allocations = 0, frees = 0;
-    for (std::size_t i = 0; i < trace_.size(); ++i) {
-      const TraceEvent& e = trace_[i];
-      if (e.action == Action::alloc) {
-        live_[e.address] = i;
-        active_ += e.size;
-        ++allocations;
-      } else if (e.action == Action::free_requested) {
-        freed_.insert(e.address);
-      } else if (e.action == Action::free_completed) {
-        freed_.erase(e.address);
-        active_ -= live_.erase(e.address) > 0 ? e.size : 0;
-        ++frees;
-      }
-      if (i + 1 == peak_event) take_peak();
-      if ((e.action == Action::alloc || e.action == Action::free_completed) &&
-          steps_.contains({allocations, frees}))
-        take_step();
+    while (walk_.next()) {
+      if (walk_.place() + 1 == peak_event) keep(streams_, walk_.freed());
+      if (walk_.moved() && steps_.contains(walk_.moment())) take_step();
     }
     return {std::move(streams_), std::move(activations_), std::move(buffers_)};
   }
@@ -64,21 +48,13 @@ class Search {
     std::vector<Part> parts;
     for (const std::size_t event : blocks) parts.push_back(part(event));
     waste.bytes = sum;
-    waste.active = active_;
+    waste.active = walk_.active();
     waste.parts = sum_up(parts);
-  }
-
-  void take_peak() {
-    Blocks blocks;
-    for (const std::int64_t address : freed_)
-      if (const auto found = live_.find(address); found != live_.end())
-        blocks.push_back(found->second);
-    keep(streams_, blocks);
   }
 
   void take_step() {
     Blocks activations, buffers;
-    for (const auto& [address, event] : live_) {
+    for (const auto& [address, event] : walk_.live()) {
       const std::string& kind = part(event).kind;
       if (kind == "activations") activations.push_back(event);
       if (kind == "sharding buffers") buffers.push_back(event);
@@ -90,11 +66,8 @@ class Search {
   const Snapshot& s_;
   const std::vector<TraceEvent>& trace_;
   const LabelOf& labels_;
-  std::set<std::pair<std::int64_t, std::int64_t>>
-      steps_;                                 // allocations and completed frees until then
-  std::map<std::int64_t, std::size_t> live_;  // address: the allocation
-  std::set<std::int64_t> freed_;              // by the program, and not yet by the allocator
-  std::int64_t active_ = 0;
+  TraceWalk walk_{trace_};
+  std::set<ProgramPhase::Moment> steps_;
   std::unordered_map<std::size_t, Part> parts_;
   Waste streams_{"freed, but held for another stream, at the highest peak", {}, 0, {}};
   Waste activations_{

@@ -3,19 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/snapshot/testing/trace.h"
+
 namespace tidemark {
 namespace {
 
-using testing::HasSubstr;
+using namespace snapshot_testing;
+using ::testing::HasSubstr;
 
-constexpr std::int64_t kBase = 0x7f0000000000;
 // In `stacks` and `modules` below.
 constexpr std::uint32_t kForward = 1, kGather = 2, kMlp = 1;
-
-TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stack = 0,
-                 std::uint32_t module = 0) {
-  return {action, kBase + 512 * block, size, 0, 0, 0, stack, module};
-}
 
 ProgramPhase step_at(std::int64_t device, std::int64_t allocations, std::int64_t frees) {
   return {device, {allocations, frees}, {allocations, frees}, "optimizer", 1};
@@ -54,14 +51,6 @@ constexpr std::size_t kPeak = 5;
 
 std::vector<Waste> of_device_0(const Snapshot& s, std::size_t peak_event) {
   return wastes_of(s, 0, labels_of(s, 0), peak_event);
-}
-
-std::string told(const Waste& waste) {
-  std::string text =
-      (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
-  for (const Part& part : waste.parts)
-    text += "; " + std::to_string(part.bytes) + " " + part.module + " " + part.site;
-  return text;
 }
 
 TEST(Wastes, AreOfTheirMoments) {
