@@ -152,8 +152,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* function) {
     std::memset(a, 0, sizeof *a);
     a->binaryVersion = image.binary;
     a->ptxVersion = image.ptx;
-    a->maxThreadsPerBlock = kernel->max_threads;
-    a->numRegs = kernel->registers;
+    a->maxThreadsPerBlock = kernel->compiled.max_threads;
+    a->numRegs = kernel->compiled.registers;
     a->maxDynamicSharedSizeBytes = kernel->max_dynamic_shared;
     a->preferredShmemCarveout = kernel->preferred_carveout;
     return cudaSuccess;

@@ -109,10 +109,12 @@ Kernel* find_kernel(const void* function) {
   return kernel;
 }
 
-Kernel* make_kernel(const char* name) {
+Kernel* make_kernel(const char* name, const CompiledKernel* compiled) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  return r.make(name);
+  Kernel* kernel = r.make(name);
+  if (compiled) kernel->compiled = *compiled;
+  return kernel;
 }
 
 cudaError_t image_of(Kernel& kernel, Image* image) {
@@ -155,7 +157,8 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (cudaError_t error = image_of(*kernel, &image)) return error;
   const std::int64_t spins = spins_for(*kernel, l.arguments);
   if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
-  if (spins < 0 && follows_known()) forget_arguments(kernel->name, l.arguments);
+  if (spins < 0 && follows_known())
+    forget_arguments(kernel->name, l.arguments, kernel->compiled.parameters);
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/image.h"
 
@@ -21,9 +22,9 @@ struct Kernel {
   Image image;                 // of it, for a device of this capability
   int image_for = 0;
   std::uint64_t launches = 0;
-  // Of the compiled code nothing is known but its name; these are what a small kernel has.
-  int registers = 32;
-  int max_threads = 1024;
+  /// As a loaded cubin states them. Of code that the program registers nothing is known but its
+  /// name: these are what a small kernel has.
+  CompiledKernel compiled{.registers = 32};
   int max_dynamic_shared = 49152;  // cudaFuncSetAttribute raises it
   int preferred_carveout = -1;
 };
@@ -34,7 +35,7 @@ void register_kernel(const void* host_function, const char* name, const void* co
 /// The kernel behind a host function, or behind its own address; null where there is none.
 Kernel* find_kernel(const void* function);
 /// One that belongs to no host function (a loaded module's).
-Kernel* make_kernel(const char* name);
+Kernel* make_kernel(const char* name, const CompiledKernel* compiled = nullptr);
 /// The image that the device of the profile takes; cudaErrorNoKernelImageForDevice where none runs.
 cudaError_t image_of(Kernel& kernel, Image* image);
 
@@ -43,7 +44,7 @@ struct Launch {
   std::size_t shared = 0;  // dynamic, bytes
   StreamHandle stream = nullptr;
   bool cooperative = false;
-  void** arguments = nullptr;  // looked at where they say how long the kernel takes
+  void** arguments = nullptr;  // where they say how long the kernel takes, or what it may write
 };
 cudaError_t launch_kernel(Kernel* kernel, const Launch& launch);
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -153,33 +154,57 @@ void copy_known(void* to, const void* from, std::size_t bytes) {
   }
 }
 
-// How many arguments a launch has, and how long they are, is known to the compiled code alone. So
-// what stands behind the arguments is looked at as well: that forgets too much rather than too
-// little. A kernel's arguments have at most 4 KiB (32,764 bytes from compute capability 7.0 on, of
-// which nothing here has made use).
-void forget_arguments(std::string_view kernel, void** arguments) {
-  constexpr std::size_t kMostArguments = 64, kMostWords = 4096 / sizeof(std::uintptr_t);
+namespace {
+
+using Words = std::set<std::uintptr_t>;
+
+/// Adds the words of a parameter; false where the place cannot be read.
+bool add_words(const void* place, std::size_t bytes, Words& words) {
+  std::vector<std::uintptr_t> read(bytes / sizeof(std::uintptr_t));
+  read.resize(read_safely(place, read.data(), read.size() * sizeof read[0]) / sizeof read[0]);
+  words.insert(read.begin(), read.end());
+  return !read.empty();
+}
+
+// Where the code does not say how many arguments a launch has, and how long they are, what stands
+// behind the arguments is looked at as well: that forgets too much rather than too little. A
+// kernel's arguments have at most 4 KiB (32,764 bytes from compute capability 7.0 on, of which
+// nothing here has made use).
+Words words_of(void** arguments) {
+  constexpr std::size_t kMostArguments = 64, kMostBytes = 4096;
   std::array<void*, kMostArguments> places{};
-  const std::size_t count =
-      arguments ? read_safely(arguments, places.data(), sizeof places) / sizeof(void*) : 0;
-  if (count == 0) return forget_all(kernel);
-  std::set<std::uintptr_t> pointers;
-  for (std::size_t i = 0; i < count && places[i]; ++i) {
-    std::array<std::uintptr_t, kMostWords> words{};
-    const std::size_t got = read_safely(places[i], words.data(), sizeof words) / sizeof words[0];
-    if (got == 0) break;
-    pointers.insert(words.begin(), words.begin() + got);
-  }
-  for (const std::uintptr_t pointer : pointers) {
+  const std::size_t count = read_safely(arguments, places.data(), sizeof places) / sizeof places[0];
+  Words words;
+  for (std::size_t i = 0; i < count && places[i]; ++i)
+    if (!add_words(places[i], kMostBytes, words)) break;
+  return words;
+}
+
+Words words_of(void** arguments, const std::vector<std::size_t>& parameters) {
+  Words words;
+  for (std::size_t i = 0; i < parameters.size(); ++i) add_words(arguments[i], parameters[i], words);
+  return words;
+}
+
+}  // namespace
+
+void forget_arguments(std::string_view kernel, void** arguments,
+                      const std::optional<std::vector<std::size_t>>& parameters) {
+  if (!arguments && !(parameters && parameters->empty())) return forget_all(kernel);
+  for (const std::uintptr_t pointer :
+       parameters ? words_of(arguments, *parameters) : words_of(arguments)) {
     std::uintptr_t begin = 0, end = 0;
     if (device_of(reinterpret_cast<const void*>(pointer)) < 0 ||
         !block_around(pointer, &begin, &end))
       continue;
     mark_known(reinterpret_cast<const void*>(begin), end - begin, false);
   }
-  say_once("kernel " + kernel_name(kernel) +
-           " is launched outside the operators of the layer: the memory that its arguments "
-           "point to is unknown (mode known)");
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    say_once("kernel " + kernel_name(kernel) +
+             " is launched outside the operators of the layer: the memory that its arguments "
+             "point to is unknown (mode known), as that of further such kernels");
+  });
 }
 
 void forget_all(std::string_view operation) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,9 @@ bool is_known(const void* address, std::size_t bytes);
 /// Copies what is known of `from`, and what is known afterwards of `to` is that alone.
 void copy_known(void* to, const void* from, std::size_t bytes);
 /// A launched kernel computes nothing: the blocks that its arguments point into are unknown from
-/// now on. Says so, once a name.
-void forget_arguments(std::string_view kernel, void** arguments);
+/// now on. Says so of the first one. `parameters`: their bytes, where the code states them.
+void forget_arguments(std::string_view kernel, void** arguments,
+                      const std::optional<std::vector<std::size_t>>& parameters);
 /// The same for an operation with arguments that are not looked at: nothing is known any more.
 void forget_all(std::string_view operation);
 

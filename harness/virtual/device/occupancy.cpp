@@ -25,9 +25,9 @@ cudaOccDeviceProp properties(const Profile& p) {
 
 cudaOccFuncAttributes attributes(const Kernel& kernel, const Profile& p) {
   cudaOccFuncAttributes a;
-  a.maxThreadsPerBlock = kernel.max_threads;
-  a.numRegs = kernel.registers;
-  a.sharedSizeBytes = 0;
+  a.maxThreadsPerBlock = kernel.compiled.max_threads;
+  a.numRegs = kernel.compiled.registers;
+  a.sharedSizeBytes = kernel.compiled.shared;
   a.partitionedGCConfig = PARTITIONED_GC_OFF;
   a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
   a.maxDynamicSharedSizeBytes =

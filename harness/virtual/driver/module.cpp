@@ -1,9 +1,13 @@
-// Modules that a program loads (NVRTC, Triton): of their code only the compute capability is looked
-// at, their kernels are known by name.
+// Modules that a program loads (NVRTC, Triton): of their code the compute capability is looked at,
+// and what a cubin states about its kernels.
 #include <dlfcn.h>
 
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "harness/virtual/device/kernel.h"
@@ -15,10 +19,15 @@ namespace device = tidemark::device;
 
 namespace {
 
+struct Module {
+  std::optional<std::map<std::string, device::CompiledKernel>> compiled;  // of a cubin
+  std::map<std::string, device::Kernel*> kernels;  // those that were asked for
+};
+
 struct Modules {
   std::mutex mutex;
   std::uintptr_t next = 0x100;
-  std::map<std::uintptr_t, std::map<std::string, device::Kernel*>> loaded;
+  std::map<std::uintptr_t, Module> loaded;
 };
 
 Modules& modules() {
@@ -35,7 +44,7 @@ cudaError_t load(CUmodule* module, const void* image) {
   Modules& m = modules();
   std::lock_guard lock(m.mutex);
   *module = reinterpret_cast<CUmodule>(m.next);
-  m.loaded[m.next++];
+  m.loaded[m.next++].compiled = device::kernels_of(image);
   return cudaSuccess;
 }
 
@@ -55,6 +64,17 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
   return answer([&] { return load(module, image); });
 }
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return answer([&] { return load(module, image); });
+}
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+  return answer([&] {
+    if (!path) return cudaErrorInvalidValue;
+    std::ifstream file(path, std::ios::binary);
+    const std::string image{std::istreambuf_iterator<char>(file), {}};
+    return file ? load(module, image.c_str()) : cudaErrorFileNotFound;
+  });
+}
 CUresult cuModuleUnload(CUmodule module) {
   return answer([&] {
     std::lock_guard lock(modules().mutex);
@@ -70,8 +90,10 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     std::lock_guard lock(m.mutex);
     auto found = m.loaded.find(reinterpret_cast<std::uintptr_t>(module));
     if (found == m.loaded.end()) return cudaErrorInvalidResourceHandle;
-    device::Kernel*& kernel = found->second[name];
-    if (!kernel) kernel = device::make_kernel(name);
+    auto& [compiled, kernels] = found->second;
+    if (compiled && !compiled->contains(name)) return cudaErrorSymbolNotFound;
+    device::Kernel*& kernel = kernels[name];
+    if (!kernel) kernel = device::make_kernel(name, compiled ? &compiled->at(name) : nullptr);
     *function = reinterpret_cast<CUfunction>(kernel);
     return cudaSuccess;
   });
@@ -84,17 +106,21 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
     if (!kernel) return cudaErrorInvalidResourceHandle;
     switch (attribute) {
       case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = kernel->max_threads;
+        *value = kernel->compiled.max_threads;
         return cudaSuccess;
       case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *value = kernel->registers;
+        *value = kernel->compiled.registers;
         return cudaSuccess;
       case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *value = kernel->max_dynamic_shared;
         return cudaSuccess;
       case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+        *value = static_cast<int>(kernel->compiled.shared);
+        return cudaSuccess;
       case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        *value = static_cast<int>(kernel->compiled.local);
+        return cudaSuccess;
+      case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
         *value = 0;
         return cudaSuccess;
       default:
@@ -136,6 +162,20 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                              stream, true, arguments});
   });
 }
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments,
+                          void**) {
+  return answer([&] {
+    if (!config) return cudaErrorInvalidValue;
+    const auto& c = *config;
+    bool cooperative = false;
+    for (unsigned i = 0; i < c.numAttrs; ++i)
+      cooperative |=
+          c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c.attrs[i].value.cooperative;
+    return launch(function, {dim3(c.gridDimX, c.gridDimY, c.gridDimZ),
+                             dim3(c.blockDimX, c.blockDimY, c.blockDimZ), c.sharedMemBytes,
+                             c.hStream, cooperative, arguments});
+  });
+}
 
 // Descriptors of tensors, which kernels alone read (TMA), and these do nothing.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
@@ -149,6 +189,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_
         rank > kMostDimensions)
       return cudaErrorInvalidValue;
     *map = {};
+    std::memcpy(map, &address, sizeof address);  // a kernel that gets it may write there (known.h)
     return cudaSuccess;
   });
 }
