@@ -145,6 +145,9 @@ TEST_F(Errors, WhatIsNotModelledSaysSo) {
   EXPECT_NE(std::string::npos, said.find("cudaStreamBeginCapture"));
   EXPECT_EQ(said.find("cudaStreamBeginCapture"), said.rfind("cudaStreamBeginCapture")) << "once";
   EXPECT_NE(std::string::npos, said.find("cudaMallocManaged"));
+  const std::string advice = "max-autotune-no-cudagraphs";
+  EXPECT_NE(std::string::npos, said.find(advice));
+  EXPECT_EQ(said.find(advice), said.rfind(advice)) << "once";
 }
 
 TEST_F(Errors, OperatorBracketsChargeTheBytesOfTheirTensors) {

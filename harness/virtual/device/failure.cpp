@@ -14,6 +14,19 @@ namespace tidemark::device {
 namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<cudaError_t> broken{cudaSuccess};
+
+/// What a program can do without the function; "": there is no advice.
+std::string_view advice_about(std::string_view library, std::string_view function) {
+  if (library.starts_with("libcudnn"))
+    return "torch.backends.cudnn.enabled = False, in the program, takes PyTorch's own kernels in "
+           "place of cuDNN's; the memory is then that of those kernels";
+  if (function == "cudaStreamBeginCapture")
+    return "there are no CUDA graphs: with torch.compile the modes default and "
+           "max-autotune-no-cudagraphs make none; the memory is then that of a program without "
+           "them";
+  return "";
+}
+
 }  // namespace
 
 cudaError_t sticky_error() {
@@ -41,18 +54,13 @@ void not_supported(const char* library, const char* function) {
   static auto& said = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   if (!said.insert(std::string(library) + "/" + function).second) return;
-  const bool cudnn =
-      std::string_view(library).starts_with("libcudnn") && said.insert("cudnn").second;
   std::fprintf(
       stderr,
       "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n",
       function, library);
-  if (cudnn)
-    std::fputs(
-        "tidemark: torch.backends.cudnn.enabled = False, in the program, takes PyTorch's own "
-        "kernels in place of cuDNN's; the "
-        "memory is then that of those kernels\n",
-        stderr);
+  const std::string_view advice = advice_about(library, function);
+  if (!advice.empty() && said.insert(std::string(advice)).second)
+    std::fprintf(stderr, "tidemark: %s\n", advice.data());
 }
 
 }  // namespace tidemark::device

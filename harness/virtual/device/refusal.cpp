@@ -44,7 +44,7 @@ bool admits_kernel(std::string_view name) {
       "kernel " + kernel_name(name) + in_operator() +
       (numbers_are_computed
            ? " is launched outside the operators that mode math computes, so its results would "
-             "not exist: run it in shapes"
+             "not exist: modes known and shapes run it without them"
            : " is launched in mode math without the operator layer, so its results would not "
              "exist: load the layer first (harness/virtual/README.md), or run in shapes"));
   refused = true;
