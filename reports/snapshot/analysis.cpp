@@ -248,12 +248,14 @@ class Analysis {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;
 };
 
-// Or that of `tidemark exec`, which stands around autograd.backward.
+// Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile has
+// written.
 bool pytorchs_own(const StackFrame& frame) {
   const auto in = [&](const char* what) { return frame.file.find(what) != std::string::npos; };
   return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || frame.file.empty() ||
          frame.file == "??" || frame.function.starts_with("torch::unwind") ||
-         frame.function.starts_with("torch::CapturedTraceback") || in("/tidemark_phases.py");
+         frame.function.starts_with("torch::CapturedTraceback") || in("/tidemark_phases.py") ||
+         in("/torchinductor_");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import threading
+import warnings
 import weakref
 
 from tidemark_phases import Phases
@@ -18,6 +19,17 @@ WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "
 
 def plain(path):
     return ".".join(word for word in path.split(".") if word not in WRAPPERS)
+
+
+def outside_compilation(torch, hook):
+    """The hook, of which nothing is left in what torch.compile makes: a compiled module is one module."""
+    compiling = torch.compiler.is_compiling
+
+    def hook_or_nothing(*arguments):
+        if not compiling():
+            hook(*arguments)
+
+    return hook_or_nothing
 
 
 class Gather(ctypes.Structure):
@@ -45,9 +57,10 @@ class Labels:
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         # A stack at each free too ("all") would clear an exception that is on its way while tensors are freed: of torch 2.11 with checkpointing and dropout.
         torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(context="alloc", stacks="python", max_entries=sys.maxsize))
+        warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # which are these
         hooks = torch.nn.modules.module
-        hooks.register_module_forward_pre_hook(self.enter)
-        hooks.register_module_forward_hook(self.leave, always_call=True)
+        hooks.register_module_forward_pre_hook(outside_compilation(torch, self.enter))
+        hooks.register_module_forward_hook(outside_compilation(torch, self.leave), always_call=True)
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow()
         optimizer.register_optimizer_step_pre_hook(self.before_step)
