@@ -44,7 +44,7 @@ def environment(folder: Path, torch: str, then=None) -> Path:
         base = os.environ.get("TIDEMARK_PYTHON", "python3")
         pip = [base, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
         run(base, "-m", "venv", "--without-pip", folder)
-        run(*pip, "--no-deps", f"torch=={torch}")
+        run(*pip, "--no-deps", f"torch==={torch}")  # not "+cpu"
         run(*pip, *WITH_TORCH)
         if then:
             then(python, pip)
@@ -53,7 +53,10 @@ def environment(folder: Path, torch: str, then=None) -> Path:
 
 
 def cuda_headers(python, pip):
-    major, minor = facts(python)["cuda"].split(".")[:2]
+    cuda = facts(python)["cuda"]
+    if cuda is None:
+        raise NoEnvironment(f"torch {facts(python)['torch']} is a wheel without CUDA")
+    major, minor = cuda.split(".")[:2]
     if int(major) == 12:
         run(*pip, "--no-deps", f"nvidia-cuda-runtime-cu12=={major}.{minor}.*")
 
