@@ -1,4 +1,4 @@
-"""hugging_face.py plain|checkpointing|lora|fsdp2|deepspeed: the Trainer of transformers on a small Llama with random weights, three steps."""
+"""hugging_face.py plain|checkpointing|compiled|lora|fsdp2|deepspeed: the Trainer of transformers on a small Llama with random weights, three steps."""
 import sys
 
 import torch
@@ -31,6 +31,8 @@ def main(kind):
     more = {}
     if kind == "checkpointing":
         more = {"gradient_checkpointing": True, "eval_strategy": "steps", "eval_steps": 2}
+    if kind == "compiled":
+        more = {"torch_compile": True}
     if kind == "fsdp2":
         more = {"fsdp": "full_shard auto_wrap", "fsdp_config": {"version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}}
     if kind == "deepspeed":
