@@ -87,8 +87,8 @@ class Cubin {
 
   void of_all(std::uint8_t attribute, const char* value, std::size_t bytes) {
     if (bytes != 8 || (attribute != regcount && attribute != frame_size)) return;
-    const auto symbol =
-        value_at<Elf64_Sym>(elf_ + symbols_.sh_offset + value_at<std::uint32_t>(value) * sizeof(Elf64_Sym));
+    const auto symbol = value_at<Elf64_Sym>(elf_ + symbols_.sh_offset +
+                                            value_at<std::uint32_t>(value) * sizeof(Elf64_Sym));
     const auto figure = value_at<std::uint32_t>(value + 4);
     auto& kernel = found_[elf_ + section(symbols_.sh_link).sh_offset + symbol.st_name];
     if (attribute == regcount)
@@ -103,7 +103,8 @@ class Cubin {
     if (attribute == kparam_info && bytes == 12) {
       const std::size_t number = value_at<std::uint16_t>(value + 4);
       parameters_.resize(std::max(parameters_.size(), number + 1));
-      parameters_[number] = {value_at<std::uint16_t>(value + 6), value_at<std::uint32_t>(value + 8) >> 18};
+      parameters_[number] = {value_at<std::uint16_t>(value + 6),
+                             value_at<std::uint32_t>(value + 8) >> 18};
     }
     if ((attribute == reqntid || attribute == max_threads) && bytes == 12)
       kernel.max_threads =
@@ -135,7 +136,8 @@ class Cubin {
 
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code) {
   const auto* const elf = static_cast<const char*>(code);
-  if (std::memcmp(elf, "\177ELF\2", 5) != 0 || value_at<Elf64_Ehdr>(elf).e_machine != kCuda) return {};
+  if (std::memcmp(elf, "\177ELF\2", 5) != 0 || value_at<Elf64_Ehdr>(elf).e_machine != kCuda)
+    return {};
   return Cubin(elf).kernels();
 }
 
