@@ -10,6 +10,7 @@
 namespace tidemark::device {
 namespace {
 
+constexpr std::string_view kElf64 = "\177ELF\2";
 constexpr std::uint16_t kCuda = 190;  // e_machine
 constexpr char kLongValue = 4;        // of an entry: its value follows its length
 
@@ -27,6 +28,11 @@ T value_at(const char* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+bool is_cubin(const char* elf) {
+  return kElf64.compare(0, kElf64.npos, elf, kElf64.size()) == 0 &&
+         value_at<Elf64_Ehdr>(elf).e_machine == kCuda;
 }
 
 class Cubin {
@@ -136,9 +142,24 @@ class Cubin {
 
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code) {
   const auto* const elf = static_cast<const char*>(code);
-  if (std::memcmp(elf, "\177ELF\2", 5) != 0 || value_at<Elf64_Ehdr>(elf).e_machine != kCuda)
-    return {};
+  if (!is_cubin(elf)) return {};
   return Cubin(elf).kernels();
+}
+
+bool is_whole(std::string_view file) {
+  if (!file.starts_with(kElf64)) return true;
+  if (file.size() < sizeof(Elf64_Ehdr)) return false;
+  if (!is_cubin(file.data())) return true;
+  const auto header = value_at<Elf64_Ehdr>(file.data());
+  const auto inside = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return offset <= file.size() && bytes <= file.size() - offset;
+  };
+  if (!inside(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize)) return false;
+  for (std::size_t i = 0; i < header.e_shnum; ++i) {
+    const auto one = value_at<Elf64_Shdr>(file.data() + header.e_shoff + i * header.e_shentsize);
+    if (one.sh_type != SHT_NOBITS && !inside(one.sh_offset, one.sh_size)) return false;
+  }
+  return true;
 }
 
 }  // namespace tidemark::device

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -24,6 +25,8 @@ struct CompiledKernel {
 /// (EIATTR_KPARAM_INFO, EIATTR_CBANK_PARAM_SIZE, EIATTR_REQNTID, EIATTR_MAX_THREADS),
 /// .nv.shared.KERNEL.
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code);
+/// Whether a file has all sections that it states, where it is a cubin.
+bool is_whole(std::string_view file);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

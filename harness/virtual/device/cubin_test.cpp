@@ -137,11 +137,16 @@ TEST(Cubin, AModuleHasItsKernelsAndNoOthers) {
 
 TEST(Cubin, AModuleIsLoadedFromAFile) {
   const std::string path = testing::TempDir() + "tidemark_cubin_test";
-  std::ofstream(path, std::ios::binary) << cubin(kPointerAndStruct);
+  const auto code = cubin(kPointerAndStruct);
+  std::ofstream(path, std::ios::binary) << code;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   ASSERT_EQ(CUDA_SUCCESS, cuModuleLoad(&module, path.c_str()));
   EXPECT_EQ(CUDA_SUCCESS, cuModuleGetFunction(&function, module, "add"));
+  for (const std::size_t bytes : {std::size_t{20}, sizeof(Elf64_Ehdr), code.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << code.substr(0, bytes);
+    EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, cuModuleLoad(&module, path.c_str())) << bytes;
+  }
   std::remove(path.c_str());
   EXPECT_EQ(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, path.c_str()));
 }

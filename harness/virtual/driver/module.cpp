@@ -72,7 +72,8 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
     if (!path) return cudaErrorInvalidValue;
     std::ifstream file(path, std::ios::binary);
     const std::string image{std::istreambuf_iterator<char>(file), {}};
-    return file ? load(module, image.c_str()) : cudaErrorFileNotFound;
+    if (!file) return cudaErrorFileNotFound;
+    return device::is_whole(image) ? load(module, image.c_str()) : cudaErrorInvalidKernelImage;
   });
 }
 CUresult cuModuleUnload(CUmodule module) {
