@@ -35,7 +35,7 @@ class Rank {
   Rank(const Trial& trial, const StagePolicy& policy, int rank,
        const reference::DeviceFacts& device)
       : z_(trial),
-        policy_(policy),
+        policy_(z_.with_habits(policy)),
         schedule_(schedule_of(trial)),
         order_(schedule_.order[static_cast<std::size_t>(rank)]),
         device_(device),
@@ -44,7 +44,7 @@ class Rank {
         tensors_(pass_tensors(z_, device_)) {
     auto& rest = tensors_["rest"];
     for (const auto& place : stages_of(z_, schedule_, rank)) {
-      const HeldStage held(z_, policy, schedule_, place);
+      const HeldStage held(z_, policy_, schedule_, place);
       auto& own = stages_.emplace(place.number, Stage{held, {}}).first->second;
       for (auto layer = place.first_layer; layer < place.end_layer; ++layer)
         own.checkpointed.push_back(z_.checkpointed(layer));
@@ -105,7 +105,7 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
-    if (z_.habits && stages_.rbegin()->second.held.last) {
+    if (z_.habits.outputs_merged && stages_.rbegin()->second.held.last) {
       ledger.take("merged");
       ledger.moment("outputs merged");
       ledger.drop("merged");

@@ -47,15 +47,18 @@ namespace tidemark::zero_bubble_detach {
 /// By symbol: how many.
 using Terms = std::map<std::string, double>;
 
-/// What a stage holds of a microbatch that is forwarded, split or done.
+/// What a stage holds of a microbatch that is forwarded, split or done. Unless HandOver::moved,
+/// what comes from a neighbour is in a receive buffer, and belongs to `rest`: `input_stays` and
+/// `output_stays` are false then.
 struct HeldStage : StagePlace {
   HeldStage(const Sizes& sizes, const StagePolicy& policy, const PipelineSchedule& schedule,
             const StagePlace& place);
 
   StagePolicy policy;
+  /// HandOver::stays, and the neighbour is on the same rank.
+  bool input_handed = false, output_handed = false;
   bool transformer;
   bool floats;  // norms are written out in floats
-  bool habits;  // Sizes::habits
   double blocks;
   double again;         // of these checkpointed,
   double again_inner;   // and of these all but the stage's first block
@@ -66,6 +69,8 @@ struct HeldStage : StagePlace {
   Terms forwarded() const;
   Terms split() const;
   Terms done() const;
+  bool keeps_output() const { return !policy.roots_as_edges && !output_handed; }
+  bool keeps_input_gradient() const { return policy.habits.input_gradients_stay && !input_handed; }
   /// Leak of a microbatch: what is still held after the step that it belonged to.
   Terms leaked() const;
 

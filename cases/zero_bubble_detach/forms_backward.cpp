@@ -30,8 +30,8 @@ void Passes::backward(const Stage& stage, const std::string& where) {
   if (held.first) {
     embedding_backward(stage, where + ", embedding");
     l_.drop("x");
-  } else if (stage.ends_at_input() && !held.habits) {
-    l_.drop("x");  // sent
+  } else if (stage.ends_at_input() && !held.keeps_input_gradient()) {
+    l_.drop("x");  // sent, or in the place of another
   }
   if (held.last) l_.drop("loss");
   if (!held.last && held.output_stays && !held.policy.backward_cycle)

@@ -85,7 +85,7 @@ void Passes::computed(const Stage& stage, const Terms& gradients) {
   l_.add(std::exchange(lingering_, {}), -1);
   if (stage.fresh)
     for (const auto& [symbol, count] : gradients) gradients_[symbol] += count;
-  else if (stage.held.habits)
+  else if (stage.held.policy.habits.weight_gradients_linger)
     lingering_ = gradients;
   else
     l_.add(gradients, -1);

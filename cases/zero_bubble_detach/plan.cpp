@@ -36,8 +36,9 @@ class RankPlan : reference::Replay {
     }
     for (const auto& stage : places) {
       info_[stage.number] = stage;
-      receive(inputs_, stage.number, !stage.first && !stage.input_stays);
-      receive(gradients_, stage.number, !stage.last && !stage.output_stays);
+      const bool all = sizes_.habits.hand_over != HandOver::moved;
+      receive(inputs_, stage.number, !stage.first && (all || !stage.input_stays));
+      receive(gradients_, stage.number, !stage.last && (all || !stage.output_stays));
     }
   }
 
@@ -55,8 +56,8 @@ class RankPlan : reference::Replay {
     Tensor take() { return local ? std::exchange(local, nullptr) : buffer; }
   };
 
-  void receive(std::map<Key, Arrival>& arrivals, int stage, bool from_afar) {
-    if (!from_afar) return;
+  void receive(std::map<Key, Arrival>& arrivals, int stage, bool buffers) {
+    if (!buffers) return;
     for (int m = 0; m < sizes_.microbatches; ++m)
       arrivals[{stage, m}].buffer = autograd_.make(boundary_);
   }
@@ -84,7 +85,10 @@ class RankPlan : reference::Replay {
     const auto gradient = [&] { return info.last ? Tensor() : gradients_.at({s, m}).take(); };
     // A result that goes to another rank is sent at once, and dropped.
     const auto hand_on = [&](std::map<Key, Arrival>& to, int where, bool stays, Tensor result) {
-      if (stays) to[{where, m}].local = std::move(result);
+      if (!stays) return;
+      auto& arrival = to[{where, m}];
+      if (sizes_.habits.hand_over == HandOver::moved) arrival.local = std::move(result);
+      if (sizes_.habits.hand_over == HandOver::stays) arrival.buffer = std::move(result);
     };
     switch (action.pass) {
       case Pass::forward: {
@@ -104,7 +108,7 @@ class RankPlan : reference::Replay {
   void report_loss() {
     Tensor all;
     const bool last = info_.rbegin()->second.last;
-    if (last && sizes_.habits)  // the outputs, merged
+    if (last && sizes_.habits.outputs_merged)  // the outputs, merged
       autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
     if (last) all = autograd_.make(4 * sizes_.microbatches);
     autograd_.make(4);

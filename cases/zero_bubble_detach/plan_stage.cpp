@@ -64,7 +64,7 @@ Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   if (stage_.first) return nullptr;
   Tensor result = std::exchange(one.input->gradient, nullptr);
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result;
+  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result;
   return result;
 }
 
@@ -117,7 +117,7 @@ Tensor StagePlan::input(int microbatch, const Tensor& gradient) {
     for (const auto& node : unused) node->saved.clear();
   one.edge.reset();
   detach(microbatch);
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result[0];
+  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result[0];
   return result[0];
 }
 
@@ -171,7 +171,7 @@ void StagePlan::weight(int microbatch) {
   Tensors last;
   for (auto& run : runs) {
     last = weight_run(run);
-    if (!policy_.weight_gradients_linger) last.clear();
+    if (!policy_.habits.weight_gradients_linger) last.clear();
     run.clear();
   }
 }

@@ -134,7 +134,7 @@ class Training final : public Program {
     }
     pipeline_ = std::make_unique<PipelineRank>(schedule_, rank_, communicator_.get(),
                                                Boundary{{sizes_.tokens, sizes_.hidden}, type},
-                                               std::move(stages));
+                                               std::move(stages), sizes_.habits);
   }
 
   void step(int index, Recorder& recorder) override {
@@ -201,7 +201,8 @@ class Training final : public Program {
   void merge_outputs() {
     const auto last = pipeline_->stages().find(schedule_.stages - 1);
     const CategoryScope category("outputs");
-    if (sizes_.habits && last != pipeline_->stages().end()) last->second->merged_outputs();
+    if (sizes_.habits.outputs_merged && last != pipeline_->stages().end())
+      last->second->merged_outputs();
   }
 
   // The last stage's rank has it; the others are told, for the report.

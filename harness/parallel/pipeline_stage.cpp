@@ -48,7 +48,7 @@ at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
 }
 
 at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient) {
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = gradient;
+  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = gradient;
   return gradient;
 }
 
@@ -93,9 +93,10 @@ void PipelineStage::weight(int microbatch) {
     return;
   }
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
-  backward_weight(model_.parameters, std::move(one.groups),
-                  {.clean_hooks = policy_.clean_hooks, .linger = policy_.weight_gradients_linger},
-                  policy_.one_weight_task ? model_.tasks : std::vector<int>{});
+  backward_weight(
+      model_.parameters, std::move(one.groups),
+      {.clean_hooks = policy_.clean_hooks, .linger = policy_.habits.weight_gradients_linger},
+      policy_.one_weight_task ? model_.tasks : std::vector<int>{});
 }
 
 at::Tensor PipelineStage::mean_loss() const {

@@ -87,6 +87,22 @@ enum class GatherPolicy {
   aliased_by_name,  // separate, with one buffer for all-gathers and one for reduce-scatters. Wrong
 };
 
+/// The way from a stage to its neighbour on the same rank.
+enum class HandOver {
+  moved,  // the neighbour takes the tensor, and it goes with its use
+  sent,   // as to another rank: copied into the receive buffer
+  stays,  // it takes the place of the receive buffer, until the next step's does
+};
+
+/// What PyTorch's pipelining code keeps for longer than a step needs it.
+struct PipelineHabits {
+  bool input_gradients_stay = false;  // until the step ends
+  bool weight_gradients_linger =
+      false;                    // those of a run of the weight pass, until the next is through
+  bool outputs_merged = false;  // those of the last stage, when the step ends
+  HandOver hand_over = HandOver::moved;
+};
+
 /// The tensors that a stage of a pipeline drops, and the moment of it.
 struct StagePolicy {
   bool detach_outputs = false;    // after the input pass, in place; not on the last stage
@@ -102,9 +118,7 @@ struct StagePolicy {
   bool outputs_stay = false;      // until the next step begins
   bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
   bool detach_early = false;    // before the input pass, which then reaches nothing
-  bool input_gradients_stay = false;  // until the step ends
-  bool weight_gradients_linger =
-      false;  // those of a run of the weight pass, until the next is through
+  PipelineHabits habits = {};
 };
 
 }  // namespace tidemark

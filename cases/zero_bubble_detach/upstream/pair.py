@@ -34,7 +34,7 @@ def row(name, schedule, ranks, parameters, variant, **fields):
 # As installed, norms in floats; 2.5.1 in its third step.
 INSTALLED = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, ("2.5.1", "2.6.0")), ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, ("2.6.0",)),
              ("interleaved_zb", 2, SMALL, ("2.5.1", "2.6.0")), ("interleaved_zb", 3, SMALL | TWO | {"checkpointing": 0}, ("2.5.1", "2.6.0")),
-             ("gpipe", 3, SMALL | ONE, ("2.6.0",)), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),
+             ("zbv", 4, SEED | TWO | {"checkpointing": 0}, ("2.6.0",)), ("zbv", 3, SMALL | TWO, ("2.6.0",)), ("gpipe", 3, SMALL | ONE, ("2.6.0",)), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),
              ("interleaved_1f1b", 3, SMALL, ("2.5.1", "2.6.0"))]
 BEFORE = "2.5.1"
 ON_HOST = Difference("the state of attention's dropout, two tensors of 16 and 8 bytes for each graph that is alive, is on the host", "-24*(n_a_n + n_random)")
