@@ -105,6 +105,7 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
+    ledger.set(held(/*sent=*/false));
     if (z_.habits.outputs_merged && stages_.rbegin()->second.held.last) {
       ledger.take("merged");
       ledger.moment("outputs merged");
@@ -181,7 +182,8 @@ class Rank {
     activations_.erase({s, m});
   }
 
-  Terms held() const {
+  /// `sent`: with a gradient that stays after it was sent.
+  Terms held(bool sent = true) const {
     Terms all{{"rest", 1}, {"workspace", threads_}};
     const auto add = [&](const Terms& terms, double count) {
       for (const auto& [symbol, n] : terms) all[symbol] += count * n;
@@ -193,6 +195,7 @@ class Rank {
       add(held.done(), state.done);
       add(held.leaked(), static_cast<double>(earlier_));
       if (state.done > 0) add(gradients_of(held), 1);
+      if (state.done > 0 && sent && held.keeps_sent_gradient()) all["x"] += 1;
     }
     all["x"] += static_cast<double>(gradients_.size() + activations_.size());
     return all;

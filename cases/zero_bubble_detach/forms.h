@@ -70,7 +70,18 @@ struct HeldStage : StagePlace {
   Terms split() const;
   Terms done() const;
   bool keeps_output() const { return !policy.roots_as_edges && !output_handed; }
-  bool keeps_input_gradient() const { return policy.habits.input_gradients_stay && !input_handed; }
+  /// Its output goes with the last pass, besides what is handed on.
+  bool output_goes() const { return policy.habits.outputs_go && !last; }
+  bool keeps_input_gradient(bool whole) const {
+    const auto& its = policy.habits;
+    return !input_handed && (whole ? its.whole_input_gradients_stay : its.input_gradients_stay);
+  }
+  bool keeps_sent_gradient() const { return policy.habits.sent_gradient_stays && !first; }
+  /// Whether what it returns when the step ends leads to the graph of a split backward.
+  bool root_stays() const {
+    if (policy.roots_as_edges || output_goes()) return false;
+    return last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
+  }
   /// Leak of a microbatch: what is still held after the step that it belonged to.
   Terms leaked() const;
 
@@ -80,6 +91,7 @@ struct HeldStage : StagePlace {
   bool keeps_loss_graph() const {
     return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
   }
+  /// What it keeps for the end of the step.
   Terms returned() const;
   void add_gradients(Terms& terms) const;
 };
@@ -183,6 +195,8 @@ class Passes {
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
   /// Those of a run of the weight pass, which has ended.
   void computed(const Stage& stage, const Terms& gradients);
+  /// The copy of what has arrived at a group.
+  void copied(const Stage& stage, const Group& group, bool first, const std::string& where);
   void gradients_done(const Stage& stage);
 
   const bool transformer_, bf16_, floats_, sums_, parts_, grouped_, repeats_, copies_, by_head_,
@@ -191,6 +205,7 @@ class Passes {
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them
   Terms lingering_;  // weight gradients that have been added to them, of the last run
+  Terms copied_;     // what has arrived at the group before, once more
 };
 
 }  // namespace tidemark::zero_bubble_detach

@@ -70,7 +70,7 @@ Terms HeldStage::split() const {
     return t;
   }
   add_gradients(t);
-  if (keeps_input_gradient()) t["x"] += 1;
+  if (keeps_input_gradient(false)) t["x"] += 1;
   if (policy.release) {
     t["a_n"] -= blocks - again;
     if (transformer) t["x"] += blocks - again;  // attention's output, which a parameter reads
@@ -81,21 +81,22 @@ Terms HeldStage::split() const {
 }
 
 Terms HeldStage::done() const {
-  Terms t = returned();
-  if (keeps_input_gradient() && !first) t["x"] += 1;
+  Terms t = output_goes() ? Terms{} : returned();
+  if (keeps_input_gradient(!splits) && !first) t["x"] += 1;
   if (first || !splits) {
     if (policy.backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
     return t;
   }
-  const bool held_by_root =
-      last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
-  const bool graph = !policy.clean_hooks || (held_by_root && !policy.roots_as_edges);
-  if (graph && !policy.release) {
+  if ((!policy.clean_hooks || root_stays()) && !policy.release) {
     t["a_n"] += blocks - again + again * runs_a_block;
     t["x"] += again_inner;
     add_head_norm(t, 1);
   }
-  if (!policy.clean_hooks) add_gradients(t);
+  if (!policy.clean_hooks) {
+    add_gradients(t);
+    // Of what is in a receive buffer.
+    if (policy.habits.captured_gradients_copied && !last && !output_stays) t["x"] += 1;
+  }
   if (last && keeps_loss_graph()) t["logp"] += 1;
   return t;
 }

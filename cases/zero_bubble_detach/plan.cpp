@@ -72,6 +72,7 @@ class RankPlan : reference::Replay {
       compute(action);
       after_.push_back(memory_.requested.current);
     }
+    sent_gradient_.reset();
     report_loss();
     for (auto& [number, stage] : stages_) stage.end_step();
     begin("optimizer");  // in place
@@ -83,8 +84,11 @@ class RankPlan : reference::Replay {
     auto& stage = stages_.at(s);
     const auto& info = info_.at(s);
     const auto gradient = [&] { return info.last ? Tensor() : gradients_.at({s, m}).take(); };
-    // A result that goes to another rank is sent at once, and dropped.
+    // A result that goes to another rank is sent at once, and dropped; a gradient may stay until
+    // the next.
     const auto hand_on = [&](std::map<Key, Arrival>& to, int where, bool stays, Tensor result) {
+      if (!stays && &to == &gradients_ && !info.first && sizes_.habits.sent_gradient_stays)
+        sent_gradient_ = std::move(result);
       if (!stays) return;
       auto& arrival = to[{where, m}];
       if (sizes_.habits.hand_over == HandOver::moved) arrival.local = std::move(result);
@@ -124,6 +128,7 @@ class RankPlan : reference::Replay {
   std::map<int, StagePlan> stages_;
   std::map<int, StagePlace> info_;
   std::map<Key, Arrival> inputs_, gradients_;
+  Tensor sent_gradient_;
   std::vector<std::int64_t> after_;
 };
 

@@ -102,8 +102,10 @@ class StagePlan {
   /// Of the nodes above `start`: a group for each parameter, and the nodes that the weight pass
   /// does not run.
   Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
-  /// Returns the gradients that were added to those there.
-  Tensors weight_run(const Groups& groups);
+  /// Returns the gradients that were added to those there. `copy`: of the run before.
+  Tensors weight_run(const Groups& groups, Tensor& copy);
+  /// After the last pass.
+  void passed(int microbatch);
   void detach(int microbatch);
   void collect();
   Tensor root_gradient(const Tensor& gradient);

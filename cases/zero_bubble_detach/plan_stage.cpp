@@ -62,10 +62,15 @@ Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   autograd_.run({one.start()}, {root_gradient(gradient)}, {}, false);
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
+  passed(microbatch);
   if (stage_.first) return nullptr;
   Tensor result = std::exchange(one.input->gradient, nullptr);
-  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result;
+  if (policy_.habits.whole_input_gradients_stay) input_gradients_[microbatch] = result;
   return result;
+}
+
+void StagePlan::passed(int microbatch) {
+  if (policy_.habits.outputs_go && !stage_.last) outputs_.erase(microbatch);
 }
 
 StagePlan::Groups StagePlan::groups(const NodePointer& start,
@@ -128,14 +133,16 @@ void StagePlan::detach(int microbatch) {
     outputs_[microbatch]->made_by.reset();
 }
 
-Tensors StagePlan::weight_run(const Groups& groups) {
+Tensors StagePlan::weight_run(const Groups& groups, Tensor& copy) {
   std::vector<NodePointer> starts, ends;
-  Tensors gradients;
+  Tensors gradients, copied;
   std::vector<std::size_t> order;
   for (const auto& group : groups) {
     if (groups.size() > 1) group->node->next[0].reset();  // the way to the other groups
     starts.push_back(group->node);
     gradients.push_back(group->gradient);
+    if (policy_.habits.captured_gradients_copied)
+      copied.push_back(copy = autograd_.make(group->gradient->bytes));
     order.push_back(group->parameter);
     ends.push_back(gradient_node(parameters_[group->parameter]));
     if (policy_.clean_hooks) {
@@ -143,9 +150,11 @@ Tensors StagePlan::weight_run(const Groups& groups) {
       group->gradient.reset();
     }
   }
-  Tensors weights = autograd_.run(starts, gradients, ends, /*keep_graph=*/false);
+  Tensors weights = autograd_.run(starts, copied.empty() ? gradients : copied, ends,
+                                  /*keep_graph=*/false);
   starts.clear();
   gradients.clear();
+  copied.clear();
   for (std::size_t i = 0; i < order.size(); ++i) {
     TensorModel& parameter = *parameters_[order[i]];
     if (!parameter.gradient) parameter.gradient = std::exchange(weights[i], nullptr);
@@ -169,11 +178,13 @@ void StagePlan::weight(int microbatch) {
   }
   one.groups.clear();
   Tensors last;
+  Tensor copy;
   for (auto& run : runs) {
-    last = weight_run(run);
+    last = weight_run(run, copy);
     if (!policy_.habits.weight_gradients_linger) last.clear();
     run.clear();
   }
+  passed(microbatch);
 }
 
 void StagePlan::end_step() {

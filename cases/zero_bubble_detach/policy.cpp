@@ -5,10 +5,18 @@ namespace {
 
 PipelineHabits habits_of(const Trial& trial) {
   if (trial["habits"] == 0) return {};
-  return {.input_gradients_stay = true,
-          .weight_gradients_linger = true,
-          .outputs_merged = true,
-          .hand_over = HandOver::sent};
+  PipelineHabits all{.input_gradients_stay = true,
+                     .weight_gradients_linger = true,
+                     .outputs_merged = true,
+                     .hand_over = HandOver::sent};
+  if (trial["habits"] == 1) {
+    all.whole_input_gradients_stay = true;
+  } else {
+    all.sent_gradient_stays = trial["schedule"] == static_cast<int>(ScheduleKind::one_f_one_b);
+    all.outputs_go = all.captured_gradients_copied = true;
+    all.hand_over = HandOver::stays;
+  }
+  return all;
 }
 
 }  // namespace

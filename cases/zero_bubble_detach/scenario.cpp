@@ -183,6 +183,8 @@ std::string unfit(const Trial& trial) {
 
 // Where no backward is split there is nothing that a wrong fix could break.
 std::string leave_out(const Trial& trial, const Variant& variant) {
+  if (variants()[variant.name].backward_cycle && Sizes(trial).habits.outputs_go)
+    return "PyTorch 2.5.1 does not have these habits";
   if (variant.role != Role::control) return "";
   const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
   if (!splits_backward(kind)) return std::string(name_of(kind)) + " does not split its backward";
@@ -198,6 +200,12 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
 std::string unseen(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role != Role::control || variant.caught_by.starts_with("parity/")) return "";
   const auto schedule = schedule_of(trial);
+  const auto& policy = variants()[variant.name];
+  if (Sizes(trial).habits.outputs_go && (policy.returns_view || policy.keeps_undetached))
+    return schedule.rank_of(schedule.stages - 1) == rank
+               ? ""
+               : "not to be seen on rank " + std::to_string(rank) +
+                     ": it does not hold the last stage, and other outputs go with their last pass";
   for (int stage = 1; stage < schedule.stages; ++stage)
     if (schedule.rank_of(stage) == rank) return "";
   return "not to be seen on rank " + std::to_string(rank) +
@@ -252,13 +260,16 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"fused", "floats"}},
       {"habits",
-       "torch_2.6: an input's gradient stays until the step ends, weight gradients while the next "
-       "ones are computed, a rank sends to itself, and the last stage's outputs are merged, as in "
-       "PyTorch 2.5.1 and 2.6.0",
+       "what PyTorch keeps besides, so that peaks are a release's. torch_2.6 (and 2.5.1): inputs' "
+       "gradients until the step ends, weight gradients while the next ones are computed, the last "
+       "stage's outputs merged; a rank sends to itself. torch_2.11: likewise, but outputs go with "
+       "their last pass and inputs' gradients of whole backwards when the next is sent (1F1B) or "
+       "at "
+       "once, captured gradients are copied, and what a rank hands to itself stays",
        0,
-       1,
+       2,
        false,
-       {"none", "torch_2.6"}}};
+       {"none", "torch_2.6", "torch_2.11"}}};
   const Params smoke{
       {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
       {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},

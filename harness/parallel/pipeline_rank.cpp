@@ -94,6 +94,7 @@ void PipelineRank::run(const std::function<at::Tensor(int microbatch)>& input,
       case Move::Kind::send:
         // The stream waits, so the tensor can go; the host does not.
         communicator_->send(outgoing_, move.peer, {.async = true})->wait();
+        if (habits_.sent_gradient_stays && a.pass != Pass::forward) sent_gradient_ = outgoing_;
         outgoing_.reset();
         break;
       case Move::Kind::receive: {
@@ -107,6 +108,7 @@ void PipelineRank::run(const std::function<at::Tensor(int microbatch)>& input,
                            program_[i + 1].kind == Move::Kind::send && program_[i + 1].action == a;
     if (!sent_next) after(a);
   }
+  sent_gradient_.reset();
 }
 
 }  // namespace tidemark

@@ -55,7 +55,7 @@ class PipelineRank {
   Communicator* communicator_;
   std::map<int, std::unique_ptr<PipelineStage>> stages_;
   std::map<Key, Arrival> inputs_, gradients_;
-  at::Tensor outgoing_;
+  at::Tensor outgoing_, sent_gradient_;
 };
 
 }  // namespace tidemark

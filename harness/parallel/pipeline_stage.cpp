@@ -43,13 +43,15 @@ at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
+  passed(microbatch);
   if (model_.first) return {};
-  return kept(microbatch, std::exchange(one.input.mutable_grad(), {}));
+  auto result = std::exchange(one.input.mutable_grad(), {});
+  if (policy_.habits.whole_input_gradients_stay) input_gradients_[microbatch] = result;
+  return result;
 }
 
-at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient) {
-  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = gradient;
-  return gradient;
+void PipelineStage::passed(int microbatch) {
+  if (policy_.habits.outputs_go && !model_.loss) outputs_.erase(microbatch);
 }
 
 at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
@@ -71,7 +73,8 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
     uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
-  return kept(microbatch, result.gradients[0]);
+  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result.gradients[0];
+  return result.gradients[0];
 }
 
 void PipelineStage::detach(int microbatch) {
@@ -93,10 +96,12 @@ void PipelineStage::weight(int microbatch) {
     return;
   }
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
-  backward_weight(
-      model_.parameters, std::move(one.groups),
-      {.clean_hooks = policy_.clean_hooks, .linger = policy_.habits.weight_gradients_linger},
-      policy_.one_weight_task ? model_.tasks : std::vector<int>{});
+  backward_weight(model_.parameters, std::move(one.groups),
+                  {.clean_hooks = policy_.clean_hooks,
+                   .linger = policy_.habits.weight_gradients_linger,
+                   .copies = policy_.habits.captured_gradients_copied},
+                  policy_.one_weight_task ? model_.tasks : std::vector<int>{});
+  passed(microbatch);
 }
 
 at::Tensor PipelineStage::mean_loss() const {

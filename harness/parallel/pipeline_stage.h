@@ -62,8 +62,8 @@ class PipelineStage {
     torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
   };
   torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
-  /// The gradient of a microbatch's input, which may stay.
-  at::Tensor kept(int microbatch, at::Tensor gradient);
+  /// After the last pass.
+  void passed(int microbatch);
   void detach(int microbatch);
   void collect_groups();
 

@@ -96,9 +96,13 @@ enum class HandOver {
 
 /// What PyTorch's pipelining code keeps for longer than a step needs it.
 struct PipelineHabits {
-  bool input_gradients_stay = false;  // until the step ends
-  bool weight_gradients_linger =
-      false;                    // those of a run of the weight pass, until the next is through
+  bool input_gradients_stay = false;        // of split backwards, until the step ends
+  bool whole_input_gradients_stay = false;  // of whole ones likewise
+  bool sent_gradient_stays = false;         // until the next is to be sent, or the passes end
+  bool outputs_go = false;  // a microbatch's output with its last pass; not on the last stage
+  bool captured_gradients_copied = false;  // for a run of the weight pass; until the next is copied
+  /// Those of a run of the weight pass, until the next is through.
+  bool weight_gradients_linger = false;
   bool outputs_merged = false;  // those of the last stage, when the step ends
   HandOver hand_over = HandOver::moved;
 };
