@@ -201,7 +201,7 @@ std::string unseen(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role != Role::control || variant.caught_by.starts_with("parity/")) return "";
   const auto schedule = schedule_of(trial);
   const auto& policy = variants()[variant.name];
-  if (Sizes(trial).habits.outputs_go && (policy.returns_view || policy.keeps_undetached))
+  if (Sizes(trial).habits.outputs_go && policy.returns_view)
     return schedule.rank_of(schedule.stages - 1) == rank
                ? ""
                : "not to be seen on rank " + std::to_string(rank) +
