@@ -105,16 +105,19 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
-    ledger.set(held(/*sent=*/false));
-    if (z_.habits.outputs_merged && stages_.rbegin()->second.held.last) {
-      ledger.take("merged");
-      ledger.moment("outputs merged");
-      ledger.drop("merged");
-    }
     // The mean of the losses, where they are; room for it elsewhere.
-    if (stages_.rbegin()->second.held.last) ledger.take("losses");
+    const HeldStage& last = stages_.rbegin()->second.held;
+    ledger.set(held(/*sent=*/false));
+    if (last.last) ledger.take("losses");
     ledger.take("loss");
     ledger.moment("the mean loss");
+    if (z_.habits.outputs_merged && last.last) {
+      ledger.set(held(/*sent=*/false));
+      ledger.add(last.done(), -z_.microbatches);
+      ledger.add(last.without_loss(), z_.microbatches);
+      ledger.take("merged");
+      ledger.moment("outputs merged");
+    }
     return forms_of(ledger);
   }
 

@@ -69,6 +69,8 @@ struct HeldStage : StagePlace {
   Terms forwarded() const;
   Terms split() const;
   Terms done() const;
+  /// The same when the losses have gone; of the last stage.
+  Terms without_loss() const;
   bool keeps_output() const { return !policy.roots_as_edges && !output_handed; }
   /// Its output goes with the last pass, besides what is handed on.
   bool output_goes() const { return policy.habits.outputs_go && !last; }

@@ -101,6 +101,14 @@ Terms HeldStage::done() const {
   return t;
 }
 
+Terms HeldStage::without_loss() const {
+  HeldStage detached = *this;
+  detached.policy.detach_loss = true;
+  Terms t = detached.done();
+  if (!policy.backward_cycle || (splits && !first)) t["loss"] -= 1;
+  return t;
+}
+
 Terms HeldStage::leaked() const {
   Terms t;
   if (first || !splits) {

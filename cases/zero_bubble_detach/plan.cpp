@@ -74,6 +74,7 @@ class RankPlan : reference::Replay {
     }
     sent_gradient_.reset();
     report_loss();
+    merge_outputs();
     for (auto& [number, stage] : stages_) stage.end_step();
     begin("optimizer");  // in place
     end();
@@ -112,10 +113,14 @@ class RankPlan : reference::Replay {
   void report_loss() {
     Tensor all;
     const bool last = info_.rbegin()->second.last;
-    if (last && sizes_.habits.outputs_merged)  // the outputs, merged
-      autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
     if (last) all = autograd_.make(4 * sizes_.microbatches);
     autograd_.make(4);
+  }
+
+  void merge_outputs() {
+    if (!sizes_.habits.outputs_merged || !info_.rbegin()->second.last) return;
+    stages_.rbegin()->second.drop_losses();
+    autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
   }
 
   const Sizes sizes_;

@@ -79,6 +79,7 @@ class StagePlan {
   void weight(int microbatch);
   /// Drops the outputs that the step before left.
   void begin_step() { outputs_.clear(); }
+  void drop_losses() { losses_.clear(); }
   /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();

@@ -48,6 +48,7 @@ class PipelineStage {
   void begin_step();
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const;
+  void drop_losses() { losses_.clear(); }
   /// All outputs one after another; the last stage only, before the step ends.
   at::Tensor merged_outputs() const;
   /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
