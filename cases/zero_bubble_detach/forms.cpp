@@ -95,6 +95,7 @@ class Rank {
       const Passes::Stage stage{.held = held_stage,
                                 .checkpointed = checkpointed,
                                 .fresh = state.done == 0,
+                                .left = left(held_stage, state),
                                 .one_task = policy_.one_weight_task};
       ledger.set(held());
       run(passes, action, stage);
@@ -185,6 +186,11 @@ class Rank {
     activations_.erase({s, m});
   }
 
+  /// Whether a stage still has the last gradient of its input of the step before.
+  bool left(const HeldStage& stage, const State& state) const {
+    return earlier_ > 0 && state.split + state.done == 0 && stage.keeps_last_gradient();
+  }
+
   /// `sent`: with a gradient that stays after it was sent.
   Terms held(bool sent = true) const {
     Terms all{{"rest", 1}, {"workspace", threads_}};
@@ -198,6 +204,7 @@ class Rank {
       add(held.done(), state.done);
       add(held.leaked(), static_cast<double>(earlier_));
       if (state.done > 0) add(gradients_of(held), 1);
+      if (left(held, state)) all["x"] += 1;
       if (state.done > 0 && sent && held.keeps_sent_gradient()) all["x"] += 1;
     }
     all["x"] += static_cast<double>(gradients_.size() + activations_.size());
@@ -215,6 +222,7 @@ class Rank {
     for (const auto& [number, stage] : stages_) {
       const auto& held = stage.held;
       for (const auto& [symbol, count] : held.leaked()) add(symbol, steps * count);
+      if (held.keeps_last_gradient()) all["x"] += 1;
       if (!policy_.outputs_stay) continue;
       const bool whole = held.first || !held.splits;  // its backward, so that the root is held
       if (held.last)

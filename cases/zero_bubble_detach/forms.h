@@ -78,6 +78,7 @@ struct HeldStage : StagePlace {
     const auto& its = policy.habits;
     return !input_handed && (whole ? its.whole_input_gradients_stay : its.input_gradients_stay);
   }
+  bool keeps_last_gradient() const { return policy.habits.last_input_gradient_stays && !first; }
   bool keeps_sent_gradient() const { return policy.habits.sent_gradient_stays && !first; }
   /// Whether what it returns when the step ends leads to the graph of a split backward.
   bool root_stays() const {
@@ -147,12 +148,13 @@ class Passes {
  public:
   Passes(const Sizes& sizes, const reference::DeviceFacts& device, Ledger& ledger);
 
-  /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `one_task`:
+  /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `left`: the stage
+  /// has the last gradient of its input of the step before, until its backward. `one_task`:
   /// StagePolicy::one_weight_task. `checkpointed`: by block.
   struct Stage {
     HeldStage held;
     std::vector<bool> checkpointed;
-    bool fresh = false, one_task = false;
+    bool fresh = false, left = false, one_task = false;
     bool again(int block) const { return checkpointed[static_cast<std::size_t>(block)]; }
     bool ends_at_input() const { return !held.input_stays; }
   };

@@ -39,6 +39,7 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     l_.drop("x");  // the gradient it began with
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
   if (held.output_goes() && held.keeps_output()) l_.drop("x");
+  if (stage.left) l_.drop("x");
   gradients_done(stage);
 }
 

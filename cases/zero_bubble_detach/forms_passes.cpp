@@ -247,6 +247,7 @@ void Passes::input(const Stage& stage, const std::string& where) {
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
     block_input(stage.again(block), where + in_block(block));
+  if (stage.left) l_.drop("x");
   // Sent, or in the place of another.
   if (stage.ends_at_input() && !held.keeps_input_gradient(false)) l_.drop("x");
   if (held.last) {

@@ -54,10 +54,13 @@ TEST(Habits, PeakIsTheInputOrTheWeightPass) {
   // None: in the input pass gelu's input and output have a gradient each. The weight pass begins
   // with x + 2 f and the gradient of gelu's input, and makes a weight's gradient.
   EXPECT_EQ(peak(0), x + 4 * f);
-  // torch_2.6: the weight pass has the gradient of the stage's input besides, and is still lower.
-  EXPECT_EQ(peak(1), x + 4 * f);
-  // torch_2.11: likewise, and copies the gradient of gelu's input before it makes the weight's.
-  EXPECT_EQ(peak(2), 2 * x + 4 * f + w);
+  // torch_2.5: likewise, with the input's gradient of the step before.
+  EXPECT_EQ(peak(1), 2 * x + 4 * f);
+  // torch_2.6: that goes when the step ends. The weight pass has the gradient of the stage's input
+  // besides, and is still lower.
+  EXPECT_EQ(peak(2), x + 4 * f);
+  // torch_2.11: it also copies the gradient of gelu's input before it makes the weight's.
+  EXPECT_EQ(peak(3), 2 * x + 4 * f + w);
 }
 
 }  // namespace

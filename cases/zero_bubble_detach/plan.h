@@ -107,6 +107,8 @@ class StagePlan {
   Tensors weight_run(const Groups& groups, Tensor& copy);
   /// After the last pass.
   void passed(int microbatch);
+  /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
+  Tensor kept(int microbatch, const Tensor& gradient, bool whole);
   void detach(int microbatch);
   void collect();
   Tensor root_gradient(const Tensor& gradient);
@@ -120,6 +122,7 @@ class StagePlan {
   std::vector<std::int64_t> tasks_;  // by parameter: its block
   std::map<int, UnderWay> under_way_;
   std::map<int, Tensor> outputs_, losses_, input_gradients_;
+  Tensor last_input_gradient_;
   Tensors in_cycles_;  // roots and gradients of whole backwards
   std::vector<std::weak_ptr<Group>> uncollected_;
 };

@@ -64,9 +64,15 @@ Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   passed(microbatch);
   if (stage_.first) return nullptr;
-  Tensor result = std::exchange(one.input->gradient, nullptr);
-  if (policy_.habits.whole_input_gradients_stay) input_gradients_[microbatch] = result;
-  return result;
+  return kept(microbatch, std::exchange(one.input->gradient, nullptr), /*whole=*/true);
+}
+
+Tensor StagePlan::kept(int microbatch, const Tensor& gradient, bool whole) {
+  const auto& habits = policy_.habits;
+  if (whole ? habits.whole_input_gradients_stay : habits.input_gradients_stay)
+    input_gradients_[microbatch] = gradient;
+  if (habits.last_input_gradient_stays) last_input_gradient_ = gradient;
+  return gradient;
 }
 
 void StagePlan::passed(int microbatch) {
@@ -122,8 +128,7 @@ Tensor StagePlan::input(int microbatch, const Tensor& gradient) {
     for (const auto& node : unused) node->saved.clear();
   one.edge.reset();
   detach(microbatch);
-  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result[0];
-  return result[0];
+  return kept(microbatch, result[0], /*whole=*/false);
 }
 
 void StagePlan::detach(int microbatch) {

@@ -9,8 +9,9 @@ PipelineHabits habits_of(const Trial& trial) {
                      .weight_gradients_linger = true,
                      .outputs_merged = true,
                      .hand_over = HandOver::sent};
-  if (trial["habits"] == 1) {
+  if (trial["habits"] < 3) {
     all.whole_input_gradients_stay = true;
+    all.last_input_gradient_stays = trial["habits"] == 1;
   } else {
     all.sent_gradient_stays = trial["schedule"] == static_cast<int>(ScheduleKind::one_f_one_b);
     all.outputs_go = all.captured_gradients_copied = true;

@@ -31,7 +31,7 @@ RandomTrials random_trials() {
                               {"precision", bf16},
                               {"block", draw.between(0, 3) == 0},
                               {"norm", bf16 == 1 && draw.between(0, 1) == 1},
-                              {"habits", std::max(0, draw.between(-2, 2))}};
+                              {"habits", std::max(0, draw.between(-3, 3))}};
               },
           .most_steps = 3,
           .alone = {.trials = 100,

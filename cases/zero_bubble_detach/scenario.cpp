@@ -260,16 +260,17 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"fused", "floats"}},
       {"habits",
-       "what PyTorch keeps besides, so that peaks are a release's. torch_2.6 (and 2.5.1): inputs' "
+       "what PyTorch keeps besides, so that peaks are a release's. torch_2.6: inputs' "
        "gradients until the step ends, weight gradients while the next ones are computed, the last "
        "stage's outputs merged; a rank sends to itself. torch_2.11: likewise, but outputs go with "
        "their last pass and inputs' gradients of whole backwards when the next is sent (1F1B) or "
        "at "
-       "once, captured gradients are copied, and what a rank hands to itself stays",
+       "once, captured gradients are copied, and what a rank hands to itself stays. "
+       "torch_2.5: as torch_2.6, and a stage's last input gradient until its next backward",
        0,
-       2,
+       3,
        false,
-       {"none", "torch_2.6", "torch_2.11"}}};
+       {"none", "torch_2.5", "torch_2.6", "torch_2.11"}}};
   const Params smoke{
       {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
       {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},

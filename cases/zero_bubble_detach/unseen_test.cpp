@@ -42,7 +42,7 @@ TEST(Unseen, ControlsOfSplitBackwardsShowOnTheSecondStageAlone) {
 // last stage's.
 TEST(Unseen, ViewsThatGoShowOnTheLastStageAlone) {
   at::globalContext().lazyInitDevice(at::kCUDA);
-  const auto middle = controls_on(1, 3, 2), last = controls_on(2, 3, 2);
+  const auto middle = controls_on(1, 3, 3), last = controls_on(2, 3, 3);
   const auto& view = middle.at("detach_view");
   EXPECT_EQ(view.status, Status::skip);
   EXPECT_NE(view.why.find("does not hold the last stage"), std::string::npos) << view.why;

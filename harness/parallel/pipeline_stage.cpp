@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/measure/allocator_trace.h"
 #include "harness/parallel/run_backward.h"
 
 namespace tidemark {
@@ -45,9 +46,18 @@ at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   passed(microbatch);
   if (model_.first) return {};
-  auto result = std::exchange(one.input.mutable_grad(), {});
-  if (policy_.habits.whole_input_gradients_stay) input_gradients_[microbatch] = result;
-  return result;
+  return kept(microbatch, std::exchange(one.input.mutable_grad(), {}), /*whole=*/true);
+}
+
+at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient, bool whole) {
+  const auto& habits = policy_.habits;
+  if (whole ? habits.whole_input_gradients_stay : habits.input_gradients_stay)
+    input_gradients_[microbatch] = gradient;
+  if (habits.last_input_gradient_stays) {
+    change_category(gradient, "gradients");
+    last_input_gradient_ = gradient;
+  }
+  return gradient;
 }
 
 void PipelineStage::passed(int microbatch) {
@@ -73,8 +83,7 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
     uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
-  if (policy_.habits.input_gradients_stay) input_gradients_[microbatch] = result.gradients[0];
-  return result.gradients[0];
+  return kept(microbatch, result.gradients[0], /*whole=*/false);
 }
 
 void PipelineStage::detach(int microbatch) {

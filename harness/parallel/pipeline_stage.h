@@ -65,6 +65,8 @@ class PipelineStage {
   torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
   /// After the last pass.
   void passed(int microbatch);
+  /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
+  at::Tensor kept(int microbatch, at::Tensor gradient, bool whole);
   void detach(int microbatch);
   void collect_groups();
 
@@ -72,6 +74,7 @@ class PipelineStage {
   StagePolicy policy_;
   std::map<int, UnderWay> under_way_;
   std::map<int, at::Tensor> outputs_, returned_, losses_, input_gradients_;
+  at::Tensor last_input_gradient_;
   std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
   std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards
 };

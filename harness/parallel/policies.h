@@ -98,6 +98,7 @@ enum class HandOver {
 struct PipelineHabits {
   bool input_gradients_stay = false;        // of split backwards, until the step ends
   bool whole_input_gradients_stay = false;  // of whole ones likewise
+  bool last_input_gradient_stays = false;   // of a stage, until its next backward
   bool sent_gradient_stays = false;         // until the next is to be sent, or the passes end
   bool outputs_go = false;  // a microbatch's output with its last pass; not on the last stage
   bool captured_gradients_copied = false;  // for a run of the weight pass; until the next is copied

@@ -31,7 +31,7 @@ def words(schedule, ranks, steps, parameters, *more):
 OLDER = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, ("2.5.1", "2.6.0")), ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, ("2.6.0",)),
          ("interleaved_zb", 2, SMALL, ("2.5.1", "2.6.0")), ("interleaved_zb", 3, SMALL | TWO | {"checkpointing": 0}, ("2.5.1", "2.6.0")),
          ("zbv", 4, SEED | TWO | {"checkpointing": 0}, ("2.6.0",)), ("zbv", 3, SMALL | TWO, ("2.6.0",)),
-         ("gpipe", 3, SMALL | ONE, ("2.6.0",)), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),
+         ("gpipe", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),
          ("interleaved_1f1b", 3, SMALL, ("2.5.1", "2.6.0"))]
 BEFORE = "2.5.1"
 ON_HOST = Difference("the state of attention's dropout, two tensors of 16 and 8 bytes for each graph that is alive, is on the host", "-24*(n_a_n + n_random)")
@@ -43,7 +43,7 @@ def row(torch, schedule, ranks, parameters, variant, edited=(), **fields):
     name = name_of(schedule, ranks, parameters) + ", norms in floats" * ("norm" in parameters)
     steps = 3 if torch == BEFORE else 2
     return Row(f"{name}, {variant}" if edited else f"{name}, as installed", torch, words(schedule, ranks, steps, parameters, *edited), variant,
-               tuple({**parameters, "schedule": schedule, "habits": "torch_2.11" if torch == "2.11.0" else "torch_2.6"}.items()), ranks=ranks, steps=steps,
+               tuple({**parameters, "schedule": schedule, "habits": "torch_" + torch.rpartition(".")[0]}.items()), ranks=ranks, steps=steps,
                each_rank=True, flags=("--capacity", "4TiB"), **fields)
 
 
