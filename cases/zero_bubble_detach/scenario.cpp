@@ -260,13 +260,12 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"fused", "floats"}},
       {"habits",
-       "what PyTorch keeps besides, so that peaks are a release's. torch_2.6: inputs' "
-       "gradients until the step ends, weight gradients while the next ones are computed, the last "
-       "stage's outputs merged; a rank sends to itself. torch_2.11: likewise, but outputs go with "
-       "their last pass and inputs' gradients of whole backwards when the next is sent (1F1B) or "
-       "at "
-       "once, captured gradients are copied, and what a rank hands to itself stays. "
-       "torch_2.5: as torch_2.6, and a stage's last input gradient until its next backward",
+       "what PyTorch's pipelining code keeps besides. torch_2.6: inputs' gradients until the step "
+       "ends, weight gradients while the next ones are computed, the last stage's outputs merged; "
+       "a rank sends to itself. torch_2.5: besides, a stage's last input gradient until its next "
+       "backward. torch_2.11: as torch_2.6, but other outputs go with their last pass, inputs' "
+       "gradients of whole backwards when they are sent (1F1B: when the next is), captured "
+       "gradients are copied, and what a rank hands to itself stays",
        0,
        3,
        false,
