@@ -14,21 +14,33 @@ GRID = [(2, 2, 2048), (2, 4, 1024), (2, 4, 2048), (2, 4, 4096), (2, 8, 2048), (2
 MARKS = {0: 0.10, 1: 0.50, 2: 0.50}  # what the first report of this names, for a 7B without and with checkpointing
 
 
-def peaks(variants, ranks, parameters):
-    """Allocated bytes by variant, of every rank, highest of all phases of the last step."""
-    found = trial("zero_bubble_detach", tuple(variants), "seed", tuple(parameters.items()), "instant", ranks, 2)
-    return {variant["name"]: [max(phase["allocated"]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]] for variant in found["variants"]}
+def peaks(variants, ranks, parameters, statistic="allocated"):
+    """Bytes by variant, of every rank, highest of all phases of the last step."""
+    (found,) = trial("zero_bubble_detach", tuple(variants), "seed", tuple(parameters.items()), "instant", ranks, 2)["trials"]
+    return {variant["name"]: [max(phase[statistic]["peak"] for phase in rank["phases"]) for rank in variant["ranks"]] for variant in found["variants"]}
 
 
 def leaks(ranks, parameters):
     """Requested bytes that each of three steps of as_released adds, by rank; held against the closed form by the run."""
-    verdicts = trial("zero_bubble_detach", ("as_released",), "seed", tuple(parameters.items()), "instant", ranks, 3)["verdicts"]
-    found = {rank: v["measured"] for v in verdicts if v["variant"] == "as_released" and v["name"] == "leak/requested/peak" for rank in v["ranks"]}
+    (found,) = trial("zero_bubble_detach", ("as_released",), "seed", tuple(parameters.items()), "instant", ranks, 3)["trials"]
+    found = {rank: v["measured"] for v in found["verdicts"] if v["variant"] == "as_released" and v["name"] == "leak/requested/peak" for rank in v["ranks"]}
     return [found[rank] for rank in range(ranks)]
 
 
 def gib(value):
     return f"{value / 2**30:.1f}"
+
+
+def by_habits():
+    """Requested bytes with the norms and the habits of a release; in brackets, how far this program without them lies under it."""
+    print("\n| norms | habits | checkpointing | rank 0 | rank 1 | rank 2 | rank 3 |\n|---|---|---|---|---|---|---|")
+    for checkpointing, name in enumerate(CHECKPOINTING):
+        plain = None
+        for norm, habits in (("fused", "none"), ("fused", "torch_2.11"), ("floats", "torch_2.11"), ("floats", "torch_2.6")):
+            found = peaks(["drop_grads_hooks"], 4, {"checkpointing": checkpointing, "norm": norm, "habits": habits}, "requested")["drop_grads_hooks"]
+            plain = plain or found
+            cells = [gib(peak) + f" ({1 - least / peak:.1%})" * (peak != least) for peak, least in zip(found, plain)]
+            print(f"| {norm} | {habits} | {name} |", " | ".join(cells), "|", flush=True)
 
 
 def main():
@@ -38,6 +50,7 @@ def main():
         print(f"| `{name}` |", " | ".join(", ".join(map(gib, column[name])) for column in columns), "|")
     print("\n| `as_released` |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|")
     print("| GiB a step |", " | ".join(", ".join(map(gib, leaks(4, {"checkpointing": c}))) for c in range(3)), "|")
+    by_habits()
     print("\n| ranks | microbatches | sequence |", " | ".join(CHECKPOINTING), "|\n|---|---|---|---|---|---|")
     for ranks, microbatches, sequence in GRID:
         cells = []

@@ -35,7 +35,7 @@ class Rank {
   Rank(const Trial& trial, const StagePolicy& policy, int rank,
        const reference::DeviceFacts& device)
       : z_(trial),
-        policy_(policy),
+        policy_(z_.with_habits(policy)),
         schedule_(schedule_of(trial)),
         order_(schedule_.order[static_cast<std::size_t>(rank)]),
         device_(device),
@@ -44,7 +44,7 @@ class Rank {
         tensors_(pass_tensors(z_, device_)) {
     auto& rest = tensors_["rest"];
     for (const auto& place : stages_of(z_, schedule_, rank)) {
-      const HeldStage held(z_, policy, schedule_, place);
+      const HeldStage held(z_, policy_, schedule_, place);
       auto& own = stages_.emplace(place.number, Stage{held, {}}).first->second;
       for (auto layer = place.first_layer; layer < place.end_layer; ++layer)
         own.checkpointed.push_back(z_.checkpointed(layer));
@@ -95,6 +95,7 @@ class Rank {
       const Passes::Stage stage{.held = held_stage,
                                 .checkpointed = checkpointed,
                                 .fresh = state.done == 0,
+                                .left = left(held_stage, state),
                                 .one_task = policy_.one_weight_task};
       ledger.set(held());
       run(passes, action, stage);
@@ -105,15 +106,19 @@ class Rank {
         unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
                      text_of(ledger.in_parts());
     }
-    if (z_.habits && stages_.rbegin()->second.held.last) {
-      ledger.take("merged");
-      ledger.moment("outputs merged");
-      ledger.drop("merged");
-    }
     // The mean of the losses, where they are; room for it elsewhere.
-    if (stages_.rbegin()->second.held.last) ledger.take("losses");
+    const HeldStage& last = stages_.rbegin()->second.held;
+    ledger.set(held(/*sent=*/false));
+    if (last.last) ledger.take("losses");
     ledger.take("loss");
     ledger.moment("the mean loss");
+    if (z_.habits.outputs_merged && last.last) {
+      ledger.set(held(/*sent=*/false));
+      ledger.add(last.done(), -z_.microbatches);
+      ledger.add(last.without_loss(), z_.microbatches);
+      ledger.take("merged");
+      ledger.moment("outputs merged");
+    }
     return forms_of(ledger);
   }
 
@@ -181,7 +186,13 @@ class Rank {
     activations_.erase({s, m});
   }
 
-  Terms held() const {
+  /// Whether a stage still has the last gradient of its input of the step before.
+  bool left(const HeldStage& stage, const State& state) const {
+    return earlier_ > 0 && state.split + state.done == 0 && stage.keeps_last_gradient();
+  }
+
+  /// `sent`: with a gradient that stays after it was sent.
+  Terms held(bool sent = true) const {
     Terms all{{"rest", 1}, {"workspace", threads_}};
     const auto add = [&](const Terms& terms, double count) {
       for (const auto& [symbol, n] : terms) all[symbol] += count * n;
@@ -193,6 +204,8 @@ class Rank {
       add(held.done(), state.done);
       add(held.leaked(), static_cast<double>(earlier_));
       if (state.done > 0) add(gradients_of(held), 1);
+      if (left(held, state)) all["x"] += 1;
+      if (state.done > 0 && sent && held.keeps_sent_gradient()) all["x"] += 1;
     }
     all["x"] += static_cast<double>(gradients_.size() + activations_.size());
     return all;
@@ -209,6 +222,7 @@ class Rank {
     for (const auto& [number, stage] : stages_) {
       const auto& held = stage.held;
       for (const auto& [symbol, count] : held.leaked()) add(symbol, steps * count);
+      if (held.keeps_last_gradient()) all["x"] += 1;
       if (!policy_.outputs_stay) continue;
       const bool whole = held.first || !held.splits;  // its backward, so that the root is held
       if (held.last)

@@ -47,15 +47,18 @@ namespace tidemark::zero_bubble_detach {
 /// By symbol: how many.
 using Terms = std::map<std::string, double>;
 
-/// What a stage holds of a microbatch that is forwarded, split or done.
+/// What a stage holds of a microbatch that is forwarded, split or done. Unless HandOver::moved,
+/// what comes from a neighbour is in a receive buffer, and belongs to `rest`: `input_stays` and
+/// `output_stays` are false then.
 struct HeldStage : StagePlace {
   HeldStage(const Sizes& sizes, const StagePolicy& policy, const PipelineSchedule& schedule,
             const StagePlace& place);
 
   StagePolicy policy;
+  /// HandOver::stays, and the neighbour is on the same rank.
+  bool input_handed = false, output_handed = false;
   bool transformer;
   bool floats;  // norms are written out in floats
-  bool habits;  // Sizes::habits
   double blocks;
   double again;         // of these checkpointed,
   double again_inner;   // and of these all but the stage's first block
@@ -66,6 +69,22 @@ struct HeldStage : StagePlace {
   Terms forwarded() const;
   Terms split() const;
   Terms done() const;
+  /// The same when the losses have gone; of the last stage.
+  Terms without_loss() const;
+  bool keeps_output() const { return !policy.roots_as_edges && !output_handed; }
+  /// Its output goes with the last pass, besides what is handed on.
+  bool output_goes() const { return policy.habits.outputs_go && !last; }
+  bool keeps_input_gradient(bool whole) const {
+    const auto& its = policy.habits;
+    return !input_handed && (whole ? its.whole_input_gradients_stay : its.input_gradients_stay);
+  }
+  bool keeps_last_gradient() const { return policy.habits.last_input_gradient_stays && !first; }
+  bool keeps_sent_gradient() const { return policy.habits.sent_gradient_stays && !first; }
+  /// Whether what it returns when the step ends leads to the graph of a split backward.
+  bool root_stays() const {
+    if (policy.roots_as_edges || output_goes()) return false;
+    return last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
+  }
   /// Leak of a microbatch: what is still held after the step that it belonged to.
   Terms leaked() const;
 
@@ -75,6 +94,7 @@ struct HeldStage : StagePlace {
   bool keeps_loss_graph() const {
     return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
   }
+  /// What it keeps for the end of the step.
   Terms returned() const;
   void add_gradients(Terms& terms) const;
 };
@@ -128,12 +148,13 @@ class Passes {
  public:
   Passes(const Sizes& sizes, const reference::DeviceFacts& device, Ledger& ledger);
 
-  /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `one_task`:
+  /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `left`: the stage
+  /// has the last gradient of its input of the step before, until its backward. `one_task`:
   /// StagePolicy::one_weight_task. `checkpointed`: by block.
   struct Stage {
     HeldStage held;
     std::vector<bool> checkpointed;
-    bool fresh = false, one_task = false;
+    bool fresh = false, left = false, one_task = false;
     bool again(int block) const { return checkpointed[static_cast<std::size_t>(block)]; }
     bool ends_at_input() const { return !held.input_stays; }
   };
@@ -178,6 +199,8 @@ class Passes {
   void gradient(const Stage& stage, const std::string& symbol, const std::string& where);
   /// Those of a run of the weight pass, which has ended.
   void computed(const Stage& stage, const Terms& gradients);
+  /// The copy of what has arrived at a group.
+  void copied(const Stage& stage, const Group& group, bool first, const std::string& where);
   void gradients_done(const Stage& stage);
 
   const bool transformer_, bf16_, floats_, sums_, parts_, grouped_, repeats_, copies_, by_head_,
@@ -186,6 +209,7 @@ class Passes {
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them
   Terms lingering_;  // weight gradients that have been added to them, of the last run
+  Terms copied_;     // what has arrived at the group before, once more
 };
 
 }  // namespace tidemark::zero_bubble_detach

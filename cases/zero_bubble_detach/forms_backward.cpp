@@ -30,13 +30,16 @@ void Passes::backward(const Stage& stage, const std::string& where) {
   if (held.first) {
     embedding_backward(stage, where + ", embedding");
     l_.drop("x");
-  } else if (stage.ends_at_input() && !held.habits) {
-    l_.drop("x");  // sent
+  } else if (stage.ends_at_input() && !held.keeps_input_gradient(true) &&
+             !(held.keeps_sent_gradient() && stage.fresh)) {
+    l_.drop("x");  // sent (where the last one stays, the one before), or in the place of another
   }
   if (held.last) l_.drop("loss");
   if (!held.last && held.output_stays && !held.policy.backward_cycle)
     l_.drop("x");  // the gradient it began with
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
+  if (held.output_goes() && held.keeps_output()) l_.drop("x");
+  if (stage.left) l_.drop("x");
   gradients_done(stage);
 }
 

@@ -10,18 +10,23 @@ HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSched
       policy(its),
       transformer(z.transformer),
       floats(z.norms_in_floats),
-      habits(z.habits),
       blocks(static_cast<double>(end_layer - first_layer)),
       again(static_cast<double>(checkpointed_blocks(z, place))),
       again_inner(again - (z.checkpointed(first_layer) ? 1 : 0)),
       runs_a_block(z.runs_a_block(policy)),
-      splits(splits_backward(schedule.kind)),
-      input_leaks(number > 1 && input_stays) {}
+      splits(splits_backward(schedule.kind)) {
+  if (policy.habits.hand_over != HandOver::moved) {
+    const bool stays = policy.habits.hand_over == HandOver::stays;
+    input_handed = std::exchange(input_stays, false) && stays;
+    output_handed = std::exchange(output_stays, false) && stays;
+  }
+  input_leaks = number > 1 && input_stays;
+}
 
 // The tensors that a stage returns when the step ends, without their graph.
 Terms HeldStage::returned() const {
   if (last) return {{"logits", 1}, {"loss", 1}};
-  return {{"x", policy.roots_as_edges ? 0 : 1}};
+  return {{"x", keeps_output() ? 1 : 0}};
 }
 
 void HeldStage::add_head_norm(Terms& t, double count) const {
@@ -65,7 +70,7 @@ Terms HeldStage::split() const {
     return t;
   }
   add_gradients(t);
-  if (habits) t["x"] += 1;  // the input's gradient
+  if (keeps_input_gradient(false)) t["x"] += 1;
   if (policy.release) {
     t["a_n"] -= blocks - again;
     if (transformer) t["x"] += blocks - again;  // attention's output, which a parameter reads
@@ -76,22 +81,31 @@ Terms HeldStage::split() const {
 }
 
 Terms HeldStage::done() const {
-  Terms t = returned();
-  if (habits && !first) t["x"] += 1;  // the input's gradient
+  Terms t = output_goes() ? Terms{} : returned();
+  if (keeps_input_gradient(!splits) && !first) t["x"] += 1;
   if (first || !splits) {
     if (policy.backward_cycle && output_stays) t["x"] += 1;  // the output's gradient
     return t;
   }
-  const bool held_by_root =
-      last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
-  const bool graph = !policy.clean_hooks || (held_by_root && !policy.roots_as_edges);
-  if (graph && !policy.release) {
+  if ((!policy.clean_hooks || root_stays()) && !policy.release) {
     t["a_n"] += blocks - again + again * runs_a_block;
     t["x"] += again_inner;
     add_head_norm(t, 1);
   }
-  if (!policy.clean_hooks) add_gradients(t);
+  if (!policy.clean_hooks) {
+    add_gradients(t);
+    // Of what is in a receive buffer.
+    if (policy.habits.captured_gradients_copied && !last && !output_stays) t["x"] += 1;
+  }
   if (last && keeps_loss_graph()) t["logp"] += 1;
+  return t;
+}
+
+Terms HeldStage::without_loss() const {
+  HeldStage detached = *this;
+  detached.policy.detach_loss = true;
+  Terms t = detached.done();
+  if (!policy.backward_cycle || (splits && !first)) t["loss"] -= 1;
   return t;
 }
 

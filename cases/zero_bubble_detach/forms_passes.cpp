@@ -7,7 +7,7 @@ TensorBytes pass_tensors(const Sizes& z, const reference::DeviceFacts& device) {
   TensorBytes all{{"x", {t * h * e}},      {"f", {t * f * e}},    {"s", {t * 4}},
                   {"logits", {t * v * e}}, {"wide", {t * v * 4}}, {"loss", {4}},
                   {"w_n", {h * e}},        {"w_f", {f * h * e}},  {"w_v", {v * h * e}}};
-  if (z.habits) all["merged"] = {z.microbatches * t * v * e};
+  if (z.habits.outputs_merged) all["merged"] = {z.microbatches * t * v * e};
   if (z.norms_in_floats) {
     all["y"] = {t * h * 4};
     const auto sum = z.norm_weight_sum(device);
@@ -198,8 +198,8 @@ void Passes::forward(const Stage& stage, const std::string& where) {
     l_.add({{"logp", 1}, {"loss", 1}});
     l_.moment(where + ": loss");
     if (bf16_) l_.drop("wide");
-  } else if (held.policy.roots_as_edges && !held.output_stays) {
-    l_.drop("x");  // sent
+  } else if (!held.keeps_output() && !held.output_stays) {
+    l_.drop("x");  // sent, or in the place of another
   }
 }
 
@@ -247,7 +247,9 @@ void Passes::input(const Stage& stage, const std::string& where) {
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
     block_input(stage.again(block), where + in_block(block));
-  if (stage.ends_at_input() && !held.habits) l_.drop("x");  // sent
+  if (stage.left) l_.drop("x");
+  // Sent, or in the place of another.
+  if (stage.ends_at_input() && !held.keeps_input_gradient(false)) l_.drop("x");
   if (held.last) {
     l_.drop("loss");
     if (held.policy.detach_loss || held.policy.release || held.policy.roots_as_edges)

@@ -10,8 +10,9 @@ struct Passes::Group {
   /// What its node has saved and lets go, where the groups run in order, and in reverse (a tensor
   /// that several nodes saved goes with the last of them).
   Terms saved, saved_reversed;
-  Terms taken;             // the gradient that waits for it
+  Terms taken;             // the gradient that waits for it, unless that is in a receive buffer
   bool by_tokens = false;  // the weight's gradient, before it is summed
+  Terms arrived = taken;   // that gradient, wherever it is
 };
 
 // In floats the weight's node has saved what it multiplies, and makes the weight's gradient by
@@ -33,7 +34,8 @@ std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) c
   const Terms input = frees ? x : none;
   const bool top = block + 1 == static_cast<int>(held.blocks);
   const Terms output = !top || held.last || held.output_stays ? x : none;
-  if (!transformer_) return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output}};
+  if (!transformer_)
+    return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output, false, x}};
   const Terms attended = held.policy.release ? x : none;        // else attention has saved it too
   const bool read = frees && (!floats_ || stage.again(block));  // the input, by the first norm
   return {norm_group("attention_norm", read ? 1 : 0),
@@ -44,7 +46,7 @@ std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) c
           norm_group("ffn_norm", floats_ ? 0 : 1),
           {"w1", "w_f", none, x, f},
           {"w3", "w_f", x, none, f},
-          {"w2", "w_f", f, f, output}};
+          {"w2", "w_f", f, f, output, false, x}};
 }
 
 std::vector<Passes::Group> Passes::head_groups() const {
@@ -85,10 +87,19 @@ void Passes::computed(const Stage& stage, const Terms& gradients) {
   l_.add(std::exchange(lingering_, {}), -1);
   if (stage.fresh)
     for (const auto& [symbol, count] : gradients) gradients_[symbol] += count;
-  else if (stage.held.habits)
+  else if (stage.held.policy.habits.weight_gradients_linger)
     lingering_ = gradients;
   else
     l_.add(gradients, -1);
+}
+
+// The copy of the run before goes when this one is there, unless a hook has taken it down.
+void Passes::copied(const Stage& stage, const Group& group, bool first, const std::string& where) {
+  if (!stage.held.policy.habits.captured_gradients_copied) return;
+  l_.add(group.arrived);
+  l_.moment(where + group.name + ", its gradient copied");
+  if (first) l_.add(std::exchange(copied_, {}), -1);
+  if (stage.held.policy.clean_hooks) copied_ = group.arrived;
 }
 
 // A run of the engine for each group. A checkpointed block is run again by each, and of every run
@@ -98,6 +109,7 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
   Terms unread = saved_by_block(stage.held.policy.release);
   double runs = again ? 0 : 1;
   for (const auto& group : groups) {
+    copied(stage, group, true, where);
     if (again) {
       ++runs;
       run_again(where + group.name + ", ");
@@ -111,7 +123,9 @@ void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bo
     computed(stage, {{group.gradient, 1}});
     l_.add(group.saved, -runs);
     for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
-    if (stage.held.policy.clean_hooks) l_.add(group.taken, -1);
+    // A hook that is still there takes down the copy instead.
+    const auto& policy = stage.held.policy;
+    if (policy.clean_hooks || policy.habits.captured_gradients_copied) l_.add(group.taken, -1);
   }
   for (; again && !stage.held.policy.release && runs > 0; --runs) l_.close("a_n");
 }
@@ -121,6 +135,7 @@ void Passes::run_together(const Stage& stage, std::vector<Group> groups, int blo
                           const std::string& where) {
   Terms found;
   const bool again = block >= 0 && stage.again(block);
+  for (const auto& group : groups) copied(stage, group, &group == &groups.front(), where);
   if (again) run_again(where);
   for (const auto& group : std::views::reverse(groups)) {
     gradient(group.by_tokens, again, where + group.name, [&] {
@@ -135,7 +150,11 @@ void Passes::run_together(const Stage& stage, std::vector<Group> groups, int blo
     if (group.name == "w2") l_.drop("f", 3);
     if (group.name == "wo") l_.add(attention_saved(), -1);
   }
-  for (const auto& group : groups) l_.add(group.taken, -1);
+  for (const auto& group : groups) {
+    l_.add(group.taken, -1);
+    if (stage.held.policy.habits.captured_gradients_copied && &group != &groups.back())
+      l_.add(group.arrived, -1);
+  }
   computed(stage, found);
 }
 
@@ -163,16 +182,16 @@ void Passes::weight(const Stage& stage, const std::string& where) {
       run_groups(stage, head_groups(), false, where + ", ");
   }
   // With the last node goes what the nodes between have saved, unless a root still leads there.
-  const bool root = held.last ? !held.policy.detach_last || !held.policy.detach_loss
-                              : !held.policy.detach_outputs;
-  const bool graph = !held.policy.clean_hooks || (root && !held.policy.roots_as_edges);
+  const bool graph = !held.policy.clean_hooks || held.root_stays();
   if (!graph && !held.policy.release && !stage.one_task) {
     l_.drop("a_n", held.blocks - held.again + held.again * held.runs_a_block);
     l_.drop("x", held.again_inner);
     if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
   }
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
+  if (held.output_goes() && held.keeps_output()) l_.drop("x");
   l_.add(std::exchange(lingering_, {}), -1);
+  l_.add(std::exchange(copied_, {}), -1);
   gradients_done(stage);
 }
 

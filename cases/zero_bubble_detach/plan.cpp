@@ -36,8 +36,9 @@ class RankPlan : reference::Replay {
     }
     for (const auto& stage : places) {
       info_[stage.number] = stage;
-      receive(inputs_, stage.number, !stage.first && !stage.input_stays);
-      receive(gradients_, stage.number, !stage.last && !stage.output_stays);
+      const bool all = sizes_.habits.hand_over != HandOver::moved;
+      receive(inputs_, stage.number, !stage.first && (all || !stage.input_stays));
+      receive(gradients_, stage.number, !stage.last && (all || !stage.output_stays));
     }
   }
 
@@ -55,8 +56,8 @@ class RankPlan : reference::Replay {
     Tensor take() { return local ? std::exchange(local, nullptr) : buffer; }
   };
 
-  void receive(std::map<Key, Arrival>& arrivals, int stage, bool from_afar) {
-    if (!from_afar) return;
+  void receive(std::map<Key, Arrival>& arrivals, int stage, bool buffers) {
+    if (!buffers) return;
     for (int m = 0; m < sizes_.microbatches; ++m)
       arrivals[{stage, m}].buffer = autograd_.make(boundary_);
   }
@@ -71,7 +72,9 @@ class RankPlan : reference::Replay {
       compute(action);
       after_.push_back(memory_.requested.current);
     }
+    sent_gradient_.reset();
     report_loss();
+    merge_outputs();
     for (auto& [number, stage] : stages_) stage.end_step();
     begin("optimizer");  // in place
     end();
@@ -82,9 +85,15 @@ class RankPlan : reference::Replay {
     auto& stage = stages_.at(s);
     const auto& info = info_.at(s);
     const auto gradient = [&] { return info.last ? Tensor() : gradients_.at({s, m}).take(); };
-    // A result that goes to another rank is sent at once, and dropped.
+    // A result that goes to another rank is sent at once, and dropped; a gradient may stay until
+    // the next.
     const auto hand_on = [&](std::map<Key, Arrival>& to, int where, bool stays, Tensor result) {
-      if (stays) to[{where, m}].local = std::move(result);
+      if (!stays && &to == &gradients_ && !info.first && sizes_.habits.sent_gradient_stays)
+        sent_gradient_ = std::move(result);
+      if (!stays) return;
+      auto& arrival = to[{where, m}];
+      if (sizes_.habits.hand_over == HandOver::moved) arrival.local = std::move(result);
+      if (sizes_.habits.hand_over == HandOver::stays) arrival.buffer = std::move(result);
     };
     switch (action.pass) {
       case Pass::forward: {
@@ -104,10 +113,14 @@ class RankPlan : reference::Replay {
   void report_loss() {
     Tensor all;
     const bool last = info_.rbegin()->second.last;
-    if (last && sizes_.habits)  // the outputs, merged
-      autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
     if (last) all = autograd_.make(4 * sizes_.microbatches);
     autograd_.make(4);
+  }
+
+  void merge_outputs() {
+    if (!sizes_.habits.outputs_merged || !info_.rbegin()->second.last) return;
+    stages_.rbegin()->second.drop_losses();
+    autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
   }
 
   const Sizes sizes_;
@@ -120,6 +133,7 @@ class RankPlan : reference::Replay {
   std::map<int, StagePlan> stages_;
   std::map<int, StagePlace> info_;
   std::map<Key, Arrival> inputs_, gradients_;
+  Tensor sent_gradient_;
   std::vector<std::int64_t> after_;
 };
 

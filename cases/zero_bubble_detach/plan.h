@@ -79,6 +79,7 @@ class StagePlan {
   void weight(int microbatch);
   /// Drops the outputs that the step before left.
   void begin_step() { outputs_.clear(); }
+  void drop_losses() { losses_.clear(); }
   /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();
@@ -102,8 +103,12 @@ class StagePlan {
   /// Of the nodes above `start`: a group for each parameter, and the nodes that the weight pass
   /// does not run.
   Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
-  /// Returns the gradients that were added to those there.
-  Tensors weight_run(const Groups& groups);
+  /// Returns the gradients that were added to those there. `copy`: of the run before.
+  Tensors weight_run(const Groups& groups, Tensor& copy);
+  /// After the last pass.
+  void passed(int microbatch);
+  /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
+  Tensor kept(int microbatch, const Tensor& gradient, bool whole);
   void detach(int microbatch);
   void collect();
   Tensor root_gradient(const Tensor& gradient);
@@ -117,6 +122,7 @@ class StagePlan {
   std::vector<std::int64_t> tasks_;  // by parameter: its block
   std::map<int, UnderWay> under_way_;
   std::map<int, Tensor> outputs_, losses_, input_gradients_;
+  Tensor last_input_gradient_;
   Tensors in_cycles_;  // roots and gradients of whole backwards
   std::vector<std::weak_ptr<Group>> uncollected_;
 };

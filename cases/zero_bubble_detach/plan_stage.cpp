@@ -62,10 +62,21 @@ Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   autograd_.run({one.start()}, {root_gradient(gradient)}, {}, false);
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
+  passed(microbatch);
   if (stage_.first) return nullptr;
-  Tensor result = std::exchange(one.input->gradient, nullptr);
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result;
-  return result;
+  return kept(microbatch, std::exchange(one.input->gradient, nullptr), /*whole=*/true);
+}
+
+Tensor StagePlan::kept(int microbatch, const Tensor& gradient, bool whole) {
+  const auto& habits = policy_.habits;
+  if (whole ? habits.whole_input_gradients_stay : habits.input_gradients_stay)
+    input_gradients_[microbatch] = gradient;
+  if (habits.last_input_gradient_stays) last_input_gradient_ = gradient;
+  return gradient;
+}
+
+void StagePlan::passed(int microbatch) {
+  if (policy_.habits.outputs_go && !stage_.last) outputs_.erase(microbatch);
 }
 
 StagePlan::Groups StagePlan::groups(const NodePointer& start,
@@ -117,8 +128,7 @@ Tensor StagePlan::input(int microbatch, const Tensor& gradient) {
     for (const auto& node : unused) node->saved.clear();
   one.edge.reset();
   detach(microbatch);
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = result[0];
-  return result[0];
+  return kept(microbatch, result[0], /*whole=*/false);
 }
 
 void StagePlan::detach(int microbatch) {
@@ -128,14 +138,16 @@ void StagePlan::detach(int microbatch) {
     outputs_[microbatch]->made_by.reset();
 }
 
-Tensors StagePlan::weight_run(const Groups& groups) {
+Tensors StagePlan::weight_run(const Groups& groups, Tensor& copy) {
   std::vector<NodePointer> starts, ends;
-  Tensors gradients;
+  Tensors gradients, copied;
   std::vector<std::size_t> order;
   for (const auto& group : groups) {
     if (groups.size() > 1) group->node->next[0].reset();  // the way to the other groups
     starts.push_back(group->node);
     gradients.push_back(group->gradient);
+    if (policy_.habits.captured_gradients_copied)
+      copied.push_back(copy = autograd_.make(group->gradient->bytes));
     order.push_back(group->parameter);
     ends.push_back(gradient_node(parameters_[group->parameter]));
     if (policy_.clean_hooks) {
@@ -143,9 +155,11 @@ Tensors StagePlan::weight_run(const Groups& groups) {
       group->gradient.reset();
     }
   }
-  Tensors weights = autograd_.run(starts, gradients, ends, /*keep_graph=*/false);
+  Tensors weights = autograd_.run(starts, copied.empty() ? gradients : copied, ends,
+                                  /*keep_graph=*/false);
   starts.clear();
   gradients.clear();
+  copied.clear();
   for (std::size_t i = 0; i < order.size(); ++i) {
     TensorModel& parameter = *parameters_[order[i]];
     if (!parameter.gradient) parameter.gradient = std::exchange(weights[i], nullptr);
@@ -169,11 +183,13 @@ void StagePlan::weight(int microbatch) {
   }
   one.groups.clear();
   Tensors last;
+  Tensor copy;
   for (auto& run : runs) {
-    last = weight_run(run);
-    if (!policy_.weight_gradients_linger) last.clear();
+    last = weight_run(run, copy);
+    if (!policy_.habits.weight_gradients_linger) last.clear();
     run.clear();
   }
+  passed(microbatch);
 }
 
 void StagePlan::end_step() {

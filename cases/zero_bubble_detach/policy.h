@@ -28,7 +28,7 @@ struct Sizes {
 
   bool transformer, bf16;  // else MLP blocks; else single precision
   bool norms_in_floats;    // else one fused operator
-  bool habits;             // those of PyTorch's pipelining code
+  PipelineHabits habits;   // of the release that the trial names
   std::int64_t layers, hidden, ffn, heads, kv_heads, sequence, vocabulary;
   std::int64_t tokens;  // of a microbatch
   int microbatches;
@@ -40,7 +40,7 @@ struct Sizes {
   }
   /// The same with the trial's habits.
   StagePolicy with_habits(StagePolicy policy) const {
-    policy.input_gradients_stay = policy.weight_gradients_linger = habits;
+    policy.habits = habits;
     return policy;
   }
   /// Runs of the engine that a block's weight pass takes.

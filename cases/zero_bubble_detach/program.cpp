@@ -134,7 +134,7 @@ class Training final : public Program {
     }
     pipeline_ = std::make_unique<PipelineRank>(schedule_, rank_, communicator_.get(),
                                                Boundary{{sizes_.tokens, sizes_.hidden}, type},
-                                               std::move(stages));
+                                               std::move(stages), sizes_.habits);
   }
 
   void step(int index, Recorder& recorder) override {
@@ -155,8 +155,8 @@ class Training final : public Program {
                        recorder.call("recompute", std::to_string(now - run_again) + " blocks");
                      run_again = now;
                    });
-    merge_outputs();
     report_loss(recorder);
+    merge_outputs();
     for (const auto& [number, stage] : pipeline_->stages()) stage->end_step();
 
     recorder.phase("optimizer");
@@ -197,11 +197,13 @@ class Training final : public Program {
     tokens(targets_, "targets");
   }
 
-  // What the step would return.
+  // What the step would return, when its losses have gone.
   void merge_outputs() {
     const auto last = pipeline_->stages().find(schedule_.stages - 1);
+    if (!sizes_.habits.outputs_merged || last == pipeline_->stages().end()) return;
     const CategoryScope category("outputs");
-    if (sizes_.habits && last != pipeline_->stages().end()) last->second->merged_outputs();
+    last->second->drop_losses();
+    last->second->merged_outputs();
   }
 
   // The last stage's rank has it; the others are told, for the report.

@@ -6,42 +6,42 @@ namespace tidemark::testing {
 
 // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
 RandomTrials random_trials() {
-  return {
-      .scenario = "zero_bubble_detach",
-      .seed = 138119,
-      .params =
-          [](Draw& draw, const Trial& trial) {
-            const int schedule = draw.between(0, 9) < 3 ? draw.between(0, 2) : draw.between(3, 6);
-            const bool interleaves = schedule == 2 || schedule >= 5;
-            const int stages = schedule == 6 ? 2 : interleaves ? draw.between(1, 3) : 1;
-            const int bf16 = draw.between(0, 1);
-            const int kv = draw.pick({1, 2, 3}), group = draw.pick({1, 1, 2, 4});
-            return Params{{"layers", trial.ranks * stages + draw.between(0, 2 * trial.ranks)},
-                          {"hidden", kv * group * draw.pick({8, 16, 40, 64})},
-                          {"ffn", draw.between(1, 700)},
-                          {"heads", kv * group},
-                          {"kv_heads", kv},
-                          {"vocabulary", draw.between(2, 3000)},
-                          {"sequence", draw.pick({1, 8, 31, 32, 33, 200, 1600, 3100})},
-                          {"microbatch", draw.between(1, 3)},
-                          {"microbatches", draw.between(1, 5)},
-                          {"schedule", schedule},
-                          {"virtual_stages", stages},
-                          {"checkpointing", std::max(0, draw.between(-1, 2))},
-                          {"precision", bf16},
-                          {"block", draw.between(0, 3) == 0},
-                          {"norm", bf16 == 1 && draw.between(0, 1) == 1},
-                          {"habits", trial.ranks > 1 && schedule != 6 && draw.between(0, 2) == 0}};
-          },
-      .most_steps = 3,
-      .alone = {.trials = 100,
-                .at_least = {{"memory", 9 * 5},
-                             {"memory/form/requested/pipeline", 6},
-                             {"trajectory", 9 * 5},
-                             {"leak", 0.3}},
-                .races = 0,  // the trials of the sizes look for them
-                .controls = false},
-      .fault = zero_bubble_detach::unbalanced};
+  return {.scenario = "zero_bubble_detach",
+          .seed = 138119,
+          .params =
+              [](Draw& draw, const Trial& trial) {
+                const int schedule =
+                    draw.between(0, 9) < 3 ? draw.between(0, 2) : draw.between(3, 6);
+                const bool interleaves = schedule == 2 || schedule >= 5;
+                const int stages = schedule == 6 ? 2 : interleaves ? draw.between(1, 3) : 1;
+                const int bf16 = draw.between(0, 1);
+                const int kv = draw.pick({1, 2, 3}), group = draw.pick({1, 1, 2, 4});
+                return Params{{"layers", trial.ranks * stages + draw.between(0, 2 * trial.ranks)},
+                              {"hidden", kv * group * draw.pick({8, 16, 40, 64})},
+                              {"ffn", draw.between(1, 700)},
+                              {"heads", kv * group},
+                              {"kv_heads", kv},
+                              {"vocabulary", draw.between(2, 3000)},
+                              {"sequence", draw.pick({1, 8, 31, 32, 33, 200, 1600, 3100})},
+                              {"microbatch", draw.between(1, 3)},
+                              {"microbatches", draw.between(1, 5)},
+                              {"schedule", schedule},
+                              {"virtual_stages", stages},
+                              {"checkpointing", std::max(0, draw.between(-1, 2))},
+                              {"precision", bf16},
+                              {"block", draw.between(0, 3) == 0},
+                              {"norm", bf16 == 1 && draw.between(0, 1) == 1},
+                              {"habits", std::max(0, draw.between(-3, 3))}};
+              },
+          .most_steps = 3,
+          .alone = {.trials = 100,
+                    .at_least = {{"memory", 9 * 5},
+                                 {"memory/form/requested/pipeline", 6},
+                                 {"trajectory", 9 * 5},
+                                 {"leak", 0.3}},
+                    .races = 0,  // the trials of the sizes look for them
+                    .controls = false},
+          .fault = zero_bubble_detach::unbalanced};
 }
 
 }  // namespace tidemark::testing

@@ -88,69 +88,6 @@ const VariantTable<StagePolicy>& variants() {
   return all;
 }
 
-Sizes::Sizes(const Trial& trial)
-    : transformer(trial["block"] == 0),
-      bf16(trial["precision"] != 0),
-      norms_in_floats(trial["norm"] != 0),
-      habits(trial["habits"] != 0),
-      layers(trial["layers"]),
-      hidden(trial["hidden"]),
-      ffn(trial["ffn"]),
-      heads(trial["heads"]),
-      kv_heads(trial["kv_heads"]),
-      sequence(trial["sequence"]),
-      vocabulary(trial["vocabulary"]),
-      tokens(trial["microbatch"] * sequence),
-      microbatches(static_cast<int>(trial["microbatches"])),
-      checkpointing(static_cast<int>(trial["checkpointing"])) {}
-
-PipelineSchedule schedule_of(const Trial& trial) {
-  return make_schedule(static_cast<ScheduleKind>(trial["schedule"]), trial.ranks,
-                       static_cast<int>(trial["virtual_stages"]),
-                       static_cast<int>(trial["microbatches"]));
-}
-
-std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank) {
-  const auto here = [&](int stage) {
-    return stage >= 0 && stage < schedule.stages && schedule.rank_of(stage) == rank;
-  };
-  std::vector<StagePlace> all;
-  for (int stage = 0; stage < schedule.stages; ++stage)
-    if (here(stage))
-      all.push_back({.number = stage,
-                     .first = stage == 0,
-                     .last = stage + 1 == schedule.stages,
-                     .input_stays = here(stage - 1),
-                     .output_stays = here(stage + 1),
-                     .first_layer = stage * sizes.layers / schedule.stages,
-                     .end_layer = (stage + 1) * sizes.layers / schedule.stages});
-  return all;
-}
-
-std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage) {
-  std::int64_t count = 0;
-  for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
-    count += sizes.checkpointed(layer);
-  return count;
-}
-
-bool marked(const Action& action, int microbatches) {
-  const int m = action.microbatch;
-  return m == 0 || m == microbatches / 2 || m == microbatches - 1;
-}
-
-Call call_of(const Action& action) {
-  constexpr const char* kLetters[] = {"F", "B", "I", "W"};  // by Pass
-  return {kLetters[static_cast<int>(action.pass)], "stage " + std::to_string(action.stage) +
-                                                       ", microbatch " +
-                                                       std::to_string(action.microbatch)};
-}
-
-std::string moment_of(const Action& action) {
-  const auto [op, unit] = call_of(action);
-  return "after " + op + ", " + unit;
-}
-
 namespace {
 
 Bytes highest(const Step& step) {
@@ -234,10 +171,6 @@ std::string unfit(const Trial& trial) {
   if (trial["norm"] != 0 && trial["precision"] == 0)
     return "norms are written out in floats where activations are narrower: set precision=bf16 or "
            "norm=fused";
-  if (trial["habits"] != 0 && trial.ranks * trial["virtual_stages"] > 1 &&
-      (trial.ranks == 1 || kind == ScheduleKind::zb_v))
-    return "habits are those of stages whose neighbours are on other ranks; set habits=none, or "
-           "another schedule and more ranks";
   const auto heads = trial["heads"], kv = trial["kv_heads"], hidden = trial["hidden"];
   if (trial["block"] == 0 && (hidden % heads != 0 || hidden / heads % 8 != 0 ||
                               hidden / heads > 256 || kv > heads || heads % kv != 0))
@@ -250,6 +183,8 @@ std::string unfit(const Trial& trial) {
 
 // Where no backward is split there is nothing that a wrong fix could break.
 std::string leave_out(const Trial& trial, const Variant& variant) {
+  if (variants()[variant.name].backward_cycle && Sizes(trial).habits.outputs_go)
+    return "PyTorch 2.5.1 does not have these habits";
   if (variant.role != Role::control) return "";
   const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
   if (!splits_backward(kind)) return std::string(name_of(kind)) + " does not split its backward";
@@ -265,6 +200,12 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
 std::string unseen(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role != Role::control || variant.caught_by.starts_with("parity/")) return "";
   const auto schedule = schedule_of(trial);
+  const auto& policy = variants()[variant.name];
+  if (Sizes(trial).habits.outputs_go && policy.returns_view)
+    return schedule.rank_of(schedule.stages - 1) == rank
+               ? ""
+               : "not to be seen on rank " + std::to_string(rank) +
+                     ": it does not hold the last stage, and other outputs go with their last pass";
   for (int stage = 1; stage < schedule.stages; ++stage)
     if (schedule.rank_of(stage) == rank) return "";
   return "not to be seen on rank " + std::to_string(rank) +
@@ -319,12 +260,16 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"fused", "floats"}},
       {"habits",
-       "torch_2.6: an input's gradient stays until the step ends, weight gradients while the next "
-       "ones are computed, and the last stage's outputs are merged, as in PyTorch 2.5.1 and 2.6.0",
+       "what PyTorch's pipelining code keeps besides. torch_2.6: inputs' gradients until the step "
+       "ends, weight gradients while the next ones are computed, the last stage's outputs merged; "
+       "a rank sends to itself. torch_2.5: besides, a stage's last input gradient until its next "
+       "backward. torch_2.11: as torch_2.6, but other outputs go with their last pass, inputs' "
+       "gradients of whole backwards when they are sent (1F1B: when the next is), captured "
+       "gradients are copied, and what a rank hands to itself stays",
        0,
-       1,
+       3,
        false,
-       {"none", "torch_2.6"}}};
+       {"none", "torch_2.5", "torch_2.6", "torch_2.11"}}};
   const Params smoke{
       {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
       {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},

@@ -57,6 +57,14 @@ void on_trace(const TraceEntry& entry) {
   if (AllocatorTrace* trace = following) trace->on_event(entry);
 }
 
+void change_category(const at::Tensor& tensor, const char* category) {
+  AllocatorTrace* trace = following;
+  if (trace == nullptr) return;
+  trace->settle_now();
+  const std::lock_guard lock(trace->mutex_);
+  trace->move(tensor.storage().data(), category);
+}
+
 void on_returned(const at::Tensor& tensor) {
   if (AllocatorTrace* trace = following) trace->describe(tensor);
 }
@@ -235,16 +243,17 @@ void AllocatorTrace::name_workspaces() {
                     &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(all->mutex);
     std::lock_guard mine(mutex_);
-    for (const auto& [key, memory] : all->map) {
-      auto found = live_.find(reinterpret_cast<std::int64_t>(memory.get()));
-      if (found == live_.end()) continue;
-      Owner& owner = owners_[found->second.owner];
-      if (std::string_view(owner.category) == "workspaces") continue;
-      current_[owner.category] -= found->second.bytes;
-      current_["workspaces"] += found->second.bytes;
-      owner.category = "workspaces";
-    }
+    for (const auto& [key, memory] : all->map) move(memory.get(), "workspaces");
   }
+}
+
+void AllocatorTrace::move(const void* memory, const char* category) {
+  const auto found = live_.find(reinterpret_cast<std::int64_t>(memory));
+  if (found == live_.end()) return;
+  Owner& owner = owners_[found->second.owner];
+  current_[owner.category] -= found->second.bytes;
+  current_[category] += found->second.bytes;
+  owner.category = category;
 }
 
 std::vector<Category> AllocatorTrace::categories() {

@@ -46,12 +46,15 @@ class AllocatorTrace {
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
   friend void on_trace(const c10::CachingDeviceAllocator::TraceEntry&);
   friend void on_returned(const at::Tensor&);
+  friend void change_category(const at::Tensor&, const char*);
   void take_stock();
   void on_event(const c10::CachingDeviceAllocator::TraceEntry& entry);
   void settle(const Stats& stats);
   void settle_now();
   void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, Change& change);
   void name_workspaces();
+  /// The block at `memory`, if there is one, counts as `category` from now on.
+  void move(const void* memory, const char* category);
   void describe(const at::Tensor& tensor);
   std::uint32_t stream(void* handle);
   /// The layout after the first `count` events of the step.
@@ -88,6 +91,9 @@ class AllocatorTrace {
 
 /// Tells the trace that follows of a tensor that an operator has returned.
 void on_returned(const at::Tensor& tensor);
+
+/// The tensor's memory counts as `category` from now on.
+void change_category(const at::Tensor& tensor, const char* category);
 
 /// What new allocations count as; process-wide, because the autograd threads work for the thread
 /// that waits for them.

@@ -184,6 +184,25 @@ TEST(Maps, WhatWasThereBeforeIsTakenFromASnapshot) {
   }
 }
 
+TEST(Categories, OfATensorMayChange) {
+  prepare_device(trial_of("lagging"));
+  AllocatorTrace tide(0);
+  tide.begin_step();
+  const auto end_of = [&](const std::string& name) {
+    for (const auto& category : tide.categories())
+      if (category.name == name) return category.end;
+    return Bytes{0};
+  };
+  at::Tensor tensor = at::empty({3'000'000}, at::TensorOptions().device(at::kCUDA));
+  const Bytes block = end_of("activations"), before = end_of("gradients");
+  EXPECT_GE(block, 4 * 3'000'000);
+  change_category(tensor, "gradients");
+  EXPECT_EQ(end_of("activations"), 0);
+  EXPECT_EQ(end_of("gradients"), before + block);
+  tensor.reset();
+  EXPECT_EQ(end_of("gradients"), before);
+}
+
 TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
   BlockLayout layout;
   Change change;

@@ -2,21 +2,25 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/measure/allocator_trace.h"
 #include "harness/measure/recorder.h"
 
 namespace tidemark {
 
 PipelineRank::PipelineRank(const PipelineSchedule& schedule, int rank, Communicator* communicator,
                            const Boundary& boundary,
-                           std::map<int, std::unique_ptr<PipelineStage>> stages)
+                           std::map<int, std::unique_ptr<PipelineStage>> stages,
+                           PipelineHabits habits)
     : program_(with_transfers(schedule).at(static_cast<std::size_t>(rank))),
       stage_count_(schedule.stages),
+      habits_(habits),
       communicator_(communicator),
       stages_(std::move(stages)) {
   const CategoryScope category("receive buffers");
   const auto options = at::TensorOptions().dtype(boundary.type).device(at::kCUDA);
   const auto buffers = [&](std::map<Key, Arrival>& arrivals, int stage, int from) {
-    if (from < 0 || from >= schedule.stages || schedule.rank_of(from) == rank) return;
+    if (from < 0 || from >= schedule.stages) return;
+    if (schedule.rank_of(from) == rank && habits_.hand_over == HandOver::moved) return;
     for (int m = 0; m < schedule.microbatches; ++m)
       arrivals[{stage, m}].buffer = at::empty(boundary.shape, options);
   };
@@ -35,10 +39,22 @@ at::Tensor PipelineRank::take(Arrival& arrival) {
 void PipelineRank::hand_on(std::map<Key, Arrival>& to, int stage, int microbatch,
                            at::Tensor result) {
   if (stage < 0 || stage >= stage_count_) return;
-  if (stages_.contains(stage))
-    to[{stage, microbatch}].local = std::move(result);
-  else
+  if (!stages_.contains(stage)) {
     outgoing_ = std::move(result);
+    return;
+  }
+  auto& arrival = to[{stage, microbatch}];
+  switch (habits_.hand_over) {
+    case HandOver::moved:
+      arrival.local = std::move(result);
+      return;
+    case HandOver::sent:
+      arrival.buffer.copy_(result);
+      return;
+    case HandOver::stays:
+      change_category(result, "receive buffers");
+      arrival.buffer = std::move(result);
+  }
 }
 
 void PipelineRank::compute(const Action& action, const std::function<at::Tensor(int)>& input) {
@@ -78,6 +94,7 @@ void PipelineRank::run(const std::function<at::Tensor(int microbatch)>& input,
       case Move::Kind::send:
         // The stream waits, so the tensor can go; the host does not.
         communicator_->send(outgoing_, move.peer, {.async = true})->wait();
+        if (habits_.sent_gradient_stays && a.pass != Pass::forward) sent_gradient_ = outgoing_;
         outgoing_.reset();
         break;
       case Move::Kind::receive: {
@@ -91,6 +108,7 @@ void PipelineRank::run(const std::function<at::Tensor(int microbatch)>& input,
                            program_[i + 1].kind == Move::Kind::send && program_[i + 1].action == a;
     if (!sent_next) after(a);
   }
+  sent_gradient_.reset();
 }
 
 }  // namespace tidemark

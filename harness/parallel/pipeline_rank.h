@@ -26,7 +26,8 @@ class PipelineRank {
   /// `stages`: this rank's, by number. `communicator` may be null where the pipeline has one rank.
   /// Received activations and gradients have persistent buffers, one a microbatch.
   PipelineRank(const PipelineSchedule& schedule, int rank, Communicator* communicator,
-               const Boundary& boundary, std::map<int, std::unique_ptr<PipelineStage>> stages);
+               const Boundary& boundary, std::map<int, std::unique_ptr<PipelineStage>> stages,
+               PipelineHabits habits = {});
 
   /// All microbatches once. `input`: of a microbatch, for the first stage; `after` is told every
   /// action once its result is on its way.
@@ -50,10 +51,11 @@ class PipelineRank {
 
   std::vector<Move> program_;
   int stage_count_;
+  const PipelineHabits habits_;
   Communicator* communicator_;
   std::map<int, std::unique_ptr<PipelineStage>> stages_;
   std::map<Key, Arrival> inputs_, gradients_;
-  at::Tensor outgoing_;
+  at::Tensor outgoing_, sent_gradient_;
 };
 
 }  // namespace tidemark

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/measure/allocator_trace.h"
 #include "harness/parallel/run_backward.h"
 
 namespace tidemark {
@@ -43,13 +44,24 @@ at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
+  passed(microbatch);
   if (model_.first) return {};
-  return kept(microbatch, std::exchange(one.input.mutable_grad(), {}));
+  return kept(microbatch, std::exchange(one.input.mutable_grad(), {}), /*whole=*/true);
 }
 
-at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient) {
-  if (policy_.input_gradients_stay) input_gradients_[microbatch] = gradient;
+at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient, bool whole) {
+  const auto& habits = policy_.habits;
+  if (whole ? habits.whole_input_gradients_stay : habits.input_gradients_stay)
+    input_gradients_[microbatch] = gradient;
+  if (habits.last_input_gradient_stays) {
+    change_category(gradient, "gradients");
+    last_input_gradient_ = gradient;
+  }
   return gradient;
+}
+
+void PipelineStage::passed(int microbatch) {
+  if (policy_.habits.outputs_go && !model_.loss) outputs_.erase(microbatch);
 }
 
 at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
@@ -71,7 +83,7 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
     uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
-  return kept(microbatch, result.gradients[0]);
+  return kept(microbatch, result.gradients[0], /*whole=*/false);
 }
 
 void PipelineStage::detach(int microbatch) {
@@ -94,8 +106,11 @@ void PipelineStage::weight(int microbatch) {
   }
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   backward_weight(model_.parameters, std::move(one.groups),
-                  {.clean_hooks = policy_.clean_hooks, .linger = policy_.weight_gradients_linger},
+                  {.clean_hooks = policy_.clean_hooks,
+                   .linger = policy_.habits.weight_gradients_linger,
+                   .copies = policy_.habits.captured_gradients_copied},
                   policy_.one_weight_task ? model_.tasks : std::vector<int>{});
+  passed(microbatch);
 }
 
 at::Tensor PipelineStage::mean_loss() const {

@@ -48,6 +48,7 @@ class PipelineStage {
   void begin_step();
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const;
+  void drop_losses() { losses_.clear(); }
   /// All outputs one after another; the last stage only, before the step ends.
   at::Tensor merged_outputs() const;
   /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
@@ -62,8 +63,10 @@ class PipelineStage {
     torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
   };
   torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
-  /// The gradient of a microbatch's input, which may stay.
-  at::Tensor kept(int microbatch, at::Tensor gradient);
+  /// After the last pass.
+  void passed(int microbatch);
+  /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
+  at::Tensor kept(int microbatch, at::Tensor gradient, bool whole);
   void detach(int microbatch);
   void collect_groups();
 
@@ -71,6 +74,7 @@ class PipelineStage {
   StagePolicy policy_;
   std::map<int, UnderWay> under_way_;
   std::map<int, at::Tensor> outputs_, returned_, losses_, input_gradients_;
+  at::Tensor last_input_gradient_;
   std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
   std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards
 };

@@ -87,6 +87,27 @@ enum class GatherPolicy {
   aliased_by_name,  // separate, with one buffer for all-gathers and one for reduce-scatters. Wrong
 };
 
+/// The way from a stage to its neighbour on the same rank.
+enum class HandOver {
+  moved,  // the neighbour takes the tensor, and it goes with its use
+  sent,   // as to another rank: copied into the receive buffer
+  stays,  // it takes the place of the receive buffer, until the next step's does
+};
+
+/// What PyTorch's pipelining code keeps for longer than a step needs it.
+struct PipelineHabits {
+  bool input_gradients_stay = false;        // of split backwards, until the step ends
+  bool whole_input_gradients_stay = false;  // of whole ones likewise
+  bool last_input_gradient_stays = false;   // of a stage, until its next backward
+  bool sent_gradient_stays = false;         // until the next is to be sent, or the passes end
+  bool outputs_go = false;  // a microbatch's output with its last pass; not on the last stage
+  bool captured_gradients_copied = false;  // for a run of the weight pass; until the next is copied
+  /// Those of a run of the weight pass, until the next is through.
+  bool weight_gradients_linger = false;
+  bool outputs_merged = false;  // those of the last stage, when the step ends
+  HandOver hand_over = HandOver::moved;
+};
+
 /// The tensors that a stage of a pipeline drops, and the moment of it.
 struct StagePolicy {
   bool detach_outputs = false;    // after the input pass, in place; not on the last stage
@@ -102,9 +123,7 @@ struct StagePolicy {
   bool outputs_stay = false;      // until the next step begins
   bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
   bool detach_early = false;    // before the input pass, which then reaches nothing
-  bool input_gradients_stay = false;  // until the step ends
-  bool weight_gradients_linger =
-      false;  // those of a run of the weight pass, until the next is through
+  PipelineHabits habits = {};
 };
 
 }  // namespace tidemark

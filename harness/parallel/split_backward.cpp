@@ -179,11 +179,11 @@ InputGradients backward_input(const edge_list& roots, const variable_list& root_
 
 namespace {
 
-/// Returns the gradients.
+/// Returns the gradients. `copy`: of the run before.
 variable_list run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& groups,
-                       bool clean_hooks) {
+                       const WeightPass& pass, at::Tensor& copy) {
   edge_list starts, ends;
-  variable_list gradients;
+  variable_list gradients, copied;
   std::vector<std::size_t> order;
   std::size_t intermediates = 0;
   for (const auto& group : groups) intermediates += group->intermediates.size();
@@ -197,21 +197,23 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
         if (!taken[k].defined()) continue;
         starts.emplace_back(group->intermediates[i], static_cast<std::uint32_t>(k));
         gradients.push_back(taken[k]);
+        if (pass.copies) copied.push_back(copy = taken[k].clone());
       }
     }
     for (const std::size_t p : group->parameters) {
       order.push_back(p);
       ends.push_back(gradient_edge(parameters[p]));
     }
-    if (clean_hooks) {
+    if (pass.clean_hooks) {
       group->intermediates.clear();
       group->gradients.clear();
     }
   }
   if (starts.empty()) return {};
-  auto weights = run_backward(starts, gradients, ends, {});
+  auto weights = run_backward(starts, pass.copies ? copied : gradients, ends, {});
   starts.clear();
   gradients.clear();
+  copied.clear();
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < order.size(); ++i) {
     at::Tensor parameter = parameters[order[i]];
@@ -241,8 +243,9 @@ void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups 
   }
   groups.clear();
   variable_list last;
+  at::Tensor copy;
   for (auto& run : runs) {
-    last = run_task(parameters, run, pass.clean_hooks);
+    last = run_task(parameters, run, pass, copy);
     if (!pass.linger) last.clear();
     run.clear();
   }

@@ -49,6 +49,9 @@ InputGradients backward_input(const torch::autograd::edge_list& roots,
 struct WeightPass {
   bool clean_hooks = true;  // InputPass::clean_hooks
   bool linger = false;      // a run's gradients are dropped when the next one is through
+  /// A run begins with copies of the gradients taken down, and the last of these is dropped when
+  /// the next one is made.
+  bool copies = false;
 };
 
 /// Adds the weight gradients of all groups to their parameters' grad(). `tasks[i]` of parameter i:

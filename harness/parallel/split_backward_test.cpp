@@ -91,7 +91,7 @@ Parameters split(const Network& n, InputPass pass, bool one_task) {
     for (const auto& p : parameters) EXPECT_EQ(p.grad().defined(), i > 0);
     input_gradient = i == 0 ? first.gradients[0] : input_gradient + first.gradients[0];
     if (!pass.clean_hooks) left = first.groups;
-    backward_weight(parameters, first.groups, {.clean_hooks = pass.clean_hooks},
+    backward_weight(parameters, first.groups, {.clean_hooks = pass.clean_hooks, .copies = i == 1},
                     one_task ? n.tasks : std::vector<int>{});
     if (!pass.clean_hooks) collect(left);
   }

@@ -1,13 +1,13 @@
 """PyTorch's own pipelining code with this scenario's model, one rank by itself: the highest requested and allocated bytes of every step.
 `program.py OPTIONS [+ OPTIONS ...]`: sizes and rank (`--rank=1 --ranks=4 ...`), --schedule, --variant.
 
-The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The habits of edits.py are taken out, but for those
-named by `--keep`; `--as-released` keeps them all, and the outputs as 2.6.0 keeps them; `--installed` runs the code of another release, with its
-habits and, but for those of --variant, without edits (2.6.0 and older want `--norm=floats`). Python's garbage collector is off unless `--collect` is given."""
+The process group is PyTorch's fake one: it sends nothing, and a rank needs no partners. The code runs as it is installed, but for what the variant takes
+back (edits.py); 2.6.0 and older want `--norm=floats`. Python's garbage collector is off unless `--collect` is given."""
 import argparse
 import contextlib
 import gc
 import sys
+import time
 import types
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
-from edits import HABITS, KEEPS_ALL_OUTPUTS, VARIANTS, install
+from edits import VARIANTS, install
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from upstream import programs  # noqa: E402
@@ -37,9 +37,6 @@ def arguments(words):
     parser.add_argument("--variant", choices=VARIANTS, default="drop_grads_hooks")
     parser.add_argument("--norm", choices=["fused", "floats"], default="fused")
     parser.add_argument("--down-before-up", action="store_true")  # w1, w2, w3 in Llama's own order, which is that of the weight groups
-    parser.add_argument("--as-released", action="store_true")
-    parser.add_argument("--keep", choices=HABITS, action="append", default=[])
-    parser.add_argument("--installed", action="store_true")
     parser.add_argument("--collect", action="store_true")  # leaves Python's garbage collector on
     return parser.parse_args(words)
 
@@ -122,20 +119,26 @@ class Coalesced(contextlib.nullcontext):
         super().__init__(types.SimpleNamespace(works=[types.SimpleNamespace(wait=lambda: None)]))
 
 
+def after_a_pause(function):
+    """Autograd's thread drops what the last run has read when it gets Python's lock: a race with the merge, where cycles keep so much that this is the peak."""
+    def call(*arguments):
+        time.sleep(0.05)
+        return function(*arguments)
+    return call
+
+
 def run(words, _store):
     a = arguments(words)
-    if a.installed:
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8):
         dist.distributed_c10d._coalescing_manager = Coalesced
     if not a.collect:
         gc.disable()  # else the peak goes by counts of Python's objects
-    keep = HABITS if a.as_released or a.installed else a.keep
-    edits = VARIANTS[a.variant] + ([] if a.installed else KEEPS_ALL_OUTPUTS)
-    pipelining = install(edits + [edit for name, habit in HABITS.items() if name not in keep for edit in habit])
+    pipelining = install(VARIANTS[a.variant])
     dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
     torch.set_default_dtype(torch.bfloat16)
     schedule, parts, args, target = pipeline(a, pipelining)
-    if "merged_logits" not in keep:
-        schedule._merge_outputs = lambda chunks: None
+    if VARIANTS[a.variant]:
+        schedule._merge_outputs = after_a_pause(schedule._merge_outputs)
     steps = []
     for _ in range(a.steps):
         torch.cuda.reset_peak_memory_stats()

@@ -1,0 +1,68 @@
+// Peaks of a stage by the habits of PyTorch's releases, derived by hand: the middle one of three
+// stages, an MLP block, one microbatch, a split backward.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "cases/device_facts.h"
+#include "harness/testing/trials.h"
+
+namespace tidemark {
+Scenario zero_bubble_detach_scenario();
+
+namespace zero_bubble_detach {
+namespace {
+
+constexpr Bytes kTokens = 1024, kHidden = 64, kFfn = 256, kFloat = 4;
+// An activation, a wide one, the gradient of a weight.
+constexpr Bytes x = kTokens * kHidden * kFloat, f = kTokens * kFfn * kFloat,
+                w = kHidden * kFfn * kFloat;
+
+/// Requested bytes at the peak of the second step, above two weights, two receive buffers and the
+/// workspaces of two threads.
+Bytes peak(std::int64_t habits) {
+  const auto scenario = zero_bubble_detach_scenario();
+  Trial trial{"zero_bubble_detach", "smoke",     "instant",   scenario.sizes.front().params,
+              Mode::shapes,         /*ranks=*/3, /*steps=*/2, 0};
+  for (const auto& [name, value] : Params{{"layers", 3},
+                                          {"hidden", kHidden},
+                                          {"ffn", kFfn},
+                                          {"sequence", kTokens},
+                                          {"microbatches", 1},
+                                          {"schedule", 3},  // ZB-H1
+                                          {"virtual_stages", 1},
+                                          {"block", 1},
+                                          {"habits", habits}})
+    trial.params[name] = value;
+  World world(1, trial.ranks);
+  RunOptions options{.details = Details::none};
+  options.selected = [](const Variant& v) { return v.name == "drop_grads_hooks"; };
+  const auto record = run_trial(scenario, trial, world, options);
+  testing::passed(record, trial);
+  for (const auto& variant : record.variants) {
+    if (variant.name != "drop_grads_hooks") continue;
+    for (const auto& phase : variant.ranks.front().steps.back().phases)
+      if (phase.name == "pipeline")
+        return phase[Statistic::requested].peak - 2 * w - 2 * x -
+               2 * current_device_facts().workspace_bytes;
+  }
+  return -1;
+}
+
+// The forward keeps the block's output, gelu's input and its output: x + 2 f.
+TEST(Habits, PeakIsTheInputOrTheWeightPass) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  // None: in the input pass gelu's input and output have a gradient each. The weight pass begins
+  // with x + 2 f and the gradient of gelu's input, and makes a weight's gradient.
+  EXPECT_EQ(peak(0), x + 4 * f);
+  // torch_2.5: likewise, with the input's gradient of the step before.
+  EXPECT_EQ(peak(1), 2 * x + 4 * f);
+  // torch_2.6: that goes when the step ends. The weight pass has the gradient of the stage's input
+  // besides, and is still lower.
+  EXPECT_EQ(peak(2), x + 4 * f);
+  // torch_2.11: it also copies the gradient of gelu's input before it makes the weight's.
+  EXPECT_EQ(peak(3), 2 * x + 4 * f + w);
+}
+
+}  // namespace
+}  // namespace zero_bubble_detach
+}  // namespace tidemark
