@@ -1,5 +1,5 @@
 // A group of sharded parameters that are gathered and reduced together around one part of the
-// model: FSDP2's parameter group.
+// model: FSDP2's parameter group; with GatherLayout::flat FSDP1's handle of a flat parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,7 @@
 // The memory of sharded units on paper: what is gathered, copied out, resharded and reduced, when
-// and on which stream, as FSDP2 does it (torch/distributed/fsdp/_fully_shard); replayed in the
-// model of the caching allocator. With it the calls in their order. The plan of a case derives from
+// and on which stream, as FSDP2 does it (torch/distributed/fsdp/_fully_shard), or with
+// GatherLayout::flat FSDP1 (torch/distributed/fsdp/_runtime_utils.py); replayed in the model of the
+// caching allocator. With it the calls in their order. The plan of a case derives from
 // it and says what the operators of its model take. Nothing here is measured.
 #pragma once
 
