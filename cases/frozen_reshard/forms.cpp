@@ -29,13 +29,14 @@ class Amounts {
       unit({{h, h}, {h, h}}, {{h, h}}, {"U", "B", "t", "S", "i", "d"});
       paper_.tensors("R", {setup_.ranks * shard({h, h})});
     } else {
-      unit({{h, h}}, {{h, h}}, {"U", "U", "t", "S", "i", "d"});
+      unit({{h, h}}, {{h, h}}, {"U", chain.flat() ? "R" : "U", "t", "S", "i", "d"});
     }
     paper_.tensors("G", {h * h * bytes_});
     if (chain.adapters()) {
       const std::vector<Weight> weights{{inner, h}, {h, inner}};
       unit(weights, weights, {"P", "F", "u", "V", "j", "v"});
       paper_.tensors("g", {h * inner * bytes_});
+      paper_.tensors("f", {2 * h * inner * bytes_});
       paper_.tensors("z", {rows * inner * bytes_});
     }
     rest();
@@ -58,8 +59,22 @@ class Amounts {
     return std::clamp<Bytes>(weight.rows - setup_.rank * rows, 0, rows) * weight.columns * bytes_;
   }
 
+  /// Of a flat parameter, whose rows are its elements.
+  Bytes flat_shard(const std::vector<Weight>& weights) const {
+    Bytes numel = 0;
+    for (const auto& [rows, columns] : weights) numel += rows * columns;
+    return divided(numel, setup_.ranks) * bytes_;
+  }
+
   void unit(const std::vector<Weight>& weights, const std::vector<Weight>& trained,
             const Names& names) {
+    if (chain_.flat()) {
+      const auto mine = flat_shard(weights);
+      for (const auto& name : {names.whole, names.flat})
+        paper_.tensors(name, {setup_.ranks * mine});
+      for (const auto& name : {names.shard, names.own}) paper_.tensors(name, {mine});
+      return;
+    }
     Bytes flat = 0, shards = 0, blocks = 0;
     std::vector<Bytes> whole, own_rows;
     for (const auto& weight : weights) {
@@ -103,7 +118,13 @@ class Amounts {
     for (int k = 0; k < chain_.units(); ++k) {
       const auto weights = chain_.is_adapter(k) ? std::vector<Weight>{{inner, h}, {h, inner}}
                                                 : std::vector<Weight>{{h, h}};
+      if (chain_.flat()) {
+        const auto mine = flat_shard(weights);
+        paper_.tensors("rest", {mine});
+        if (chain_.ever_trained(k)) paper_.tensors("rest", {mine, mine});
+      }
       for (const auto& weight : weights) {
+        if (chain_.flat()) break;
         paper_.tensors("rest", {shard(weight)});
         if (chain_.ever_trained(k)) paper_.tensors("rest", {own(weight), own(weight)});
       }
@@ -124,6 +145,11 @@ void append(std::vector<Expectation>& all, std::vector<Expectation> more) {
   std::ranges::move(more, std::back_inserter(all));
 }
 
+std::string all_of(Moment moment) {
+  moment.alive.add(moment.waiting);
+  return moment.alive.text();
+}
+
 std::vector<FormMoment> texts(const std::vector<Moment>& moments) {
   std::vector<FormMoment> all;
   for (const auto& moment : moments) all.push_back({moment.where, moment.alive.text()});
@@ -138,16 +164,28 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
   const Chain chain(setup_of(trial, claim_of(variant), rank));
   const auto paper = Amounts(chain).vocabulary();
   std::vector<Expectation> all;
+  // Where freed blocks wait, what a phase begins with may be the highest; on a lagging device they
+  // wait for as long as the host runs ahead, which has no form.
+  std::vector<Statistic> with_waiting{active, requested};
+  if (chain.flat() && !chain.setup().instant) with_waiting.clear();
+  std::vector<FormMoment> at_begin;
   for (const auto& phase : moments(chain)) {
     if (variant.role != Role::control) {
-      append(all,
-             paper.forms(phase.phase, false, {allocated, active, requested}, texts(phase.highest)));
+      auto highest = texts(phase.highest);
+      append(all, paper.forms(phase.phase, false, {allocated}, highest));
+      std::ranges::move(at_begin, std::back_inserter(highest));
+      append(all, paper.forms(phase.phase, false, with_waiting, highest));
       if (!phase.end.empty())
         append(all, paper.forms(phase.phase, true, {allocated}, texts(phase.end)));
     }
-    for (const auto& moment : phase.named)
-      append(all, paper.forms_at(moment.where, {allocated, requested},
-                                 {moment.where, moment.alive.text()}));
+    at_begin.clear();
+    for (const auto& moment : phase.end)
+      if (chain.flat()) at_begin.push_back({"what backward has freed waits", all_of(moment)});
+    for (const auto& moment : phase.named) {
+      append(all, paper.forms_at(moment.where, {allocated}, {moment.where, moment.alive.text()}));
+      if (!with_waiting.empty())
+        append(all, paper.forms_at(moment.where, {requested}, {moment.where, all_of(moment)}));
+    }
   }
   return all;
 }
@@ -162,18 +200,26 @@ std::vector<Symbol> symbols() {
           {"s", "gradient of one shared input"},
           {"U",
            "parameters of one layer, gathered; the buffer they are gathered into and the input of "
-           "their gradient's reduce-scatter are as large; pattern=mixed: two weights"},
+           "their gradient's reduce-scatter are as large (layout=flat has neither); pattern=mixed: "
+           "two weights"},
           {"B", "buffer that two weights of a layer are gathered into (pattern=mixed)"},
-          {"R", "input of the reduce-scatter of a layer's trained weight (pattern=mixed)"},
+          {"R",
+           "input of the reduce-scatter of a layer's trained weight (pattern=mixed; layout=flat: "
+           "its padded gradient, where the ranks do not divide it)"},
           {"t", "table of the copy out of a layer's buffer"},
-          {"G", "gradient of one layer's weight, before it is sharded"},
+          {"G",
+           "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
+           "parameter"},
           {"i", "table of the copy into a layer's reduce-scatter"},
           {"S", "sharded gradient of one layer"},
           {"d", "Adam's temporary: square root for this rank's rows of a layer"},
           {"P", "parameters of one adapter, gathered: two weights"},
-          {"F", "buffer that an adapter is gathered into, or the input of its reduce-scatter"},
+          {"F",
+           "buffer that an adapter is gathered into, or the input of its reduce-scatter; "
+           "layout=flat: its padded gradient, where the ranks do not divide it"},
           {"u", "table of the copy out of an adapter's buffer"},
           {"g", "gradient of one of an adapter's two weights, before it is sharded"},
+          {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
           {"j", "table of the copy into an adapter's reduce-scatter"},
           {"V", "sharded gradient of one adapter"},
           {"v", "Adam's temporaries: square roots for this rank's rows of an adapter"},

@@ -10,6 +10,12 @@
 // FSDP2 holds a gathered buffer until it is copied out, in forward until the next one is, and a
 // reduce-scatter's input until the next one. Of autograd's operators, a product computes the
 // gradient of the weight first, then that of its input; what it saved goes when it is done.
+//
+// FSDP1 (layout=flat) has neither. When the products of a trained unit are over, the gradients of
+// its weights become one of the flat parameter, whose accumulation tells that the unit's backward
+// is over; autograd does that on the gather stream, where the weights were made as views of the
+// flat parameter. What another stream has used is active, though freed, until the next allocation,
+// if the device is instant.
 #pragma once
 
 #include <string>
@@ -33,14 +39,25 @@ class Chain {
   int microbatches() const { return static_cast<int>(setup_.microbatches); }
   bool adapters() const { return setup_.adapter_rank > 0; }
   bool mixed() const { return setup_.mixed; }
+  bool flat() const { return setup_.flat(); }
   /// An adapter's unit is inside its layer's, whose backward begins before the adapter's and ends
   /// after it.
   bool nested() const { return setup_.nested; }
   /// The place of a unit in the order in which forwards end, and the unit of a place.
   int turn(int k) const { return nested() ? k ^ 1 : k; }
-  /// Symbols: what a unit is gathered into, and the input of its gradient's reduce-scatter.
-  const char* buffer_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "B" : "U"; }
-  const char* reduced_of(int k) const { return is_adapter(k) ? "F" : mixed() ? "R" : "U"; }
+  /// Symbols: a unit's parameters, what it is gathered into, its gradient before it is sharded, and
+  /// the input of that's reduce-scatter.
+  const char* whole_of(int k) const { return is_adapter(k) ? "P" : "U"; }
+  const char* buffer_of(int k) const {
+    return flat() ? whole_of(k) : is_adapter(k) ? "F" : mixed() ? "B" : "U";
+  }
+  const char* gradient_of(int k) const { return !is_adapter(k) ? "G" : flat() ? "f" : "g"; }
+  const char* reduced_of(int k) const {
+    return is_adapter(k) ? "F" : mixed() || flat() ? "R" : "U";
+  }
+  int gradients_of(int k) const { return is_adapter(k) && !flat() ? 2 : 1; }
+  /// A flat gradient is copied for its reduce-scatter where the ranks do not divide it.
+  bool padded(int k) const;
   bool is_adapter(int k) const { return adapters() && k % 2 == 1; }
   int layer(int k) const { return adapters() ? k / 2 : k; }
   bool frozen(int k) const { return frozen_[static_cast<std::size_t>(k)]; }
@@ -57,6 +74,10 @@ class Chain {
   bool reached(int k) const;
   /// Something tells that its backward is over, before the end.
   bool told(int k) const;
+  /// By a node on its input.
+  bool has_node(int k) const {
+    return frozen(k) ? setup_.sharding.frozen == FrozenReshard::input_node : !flat();
+  }
 
   /// A forward of this microbatch comes right after a backward or the step's begin.
   bool starts(int m) const { return m == 0 || !setup_.in_flight; }
@@ -67,8 +88,11 @@ class Chain {
   /// Frozen units that stay whole when backward is over.
   bool kept(int j) const;
   /// Whole while backward is at unit k; `hooked`: the hooks that k's gathering preceded have run.
-  /// `finishing`: the backward of the adapter within k is over; `hooked`: its hooks have run.
+  /// `finishing`: the backward of the adapter within k is over; `hooked`: its hooks have run. Of
+  /// adapters beside their layers: the hooks of the input of both have run.
   bool whole(int m, int j, int k, bool hooked, bool finishing = false) const;
+  /// Its backward begins with gathering something: itself, or what comes before it.
+  bool gathers(int m, int k) const;
   /// Buffers gathered ahead and not yet used, when backward is at unit k and has (`own`) gathered
   /// what comes before it: of layers, or of adapters.
   int ahead(int m, int k, bool own, bool of_adapters) const;
@@ -97,6 +121,7 @@ class Chain {
 class Alive {
  public:
   void add(const std::string& symbol, std::int64_t times);
+  void add(const Alive& other);
   std::string text() const;  // "rest + 3*U + S"
   /// Nothing is alive more often than in `other`.
   bool within(const Alive& other) const;
@@ -108,6 +133,7 @@ class Alive {
 struct Moment {
   std::string where;
   Alive alive;
+  Alive waiting = {};  // freed, for the next allocation (where a flat layout's are named)
 };
 
 /// In the order of the step.

@@ -13,22 +13,25 @@ class Backward {
     begin();
     for (int turn = chain_.units() - 1; turn >= 0; --turn)
       if (chain_.reached(chain_.turn(turn))) unit(chain_.turn(turn));
-    result_.named.push_back({"end of backward" + setup_.suffix(m_), at_end(0, /*reducing=*/true)});
+    result_.named.push_back(
+        {"end of backward" + setup_.suffix(m_), at_end(0, /*reducing=*/true), freed_last()});
     for (int k = 0; k < chain_.units(); ++k) {
       if (chain_.frozen(k) || chain_.told(k)) continue;
       if (chain_.synced(m_, k)) reduce(k, at_end(k, false));
     }
-    result_.end.push_back({"the end", after()});
+    result_.end.push_back({"the end", after(), freed_at_end()});
     return std::move(result_);
   }
 
  private:
   enum class Gradient { before, unreduced, over };
 
-  const char* whole_of(int k) const { return chain_.is_adapter(k) ? "P" : "U"; }
   const char* shard_of(int k) const { return chain_.is_adapter(k) ? "V" : "S"; }
-  const char* gradient_of(int k) const { return chain_.is_adapter(k) ? "g" : "G"; }
-  int weights_of(int k) const { return chain_.is_adapter(k) ? 2 : 1; }
+
+  /// Gradients of the weights of a flat parameter.
+  void add_weights(Alive& alive, int k) const {
+    alive.add(chain_.is_adapter(k) ? "g" : "G", chain_.is_adapter(k) ? 2 : 1);
+  }
 
   void add_gradient(Alive& alive, int j, Gradient progress) const {
     if (chain_.frozen(j)) return;
@@ -36,7 +39,7 @@ class Backward {
     const bool held = progress == Gradient::before ? chain_.held_before(m_, j)
                                                    : progress == Gradient::unreduced || !synced;
     const bool reduced = chain_.reduced_before(m_, j) || (progress == Gradient::over && synced);
-    alive.add(gradient_of(j), held ? weights_of(j) : 0);
+    alive.add(chain_.gradient_of(j), held ? chain_.gradients_of(j) : 0);
     alive.add(shard_of(j), reduced);
   }
 
@@ -70,7 +73,7 @@ class Backward {
     alive.add("r", 1);
     alive.add("c", 2);
     for (int j = 0; j < chain_.units(); ++j) {
-      alive.add(whole_of(j), chain_.whole_before_backward(m_, j));
+      alive.add(chain_.whole_of(j), chain_.whole_before_backward(m_, j));
       add_gradient(alive, j, Gradient::before);
     }
     if (m_ > 0) add_shared(alive, 0);
@@ -79,6 +82,7 @@ class Backward {
 
   struct Place {
     bool finishing = false;    // the backward of the adapter within this unit is over
+    bool summed = false;       // the hooks of the layer's own input have run
     bool hooked = true;        // the hooks that wait for this unit have run
     bool ahead = true;         // the unit before is gathered
     bool whole = true;         // this unit is
@@ -97,7 +101,8 @@ class Backward {
     alive.add("c", 2);
     for (int j = 0; j < chain_.units(); ++j) {
       if (j != k || place.whole)
-        alive.add(whole_of(j), chain_.whole(m_, j, k, place.hooked, place.finishing));
+        alive.add(chain_.whole_of(j),
+                  chain_.whole(m_, j, k, place.hooked, place.finishing || place.summed));
       if (j == k) {
         alive.add(shard_of(j), chain_.reduced_before(m_, j));
         continue;
@@ -110,7 +115,7 @@ class Backward {
                                     : Gradient::unreduced);
     }
     alive.add(chain_.buffer_of(0), chain_.ahead(m_, last_begun, place.ahead, false));
-    alive.add("F", chain_.ahead(m_, last_begun, place.ahead, true));
+    alive.add(chain_.buffer_of(1), chain_.ahead(m_, last_begun, place.ahead, true));
     const bool adapter_to_come = chain_.nested() && !chain_.is_adapter(k) && !place.finishing;
     if (place.reducing) add_reducing(alive, k + 1 + adapter_to_come);
     return alive;
@@ -118,7 +123,7 @@ class Backward {
 
   /// The input of the reduce-scatter that was launched last when backward has come down to unit k.
   void add_reducing(Alive& alive, int k) const {
-    for (int j = k; j < chain_.units(); ++j) {
+    for (int j = chain_.flat() ? chain_.units() : k; j < chain_.units(); ++j) {
       if (chain_.frozen(j) || !chain_.told(j) || !chain_.synced(m_, j)) continue;
       return alive.add(chain_.reduced_of(j), 1);
     }
@@ -137,23 +142,24 @@ class Backward {
     // The output's gradient, and of a layer behind its adapter the adapter's of the input.
     const bool beside =
         chain_.adapters() && !adapter && chain_.input_gradient(layer) && chain_.reached(k + 1);
-    const auto held = chain_.held_before(m_, k) ? weights_of(k) : 0;
+    const auto held = chain_.held_before(m_, k) ? chain_.gradients_of(k) : 0;
     const auto begun = [&](const Place& place) {
       auto alive = at(k, place);
       alive.add("x", 1 + (beside && !around_adapter));
-      alive.add(gradient_of(k), held);
+      alive.add(chain_.gradient_of(k), held);
       add_shared(alive, layer + 1);
       return alive;
     };
     if (!chain_.whole_before_backward(m_, k)) {
       auto alive = begun(gathered);
-      alive.add(chain_.buffer_of(k), setup_.ranks > 1);
-      alive.add(adapter ? "u" : "t", setup_.ranks > 1);
+      const bool copied = setup_.ranks > 1 && !chain_.flat();
+      alive.add(chain_.buffer_of(k), copied);
+      alive.add(adapter ? "u" : "t", copied);
       add("gathering", k, alive);
     }
     auto ready = gathered;
     ready.ahead = true;
-    result_.named.push_back({name(k), begun(ready)});
+    result_.named.push_back({name(k), begun(ready), freed_before(k)});
     add("gathering ahead", k, begun(ready));
 
     Place working = ready;
@@ -164,14 +170,25 @@ class Backward {
     } else if (chain_.computes(k)) {
       layer_product(k, working, beside);
     }
-    if (!trained || !chain_.told(k) || !chain_.synced(m_, k)) return;
-    auto alive = at(k, {.finishing = around_adapter, .whole = false, .reducing = false});
-    // A layer's is added to that of the adapter within it before its unit is told.
-    alive.add("x", chain_.input_gradient(layer) +
-                       (adapter ? chain_.computes(k - 1) : beside && !around_adapter));
-    add_shared_of(alive, k);
-    alive.add(gradient_of(k), weights_of(k));
-    reduce(k, alive);
+    if (!trained || !chain_.told(k)) return;
+    Place over{.finishing = around_adapter, .summed = chain_.flat(), .reducing = false};
+    // A layer's is added to that of its adapter before its unit is told, unless each has a node.
+    const bool apart = beside && !around_adapter && chain_.has_node(k);
+    const auto done = [&] {
+      auto alive = at(k, over);
+      alive.add("x", chain_.input_gradient(layer) + (adapter ? chain_.computes(k - 1) : apart));
+      add_shared_of(alive, k);
+      // What is added to a held flat gradient lives until its accumulation is over.
+      alive.add(chain_.gradient_of(k), chain_.flat() ? 1 + held : chain_.gradients_of(k));
+      return alive;
+    };
+    if (chain_.flat()) {
+      auto alive = done();
+      add_weights(alive, k);
+      add("flat gradient", k, alive);
+    }
+    over.whole = false;
+    if (chain_.synced(m_, k)) reduce(k, done());
   }
 
   /// Of the layers from this unit's on, and while its product runs: what is added to the sum of an
@@ -181,8 +198,8 @@ class Backward {
     const int layer = chain_.layer(k);
     if (chain_.is_adapter(k)) return add_shared(alive, layer + 1);
     add_shared(alive, layer);
-    const bool node = !chain_.frozen(k) || setup_.sharding.frozen == FrozenReshard::input_node;
-    if (setup_.shared_input && m_ > 0) alive.add("s", !chain_.input_gradient(layer) && node);
+    if (setup_.shared_input && m_ > 0)
+      alive.add("s", !chain_.input_gradient(layer) && chain_.has_node(k));
   }
 
   void layer_product(int k, const Place& working, bool beside) {
@@ -206,11 +223,15 @@ class Backward {
   void adapter_products(int k, const Place& working) {
     const int layer = chain_.layer(k);
     const bool trained = !chain_.frozen(k);
-    const auto held = chain_.held_before(m_, k) ? 2 : 0;
+    const bool held = chain_.held_before(m_, k), added = held && !chain_.flat();
+    const auto add_held = [&](Alive& alive) {
+      alive.add(chain_.gradient_of(k), held ? chain_.gradients_of(k) : 0);
+    };
     auto second = at(k, working);
     second.add("x", 1);
     second.add("z", 1);
-    second.add("g", held + trained);
+    second.add("g", trained);
+    add_held(second);
     add_shared(second, layer + 1);
     add("second product", k, second);
 
@@ -219,19 +240,24 @@ class Backward {
     auto first = at(k, without_middle);
     first.add("x", chain_.computes(k - 1) + chain_.input_gradient(layer));
     first.add("z", 1);
-    first.add("g", held > 0 ? 3 : 2 * trained);
+    first.add("g", (added ? 1 : 2) * trained);
+    add_held(first);
     add_shared(first, layer + 1);
     add("first product", k, first);
   }
 
   /// `alive`: with its gradients, resharded.
   void reduce(int k, Alive alive) {
-    alive.add(chain_.reduced_of(k), 1);
+    alive.add(chain_.reduced_of(k), !chain_.flat() || chain_.padded(k));
+    if (chain_.flat()) {
+      alive.add(shard_of(k), 1);
+      return add("reduced", k, alive);
+    }
     auto copied = alive;
     copied.add(chain_.is_adapter(k) ? "j" : "i", 1);
     add("reducing", k, copied);
     // Where there is something to send, the last gradient lives until it is on its way.
-    alive.add(gradient_of(k), (setup_.ranks > 1) - weights_of(k));
+    alive.add(chain_.gradient_of(k), (setup_.ranks > 1) - chain_.gradients_of(k));
     alive.add(shard_of(k), 1);
     add("reduced", k, alive);
   }
@@ -242,13 +268,12 @@ class Backward {
     alive.add("c", 2);
     add_shared(alive, 0);
     for (int j = 0; j < chain_.units(); ++j) {
-      const bool late = chain_.reached(j) ? !chain_.told(j) : chain_.whole_before_backward(m_, j);
       const bool resharded = j < k || (j == k && !reducing);
-      alive.add(whole_of(j), resharded ? chain_.kept(j) : late);
+      alive.add(chain_.whole_of(j), resharded ? chain_.kept(j) : late(j));
       add_gradient(alive, j, chain_.told(j) || j < k ? Gradient::over : Gradient::unreduced);
     }
     alive.add(chain_.buffer_of(0), chain_.ahead_at_end(m_, k, false));
-    alive.add("F", chain_.ahead_at_end(m_, k, true));
+    alive.add(chain_.buffer_of(1), chain_.ahead_at_end(m_, k, true));
     if (reducing) add_reducing(alive, 0);
     return alive;
   }
@@ -257,9 +282,61 @@ class Backward {
     auto alive = around(0, 1);
     add_shared(alive, 0);
     for (int j = 0; j < chain_.units(); ++j) {
-      alive.add(whole_of(j), chain_.kept(j));
+      alive.add(chain_.whole_of(j), chain_.kept(j));
       add_gradient(alive, j, Gradient::over);
     }
+    return alive;
+  }
+
+  /// Whole when the end of backward begins.
+  bool late(int j) const {
+    return chain_.reached(j) ? !chain_.told(j) : chain_.whole_before_backward(m_, j);
+  }
+
+  /// What the end of unit j's backward frees and nothing has been allocated after; of a frozen one
+  /// that hooks reshard, if they have run.
+  void add_freed(Alive& alive, int j, bool hooked) const {
+    if (!chain_.reached(j)) return;
+    if (chain_.frozen(j)) {
+      alive.add(chain_.whole_of(j), chain_.told(j) && (hooked || chain_.has_node(j)));
+    } else if (chain_.synced(m_, j)) {
+      alive.add(chain_.gradient_of(j), 1);
+    } else {  // of the weights, which have become one
+      add_weights(alive, j);
+    }
+  }
+
+  /// The same when unit k's begins. The hooks of a layer with an adapter run before that of the
+  /// adapter of the layer before.
+  Alive freed_before(int k) const {
+    Alive alive;
+    if (!chain_.flat() || chain_.gathers(m_, k)) return alive;
+    const int next = !chain_.adapters() || chain_.is_adapter(k) ? k + 1 : k + 2;
+    if (chain_.adapters() && !chain_.nested() && !chain_.is_adapter(k) && chain_.reached(k + 1)) {
+      add_freed(alive, k + 1, false);
+    } else if (chain_.nested() && chain_.is_adapter(k)) {
+      alive = freed_before(k - 1);
+      if (next < chain_.units() && chain_.frozen(next) && !chain_.has_node(next))
+        add_freed(alive, next, true);
+    } else if (next < chain_.units()) {
+      add_freed(alive, next, chain_.adapters() && !chain_.nested());
+    }
+    return alive;
+  }
+
+  /// When all have ended.
+  Alive freed_last() const {
+    Alive alive;
+    int k = 0;
+    while (k < chain_.units() && !chain_.computes(k)) ++k;
+    if (chain_.flat() && k < chain_.units()) add_freed(alive, k, true);
+    return alive;
+  }
+
+  Alive freed_at_end() const {
+    auto alive = freed_last();
+    for (int j = 0; j < chain_.units(); ++j)
+      alive.add(chain_.whole_of(j), late(j) && !chain_.kept(j));
     return alive;
   }
 

@@ -53,15 +53,18 @@ class Forward {
       const bool whole = j < done ? !setup_.sharding.reshard_after_forward
                                   : j == current || chain_.whole_before_forward(m_, j);
       const bool open = chain_.nested() && j == 2 * layer && j < done;
-      const bool adapter = chain_.is_adapter(j);
-      alive.add(adapter ? "P" : "U", whole || open);
-      alive.add(adapter ? "g" : "G", later && chain_.held_before(m_, j) ? 1 + adapter : 0);
-      alive.add(adapter ? "V" : "S", later && chain_.reduced_before(m_, j));
+      alive.add(chain_.whole_of(j), whole || open);
+      alive.add(chain_.gradient_of(j),
+                later && chain_.held_before(m_, j) ? chain_.gradients_of(j) : 0);
+      alive.add(chain_.is_adapter(j) ? "V" : "S", later && chain_.reduced_before(m_, j));
     }
     return alive;
   }
 
-  bool gathered(int k) const { return setup_.ranks > 1 && !chain_.whole_before_forward(m_, k); }
+  /// Into a buffer.
+  bool gathered(int k) const {
+    return setup_.ranks > 1 && !chain_.flat() && !chain_.whole_before_forward(m_, k);
+  }
 
   /// The buffer that the last unit before k was gathered into.
   void add_buffer_before(Alive& alive, int k) const {

@@ -28,7 +28,13 @@ bool Chain::computes(int k) const {
   return input_gradient(layer(k)) || !frozen(k) || (setup_.shared_input && !is_adapter(k));
 }
 
+bool Chain::padded(int k) const {
+  const auto numel = setup_.hidden * (is_adapter(k) ? 2 * setup_.adapter_rank : setup_.hidden);
+  return flat() && numel % setup_.ranks != 0;
+}
+
 bool Chain::told(int k) const {
+  if (flat() && !frozen(k)) return true;
   if (frozen(k) && setup_.sharding.frozen != FrozenReshard::input_node &&
       !setup_.sharding.hooks_frozen())
     return false;
@@ -57,7 +63,7 @@ bool Chain::whole(int m, int j, int k, bool hooked, bool finishing) const {
   if (!frozen(j) || setup_.sharding.frozen == FrozenReshard::input_node || j != k + 1) return false;
   // Its hooks wait for the gradient of its input: without adapters that of unit k's output, with
   // them what both units of the layer add up.
-  return adapters() ? is_adapter(j) : !hooked;
+  return adapters() ? is_adapter(j) && !finishing : !hooked;
 }
 
 bool Chain::whole_nested(int m, int j, int k, bool hooked, bool finishing) const {
@@ -75,12 +81,20 @@ bool Chain::whole_nested(int m, int j, int k, bool hooked, bool finishing) const
 }
 
 int Chain::gathered_ahead(int m, int k) const {
-  if (setup_.ranks == 1 || !reached(k) || !starts(m)) return -1;
+  if ((setup_.ranks == 1 && !flat()) || !reached(k) || !starts(m)) return -1;
   // The order of the forwards ends with the last one's; before its first unit comes the last unit
   // of the one before.
   const bool another = setup_.in_flight && microbatches() > 1;
+  if (!setup_.sharding.backward_prefetch) return -1;
   const int place = turn(k) > 0 ? turn(k) - 1 : another ? units() - 1 : -1;
-  return place < 0 || whole(m, turn(place), k, false) ? -1 : turn(place);
+  if (place < 0 || whole(m, turn(place), k, false)) return -1;
+  return flat() && !reached(turn(place)) ? -1 : turn(place);
+}
+
+bool Chain::gathers(int m, int k) const {
+  const int after = turn(k) + 1;
+  const bool is_ahead = after < units() && gathered_ahead(m, turn(after)) == k;
+  return gathered_ahead(m, k) >= 0 || !(whole_before_backward(m, k) || is_ahead);
 }
 
 int Chain::ahead(int m, int k, bool own, bool of_adapters) const {
@@ -127,6 +141,10 @@ void Alive::add(const std::string& symbol, std::int64_t times) {
   }
 }
 
+void Alive::add(const Alive& other) {
+  for (const auto& [symbol, times] : other.times_) add(symbol, times);
+}
+
 std::string Alive::text() const {
   std::string all;
   for (const auto& [symbol, times] : times_) {
@@ -165,7 +183,7 @@ PhaseMoments moments_of_optimizer(const Chain& chain) {
   alive.add("x", chain.microbatches() * (1 + chain.setup().input_gradient));
   alive.add("s", chain.setup().shared_input ? chain.layers() : 0);
   for (int k = 0; k < chain.units(); ++k) {
-    alive.add(chain.is_adapter(k) ? "P" : "U", chain.kept(k));
+    alive.add(chain.whole_of(k), chain.kept(k));
     alive.add(chain.is_adapter(k) ? "V" : "S", !chain.frozen(k));
     alive.add(chain.is_adapter(k) ? "v" : "d", !chain.frozen(k));
   }

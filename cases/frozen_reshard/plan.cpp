@@ -91,6 +91,7 @@ class Plan : reference::ShardedPlan {
   void forward(std::int64_t microbatch) {
     const auto m = static_cast<std::size_t>(microbatch);
     inputs_[m] = activation();
+    if (flat()) waits_for(communication, compute);
     input_gradients_[m].reset();
     auto x = inputs_[m];
     bool gradient = setup_.input_gradient;
@@ -109,8 +110,8 @@ class Plan : reference::ShardedPlan {
       }
       if (setup_.shared_input) y = activation();
       const auto own = k;
-      if (!setup_.nested) post_forward(own);
       bool output_gradient = gradient || !unit.frozen || setup_.shared_input;
+      if (!setup_.nested) post_forward(own, output_gradient);
       if (adapters()) {
         auto& adapter = units_[++k];
         pre_forward(k, microbatch, gradient);
@@ -120,12 +121,12 @@ class Plan : reference::ShardedPlan {
           saved.middle_input = x;
           saved.middle = middle;
         }
-        post_forward(k);
+        post_forward(k, gradient || !adapter.frozen);
         middle.reset();
         output_gradient = output_gradient || !adapter.frozen;
         y = activation();
       }
-      if (setup_.nested) post_forward(own);
+      if (setup_.nested) post_forward(own, output_gradient);
       x = y;
       gradient = output_gradient;
     }
@@ -151,7 +152,7 @@ class Plan : reference::ShardedPlan {
     }
     layers.clear();
     if (dy) {
-      gradient_of_layer_input(0, microbatch);
+      if (has_node(units_[0])) gradient_of_layer_input(0, microbatch);
       input_gradients_[m] = std::move(dy);
     }
     end_backward();
@@ -159,16 +160,33 @@ class Plan : reference::ShardedPlan {
   }
 
   // One product's backward: the gradient of the weight first, then that of its input.
-  Tensor product(Part& part, bool trained, bool input_gradient, std::int64_t input_bytes,
-                 Tensor& dy, Kind of_weight) {
+  Tensor product(Unit& unit, std::size_t of, bool trained, bool input_gradient,
+                 std::int64_t input_bytes, Tensor& dy) {
     Tensor weight, input;
-    if (trained) weight = hold(part.numel * bytes_, compute, of_weight);
+    const auto numel = setup_.hidden * (unit.counted ? setup_.hidden : setup_.adapter_rank);
+    if (trained) weight = hold(numel * bytes_, compute, kind(unit, Kind::unit));
     if (trained) multiplied(multiplied_backward_);
     if (input_gradient) input = hold(input_bytes);
     multiplied(multiplied_backward_);
     dy.reset();
-    if (trained && !part.gradient) part.gradient = weight;  // else added to it
+    if (trained && flat()) {
+      views_.push_back(std::move(weight));
+    } else if (trained && !unit.parts[of].gradient) {
+      unit.parts[of].gradient = weight;  // else added to it
+    }
     return input;
+  }
+
+  // The gradients of all views of a flat parameter become its own, whose accumulation tells that
+  // the unit's backward is over; on the stream on which the views were made.
+  void flattened(std::size_t k) {
+    auto& part = units_[k].parts[0];
+    waits_for(communication, compute);
+    const auto whole = hold(part.numel * bytes_, communication, kind(units_[k], Kind::unit));
+    for (const auto& view : views_) memory_.record(view.get(), communication);
+    views_.clear();
+    if (!part.gradient) part.gradient = whole;  // else added to it
+    post_backward(k);
   }
 
   bool reaches(const Unit& unit, const Layer& saved) const {
@@ -199,18 +217,20 @@ class Plan : reference::ShardedPlan {
     }
     Tensor dx;
     if (computes) {
-      dx = product(unit.parts.back(), !unit.frozen, saved.input_gradient, activation_, dy,
-                   kind(unit, Kind::unit));
+      dx =
+          product(unit, unit.parts.size() - 1, !unit.frozen, saved.input_gradient, activation_, dy);
       saved.input.reset();
       if (setup_.mixed && saved.input_gradient) {
         Tensor dmiddle = std::move(dx);
-        dx = product(unit.parts.front(), false, true, activation_, dmiddle, Kind::other);
+        dx = product(unit, 0, false, true, activation_, dmiddle);
       }
     }
-    if (setup_.nested && beside) {  // the unit's input is the adapter's, too
-      dx = std::move(beside);       // added in place
+    if (beside && (setup_.nested || !has_node(unit))) {  // the unit's input is the adapter's, too
+      dx = std::move(beside);                            // added in place
       if (has_node(unit)) gradient_of_input(k + 1, microbatch, false);
     }
+    if (k == 0 && dx && !has_node(unit)) gradient_of_layer_input(0, microbatch);
+    if (flat() && !unit.frozen) flattened(k);
     if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
     if (shared) accumulate_shared(k, microbatch, shared);
     return dx;
@@ -235,12 +255,11 @@ class Plan : reference::ShardedPlan {
       const auto inner = setup_.rows * setup_.adapter_rank * bytes_;
       // Held for the layer too, where its backward is to come.
       Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
-      auto dmiddle =
-          product(adapter.parts[1], !adapter.frozen, true, inner, shared_dy, Kind::other);
+      auto dmiddle = product(adapter, 1, !adapter.frozen, true, inner, shared_dy);
       saved.middle.reset();
-      dx = product(adapter.parts[0], !adapter.frozen, saved.input_gradient, activation_, dmiddle,
-                   Kind::other);
+      dx = product(adapter, 0, !adapter.frozen, saved.input_gradient, activation_, dmiddle);
       saved.middle_input.reset();
+      if (flat() && !adapter.frozen) flattened(k + 1);
       if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);
     }
     const auto through = layer(k, microbatch, saved, dy, dx);
@@ -263,6 +282,7 @@ class Plan : reference::ShardedPlan {
   const std::int64_t row_, activation_;  // bytes: of a row, of a layer's output
   std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
   std::vector<std::vector<Layer>> saved_;  // by microbatch
+  std::vector<Tensor> views_;              // gradients of a flat parameter's weights
   Tensor loss_;
   bool multiplied_forward_ = false, multiplied_backward_ = false;
 };

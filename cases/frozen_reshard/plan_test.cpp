@@ -5,6 +5,10 @@
 
 #include "cases/frozen_reshard/policy.h"
 
+namespace tidemark {
+Scenario frozen_reshard_scenario();
+}
+
 namespace tidemark::frozen_reshard {
 namespace {
 
@@ -13,7 +17,7 @@ constexpr std::int64_t kHidden = 2048;
 constexpr double kUnit = 4.0 * kHidden * kHidden;
 
 Prediction plan(FreezingPattern pattern, const char* variant, bool reshards = true,
-                bool input = true) {
+                bool input = true, bool flat = false) {
   const Trial trial{"frozen_reshard",
                     "released",
                     "instant",
@@ -29,7 +33,9 @@ Prediction plan(FreezingPattern pattern, const char* variant, bool reshards = tr
                      {"input_gradient", input},
                      {"shared_input", 0},
                      {"thaw_step", 0},
-                     {"precision", 0}},
+                     {"precision", 0},
+                     {"layout", flat},
+                     {"backward_prefetch", 1}},
                     Mode::shapes,
                     8,
                     3,
@@ -47,10 +53,19 @@ double peak(const Prediction& expected) {
   return above_rest(expected, expected.predicted.phases.at("backward")[0].peak);
 }
 
+Prediction flat_plan(FreezingPattern pattern, const char* variant) {
+  return plan(pattern, variant, true, true, /*flat=*/true);
+}
+
 struct Composition {
   FreezingPattern pattern;
-  reference::Composition input_node, late;
+  reference::Composition fixed, late;
 };
+
+void expect_peak(const Prediction& expected, const reference::Composition& by_hand, int pattern) {
+  EXPECT_EQ(expected.at_peak.at("backward").units, by_hand.units) << pattern;
+  EXPECT_EQ(expected.at_peak.at("backward").shards, by_hand.shards) << pattern;
+}
 
 TEST(Plan, BackwardPeaksConsistOfWholeUnits) {
   // Derived: at the trained unit's own gradient it, the unit gathered ahead, the gradient and the
@@ -63,15 +78,40 @@ TEST(Plan, BackwardPeaksConsistOfWholeUnits) {
                              {FreezingPattern::prefix, {4, 3}, {6, 4}},
                              {FreezingPattern::suffix, {4, 2}, {8, 2}}};
   for (const auto& each : all) {
-    const auto fixed = plan(each.pattern, "input_node"), late = plan(each.pattern, "late");
-    const auto& alive = fixed.at_peak.at("backward");
-    const auto& alive_late = late.at_peak.at("backward");
     const int pattern = static_cast<int>(each.pattern);
-    EXPECT_EQ(alive.units, each.input_node.units) << pattern;
-    EXPECT_EQ(alive.shards, each.input_node.shards) << pattern;
-    EXPECT_EQ(alive_late.units, each.late.units) << pattern;
-    EXPECT_EQ(alive_late.shards, each.late.shards) << pattern;
+    expect_peak(plan(each.pattern, "input_node"), each.fixed, pattern);
+    expect_peak(plan(each.pattern, "late"), each.late, pattern);
   }
+}
+
+// A trained unit's gradient is there twice, its weight's and the flat parameter's, besides it and
+// the unit gathered ahead, 4 U. Layers with adapters beside them are freed before that of the layer
+// before is gathered, and later around them.
+TEST(Plan, FlatPeaksHaveNoBuffersAndTwoGradients) {
+  const Composition all[] = {{FreezingPattern::even, {4, 3}, {7, 3}},
+                             {FreezingPattern::all_but_last, {4, 0}, {7, 1}},
+                             {FreezingPattern::adapters, {1, 0}, {8, 0}},
+                             {FreezingPattern::nested_adapters, {2, 0}, {8, 0}},
+                             {FreezingPattern::prefix, {4, 3}, {4, 4}},
+                             {FreezingPattern::suffix, {4, 2}, {8, 2}}};
+  for (const auto& each : all) {
+    const int pattern = static_cast<int>(each.pattern);
+    expect_peak(flat_plan(each.pattern, "will_execute"), each.fixed, pattern);
+    expect_peak(flat_plan(each.pattern, "late"), each.late, pattern);
+  }
+}
+
+// With the one sharded gradient: the first unit, or, where all frozen ones are freed at the end of
+// backward, seven. No longer allocated, they wait for the optimizer's first allocation.
+TEST(Plan, WhatBackwardFreesLastWaitsForTheOptimizer) {
+  const auto waiting = [](const char* variant) {
+    const auto expected = flat_plan(FreezingPattern::all_but_last, variant);
+    const auto& optimizer = expected.predicted.phases.at("optimizer");
+    EXPECT_EQ(static_cast<double>(optimizer[0].peak - expected.predicted.rest[0]), kUnit * 2 / 8);
+    return static_cast<double>(optimizer[1].peak - expected.predicted.rest[1]) / kUnit;
+  };
+  EXPECT_EQ(waiting("will_execute"), 1 + 1.0 / 8);
+  EXPECT_EQ(waiting("late"), 7 + 1.0 / 8);
 }
 
 // In weights, with a shard an eighth of one: a trained unit's two, the buffer of the two before it,
@@ -134,6 +174,22 @@ TEST(Plan, NeverKeepsWhatLateFreesAtTheEnd) {
   EXPECT_EQ(gathers(never), 1 + 2);
   EXPECT_EQ(gathers(late), 8 + 2);
   EXPECT_EQ(peak(never), peak(late));
+}
+
+TEST(Flat, RefusesMixedUnitsAndMicrobatchesInFlight) {
+  const auto scenario = frozen_reshard_scenario();
+  const auto why = [&](const Params& own) {
+    Trial trial{scenario.name, "smoke", "instant", scenario.sizes.front().params,
+                Mode::shapes,  2,       4,         0};
+    for (const auto& [name, value] : own) trial.params.at(name) = value;
+    return scenario.unfit(trial);
+  };
+  const auto mixed = static_cast<std::int64_t>(FreezingPattern::mixed);
+  EXPECT_EQ(why({{"layout", 1}}), "");
+  EXPECT_TRUE(why({{"layout", 1}, {"in_flight", 1}}).starts_with("layout=flat: "));
+  EXPECT_EQ(why({{"layout", 1}, {"in_flight", 1}, {"microbatches", 1}}), "");
+  EXPECT_TRUE(why({{"layout", 1}, {"pattern", mixed}}).starts_with("layout=flat: "));
+  EXPECT_EQ(why({{"layout", 0}, {"pattern", mixed}, {"in_flight", 1}}), "");
 }
 
 // The saving on paper, before the plan: late - fixed = the frozen units that backward has passed at

@@ -72,6 +72,7 @@ struct Setup {
   };
   std::vector<Step> steps;
 
+  bool flat() const { return sharding.layout == GatherLayout::flat; }
   std::int64_t weights() const { return mixed ? 2 : 1; }  // of a layer
   /// The step of this index, or where there are fewer the last one.
   const Step& step(int index) const {

@@ -101,7 +101,8 @@ class Training final : public Program {
         losses_(inputs_.size()) {
     step_.observe = [this](const char* what, ShardedUnit* unit) { observe(what, unit); };
     if (!numbers_) return;
-    for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
+    for (const auto& weight : shards_of(parameters_))
+      fill(trial.seed, weight.name, weight.offset, weight.values);
     auto& shared = model_.shared_inputs();
     for (std::int64_t i = 0; i < std::ssize(shared); ++i)  // named by the weight before it
       fill(trial.seed, "shared." + std::to_string((i + 1) * setup_.weights() - 1), 0,

@@ -18,19 +18,23 @@ RandomTrials random_trials() {
                                    : draw.between(1, 3000);
             const int microbatches = draw.pick({1, 1, 2, 3});
             const int rows = std::max(2, microbatches) * draw.between(1, 4);
-            return Params{{"layers", draw.between(2, numbers ? 5 : 7)},
-                          {"hidden", hidden},
-                          {"batch", trial.ranks * rows},
-                          {"pattern", draw.between(0, 8)},
-                          {"adapter_rank", draw.pick({1, 4, 16, 33})},
-                          {"reshard_after_forward", draw.pick({1, 1, 0})},
-                          {"microbatches", microbatches},
-                          {"in_flight", draw.between(0, 1)},
-                          {"no_sync", draw.between(0, 2)},
-                          {"input_gradient", draw.between(0, 1)},
-                          {"shared_input", draw.pick({0, 0, 1})},
-                          {"thaw_step", draw.between(0, 2) ? 0 : draw.between(0, trial.steps - 2)},
-                          {"precision", numbers ? 0 : draw.pick({0, 0, 1})}};
+            const bool flat = draw.between(0, 1) != 0;  // without what it refuses
+            return Params{
+                {"layers", draw.between(2, numbers ? 5 : 7)},
+                {"hidden", hidden},
+                {"batch", trial.ranks * rows},
+                {"pattern", flat ? draw.pick({0, 1, 2, 3, 4, 5, 6, 8}) : draw.between(0, 8)},
+                {"adapter_rank", draw.pick({1, 4, 16, 33})},
+                {"reshard_after_forward", draw.pick({1, 1, 0})},
+                {"microbatches", microbatches},
+                {"in_flight", flat && microbatches > 1 ? 0 : draw.between(0, 1)},
+                {"no_sync", draw.between(0, 2)},
+                {"input_gradient", draw.between(0, 1)},
+                {"shared_input", draw.pick({0, 0, 1})},
+                {"thaw_step", draw.between(0, 2) ? 0 : draw.between(0, trial.steps - 2)},
+                {"precision", numbers ? 0 : draw.pick({0, 0, 1})},
+                {"layout", flat},
+                {"backward_prefetch", draw.pick({1, 1, 0})}};
           },
       .alone = {.trials = 110,
                 .at_least = {{"memory", 4 * 12},

@@ -166,7 +166,10 @@ Setup setup_of(const Trial& trial, const Policy& policy, int rank) {
               .sharding = policy.sharding,
               .steps = {}};
   auto& sharding = setup.sharding;
-  sharding.layout = GatherLayout::separate_streams;
+  const bool flat = value("layout") != 0;
+  sharding.layout = flat ? GatherLayout::flat : GatherLayout::separate_streams;
+  sharding.in_flight_limit = flat ? 2 : 0;  // FSDP1's limit_all_gathers
+  sharding.backward_prefetch = value("backward_prefetch") != 0;
   sharding.reshard_after_forward = value("reshard_after_forward") != 0;
   sharding.stored = sharding.gathered = sharding.reduced = value("precision") == 0 ? 4 : 2;
   const auto thaw_step = value("thaw_step");
@@ -207,6 +210,8 @@ namespace {
 std::string leave_out(const Trial& trial, const Variant& variant) {
   const auto setup = setup_of(trial, variants()[variant.name]);
   const bool several = setup.microbatches > 1;
+  if (setup.flat() && several && setup.in_flight)
+    return "needs several microbatches in flight, which layout=flat does not have";
   if (setup.rows == 0) {
     return "needs " + std::to_string(setup.microbatches) +
            " microbatches, for which batch=" + std::to_string(trial["batch"]) + " has too few rows";
@@ -305,11 +310,19 @@ Scenario frozen_reshard_scenario() {
        "from this step on the first frozen unit is trained and the first trained one frozen; 0: "
        "never",
        0, 1000},
-      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}}};
+      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}},
+      {.name = "layout",
+       .what = "of a unit: each parameter by itself, copied out of a buffer (FSDP2); or one flat "
+               "parameter, gathered in place, of which the weights are views (FSDP1)",
+       .low = 0,
+       .high = 1,
+       .values = {"per_parameter", "flat"}},
+      {"backward_prefetch", "no: backward gathers each unit at its own turn, and none ahead", 0, 1,
+       false, kSwitch}};
   const Params common{{"pattern", 0},        {"adapter_rank", 16}, {"reshard_after_forward", 1},
                       {"microbatches", 1},   {"in_flight", 0},     {"no_sync", 0},
                       {"input_gradient", 1}, {"shared_input", 0},  {"thaw_step", 0},
-                      {"precision", 0}};
+                      {"precision", 0},      {"layout", 0},        {"backward_prefetch", 1}};
   const auto size = [&](Params own) {
     own.insert(common.begin(), common.end());
     return own;
@@ -352,6 +365,15 @@ Scenario frozen_reshard_scenario() {
     if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1) {
       return "the last step is the one that thaws, and makes optimizer state that is not at rest "
              "yet; set another thaw_step or more steps";
+    }
+    if (trial["layout"] != 0 && trial["microbatches"] > 1 && trial["in_flight"] != 0) {
+      return "layout=flat: FSDP1's first backward of a step ends it for every unit, so that of a "
+             "second forward finds nothing gathered; set in_flight=no or layout=per_parameter";
+    }
+    if (trial["layout"] != 0 &&
+        trial["pattern"] == static_cast<std::int64_t>(FreezingPattern::mixed)) {
+      return "layout=flat: a flat parameter is frozen as a whole, and pattern=mixed freezes one of "
+             "a unit's two weights; set another pattern or layout=per_parameter";
     }
     const auto needed = trial.ranks * trial["microbatches"];
     if (trial["batch"] < needed) {

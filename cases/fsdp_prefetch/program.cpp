@@ -75,7 +75,8 @@ class Training final : public Program {
         model_(step_, trial["layers"], trial["hidden"], policy.explicit_prefetch),
         parameters_(model_.parameters()) {
     if (trial.mode == Mode::shapes) return;
-    for (auto* p : parameters_) fill(trial.seed, p->name(), p->shard_offset(), p->shard());
+    for (const auto& weight : shards_of(parameters_))
+      fill(trial.seed, weight.name, weight.offset, weight.values);
   }
 
   void step(int index, Recorder& recorder) override {

@@ -26,6 +26,9 @@ enum class GatherLayout {
                    // stream
   current_stream,  // allocated on the compute stream, gathered synchronously on the gather stream
   two_buffers,     // asynchronous, into two persistent buffers in turn
+  flat,  // no buffer: a unit is one flat parameter, of which its weights are views, and is gathered
+         // straight into that, allocated on the gather stream; what the compute stream has used is
+         // recorded there when it is freed (FSDP1). All element types are the same
 };
 
 /// When backward reshards a unit of which every parameter is frozen. It was gathered because its
@@ -50,6 +53,8 @@ struct ShardingOptions {
   /// The host waits until at most this many gathered buffers are in flight; 0: it never waits.
   int in_flight_limit = 0;
   bool reshard_after_forward = true;
+  /// Backward gathers the unit before ahead of its turn.
+  bool backward_prefetch = true;
   /// Bytes of an element (4: fp32, 2: bf16) of the shards, of the unsharded parameters, and of the
   /// gradients while they are summed over the ranks.
   std::int64_t stored = 4, gathered = 4, reduced = 4;

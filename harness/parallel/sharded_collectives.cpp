@@ -38,7 +38,22 @@ std::vector<at::Tensor> inputs_of(std::vector<ShardedParameter>& parameters, at:
 
 }  // namespace
 
+Gathered ShardedUnit::gather_flat() {
+  step_.limit_in_flight();
+  const c10::cuda::CUDAStreamGuard guard(step_.gather_stream);
+  const CategoryScope category(frozen_ ? "frozen" : "unsharded");
+  const auto& shard = parameters_[0].padded_shard();
+  const auto whole = parameters_[0].take();
+  if (step_.ranks() > 1) {
+    step_.communicator->all_gather_into(whole, shard, {});
+  } else {
+    whole.copy_(shard);
+  }
+  return {};
+}
+
 Gathered ShardedUnit::gather() {
+  if (flat()) return gather_flat();
   Gathered result;
   if (step_.ranks() == 1) return result;
   const auto& options = step_.options;
@@ -96,6 +111,28 @@ void ShardedUnit::copy_own() {
     input = p.padded_shard().to(step_.gathered);
     p.take().copy_(input);
   }
+}
+
+void ShardedUnit::reduce_flat(const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  auto& parameter = parameters_[0];
+  wait_for(step_.reduce_stream, c10::cuda::getCurrentCUDAStream());
+  const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
+  const CategoryScope category("gradients");
+  const auto padding = parameter.padded_numel() * step_.ranks() - gradient.numel();
+  const auto input = padding > 0 ? at::constant_pad_nd(gradient, {0, padding}) : gradient;
+  auto output = at::empty_like(parameter.padded_shard());
+  if (step_.ranks() > 1) {
+    step_.communicator->reduce_scatter_into(output, input, Reduction::average, {});
+  } else {
+    output.copy_(input);
+  }
+  if (parameter.gradient.defined()) {
+    parameter.gradient += output;
+  } else {
+    parameter.gradient = output;
+  }
+  gradient.record_stream(step_.reduce_stream);
 }
 
 void ShardedUnit::reduce(std::vector<at::Tensor> gradients,

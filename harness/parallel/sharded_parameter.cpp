@@ -4,8 +4,28 @@
 #include <ATen/native/cuda/Resize.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace tidemark {
+namespace {
+
+std::int64_t numel(const ParameterShape& shape) { return c10::multiply_integers(shape.size); }
+
+std::int64_t numel(const std::vector<ParameterShape>& shapes) {
+  std::int64_t all = 0;
+  for (const auto& shape : shapes) all += numel(shape);
+  return all;
+}
+
+}  // namespace
+
+ShardedParameter::ShardedParameter(const std::vector<ParameterShape>& weights,
+                                   at::ScalarType stored, at::ScalarType gathered, int rank,
+                                   int ranks)
+    : ShardedParameter(ParameterShape{"", {numel(weights)}}, stored, gathered, rank, ranks) {
+  weights_ = weights;
+  shard_ = padded_;
+}
 
 ShardedParameter::ShardedParameter(ParameterShape shape, at::ScalarType stored,
                                    at::ScalarType gathered, int rank, int ranks)
@@ -20,6 +40,29 @@ ShardedParameter::ShardedParameter(ParameterShape shape, at::ScalarType stored,
   shard_ = padded.narrow(0, 0, mine);
   padded_ = padded.view(-1);
   offset_ = padded_rows > 0 ? first * (padded.numel() / padded_rows) : 0;
+}
+
+std::vector<Shard> ShardedParameter::weights(const at::Tensor& values) const {
+  if (weights_.empty()) return {{shape_.name, offset_, values}};
+  std::vector<Shard> all;
+  std::int64_t begin = 0;  // of the weight, in the flat whole
+  for (const auto& weight : weights_) {
+    const auto end = begin + numel(weight);
+    const auto first = std::clamp(offset_, begin, end),
+               last = std::clamp(offset_ + values.numel(), begin, end);
+    const auto at = std::clamp<std::int64_t>(first - offset_, 0, values.numel());
+    all.push_back({weight.name, first - begin, values.narrow(0, at, last - first)});
+    begin = end;
+  }
+  return all;
+}
+
+std::vector<at::Tensor> ShardedParameter::views() const {
+  std::vector<std::int64_t> sizes;
+  for (const auto& weight : weights_) sizes.push_back(numel(weight));
+  auto all = whole_.split_with_sizes(sizes);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i].view(weights_[i].size);
+  return all;
 }
 
 bool ShardedParameter::unsharded() const {
@@ -52,14 +95,16 @@ void ShardedParameter::give_back() {
 
 std::vector<Shard> shards_of(const std::vector<ShardedParameter*>& parameters) {
   std::vector<Shard> all;
-  for (const auto* p : parameters) all.push_back({p->name(), p->shard_offset(), p->shard()});
+  for (const auto* p : parameters)
+    std::ranges::move(p->weights(p->shard()), std::back_inserter(all));
   return all;
 }
 
 std::vector<Shard> gradients_of(const std::vector<ShardedParameter*>& parameters) {
   std::vector<Shard> all;
   for (const auto* p : parameters) {
-    if (p->gradient.defined()) all.push_back({p->name(), p->shard_offset(), p->gradient});
+    if (!p->gradient.defined()) continue;
+    std::ranges::move(p->weights(p->gradient), std::back_inserter(all));
   }
   return all;
 }

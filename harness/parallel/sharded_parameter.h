@@ -26,11 +26,15 @@ class ShardedParameter {
   ShardedParameter(ParameterShape shape, at::ScalarType stored, at::ScalarType gathered, int rank,
                    int ranks);
 
-  const std::string& name() const { return shape_.name; }
+  /// Several in one: the whole is flat, its rows are elements, and the shard has its padding.
+  ShardedParameter(const std::vector<ParameterShape>& weights, at::ScalarType stored,
+                   at::ScalarType gathered, int rank, int ranks);
+
   /// This rank's rows; may be empty where there are fewer rows than ranks.
   const at::Tensor& shard() const { return shard_; }
-  /// In elements of the flattened whole.
-  std::int64_t shard_offset() const { return offset_; }
+  /// Of the shard, or of a gradient of its shape: the part of each weight, of which there is one
+  /// unless this is several in one. Offsets are in elements of the flattened weight.
+  std::vector<Shard> weights(const at::Tensor& values) const;
   /// The tensor that is sent: the padded shard, flat.
   const at::Tensor& padded_shard() const { return padded_; }
   /// Rows of a shard before padding ends, the same on every rank, times the row length.
@@ -40,6 +44,8 @@ class ShardedParameter {
   /// The whole, a leaf for autograd. Its memory exists between take() and give_back(); reading it
   /// otherwise throws.
   const at::Tensor& whole() const { return whole_; }
+  /// Of several in one: each, made anew, as autograd's views of the whole.
+  std::vector<at::Tensor> views() const;
   bool unsharded() const;
   /// Memory for the whole (padding included), flat, to be filled. Writing it does not count as a
   /// change to autograd.
@@ -55,6 +61,7 @@ class ShardedParameter {
 
  private:
   ParameterShape shape_;
+  std::vector<ParameterShape> weights_;  // of several in one
   at::ScalarType gathered_type_;
   int ranks_;
   bool frozen_ = false;

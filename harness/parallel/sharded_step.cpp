@@ -43,6 +43,7 @@ void ShardedStep::expect_end_of_backward() {
 
 void ShardedStep::end_backward() {
   tell("end of backward");
+  if (options.layout == GatherLayout::flat) compute_waits_for(reduce_stream);
   for (auto* unit : units) unit->end_backward();
   tell("finalised");
   if (options.free_regathered) {
@@ -72,6 +73,12 @@ void ShardedStep::abandon() {
   end_expected_ = false;
 }
 
+void ShardedStep::compute_waits_for(const c10::cuda::CUDAStream& stream) {
+  c10::cuda::CUDAEvent now;
+  now.record(stream);
+  now.block(c10::cuda::getCurrentCUDAStream());
+}
+
 void ShardedStep::gathers_wait_for(c10::cuda::CUDAEvent& event) {
   event.block(copy_in_stream);
   event.block(gather_stream);
@@ -90,13 +97,12 @@ at::Tensor ShardedStep::next_buffer(std::int64_t numel, at::ScalarType type) {
 
 void ShardedStep::limit_in_flight() {
   if (options.in_flight_limit == 0) return;
-  while (in_flight_.size() >= static_cast<std::size_t>(options.in_flight_limit)) {
-    in_flight_.front().synchronize();
-    in_flight_.pop_front();
-  }
+  if (in_flight_.size() < static_cast<std::size_t>(options.in_flight_limit)) return;
+  in_flight_.front().synchronize();
+  in_flight_.pop_front();
 }
 
-void ShardedStep::copied_out() {
+void ShardedStep::used_up() {
   if (options.in_flight_limit == 0) return;
   in_flight_.emplace_back();
   in_flight_.back().record(c10::cuda::getCurrentCUDAStream());

@@ -51,11 +51,14 @@ class ShardedStep {
 
   /// Both gather streams wait for `event`.
   void gathers_wait_for(c10::cuda::CUDAEvent& event);
+  /// The current stream waits for all that this one has got.
+  void compute_waits_for(const c10::cuda::CUDAStream& stream);
   /// Next of the two persistent buffers, at least this large.
   at::Tensor next_buffer(std::int64_t numel, at::ScalarType type);
-  /// Host-side limit of the gathers in flight: before a launch, and after a buffer was copied out.
+  /// Host-side limit of the gathers in flight: before a launch, and after a buffer was copied out
+  /// (of a flat layout: a unit was freed).
   void limit_in_flight();
-  void copied_out();
+  void used_up();
 
   Communicator* communicator;
   const ShardingOptions options;

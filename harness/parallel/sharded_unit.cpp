@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <iterator>
@@ -28,13 +30,29 @@ struct PostBackward : torch::autograd::Function<PostBackward> {
   }
 };
 
+/// Runs when a flat parameter's gradient has been accumulated.
+struct Accumulated : torch::autograd::FunctionPostHook {
+  explicit Accumulated(ShardedUnit* unit) : unit_(unit) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    unit_->post_backward();
+    return outputs;
+  }
+  ShardedUnit* const unit_;
+};
+
 }  // namespace
 
 ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes)
     : step_(step) {
   const CategoryScope category("parameters");
-  for (const auto& shape : shapes) {
+  const auto add = [&](const auto& shape) {
     parameters_.emplace_back(shape, step.stored, step.gathered, step.rank(), step.ranks());
+  };
+  if (flat()) {
+    add(shapes);
+  } else {
+    for (const auto& shape : shapes) add(shape);
   }
   index_ = step.units.size();
   step.units.push_back(this);
@@ -58,6 +76,10 @@ std::vector<at::Tensor> ShardedUnit::pre_forward(std::vector<at::Tensor> inputs)
   state_ = State::forward;
   unshard();
   wait_for_unshard();
+  if (flat()) {  // as FSDP1: hence autograd runs the views' backwards on the gather stream, too
+    const c10::cuda::CUDAStreamGuard guard(step_.gather_stream);
+    views_ = parameters_[0].views();
+  }
   if (at::GradMode::is_enabled()) attach_hooks(inputs);
   for (auto* unit : forward_prefetch_) unit->prefetch_unshard(State::forward);
   return inputs;
@@ -65,6 +87,7 @@ std::vector<at::Tensor> ShardedUnit::pre_forward(std::vector<at::Tensor> inputs)
 
 void ShardedUnit::attach_hooks(std::vector<at::Tensor>& inputs) {
   begin_backward_ = nullptr;
+  if (flat() && !frozen_) return attach_to_accumulator();
   const auto policy = frozen_ ? step_.options.frozen : FrozenReshard::input_node;
   const auto needs_gradient = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
   if (policy == FrozenReshard::input_node) {
@@ -84,8 +107,16 @@ void ShardedUnit::attach_hooks(std::vector<at::Tensor>& inputs) {
   }
 }
 
+void ShardedUnit::attach_to_accumulator() {
+  if (accumulator_) return;
+  accumulator_ = torch::autograd::impl::grad_accumulator(parameters_[0].whole());
+  accumulator_->add_post_hook(std::make_unique<Accumulated>(this));
+}
+
 at::Tensor ShardedUnit::post_forward(const at::Tensor& output) {
   reshard();
+  views_.clear();
+  awaited_ = output.requires_grad();
   forward_indices_.push_back(step_.forward_order.size());
   step_.forward_order.push_back(this);
   state_ = State::idle;
@@ -115,6 +146,12 @@ void ShardedUnit::prefetch_unshard(State state) {
 void ShardedUnit::wait_for_unshard() {
   if (!gathered_) return;
   const at::NoGradGuard no_grad;
+  if (flat()) {
+    step_.compute_waits_for(step_.gather_stream);
+    gathered_.reset();
+    unsharded_ = true;
+    return;
+  }
   const bool defers =
       step_.options.layout == GatherLayout::separate_streams && state_ == State::forward;
   // The buffer before this one outlives this copy-out: FSDP2 holds it in a local until it returns.
@@ -139,13 +176,15 @@ void ShardedUnit::wait_for_unshard() {
     step_.gathers_wait_for(copied_out);
   }
   gathered_.reset();
-  if (step_.ranks() > 1) step_.copied_out();
+  if (step_.ranks() > 1) step_.used_up();
 }
 
 void ShardedUnit::reshard() {
   if (state_ == State::forward && !step_.options.reshard_after_forward) return;
   if (!unsharded_) return;
+  if (flat()) parameters_[0].whole().record_stream(c10::cuda::getCurrentCUDAStream());
   for (auto& p : parameters_) p.give_back();
+  if (flat()) step_.used_up();
   unsharded_ = false;
   step_.tell("reshard", this);
 }
@@ -160,7 +199,10 @@ void ShardedUnit::pre_backward() {
     if (by_order && !forward_indices_.empty()) {
       const auto index = forward_indices_.back();
       forward_indices_.pop_back();
-      if (index > 0) step_.forward_order[index - 1]->prefetch_unshard(State::pre_backward);
+      const bool ahead = index > 0 && step_.options.backward_prefetch;
+      auto* before = ahead ? step_.forward_order[index - 1] : nullptr;
+      // FSDP2 gathers it even where no backward of it is to come.
+      if (before && (before->awaited_ || !flat())) before->prefetch_unshard(State::pre_backward);
     }
   }
   for (auto* unit : backward_prefetch_) unit->prefetch_unshard(State::pre_backward);
@@ -184,6 +226,10 @@ void ShardedUnit::post_backward() {
   }
   reshard();
   if (gradients.empty()) return;
+  if (flat()) {
+    step_.tell("reduce", this);
+    return reduce_flat(gradients[0]);
+  }
   if (step_.reducing) {
     step_.reducing->end.block(c10::cuda::getCurrentCUDAStream());
     step_.reducing.reset();
@@ -242,6 +288,7 @@ void ShardedUnit::abandon() {
   for (auto& p : parameters_) {
     if (p.whole().defined()) p.whole().mutable_grad().reset();
   }
+  if (flat()) wait_for_unshard();  // it is whole, and freed below
   gathered_.reset();
   reshard();
   forward_indices_.clear();

@@ -1,9 +1,10 @@
 // A group of sharded parameters that are gathered and reduced together around one part of the
-// model: FSDP2's parameter group.
+// model: FSDP2's parameter group; with GatherLayout::flat FSDP1's handle of a flat parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "harness/parallel/input_hooks.h"
 #include "harness/parallel/sharded_parameter.h"
 #include "harness/parallel/sharded_step.h"
+
+namespace torch::autograd {
+struct Node;
+}
 
 namespace tidemark {
 
@@ -25,8 +30,11 @@ class ShardedUnit {
   /// unit whose forward came before this one's.
   void prefetch(std::vector<ShardedUnit*> forward, std::vector<ShardedUnit*> backward);
 
-  /// The parameter, whole, between pre_forward and post_forward (and, for autograd, in backward).
-  const at::Tensor& operator[](std::size_t i) const { return parameters_[i].whole(); }
+  /// The weight, whole, between pre_forward and post_forward (and, for autograd, in backward).
+  const at::Tensor& operator[](std::size_t i) const {
+    return flat() ? views_[i] : parameters_[i].whole();
+  }
+  /// Of a flat layout one, whatever the weights.
   std::vector<ShardedParameter>& parameters() { return parameters_; }
 
   /// Place in the step's list.
@@ -58,23 +66,30 @@ class ShardedUnit {
  private:
   enum class State { idle, forward, pre_backward, post_backward };
 
+  bool flat() const { return step_.options.layout == GatherLayout::flat; }
   void attach_hooks(std::vector<at::Tensor>& inputs);
+  void attach_to_accumulator();
   void unshard();
   void wait_for_unshard();
   void reshard();
   void prefetch_unshard(State state);
   void pre_backward();
   Gathered gather();
+  Gathered gather_flat();
   void copy_out(Gathered& gathered);
   void copy_own();  // one rank: nothing to gather
   void reduce(std::vector<at::Tensor> gradients, const std::vector<ShardedParameter*>& owners);
+  void reduce_flat(const at::Tensor& gradient);
   void wait_for_post_backward();
 
   ShardedStep& step_;
   std::vector<ShardedParameter> parameters_;
+  std::vector<at::Tensor> views_;                       // of a flat parameter, in forward
+  std::shared_ptr<torch::autograd::Node> accumulator_;  // of its gradient
   std::vector<ShardedUnit*> forward_prefetch_, backward_prefetch_;
   State state_ = State::idle;
   bool unsharded_ = false, frozen_ = false, sync_ = true;
+  bool awaited_ = false;  // the output of its last forward needs a gradient
   std::size_t index_ = 0;
   std::vector<InputHooks> input_hooks_;   // of calls whose backward is to come
   std::function<void()> begin_backward_;  // of the call whose forward is under way; may be empty

@@ -21,6 +21,14 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
     : Replay(device, ranks, instant), options_(options) {
   for (const auto& unit : units) {
     units_.push_back({.counted = unit.counted, .parts = {}});
+    if (flat()) {
+      std::int64_t numel = 0;
+      for (const auto& [rows, columns] : unit.parameters) numel += rows * columns;
+      const auto shard = divided(numel, ranks);
+      units_.back().parts.push_back({.numel = numel, .padded = shard, .own = shard});
+      resting_.push_back(hold(shard * options.stored));
+      continue;
+    }
     for (const auto& [rows, columns] : unit.parameters) {
       const auto shard = divided(rows, ranks);
       const auto own = std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
@@ -33,6 +41,7 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
 
 ShardedPlan::Tensor ShardedPlan::hold(std::int64_t bytes, Stream stream, Kind kind) {
   count(kind, 1);
+  reached_[stream][stream] = memory_.enqueue(stream);  // by an operator that fills it
   Tensor tensor(take(bytes, stream), [this, kind](auto* block) {
     memory_.free(block);
     count(kind, -1);
@@ -86,16 +95,51 @@ ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
   return buffer;
 }
 
+void ShardedPlan::waits_for(Stream waiting, Stream waited) {
+  bool waits = false;
+  for (const auto& [stream, count] : reached_[waited]) {
+    auto& reached = reached_[waiting][stream];
+    waits = waits || reached < count;
+    reached = std::max(reached, count);
+  }
+  if (!waits) return;
+  const auto position = memory_.enqueue(waiting);
+  waits_.push_back({waiting, position, reached_[waiting]});
+  reached_[waiting][waiting] = position;
+}
+
+// A wait is over when what it waits for is, and what came before it on its stream.
+void ShardedPlan::host_waits_for(const Reached& operations) {
+  for (const auto& [stream, count] : operations) done_[stream] = std::max(done_[stream], count);
+  std::erase_if(waits_, [&](const Wait& wait) {
+    for (const auto& [stream, count] : wait.needs)
+      if (done_[stream] < count) return false;
+    done_[wait.stream] = std::max(done_[wait.stream], wait.position);
+    return true;
+  });
+  for (const auto& [stream, count] : done_) memory_.reached(stream, count);
+}
+
+void ShardedPlan::limit_in_flight() {
+  if (options_.in_flight_limit == 0 || std::ssize(in_flight_) < options_.in_flight_limit) return;
+  host_waits_for(in_flight_.front());
+  in_flight_.pop_front();
+}
+
 void ShardedPlan::unshard(std::size_t k) {
   auto& unit = units_[k];
   if (unit.gathering || unit.unsharded) return;
   call("unshard", k);
   unit.gathering = true;
-  if (ranks_ == 1) return;
-  while (options_.in_flight_limit > 0 && std::ssize(in_flight_) >= options_.in_flight_limit) {
-    memory_.reached(communication, in_flight_.front());
-    in_flight_.pop_front();
+  if (flat()) {
+    limit_in_flight();
+    auto& part = unit.parts[0];
+    part.whole =
+        hold(ranks_ * part.padded * options_.gathered, communication, kind(unit, Kind::unit));
+    return;
   }
+  if (ranks_ == 1) return;
+  limit_in_flight();
   const auto stream = options_.layout == GatherLayout::separate_streams ? copy_in : compute;
   Tensor converted;
   if (options_.stored != options_.gathered)
@@ -121,21 +165,29 @@ void ShardedPlan::copy_out(Unit& unit) {
 void ShardedPlan::wait(std::size_t k) {
   auto& unit = units_[k];
   if (!unit.gathering) return;
+  unit.gathering = false;
+  unit.unsharded = true;
+  if (flat()) return waits_for(compute, communication);
   const bool forward = unit.state == State::forward;
   Tensor before;
   if (forward) before = std::move(deferred_);
   copy_out(unit);
-  if (ranks_ > 1) in_flight_.push_back(gathers_);
+  if (ranks_ > 1) in_flight_.push_back({{communication, gathers_}});
   if (forward && options_.layout == GatherLayout::separate_streams) deferred_ = unit.flat;
   unit.flat.reset();
-  unit.gathering = false;
-  unit.unsharded = true;
 }
 
 void ShardedPlan::reshard(std::size_t k) {
   auto& unit = units_[k];
   if (unit.state == State::forward && !options_.reshard_after_forward) return;
   if (!unit.unsharded) return;
+  if (flat()) {
+    // Told by its accumulated gradient, on the stream of that.
+    const auto stream =
+        unit.state == State::post_backward && !unit.frozen ? communication : compute;
+    in_flight_.push_back(reached_[stream]);
+    memory_.record(unit.parts[0].whole.get(), stream);
+  }
   for (auto& part : unit.parts) part.whole.reset();
   unit.unsharded = false;
   call("reshard", k);
@@ -150,8 +202,9 @@ void ShardedPlan::pre_forward(std::size_t k, std::int64_t microbatch, int inputs
     unit.calls.push_back({.microbatch = microbatch, .expected = inputs_with_gradient});
 }
 
-void ShardedPlan::post_forward(std::size_t k) {
+void ShardedPlan::post_forward(std::size_t k, bool output_gradient) {
   reshard(k);
+  units_[k].awaited = output_gradient;
   units_[k].turns.push_back(order_.size());
   order_.push_back(k);
   units_[k].state = State::idle;
@@ -166,7 +219,8 @@ void ShardedPlan::pre_backward(std::size_t k, std::int64_t microbatch) {
     if (!unit.turns.empty()) {
       const auto turn = unit.turns.back();
       unit.turns.pop_back();
-      if (turn > 0) unshard(order_[turn - 1]);
+      if (turn > 0 && options_.backward_prefetch && (units_[order_[turn - 1]].awaited || !flat()))
+        unshard(order_[turn - 1]);
     }
   }
   for (auto& hooked : unit.calls) hooked.begun = hooked.begun || hooked.microbatch == microbatch;
@@ -188,6 +242,7 @@ void ShardedPlan::post_backward(std::size_t k) {
   }
   reshard(k);
   if (gradients.empty()) return;
+  if (flat()) return reduce_flat(k, std::move(gradients[0]));
   reducing_.reset();
   call("reduce", k);
   auto input = hold(ranks_ * sum(shards) * options_.reduced, compute, kind(unit, Kind::unit));
@@ -201,6 +256,21 @@ void ShardedPlan::post_backward(std::size_t k) {
     output = hold(sum(shards) * options_.stored, reduction, kind(unit, Kind::shard));
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reducing_ = std::move(input);
+}
+
+// Padded where the ranks do not divide it.
+void ShardedPlan::reduce_flat(std::size_t k, Tensor gradient) {
+  auto& unit = units_[k];
+  const auto& part = unit.parts[0];
+  call("reduce", k);
+  waits_for(reduction, communication);
+  Tensor padded;
+  if (ranks_ * part.padded > part.numel)
+    padded = hold(ranks_ * part.padded * options_.reduced, reduction, kind(unit, Kind::unit));
+  const auto output = hold(part.padded * options_.reduced, reduction, kind(unit, Kind::shard));
+  if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
+  reached_[reduction][reduction] = memory_.enqueue(reduction);
+  memory_.record(gradient.get(), reduction);
 }
 
 void ShardedPlan::gradient_of_input(std::size_t k, std::int64_t microbatch, bool shared) {
@@ -217,6 +287,8 @@ void ShardedPlan::gradient_of_input(std::size_t k, std::int64_t microbatch, bool
 void ShardedPlan::end_backward() {
   expected_.calls.push_back({"end of backward", "step"});
   moment("end of backward");
+  if (flat()) waits_for(compute, communication);
+  if (flat()) waits_for(compute, reduction);
   for (std::size_t k = 0; k < units_.size(); ++k) {
     auto& unit = units_[k];
     const bool reached = unit.state == State::pre_backward || unit.state == State::post_backward;

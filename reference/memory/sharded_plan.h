@@ -1,6 +1,7 @@
 // The memory of sharded units on paper: what is gathered, copied out, resharded and reduced, when
-// and on which stream, as FSDP2 does it (torch/distributed/fsdp/_fully_shard); replayed in the
-// model of the caching allocator. With it the calls in their order. The plan of a case derives from
+// and on which stream, as FSDP2 does it (torch/distributed/fsdp/_fully_shard), or with
+// GatherLayout::flat FSDP1 (torch/distributed/fsdp/_runtime_utils.py); replayed in the model of the
+// caching allocator. With it the calls in their order. The plan of a case derives from
 // it and says what the operators of its model take. Nothing here is measured.
 #pragma once
 
@@ -68,6 +69,7 @@ class ShardedPlan : protected Replay {
     bool counted;
     std::vector<Part> parts;
     bool frozen = false, synced = true, unsharded = false, gathering = false;
+    bool awaited = true;  // the output of its last forward needs a gradient
     State state = State::idle;
     Tensor flat, sharded_gradient;
     std::vector<std::size_t> turns;  // of its forwards in the step's order
@@ -90,18 +92,21 @@ class ShardedPlan : protected Replay {
   void unshard(std::size_t k);
   /// `inputs_with_gradient` carry hooks, where the unit is frozen and hooks reshard.
   void pre_forward(std::size_t k, std::int64_t microbatch = 0, int inputs_with_gradient = 0);
-  void post_forward(std::size_t k);
+  void post_forward(std::size_t k, bool output_gradient = true);
   void end_forward() { deferred_.reset(); }
   void pre_backward(std::size_t k, std::int64_t microbatch = 0);
   void post_backward(std::size_t k);
   void end_backward();
+  bool flat() const { return options_.layout == GatherLayout::flat; }
   /// Whether an identity node on its input tells when the unit's backward is over.
   bool has_node(const Unit& unit) const {
-    return !unit.frozen || options_.frozen == FrozenReshard::input_node;
+    return unit.frozen ? options_.frozen == FrozenReshard::input_node : !flat();
   }
   /// The gradient of an input is there. A microbatch's own is seen by its own call alone, a shared
   /// one by every call whose backward is to come.
   void gradient_of_input(std::size_t k, std::int64_t microbatch, bool shared);
+  /// What the host waits for on the one stream is then known to be done on the other one, too.
+  void waits_for(Stream waiting, Stream waited);
   /// One step of Adam over this rank's rows, tensor by tensor: two moments each from the first step
   /// on, and a square root each.
   void adam(const std::vector<Part*>& parts);
@@ -122,6 +127,8 @@ class ShardedPlan : protected Replay {
   Tensor flat_buffer(const Unit& unit, Stream stream);
   void wait(std::size_t k);
   void copy_out(Unit& unit);
+  void limit_in_flight();
+  void reduce_flat(std::size_t k, Tensor gradient);
   void reshard(std::size_t k);
 
   std::int64_t highest_ = 0;
@@ -130,7 +137,17 @@ class ShardedPlan : protected Replay {
   std::array<std::pair<Tensor, std::int64_t>, 2> buffers_{};  // persistent, with their bytes
   std::size_t next_buffer_ = 0;
   std::int64_t gathers_ = 0;
-  std::deque<std::int64_t> in_flight_;
+  using Reached = std::map<Stream, std::int64_t>;  // operations of each stream
+  struct Wait {
+    Stream stream;
+    std::int64_t position;
+    Reached needs;
+  };
+  void host_waits_for(const Reached& operations);
+  std::map<Stream, Reached> reached_;  // that a stream is behind
+  Reached done_;                       // that the host knows of
+  std::vector<Wait> waits_;            // that are not over
+  std::deque<Reached> in_flight_;
 };
 
 }  // namespace tidemark::reference

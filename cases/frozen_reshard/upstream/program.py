@@ -1,5 +1,5 @@
 """Released sharding with frozen units: a chain of linear layers in fp32, each a unit, Adam, third of three steps, one rank of eight by itself.
-`program.py CODE PATTERN [--late] [--stays] [--no-input-gradient] [+ ...]`: CODE is fsdp2, fsdp1 or fairscale; --late (of fsdp2) puts the reshard of frozen
+`program.py CODE PATTERN [--late] [--stays] [--no-input-gradient] [+ ...]`: CODE is fsdp2, fsdp1 or fairscale; --late (of fsdp2 and fsdp1) puts the reshard of frozen
 units off to the end of backward, which fairscale does as released; --stays: parameters stay gathered from forward to backward."""
 import argparse
 import functools
@@ -19,7 +19,7 @@ FROZEN = {"even": lambda i: i % 2 == 0, "all_but_last": lambda i: i < LAYERS - 1
 
 
 def linear(inputs, outputs, frozen=False):
-    return nn.Linear(inputs, outputs, bias=False, device="cuda").requires_grad_(not frozen)
+    return nn.Linear(inputs, outputs, bias=False).requires_grad_(not frozen)
 
 
 class Adapted(nn.Module):
@@ -87,10 +87,12 @@ def fsdp1(a, moment):
                 moment("unit")
         return prefetch_handle
 
+    if a.late:
+        runtime._post_backward_reshard_only_hook = lambda *those: None
     replace(runtime, "_prefetch_handle", prefetch)
     replace(runtime, "_post_backward_final_callback", lambda own: lambda *those: (moment("end of backward"), own(*those))[1])
     strategy = ShardingStrategy.SHARD_GRAD_OP if a.stays else ShardingStrategy.FULL_SHARD
-    return lambda module: FullyShardedDataParallel(module, device_id=0, sharding_strategy=strategy)
+    return lambda module: FullyShardedDataParallel(module, sharding_strategy=strategy)
 
 
 def fairscale(a, moment):
@@ -124,15 +126,18 @@ def train(words, _store):
         moments.append([name, *(stats[f"{kind}_bytes.all.current"] for kind in ("allocated", "requested"))])
 
     wrap = {"fsdp2": fsdp2, "fsdp1": fsdp1, "fairscale": fairscale}[a.code](a, moment)
-    if a.pattern == "adapters":
-        layers = [Adapted(wrap, nested=False) for _ in range(LAYERS)]
-    elif a.pattern == "nested_adapters":
-        layers = [wrap(Adapted(wrap, nested=True)) for _ in range(LAYERS)]
-    elif a.pattern == "mixed":  # two weights a unit, of which the first is frozen
-        layers = [wrap(nn.Sequential(linear(HIDDEN, HIDDEN, True), linear(HIDDEN, HIDDEN, FROZEN["even"](i)))) for i in range(LAYERS)]
-    else:
-        layers = [wrap(linear(HIDDEN, HIDDEN, FROZEN[a.pattern](i))) for i in range(LAYERS)]
+    # FSDP1 shards on the host, so that no whole parameter is left in the cache.
+    with torch.device("cpu" if a.code == "fsdp1" else "cuda"):
+        if a.pattern == "adapters":
+            layers = [Adapted(wrap, nested=False) for _ in range(LAYERS)]
+        elif a.pattern == "nested_adapters":
+            layers = [wrap(Adapted(wrap, nested=True)) for _ in range(LAYERS)]
+        elif a.pattern == "mixed":  # two weights a unit, of which the first is frozen
+            layers = [wrap(nn.Sequential(linear(HIDDEN, HIDDEN, True), linear(HIDDEN, HIDDEN, FROZEN["even"](i)))) for i in range(LAYERS)]
+        else:
+            layers = [wrap(linear(HIDDEN, HIDDEN, FROZEN[a.pattern](i))) for i in range(LAYERS)]
     model = wrap(nn.Sequential(*layers))
+    model.cuda()
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
     for _ in range(STEPS):
         phases = Phases(torch)
@@ -141,7 +146,9 @@ def train(words, _store):
         total = torch.zeros((), device="cuda")
         phases.end("zero_grad")
         x = torch.empty(ROWS, HIDDEN, device="cuda").requires_grad_(not a.no_input_gradient)
-        loss = model(x).mean(1).mean(0)
+        output = model(x)
+        loss = output.mean(1).mean(0)
+        del output
         phases.end("forward")
         total.add_(loss.detach())
         loss.backward(torch.ones((), device="cuda"))
@@ -149,7 +156,7 @@ def train(words, _store):
         phases.end("backward")
         optimizer.step()
         phases.end("optimizer")
-    units = sum(name == "unit" for name, *_ in moments)
+    units = LAYERS * (2 if a.pattern.endswith("adapters") else 1)
     trajectory = []
     for name, *figures in moments:
         units -= name == "unit"
