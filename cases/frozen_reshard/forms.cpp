@@ -164,10 +164,10 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
   const Chain chain(setup_of(trial, claim_of(variant), rank));
   const auto paper = Amounts(chain).vocabulary();
   std::vector<Expectation> all;
-  // Where freed blocks wait, what a phase begins with may be the highest; on a lagging device they
-  // wait for as long as the host runs ahead, which has no form.
+  // Where freed blocks wait, what a phase begins with may be the highest; for how long they wait
+  // depends on the device's clock, which has no form, unless the device is instant.
   std::vector<Statistic> with_waiting{active, requested};
-  if (chain.flat() && !chain.setup().instant) with_waiting.clear();
+  if (chain.flat() && trial.schedule != "instant") with_waiting.clear();
   std::vector<FormMoment> at_begin;
   for (const auto& phase : moments(chain)) {
     if (variant.role != Role::control) {

@@ -3,6 +3,8 @@
 // bytes are held against released code by upstream/.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cases/frozen_reshard/policy.h"
 
 namespace tidemark {
@@ -190,6 +192,27 @@ TEST(Flat, RefusesMixedUnitsAndMicrobatchesInFlight) {
   EXPECT_EQ(why({{"layout", 1}, {"in_flight", 1}, {"microbatches", 1}}), "");
   EXPECT_TRUE(why({{"layout", 1}, {"pattern", mixed}}).starts_with("layout=flat: "));
   EXPECT_EQ(why({{"layout", 0}, {"pattern", mixed}, {"in_flight", 1}}), "");
+}
+
+TEST(Flat, WithAClockClaimsAllocatedBytesAlone) {
+  const auto scenario = frozen_reshard_scenario();
+  const auto claims = [&](const std::string& schedule, std::int64_t layout, Statistic statistic) {
+    Trial trial{scenario.name, "smoke", schedule, scenario.sizes.front().params,
+                Mode::shapes,  2,       4,        0};
+    trial.params.at("layout") = layout;
+    const Variant& late = *std::ranges::find(scenario.variants, "late", &Variant::name);
+    std::ptrdiff_t count = 0;
+    for (const auto& all : {forms(trial, late, 0), replay(trial, late, 0)})
+      count += std::ranges::count(all, statistic, &Expectation::statistic);
+    return count;
+  };
+  for (const Statistic waiting : {Statistic::active, Statistic::requested}) {
+    EXPECT_EQ(claims("calibrated", 1, waiting), 0);
+    EXPECT_GT(claims("instant", 1, waiting), 0);
+    EXPECT_GT(claims("lagging", 1, waiting), 0) << "of the replay";
+    EXPECT_GT(claims("calibrated", 0, waiting), 0);
+  }
+  EXPECT_GT(claims("calibrated", 1, Statistic::allocated), 0);
 }
 
 // The saving on paper, before the plan: late - fixed = the frozen units that backward has passed at
