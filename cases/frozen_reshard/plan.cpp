@@ -294,34 +294,18 @@ Prediction plan(const Setup& setup, const reference::DeviceFacts& device) {
 }
 
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
-  const auto under = [&](const std::string& schedule) {
-    Trial other = trial;
-    other.schedule = schedule;
-    return plan(setup_of(other, claim_of(variant), rank), current_device_facts());
-  };
-  const bool timeless =
-      trial["layout"] == 0 || trial.schedule == "instant" || trial.schedule == "lagging";
-  const auto expected = under(timeless ? trial.schedule : "instant");
-  const auto latest = timeless ? expected : under("lagging");
+  if (waits_for_clock(trial)) return {};
+  const auto expected = plan(setup_of(trial, claim_of(variant), rank), current_device_facts());
   std::vector<Expectation> all;
-  // With a clock, which waiting blocks are free again decides unsplit remainders, hence allocated,
-  // too.
-  for (std::size_t i = 0; i < expected.moments.size(); ++i) {
-    const auto& m = expected.moments[i];
-    if (latest.moments[i].allocated == m.allocated)
-      all.push_back(replayed_at(m.name, Statistic::allocated, m.allocated));
-  }
+  for (const auto& m : expected.moments)
+    all.push_back(replayed_at(m.name, Statistic::allocated, m.allocated));
   if (variant.role == Role::control) return all;
   for (const auto& [phase, extents] : expected.predicted.phases) {
     if (phase == "zero_grad") continue;
-    const auto& last = latest.predicted.phases.at(phase);
-    for (const Statistic statistic : kStatistics) {
-      if (!timeless && statistic != Statistic::allocated) continue;
-      const auto index = static_cast<std::size_t>(statistic);
-      if (last[index].peak == extents[index].peak)
-        all.push_back(replayed(statistic, phase, false, extents[index].peak));
-    }
-    if (phase.starts_with("backward") && last[0].end == extents[0].end)
+    for (const Statistic statistic : kStatistics)
+      all.push_back(
+          replayed(statistic, phase, false, extents[static_cast<std::size_t>(statistic)].peak));
+    if (phase.starts_with("backward"))
       all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
   }
   return all;

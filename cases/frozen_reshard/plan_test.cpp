@@ -213,6 +213,7 @@ TEST(Flat, WithAClockClaimsAllocatedBytesAlone) {
     EXPECT_GT(claims("calibrated", 0, waiting), 0);
   }
   EXPECT_GT(claims("calibrated", 1, Statistic::allocated), 0);
+  EXPECT_EQ(claims("calibrated", 1, Statistic::reserved), 0) << "no replay";
 }
 
 // The saving on paper, before the plan: late - fixed = the frozen units that backward has passed at

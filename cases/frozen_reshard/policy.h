@@ -43,6 +43,7 @@ enum class FreezingPattern {
   mixed,
   nested_adapters
 };
+bool has_adapters(FreezingPattern pattern);
 /// Whether each unit is frozen: every parameter of it.
 std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers);
 /// From now on the first frozen unit is trained and the first trained one frozen.
@@ -87,6 +88,10 @@ struct Setup {
 /// Of the trial's parameters, those that the policy sets itself aside.
 Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
 
+/// Whether freed blocks wait for a device with a clock of its own (calibrated, a real GPU): which
+/// of them are free again when memory is asked for decides how large the blocks are that it gets.
+bool waits_for_clock(const Trial& trial);
+
 std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
 
 struct Prediction : reference::ShardedPrediction {
@@ -98,7 +103,8 @@ struct Prediction : reference::ShardedPrediction {
 Prediction plan(const Setup& setup, const reference::DeviceFacts& device);
 /// Equalities in all four statistics: the peaks of every forward, backward and the optimizer in the
 /// last step, what every backward leaves, and the trajectory: residency when each unit's backward
-/// begins, and at the end of backward before the catch-all.
+/// begins, and at the end of backward before the catch-all. Empty where the trial waits for a
+/// clock.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 /// The same of allocated, active and requested bytes. Of controls the trajectory alone.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <ranges>
 #include <string_view>
 
 #include "cases/frozen_reshard/policy.h"
@@ -157,9 +158,10 @@ class Training final : public Program {
     }
   }
 
-  // Say, to log the norm of its weights.
+  // Say, to log the norm of its weights. The last trained one, as its weights are the factors of
+  // the gradients before it and the fewest layers stand between it and the loss.
   void gather_finished_unit() {
-    for (auto& unit : model_.units()) {
+    for (auto& unit : model_.units() | std::views::reverse) {
       if (unit->frozen()) continue;
       unit->gather_again();
       return;

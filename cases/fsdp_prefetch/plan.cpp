@@ -143,27 +143,16 @@ reference::Predicted plan(const Trial& trial, const Policy& policy, int rank,
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role == Role::control) return {};
   const Policy policy = policy_of(trial, variant.name);
-  const auto at = [&](const std::string& schedule) {
-    Trial other = trial;
-    other.schedule = schedule;
-    return plan(other, policy, rank, current_device_facts());
-  };
-  const bool recorded = policy.sharding.records() && trial.ranks > 1;
-  const bool timeless = !recorded || trial.schedule == "instant" || trial.schedule == "lagging";
-  const auto predicted = at(timeless ? trial.schedule : "instant");
-  const auto latest = timeless ? predicted : at("lagging");
+  // With a clock, which recorded blocks are free again when memory is asked for decides how large
+  // the blocks are that it gets.
+  const bool clocked = trial.schedule != "instant" && trial.schedule != "lagging";
+  if (policy.sharding.records() && trial.ranks > 1 && clocked) return {};
+  const auto predicted = plan(trial, policy, rank, current_device_facts());
   std::vector<Expectation> all;
-  for (const Statistic statistic : kStatistics) {
-    if (!timeless && statistic != Statistic::allocated) continue;
-    for (const char* phase : {"forward", "backward", "optimizer"}) {
-      const auto index = static_cast<std::size_t>(statistic);
-      const auto peak = predicted.phases.at(phase)[index].peak;
-      // With a clock, which waiting blocks are free again decides unsplit remainders, hence
-      // allocated, too.
-      if (latest.phases.at(phase)[index].peak == peak)
-        all.push_back(replayed(statistic, phase, false, peak));
-    }
-  }
+  for (const Statistic statistic : kStatistics)
+    for (const char* phase : {"forward", "backward", "optimizer"})
+      all.push_back(replayed(statistic, phase, false,
+                             predicted.phases.at(phase)[static_cast<std::size_t>(statistic)].peak));
   return all;
 }
 

@@ -33,11 +33,11 @@ std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const
 /// step.
 reference::Predicted plan(const Trial& trial, const Policy& policy, int rank,
                           const reference::DeviceFacts& device);
-/// Peaks of the plan in all four statistics. Where recorded buffers wait for a clock (calibrated, a
-/// real GPU), of allocated bytes alone. None of a control.
+/// Peaks of the plan in all four statistics. Empty of a control, and where recorded buffers wait
+/// for a clock (calibrated, a real GPU).
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
-/// Peaks of the last of at least two steps, in requested, allocated and active bytes, with the same
-/// exceptions.
+/// Peaks of the last of at least two steps, in requested, allocated and active bytes; where
+/// recorded buffers wait for a clock, in allocated bytes alone.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
 

@@ -30,6 +30,6 @@ for _ in range(STEPS):
         torch.cuda.synchronize()
         time.sleep(0.3)  # the watchdog of the process group lets go of its buckets every 0.1 s of the host's clock
 steps = {state["step"].item() for state in optimizer.state.values()}
-print(f"scale {scaler.get_scale()} steps {steps} states {len(optimizer.state)}", flush=True)
+os.write(1, f"scale {scaler.get_scale()} steps {steps} states {len(optimizer.state)}\n".encode())  # at once: print may make two writes, with another rank's between
 if dist.is_initialized():
     dist.destroy_process_group()

@@ -1,0 +1,65 @@
+// Which units are frozen, step by step, and which of the others reduce their gradients.
+#include <algorithm>
+
+#include "cases/frozen_reshard/policy.h"
+
+namespace tidemark::frozen_reshard {
+
+bool has_adapters(FreezingPattern pattern) {
+  return pattern == FreezingPattern::adapters || pattern == FreezingPattern::nested_adapters;
+}
+
+namespace {
+
+bool frozen_layer(FreezingPattern pattern, std::int64_t layer, std::int64_t layers) {
+  switch (pattern) {
+    case FreezingPattern::even:
+    case FreezingPattern::mixed:
+      return layer % 2 == 0;
+    case FreezingPattern::all_but_last:
+      return layer + 1 < layers;
+    case FreezingPattern::prefix:
+      return layer < layers / 2;
+    case FreezingPattern::suffix:
+      return layer >= layers - layers / 2;
+    case FreezingPattern::all_but_first:
+      return layer > 0;
+    case FreezingPattern::odd:
+      return layer % 2 == 1;
+    case FreezingPattern::adapters:
+    case FreezingPattern::nested_adapters:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers) {
+  std::vector<bool> all;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    all.push_back(frozen_layer(pattern, i, layers));
+    if (has_adapters(pattern)) all.push_back(false);
+  }
+  return all;
+}
+
+void thaw(std::vector<bool>& frozen) {
+  const auto first_frozen = std::ranges::find(frozen, true);
+  const auto first_trained = std::ranges::find(frozen, false);
+  *first_frozen = false;
+  *first_trained = true;
+}
+
+std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, bool last) {
+  std::vector<bool> all;
+  bool withheld = true;  // of every second trained unit
+  for (const bool is_frozen : frozen) {
+    const bool at_once = no_sync == NoSync::never || (no_sync == NoSync::every_second && !withheld);
+    all.push_back(is_frozen || last || at_once);
+    if (!is_frozen) withheld = !withheld;
+  }
+  return all;
+}
+
+}  // namespace tidemark::frozen_reshard
