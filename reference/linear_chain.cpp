@@ -171,7 +171,12 @@ LinearChainResult train(const LinearChainRun& run) {
       sums.cancels = std::max(sums.cancels, part.cancels);
     }
     result.loss.push_back(sums.value / elements);
-    result.condition = std::max(result.condition, sums.size / std::abs(sums.value));
+    double moved = 0;  // the loss, by what Adam has made of an error in the parameters
+    for (std::size_t k = 0; k < d.size(); ++k)
+      for (std::size_t i = 0; i < d[k].value.size(); ++i)
+        moved += std::abs(d[k].value[i]) * moments[k].swing[i];
+    result.condition =
+        std::max(result.condition, (sums.size + elements * moved) / std::abs(sums.value));
     const auto& frozen = run.frozen[static_cast<std::size_t>(step)];
     for (std::size_t k = 0; k < d.size(); ++k) {
       if (frozen[k]) continue;

@@ -27,6 +27,8 @@ struct LinearChainRun {
   Adam adam = {};
 };
 
+/// `condition` also counts what the errors of the parameters make of the loss, to first order:
+/// their sizes by the loss's gradient, summed as if all had its sign.
 struct LinearChainResult : Trained {
   /// By how many times more than a random walk's the terms of the products cancel on the way to a
   /// gradient, largest of all steps: 1 in wide layers, much more than that where few terms happen

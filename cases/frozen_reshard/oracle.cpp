@@ -39,8 +39,9 @@ Oracle oracle(const Trial& trial) {
   oracle.parameter_condition = result.parameter_condition;
   oracle.why =
       why +
-      "; times what more than a random walk's terms the products' cancel, and of the loss "
-      "times mean |y| / |mean y| of the output y, of parameters times what Adam makes of an error";
+      "; times what more than a random walk's terms the products' cancel; of parameters times what "
+      "Adam makes of an error, and of the loss times mean |y| / |mean y| of the output y and what "
+      "those errors of the parameters make of it";
   return oracle;
 }
 
