@@ -33,6 +33,8 @@ Oracle oracle_of(const reference::Trained& result) {
   return {.loss = result.loss,
           .gradients = whole_tensors(result.gradients),
           .parameters = whole_tensors(result.parameters),
+          .loss_condition = result.condition,
+          .parameter_condition = result.parameter_condition,
           .why = {}};
 }
 
@@ -60,8 +62,9 @@ Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single) {
   const auto [tolerance, why] =
       rounding(single, 4 * trial["layers"] + 4, "4 layers + 4", trial["hidden"], "hidden");
   oracle.tolerance = tolerance;
-  oracle.loss_condition = result.condition;
-  oracle.why = why + "; of the loss times mean |y| / |mean y| of the output y, by which it cancels";
+  oracle.why = why +
+               "; of the loss times mean |y| / |mean y| of the output y, by which it cancels" +
+               kAfterAdam;
   return oracle;
 }
 

@@ -16,6 +16,12 @@ namespace tidemark {
 /// the tensor's type, on the current stream.
 void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::Tensor tensor);
 
+/// What a tolerance's reason says besides where the model is trained with Adam.
+inline constexpr const char* kAfterAdam =
+    "; of parameters times what Adam makes of an error, and of the loss besides by what these "
+    "errors "
+    "make of it";
+
 /// What reference::train() returned; the tolerance is the case's to say.
 Oracle oracle_of(const reference::Trained& result);
 

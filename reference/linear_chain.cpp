@@ -8,12 +8,6 @@
 namespace tidemark::reference {
 namespace {
 
-double norm(const Values& all) {
-  double squares = 0;
-  for (const double v : all) squares += v * v;
-  return std::sqrt(squares);
-}
-
 /// Sums, and the same of their terms' sizes.
 struct Summed {
   Values value, size;
@@ -128,35 +122,13 @@ class Chain {
   std::vector<Values> shared_;
 };
 
-/// One parameter's Adam; a step in which it is frozen does not count.
-struct Moments {
-  Values first, second, swing;  // swing: what an error of 1 in parts of d's norm makes of p
-  int steps = 0;
-
-  void update(const Adam& adam, const Values& d, Values& p) {
-    ++steps;
-    const double c1 = 1 - std::pow(adam.beta1, steps), c2 = 1 - std::pow(adam.beta2, steps);
-    const double even = norm(d) / std::sqrt(static_cast<double>(d.size()));
-    for (std::size_t i = 0; i < d.size(); ++i) {
-      first[i] = adam.beta1 * first[i] + (1 - adam.beta1) * d[i];
-      second[i] = adam.beta2 * second[i] + (1 - adam.beta2) * d[i] * d[i];
-      const double size = std::sqrt(second[i] / c2) + adam.epsilon;
-      p[i] -= adam.rate * (first[i] / c1) / size;
-      // Numerator and denominator; below 2^-24 of the others nobody knows it, and it moves p by the
-      // rate at most.
-      swing[i] += 2 * adam.rate * std::min(even / size, 0x1p24);
-    }
-  }
-};
-
 }  // namespace
 
 LinearChainResult train(const LinearChainRun& run) {
   Chain chain(run);
   LinearChainResult result;
-  std::vector<Moments> moments;
-  for (const auto& p : chain.parameters)
-    moments.push_back({Values(p.values.size()), Values(p.values.size()), Values(p.values.size())});
+  std::vector<AdamState> states;
+  for (const auto& p : chain.parameters) states.emplace_back(run.adam, p.values.size());
   Values input(static_cast<std::size_t>(run.rows * run.hidden));
   const double elements = static_cast<double>(input.size()) * static_cast<double>(run.microbatches);
   for (int step = 0; step < run.steps; ++step) {
@@ -171,10 +143,8 @@ LinearChainResult train(const LinearChainRun& run) {
       sums.cancels = std::max(sums.cancels, part.cancels);
     }
     result.loss.push_back(sums.value / elements);
-    double moved = 0;  // the loss, by what Adam has made of an error in the parameters
-    for (std::size_t k = 0; k < d.size(); ++k)
-      for (std::size_t i = 0; i < d[k].value.size(); ++i)
-        moved += std::abs(d[k].value[i]) * moments[k].swing[i];
+    double moved = 0;
+    for (std::size_t k = 0; k < d.size(); ++k) moved += states[k].moves(d[k].value);
     result.condition =
         std::max(result.condition, (sums.size + elements * moved) / std::abs(sums.value));
     const auto& frozen = run.frozen[static_cast<std::size_t>(step)];
@@ -184,12 +154,12 @@ LinearChainResult train(const LinearChainRun& run) {
           std::max(result.gradient_condition,
                    sums.cancels * d[k].cancels(static_cast<double>(run.rows * run.microbatches)));
       if (step == 0) result.gradients.push_back({chain.parameters[k].name, d[k].value});
-      moments[k].update(run.adam, d[k].value, chain.parameters[k].values);
+      states[k].update(d[k].value, chain.parameters[k].values);
     }
   }
-  for (std::size_t k = 0; k < moments.size(); ++k)
-    result.parameter_condition = std::max(
-        result.parameter_condition, 1 + norm(moments[k].swing) / norm(chain.parameters[k].values));
+  for (std::size_t k = 0; k < states.size(); ++k)
+    result.parameter_condition =
+        std::max(result.parameter_condition, 1 + states[k].sways(chain.parameters[k].values));
   result.parameters = std::move(chain.parameters);
   return result;
 }

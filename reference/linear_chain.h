@@ -27,17 +27,11 @@ struct LinearChainRun {
   Adam adam = {};
 };
 
-/// `condition` also counts what the errors of the parameters make of the loss, to first order:
-/// their sizes by the loss's gradient, summed as if all had its sign.
 struct LinearChainResult : Trained {
   /// By how many times more than a random walk's the terms of the products cancel on the way to a
   /// gradient, largest of all steps: 1 in wide layers, much more than that where few terms happen
   /// to.
   double gradient_condition = 1;
-  /// By how many times more than a gradient a parameter may be off, relative to itself and to first
-  /// order: Adam divides a gradient by its own size, element by element, and what is off in
-  /// proportion to the tensor's norm is more than that in a small element.
-  double parameter_condition = 1;
 };
 
 LinearChainResult train(const LinearChainRun& run);

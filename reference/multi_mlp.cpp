@@ -80,8 +80,7 @@ struct Block {
 
 /// One forward and backward: the loss and by how much it cancels, and gradients in the parameters'
 /// order.
-std::pair<double, double> gradients(const std::vector<Tensor>& p, const Values& input, Size n,
-                                    std::vector<Values>& d) {
+Loss gradients(const std::vector<Tensor>& p, const Values& input, Size n, std::vector<Values>& d) {
   const auto layers = (p.size() - 2) / 2;
   Norm first, last;
   std::vector<Block> blocks(layers);
@@ -136,16 +135,11 @@ std::vector<Tensor> initial(const MultiMlpRun& run) {
 Trained train(const MultiMlpRun& run) {
   const Size n{static_cast<std::size_t>(run.rows), static_cast<std::size_t>(run.hidden)};
   Values input(n.rows * n.hidden);
-  double largest = 1;
-  auto result = train_with_adam(initial(run), run.steps, run.adam,
-                                [&](const auto& p, int step, std::vector<Values>& d) {
-                                  fill(run.seed, "input." + std::to_string(step), 0, input);
-                                  const auto [loss, condition] = gradients(p, input, n, d);
-                                  largest = std::max(largest, condition);
-                                  return loss;
-                                });
-  result.condition = largest;
-  return result;
+  return train_with_adam(initial(run), run.steps, run.adam,
+                         [&](const auto& p, int step, std::vector<Values>& d) {
+                           fill(run.seed, "input." + std::to_string(step), 0, input);
+                           return gradients(p, input, n, d);
+                         });
 }
 
 }  // namespace tidemark::reference

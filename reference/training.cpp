@@ -1,5 +1,6 @@
 #include "reference/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -27,28 +28,66 @@ void product_backward(const Values& dy, const Values& x, const Values& w, std::s
     }
 }
 
+double norm(const Values& all) {
+  double squares = 0;
+  for (const double v : all) squares += v * v;
+  return std::sqrt(squares);
+}
+
+AdamState::AdamState(const Adam& adam, std::size_t elements)
+    : adam_(adam), first_(elements), second_(elements), swing_(elements) {}
+
+void AdamState::update(const Values& gradient, Values& values) {
+  ++steps_;
+  const double c1 = 1 - std::pow(adam_.beta1, steps_), c2 = 1 - std::pow(adam_.beta2, steps_);
+  const double even = norm(gradient) / std::sqrt(static_cast<double>(gradient.size()));
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const double g = gradient[i];
+    first_[i] = adam_.beta1 * first_[i] + (1 - adam_.beta1) * g;
+    second_[i] = adam_.beta2 * second_[i] + (1 - adam_.beta2) * g * g;
+    const double size = std::sqrt(second_[i] / c2) + adam_.epsilon;
+    values[i] -= adam_.rate * (first_[i] / c1) / size;
+    // Numerator and denominator; below 2^-24 of the others nobody knows it, and it moves its value
+    // by the rate at most. A gradient that has always been zero is one of nothing (a token that
+    // does not occur).
+    if (second_[i] > 0) swing_[i] += 2 * adam_.rate * std::min(even / size, 0x1p24);
+  }
+}
+
+double AdamState::moves(const Values& gradient) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) sum += std::abs(gradient[i]) * swing_[i];
+  return sum;
+}
+
+double AdamState::sways(const Values& values) const { return norm(swing_) / norm(values); }
+
 Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
-                        const std::function<double(const std::vector<Tensor>&, int step,
-                                                   std::vector<Values>&)>& gradients) {
+                        const std::function<Loss(const std::vector<Tensor>&, int step,
+                                                 std::vector<Values>&)>& gradients) {
   Trained result;
   result.parameters = std::move(parameters);
   auto& p = result.parameters;
-  std::vector<Values> d, first, second;
-  for (const auto& each : p)
-    for (auto* of : {&d, &first, &second}) of->emplace_back(each.values.size());
-  for (int step = 0; step < steps; ++step) {
-    result.loss.push_back(gradients(p, step, d));
-    const double c1 = 1 - std::pow(adam.beta1, step + 1), c2 = 1 - std::pow(adam.beta2, step + 1);
-    for (std::size_t k = 0; k < p.size(); ++k) {
-      if (step == 0) result.gradients.push_back({p[k].name, d[k]});
-      for (std::size_t i = 0; i < d[k].size(); ++i) {
-        auto &m = first[k][i], &v = second[k][i];
-        m = adam.beta1 * m + (1 - adam.beta1) * d[k][i];
-        v = adam.beta2 * v + (1 - adam.beta2) * d[k][i] * d[k][i];
-        p[k].values[i] -= adam.rate * (m / c1) / (std::sqrt(v / c2) + adam.epsilon);
-      }
-    }
+  std::vector<Values> d;
+  std::vector<AdamState> states;
+  for (const auto& each : p) {
+    d.emplace_back(each.values.size());
+    states.emplace_back(adam, each.values.size());
   }
+  for (int step = 0; step < steps; ++step) {
+    const Loss loss = gradients(p, step, d);
+    result.loss.push_back(loss.value);
+    double moved = 0;
+    for (std::size_t k = 0; k < p.size(); ++k) {
+      moved += states[k].moves(d[k]);
+      if (step == 0) result.gradients.push_back({p[k].name, d[k]});
+      states[k].update(d[k], p[k].values);
+    }
+    result.condition = std::max(result.condition, loss.condition + moved / std::abs(loss.value));
+  }
+  for (std::size_t k = 0; k < p.size(); ++k)
+    result.parameter_condition =
+        std::max(result.parameter_condition, 1 + states[k].sways(p[k].values));
   return result;
 }
 

@@ -16,9 +16,16 @@ struct Tensor {
   Values values;  // flat, row by row
 };
 
+/// The conditions are of all steps the largest, and to first order.
 struct Trained {
-  std::vector<double> loss;        // of every step, before its update
-  double condition = 1;            // largest of all steps: mean |output| / |mean output|
+  std::vector<double> loss;  // of every step, before its update
+  /// By how many times more than a gradient the loss may be off, relative to itself: by what
+  /// cancels in it (mean |output| / |mean output| of a mean), and by the errors of the parameters
+  /// times its gradient, summed as if all had its sign.
+  double condition = 1;
+  /// And a parameter: Adam divides a gradient by its own size, element by element, and what is off
+  /// in proportion to the tensor's norm is more than that in a small element.
+  double parameter_condition = 1;
   std::vector<Tensor> gradients;   // of step 0
   std::vector<Tensor> parameters;  // after the last step
 };
@@ -33,9 +40,36 @@ struct Adam {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 };
 
+/// One parameter's Adam. A step without an update (the parameter is frozen) does not count.
+class AdamState {
+ public:
+  AdamState(const Adam& adam, std::size_t elements);
+
+  /// `gradient` and `values` have `elements` each.
+  void update(const Values& gradient, Values& values);
+  /// What errors of 1 in parts of the gradients' norms make of the loss, whose gradient at the
+  /// updated values this is.
+  double moves(const Values& gradient) const;
+  /// ... and of the values' norm, in parts of it.
+  double sways(const Values& values) const;
+
+ private:
+  Adam adam_;
+  int steps_ = 0;
+  Values first_, second_, swing_;  // swing: what such an error makes of the value
+};
+
+/// sqrt(sum of squares).
+double norm(const Values& all);
+
+struct Loss {
+  double value = 0;
+  double condition = 1;  // mean |terms| / |mean|
+};
+
 /// `gradients` returns a step's loss and writes the parameters' gradients, which have their sizes.
 Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
-                        const std::function<double(const std::vector<Tensor>&, int step,
-                                                   std::vector<Values>&)>& gradients);
+                        const std::function<Loss(const std::vector<Tensor>&, int step,
+                                                 std::vector<Values>&)>& gradients);
 
 }  // namespace tidemark::reference

@@ -51,6 +51,48 @@ TEST(Training, FirstStepOfAdamFollowsTheGradient) {
                                    6);
 }
 
+// Gradients that are off by parts of their norm, in elements of which half are small in the first
+// step and not in the second: the loss and the parameters are off by no more than the conditions
+// say, and by more than without them.
+TEST(Training, ConditionsBoundWhatAdamMakesOfAnError) {
+  constexpr double kError = 1e-7;
+  const auto run = [](double error) {
+    return train_with_adam({{"p", {1, -1, 0.5, 2}}}, 3, Adam{},
+                           [&](const auto& p, int step, std::vector<Values>& d) {
+                             const double small = step < 2 ? 1e-5 : 1;
+                             const Values& x = p[0].values;
+                             const Values scale{small, 1, small, 1};
+                             Loss loss;
+                             for (std::size_t i = 0; i < x.size(); ++i) {
+                               d[0][i] = scale[i] * x[i];
+                               loss.value += scale[i] * x[i] * x[i] / 2;
+                             }
+                             const double even = norm(d[0]) / 2;
+                             for (auto& g : d[0]) g += (step == 0 ? error : -error) * even;
+                             return loss;
+                           });
+  };
+  const auto right = run(0), off = run(kError);
+  EXPECT_EQ(right.loss[0], off.loss[0]);
+  const double loss = std::abs(off.loss[2] - right.loss[2]) / right.loss[2];
+  EXPECT_GT(loss, kError);
+  EXPECT_LT(loss, kError * right.condition);
+  Values apart = off.parameters[0].values;
+  for (std::size_t i = 0; i < apart.size(); ++i) apart[i] -= right.parameters[0].values[i];
+  const double moved = norm(apart) / norm(right.parameters[0].values);
+  EXPECT_GT(moved, kError);
+  EXPECT_LT(moved, kError * right.parameter_condition);
+}
+
+TEST(Training, AGradientThatIsAlwaysZeroHasNoError) {
+  const auto result =
+      train_with_adam({{"p", {1, 1}}}, 2, Adam{}, [](const auto&, int, std::vector<Values>& d) {
+        d[0] = {0, 1};
+        return Loss{1};
+      });
+  EXPECT_LT(result.parameter_condition, 1.1);
+}
+
 TEST(Deterministic, SlicesAgreeWithTheWhole) {
   std::vector<double> whole(100), part(30);
   fill(7, "mlps.0.fc1.weight", 0, whole);

@@ -244,7 +244,7 @@ double transformer_loss(const TransformerRun& run, const std::vector<Tensor>& pa
 Trained train(const TransformerRun& run) {
   return train_with_adam(transformer_parameters(run), run.steps, run.adam,
                          [&](const auto& p, int step, std::vector<Values>& d) {
-                           return transformer_loss(run, p, step, &d);
+                           return Loss{transformer_loss(run, p, step, &d)};
                          });
 }
 

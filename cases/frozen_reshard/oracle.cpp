@@ -35,13 +35,10 @@ Oracle oracle(const Trial& trial) {
       rounding(trial["precision"] == 0, 4 * run.layers + 4, "4 layers + 4",
                std::max(setup.hidden, run.rows * setup.microbatches), "longest sum");
   oracle.tolerance = tolerance * result.gradient_condition;
-  oracle.loss_condition = result.condition;
-  oracle.parameter_condition = result.parameter_condition;
-  oracle.why =
-      why +
-      "; times what more than a random walk's terms the products' cancel; of parameters times what "
-      "Adam makes of an error, and of the loss times mean |y| / |mean y| of the output y and what "
-      "those errors of the parameters make of it";
+  oracle.why = why +
+               "; times what more than a random walk's terms the products' cancel, and of the loss "
+               "times mean |y| / |mean y| of the output y" +
+               kAfterAdam;
   return oracle;
 }
 
