@@ -134,7 +134,7 @@ std::string ControlTally::text() const {
     reasons +=
         fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", fmt::join(each.names, ", "), each.why);
   }
-  if (n > 0) out += fmt::format(", {} not tried ({})", n, reasons);
+  if (n > 0) out += fmt::format(", {} not judged ({})", n, reasons);
   return one_line(out);
 }
 

@@ -19,7 +19,7 @@ Status headline_status(const Report& report);
 std::string counts_text(const Report& report);
 
 /// The controls of a scenario, each counted once over all its trials: missed where it went
-/// unnoticed in one, else caught where it was caught in one, else not tried.
+/// unnoticed in one, else caught where it was caught in one, else not judged.
 struct ControlTally {
   struct Untried {
     std::string why;
@@ -30,7 +30,7 @@ struct ControlTally {
   std::vector<std::string> missed;
   std::vector<Untried> untried;  // by reason
   int count() const;
-  std::string text() const;  // "5 of 7 controls caught, 2 not tried (early, late: ...)"
+  std::string text() const;  // "5 of 7 controls caught, 2 not judged (early, late: ...)"
 };
 std::vector<ControlTally> control_tallies(const Report& report);
 

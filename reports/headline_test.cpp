@@ -60,7 +60,7 @@ TEST(Headline, ControlsThatWereNotTriedAreNotCaught) {
   const auto tallies = control_tallies(report);
   ASSERT_EQ(tallies.size(), 1u);
   EXPECT_EQ(tallies[0].text(),
-            "1 of 3 controls caught, 1 not caught (loud), 1 not tried (late: needs numbers "
+            "1 of 3 controls caught, 1 not caught (loud), 1 not judged (late: needs numbers "
             "(--mode math))");
   report.trials[0].verdicts[1].status = report.trials[0].verdicts[2].status = Status::pass;
   EXPECT_EQ(control_tallies(report)[0].text(), "all 3 controls caught");

@@ -45,7 +45,7 @@ export const tests = ({ browser, axe, file, out }) => ({
     const words = await text(page);
     assert.match(words, /Not run: fsdp_prefetch\/seed \(1 trial\): the run ended before it/);
     assert.match(words, /1 of 2 trials did not finish/);
-    assert.match(words, /0 of 1 control caught, 1 not tried \(no_reference: it did not run\)/);
+    assert.match(words, /0 of 1 control caught, 1 not judged \(no_reference: it did not run\)/);
     assert.match(words, /reserves too much: record_stream 20 MiB; fits: stash 16 MiB/);
     await whole(page, 'cut');
     const scenario = await open(browser, file('cut'), {
