@@ -304,7 +304,7 @@ def case_refused():
     Said("--", "no-such-program").refuses("no-such-program cannot be started")
     script = FOLDER / "a.py"
     script.write_text("import torch\n")
-    Said("--", script).refuses(f"{script} cannot be started: there is no such program: write python3 {script}")
+    Said("--", script).refuses(f"{script} cannot be started: it is no executable file: write python3 {script}")
     script.write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)
     other = "one program cannot have both"
@@ -332,7 +332,8 @@ def case_refused():
     Said("--as-rank", 0, "--", "true").refuses("belong together")
     Said("--as-rank", "1,1", "--of", 8, "--", "true").refuses("twice")
     Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of them")
-    Said("--sizes", "half", "--", "true").refuses("--sizes half")
+    for sizes in ("half", "101%", "50%,50%"):
+        Said("--sizes", sizes, "--", "true").refuses(f"--sizes {sizes}")
     Said("--known-limit", "some", "--", "true").refuses("--known-limit some")
     Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095: at least 4KiB")
     Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("belong to --mode known")

@@ -102,9 +102,11 @@ int parse(int argc, char** argv, ExecOptions& exec) {
 }
 
 void check_sizes(const std::string& sizes) {
-  static const std::regex form("(balanced|\\d+(\\.\\d+)?%)(,(balanced|\\d+(\\.\\d+)?%))?");
+  const std::string part = "(100|\\d{1,2}(\\.\\d+)?)%";
+  static const std::regex form(part + "|balanced|balanced," + part + "|" + part + ",balanced");
   if (!sizes.empty() && !std::regex_match(sizes, form))
-    throw UsageError("exec: --sizes " + sizes + ": balanced, N% (50%), or both (balanced,50%)");
+    throw UsageError("exec: --sizes " + sizes +
+                     ": balanced, N% (of at most 100, as 50%), or both (balanced,50%)");
 }
 
 void check(ExecOptions& exec) {

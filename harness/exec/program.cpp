@@ -53,9 +53,11 @@ fs::path find_program(const std::string& name) {
       if (runs(file)) return fs::absolute(file);
     }
   }
+  const bool is_there = name.find('/') != std::string::npos && fs::exists(name);
+  const std::string why = is_there ? "it is no executable file" : "there is no such program";
   std::string hint;
   if (name.ends_with(".py") && fs::exists(name)) hint = ": write python3 " + name;
-  throw UsageError("exec: " + name + " cannot be started: there is no such program" + hint);
+  throw UsageError("exec: " + name + " cannot be started: " + why + hint);
 }
 
 std::optional<fs::path> python_of(const fs::path& program) {
