@@ -208,7 +208,13 @@ class Rehearsal(unittest.TestCase):
         held = run("compare", "virtual", "other", "--numbers", cwd=self.folder)
         self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
         self.assertIn("|A - R| <= a |R| and |B - R| <= b |R|", held.stdout)
-        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses 0\.\d+, parameters 1\.32e-05\) from a = 6\.61e-06, b = 6\.61e-06 and conditions \d+ of losses, 1 of parameters: u \(4 layers")
+        model = re.search(r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses (\S+), parameters (\S+)\) from a = 6\.61e-06, b = 6\.61e-06 "
+                          r"and conditions (\S+) of losses, (\S+) of parameters: u \(4 layers", held.stdout)
+        self.assertIsNotNone(model, held.stdout)
+        losses, parameters, *conditions = map(float, model.groups())
+        for tolerance, condition in zip((losses, parameters), conditions):
+            each = 6.61e-06 * condition
+            self.assertAlmostEqual(tolerance, 2 * each / (1 - each), delta=0.01 * tolerance)  # the figures have three digits
         self.assertRegex(held.stdout, r"stash: within the model on 2 ranks: worst \w+ of \S+ on rank \d: \S+e-0[678] of 1\.32e-05, \d+ ULP at element \d+")
         self.assertRegex(held.stdout, r"(?m)^\d+ variants with the same bits, [1-9]\d* within the model, 0 different, 0 skipped, ")
 
