@@ -24,6 +24,7 @@ inline reference::DeviceFacts current_device_facts() {
           .processors = properties->multiProcessorCount,
           .threads_per_processor = properties->maxThreadsPerMultiProcessor,
           .capability = 10 * properties->major + properties->minor,
+          .shared_per_block = static_cast<std::int64_t>(properties->sharedMemPerBlockOptin),
           .placement = reference::placement_named(placement ? placement : "")};
 }
 

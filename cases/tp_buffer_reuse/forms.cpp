@@ -40,7 +40,7 @@ bool copies_output(const Dimensions& d) { return !d.bf16 && d.batch > 1; }
 /// Every symbol's tensors on one rank, in a step after the first.
 Vocabulary amounts(const Dimensions& d, const reference::DeviceFacts& device) {
   using Tensors = std::vector<Bytes>;
-  const reference::AttentionPlan attention(d.attention(), device.processors);
+  const reference::AttentionPlan attention(d.attention(), device);
   const Bytes whole = d.rows() * d.hidden * d.element(), shard = whole / d.ranks;
   const Bytes merged = d.rows() * d.qkv() * d.element();
   const Bytes half = d.rows() * d.own_ffn() * d.element();
@@ -223,7 +223,7 @@ class Paper {
   Moments forward(const reference::DeviceFacts& device, std::int64_t round) const {
     const auto before = added(round);
     Moments all{{"the last row linear", in_flight_ + before + (d_.ranks > 1 ? " + F" : " + X")}};
-    if (reference::AttentionPlan(d_.attention(), device.processors).split_output > 0) {
+    if (reference::AttentionPlan(d_.attention(), device).split_output > 0) {
       all.push_back({"the last attention", rest_ + before +
                                                (d_.in_flight > 1 ? " + (q - 1)*X" : "") +
                                                layers("q*L - 1", d_.in_flight * d_.layers - 1) +

@@ -19,7 +19,7 @@ class Plan : reference::Replay {
       : Replay(device, d.ranks, true),
         d_(d),
         policy_(policy),
-        attention_(d.attention(), device.processors),
+        attention_(d.attention(), device),
         whole_(d.rows() * d.hidden * d.element()),
         shard_(d.shard_rows() * d.hidden * d.element()),
         statistics_(d.shard_rows() * 4),

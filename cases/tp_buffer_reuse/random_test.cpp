@@ -6,59 +6,60 @@ namespace tidemark::testing {
 // linear after attention is the highest in a narrow range only: its weight is larger than X, that
 // of queries, keys and values smaller than 2*X, and there are many ranks.
 RandomTrials random_trials() {
-  return {
-      .scenario = "tp_buffer_reuse",
-      .seed = 2,
-      .params =
-          [](Draw& draw, const Trial& trial) {
-            const bool numbers = trial.mode == Mode::math;
-            const int ranks = trial.ranks, bf16 = numbers ? 0 : draw.between(0, 1);
-            const int kv_heads = ranks * draw.between(1, numbers ? 1 : 3);
-            const int heads = kv_heads * draw.pick({1, 1, 2, 4});
-            const int head = 8 * (bf16 ? draw.between(1, 20) : draw.between(1, numbers ? 2 : 8));
-            const int sequence = ranks * draw.between(1, numbers ? 3 : draw.pick({3, 30, 300}));
-            return Params{{"layers", draw.between(1, 4)},
-                          {"hidden", heads * head},
-                          {"ffn", ranks * draw.between(1, numbers ? 40 : draw.pick({1, 40, 900}))},
-                          {"heads", heads},
-                          {"kv_heads", kv_heads},
-                          {"sequence", sequence + (ranks == 1 ? 1 : 0)},
-                          {"microbatch", draw.between(1, 3)},
-                          {"in_flight", draw.between(1, 4)},
-                          {"accumulation", draw.pick({1, 1, 2, 3})},
-                          {"precision", bf16}};
-          },
-      .most_steps = 3,
-      .alone = {.trials = 100,
-                .at_least = {{"memory/form/requested/", 5 * 6}, {"", 80}},
-                .races = 0},  // the trials of the sizes look for them
-      .together = {.trials = 6,
-                   .at_least = {{"parity/", 6 * 3}},
-                   .mode = Mode::math,
-                   .races = 0,
-                   .controls = false},
-      .processes = 2,
-      .highest = {"the linear after the GLU", "the GLU", "the linear of gate and up",
-                  "the linear after attention", "attention",
-                  "the linear of queries, keys and values", "the last attention"},
-      .on_paper = 150,
-      .besides = {{"tp_buffer_reuse",
-                   "random",
-                   "instant",
-                   {{"layers", 1},
-                    {"hidden", 2048},
-                    {"ffn", 8},
-                    {"heads", 32},
-                    {"kv_heads", 8},
-                    {"sequence", 952},
-                    {"microbatch", 2},
-                    {"in_flight", 1},
-                    {"accumulation", 1},
-                    {"precision", 0}},
-                   Mode::shapes,
-                   8,
-                   2,
-                   0}}};
+  return {.scenario = "tp_buffer_reuse",
+          .seed = 2,
+          .params =
+              [](Draw& draw, const Trial& trial) {
+                const bool numbers = trial.mode == Mode::math;
+                const int ranks = trial.ranks, bf16 = numbers ? 0 : draw.between(0, 1);
+                const int kv_heads = ranks * draw.between(1, numbers ? 1 : 3);
+                const int heads = kv_heads * draw.pick({1, 1, 2, 4});
+                const int head = 8 * (numbers && !bf16 ? draw.between(1, 2)
+                                                       : draw.pick({1, 2, 5, 8, 9, 16, 20, 32}));
+                const int sequence = ranks * draw.between(1, numbers ? 3 : draw.pick({3, 30, 300}));
+                return Params{
+                    {"layers", draw.between(1, 4)},
+                    {"hidden", heads * head},
+                    {"ffn", ranks * draw.between(1, numbers ? 40 : draw.pick({1, 40, 900}))},
+                    {"heads", heads},
+                    {"kv_heads", kv_heads},
+                    {"sequence", sequence + (ranks == 1 ? 1 : 0)},
+                    {"microbatch", draw.between(1, 3)},
+                    {"in_flight", draw.between(1, 4)},
+                    {"accumulation", draw.pick({1, 1, 2, 3})},
+                    {"precision", bf16}};
+              },
+          .most_steps = 3,
+          .alone = {.trials = 100,
+                    .at_least = {{"memory/form/requested/", 5 * 6}, {"", 80}},
+                    .races = 0},  // the trials of the sizes look for them
+          .together = {.trials = 6,
+                       .at_least = {{"parity/", 6 * 3}},
+                       .mode = Mode::math,
+                       .races = 0,
+                       .controls = false},
+          .processes = 2,
+          .highest = {"the linear after the GLU", "the GLU", "the linear of gate and up",
+                      "the linear after attention", "attention",
+                      "the linear of queries, keys and values", "the last attention"},
+          .on_paper = 150,
+          .besides = {{"tp_buffer_reuse",
+                       "random",
+                       "instant",
+                       {{"layers", 1},
+                        {"hidden", 2048},
+                        {"ffn", 8},
+                        {"heads", 32},
+                        {"kv_heads", 8},
+                        {"sequence", 952},
+                        {"microbatch", 2},
+                        {"in_flight", 1},
+                        {"accumulation", 1},
+                        {"precision", 0}},
+                       Mode::shapes,
+                       8,
+                       2,
+                       0}}};
 }
 
 }  // namespace tidemark::testing

@@ -117,11 +117,9 @@ std::string unfit(const Trial& trial) {
            " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
   }
   const Dimensions d(trial);
-  const std::int64_t widest = d.bf16 ? 256 : 64;
-  if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > widest) {
-    return "a head has hidden / heads elements, a multiple of 8 and at most " +
-           std::to_string(widest) + " in this precision; set hidden or heads";
-  }
+  if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > 256)
+    return "a head has hidden / heads elements, a multiple of 8 and at most 256; set hidden or "
+           "heads";
   if (d.shard_rows() > 65536) {
     return "a rank gets " + std::to_string(d.shard_rows()) +
            " rows, of at most 65536; set a smaller sequence or microbatch";

@@ -54,8 +54,7 @@ struct Sizes {
   }
   // Of the plans on paper.
   reference::AttentionPlan attention(const reference::DeviceFacts& device) const {
-    return {{tokens / sequence, sequence, heads, kv_heads, hidden / heads, bf16},
-            device.processors};
+    return {{tokens / sequence, sequence, heads, kv_heads, hidden / heads, bf16}, device};
   }
   reference::SumOfRowsPlan norm_weight_sum(const reference::DeviceFacts& device) const {
     return {{tokens, hidden, element()}, device};

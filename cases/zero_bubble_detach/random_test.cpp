@@ -17,7 +17,7 @@ RandomTrials random_trials() {
                 const int bf16 = draw.between(0, 1);
                 const int kv = draw.pick({1, 2, 3}), group = draw.pick({1, 1, 2, 4});
                 return Params{{"layers", trial.ranks * stages + draw.between(0, 2 * trial.ranks)},
-                              {"hidden", kv * group * draw.pick({8, 16, 40, 64})},
+                              {"hidden", kv * group * draw.pick({8, 16, 40, 64, 72, 128, 200})},
                               {"ffn", draw.between(1, 700)},
                               {"heads", kv * group},
                               {"kv_heads", kv},

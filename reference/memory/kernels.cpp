@@ -30,6 +30,14 @@ std::int64_t splits(std::int64_t blocks, std::int64_t slots, std::int64_t key_bl
   return 1;
 }
 
+/// Queries of a tile in the memory-efficient backward in single precision: wide heads take the
+/// larger kernel where its shared memory is there, whose size is not in the source; a device that
+/// has one byte less takes the smaller.
+std::int64_t tile_rows(std::int64_t head, std::int64_t shared_per_block) {
+  const std::int64_t large = head <= 128 ? 166912 : 121344;
+  return head > 64 && shared_per_block >= large ? 128 : 64;
+}
+
 // CUB aligns each part of its temporaries, and asks for as much again as the first may lack.
 constexpr std::int64_t kAlignment = 256;
 std::int64_t aligned(std::int64_t bytes) { return divided(bytes, kAlignment) * kAlignment; }
@@ -45,7 +53,7 @@ std::int64_t unique_tile(int capability) {
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(const AttentionShape& d, std::int64_t processors)
+AttentionPlan::AttentionPlan(const AttentionShape& d, const DeviceFacts& device)
     : queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4)),
       keys(queries / d.heads * d.kv_heads),
       repeats(!d.bf16 && d.heads != d.kv_heads),
@@ -54,8 +62,9 @@ AttentionPlan::AttentionPlan(const AttentionShape& d, std::int64_t processors)
   if (!d.bf16) {
     statistics = heads * rounded(d.sequence, 32) * 4;
     delta = heads * d.sequence * 4;
-    // A tile of 64 x 64 and its lock for every 64 queries (heads of at most 64 elements).
-    workspace = heads * divided(d.sequence, 64) * (64 * 64 * 4 + 16);
+    // Tiles of so many queries by 64 elements, each with its lock.
+    const auto rows = tile_rows(d.head, device.shared_per_block);
+    workspace = heads * divided(d.sequence, rows) * divided(d.head, 64) * (rows * 64 * 4 + 16);
     return;
   }
   statistics = heads * d.sequence * 4;
@@ -63,8 +72,8 @@ AttentionPlan::AttentionPlan(const AttentionShape& d, std::int64_t processors)
   delta = heads * padded * 4;
   workspace = delta * wide;
   const auto key_block = d.head <= 64 ? 256 : d.head <= 128 ? 128 : 64;
-  const auto parts =
-      splits(heads * divided(d.sequence, 64), 2 * processors, divided(d.sequence, key_block));
+  const auto parts = splits(heads * divided(d.sequence, 64), 2 * device.processors,
+                            divided(d.sequence, key_block));
   if (parts > 1) {
     split_statistics = parts * statistics;
     split_output = split_statistics * wide;

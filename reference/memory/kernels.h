@@ -16,9 +16,9 @@ struct AttentionShape {
 };
 
 /// Bytes, of one layer: flash (ATen/native/transformers/cuda/flash_attn/flash_api.cpp) in half
-/// precision, memory-efficient (mem_eff_attention/kernel_backward.h) in single.
+/// precision, memory-efficient (mem_eff_attention/kernel_backward.h, kernels/cutlassB.h) in single.
 struct AttentionPlan {
-  AttentionPlan(const AttentionShape& shape, std::int64_t processors);
+  AttentionPlan(const AttentionShape& shape, const DeviceFacts& device);
 
   std::int64_t queries, keys;  // of queries (and the output), and of keys (or values)
   bool repeats;                // keys and values are repeated for every query head,

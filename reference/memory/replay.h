@@ -20,7 +20,8 @@ namespace tidemark::reference {
 struct DeviceFacts {
   std::int64_t workspace_bytes = 0;
   std::int64_t processors = 0, threads_per_processor = 0;
-  int capability = 0;  // compute capability, 90 for 9.0
+  int capability = 0;                 // compute capability, 90 for 9.0
+  std::int64_t shared_per_block = 0;  // bytes that a kernel may opt in to
   Placement placement = Placement::of_linux;
 };
 
