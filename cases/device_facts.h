@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <string>
 
 #include "reference/memory/replay.h"
 
@@ -26,6 +27,19 @@ inline reference::DeviceFacts current_device_facts() {
           .capability = 10 * properties->major + properties->minor,
           .shared_per_block = static_cast<std::int64_t>(properties->sharedMemPerBlockOptin),
           .placement = reference::placement_named(placement ? placement : "")};
+}
+
+/// Why the plans do not follow attention in bf16 on the current device, or empty.
+inline std::string without_flash_attention() {
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (major >= 8) return "";
+  return "flash attention needs compute capability 8.0, this GPU has " + std::to_string(major) +
+         "." + std::to_string(minor) +
+         ", and there PyTorch takes other kernels for bf16, which are "
+         "not modelled; set precision=fp32";
 }
 
 }  // namespace tidemark

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 
+#include "cases/device_facts.h"
 #include "cases/zero_bubble_detach/policy.h"
 #include "harness/judge/counts.h"
 
@@ -178,7 +179,7 @@ std::string unfit(const Trial& trial) {
            "not hidden " +
            std::to_string(hidden) + " in " + std::to_string(heads) + " heads, " +
            std::to_string(kv) + " of keys and values";
-  return "";
+  return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention() : "";
 }
 
 // Where no backward is split there is nothing that a wrong fix could break.

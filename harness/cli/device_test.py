@@ -49,6 +49,13 @@ def main() -> None:
     needed = subprocess.run(["readelf", "-d", f"{TIDEMARK}_scenarios"], capture_output=True, text=True, check=True).stdout
     check("libcudart.so.13" in needed and "libtidemark_" not in needed, "on a GPU nothing of the virtual device may be loaded")
 
+    # Attention's kernels are the device's: their tiles in single precision, and flash attention.
+    attention = ("run", "tp_buffer_reuse", "--device", "virtual", *RUN[2:], "--schedule", "instant", "--gpu")
+    for gpu in ("t4-16g", "a100-80g"):
+        run = said(*attention, gpu, *(word for value in ("hidden=288", "heads=4", "kv_heads=2") for word in ("--set", value)))
+        check(run.code == 0, f"heads of 72 elements on {gpu}: {run.code} {run.out[-800:]} {run.err}")
+    said(*attention, "t4-16g", "--set", "precision=bf16").refuses(2, "flash attention needs compute capability 8.0, this GPU has 7.5", "bf16 on a T4")
+
     # Refused before anything is loaded: the driver, then the libraries.
     nothing = {"TIDEMARK_CUDA_DRIVER": str(work / "nosuch")}
     said(*cuda, **nothing).refuses(77, "no NVIDIA driver", "no driver")
