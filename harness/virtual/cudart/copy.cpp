@@ -9,6 +9,22 @@ using device::call;
 using device::Rectangle;
 using device::Waiting;
 
+namespace {
+
+cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                      size_t height, cudaMemcpyKind kind, cudaStream_t stream, Waiting waiting) {
+  const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
+  return call([&] { return device::copy(to, from, shape, kind, stream, waiting); });
+}
+
+cudaError_t set_rows(void* to, size_t pitch, int value, size_t width, size_t height,
+                     cudaStream_t stream, Waiting waiting) {
+  const Rectangle shape{width, height, 1, pitch, pitch, 0, 0};
+  return call(device::fill, to, static_cast<unsigned>(value), 1, shape, stream, waiting);
+}
+
+}  // namespace
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return call([&] { return device::copy(to, from, bytes, kind, stream, Waiting::async); });
@@ -29,17 +45,11 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  return call([&] {
-    const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
-    return device::copy(to, from, shape, kind, stream, Waiting::async);
-  });
+  return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream, Waiting::async);
 }
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  return call([&] {
-    const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
-    return device::copy(to, from, shape, kind, nullptr, Waiting::sync);
-  });
+  return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr, Waiting::sync);
 }
 
 namespace {
@@ -101,27 +111,15 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return call([&] {
-    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, stream,
-                        Waiting::async);
-  });
+  return set_rows(to, 0, value, bytes, 1, stream, Waiting::async);
 }
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  return call([&] {
-    return device::fill(to, static_cast<unsigned>(value), 1, Rectangle{.width = bytes}, nullptr,
-                        Waiting::sync);
-  });
+  return set_rows(to, 0, value, bytes, 1, nullptr, Waiting::sync);
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return call([&] {
-    const Rectangle shape{width, height, 1, pitch, pitch, 0, 0};
-    return device::fill(to, static_cast<unsigned>(value), 1, shape, stream, Waiting::async);
-  });
+  return set_rows(to, pitch, value, width, height, stream, Waiting::async);
 }
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-  return call([&] {
-    const Rectangle shape{width, height, 1, pitch, pitch, 0, 0};
-    return device::fill(to, static_cast<unsigned>(value), 1, shape, nullptr, Waiting::sync);
-  });
+  return set_rows(to, pitch, value, width, height, nullptr, Waiting::sync);
 }

@@ -11,12 +11,12 @@
 
 namespace device = tidemark::device;
 using device::call;
+using device::device_exists;
+using device::give;
 
 namespace {
 
 constexpr int kDriver = 13000;  // libcuda's, which serves older runtimes too
-
-bool exists(int d) { return d >= 0 && d < device::device_count(); }
 
 int get(cudaDeviceAttr a, int d) {
   int value = 0;
@@ -42,28 +42,20 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaGetDevice(int* d) {
   return call([&] {
-    if (!d) return cudaErrorInvalidValue;
-    if (device::device_count() == 0) return cudaErrorNoDevice;
-    *d = device::current_device_index();
-    return cudaSuccess;
+    if (d && device::device_count() == 0) return cudaErrorNoDevice;
+    return give(d, device::current_device_index());
   });
 }
 
-cudaError_t cudaSetDevice(int d) {
-  return call([&] { return device::select_device(d); });
-}
+cudaError_t cudaSetDevice(int d) { return call(device::select_device, d); }
 cudaError_t cudaInitDevice(int d, unsigned, unsigned) {
-  return call([&] { return exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
+  return call([&] { return device_exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
 }
 cudaError_t cudaSetDeviceFlags(unsigned) {
   return call([] { return cudaSuccess; });
 }
 cudaError_t cudaGetDeviceFlags(unsigned* flags) {
-  return call([&] {
-    if (!flags) return cudaErrorInvalidValue;
-    *flags = cudaDeviceScheduleAuto | cudaDeviceMapHost;
-    return cudaSuccess;
-  });
+  return call([&] { return give(flags, cudaDeviceScheduleAuto | cudaDeviceMapHost); });
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -84,7 +76,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int d) 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
   return call([&] {
     if (!p) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
+    if (!device_exists(d)) return cudaErrorInvalidDevice;
     std::memset(p, 0, sizeof *p);
     std::snprintf(p->name, sizeof p->name, "%s", device::device_name());
     device::device_uuid(d, p->uuid.bytes);
@@ -142,12 +134,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int d) {
-  return call([&] {
-    if (!text || size <= 0) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
-    std::snprintf(text, static_cast<size_t>(size), "%s", device::bus_id(d).c_str());
-    return cudaSuccess;
-  });
+  return call(device::bus_id_of_device, text, size, d);
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int* d, const char* text) {
@@ -168,7 +155,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call([] { return device::synchronise_device(device::current_device_index()); });
+  return call(device::synchronise_device, device::current_device_index());
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
@@ -176,17 +163,13 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
     if (!value) return cudaErrorInvalidValue;
     switch (limit) {  // what CUDA starts with
       case cudaLimitStackSize:
-        *value = 1024;
-        return cudaSuccess;
+        return give(value, 1024);
       case cudaLimitPrintfFifoSize:
-        *value = 7 << 20;
-        return cudaSuccess;
+        return give(value, 7 << 20);
       case cudaLimitMallocHeapSize:
-        *value = 8 << 20;
-        return cudaSuccess;
+        return give(value, 8 << 20);
       case cudaLimitMaxL2FetchGranularity:
-        *value = 64;
-        return cudaSuccess;
+        return give(value, 64);
       default:
         return cudaErrorUnsupportedLimit;
     }
@@ -195,31 +178,21 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 
 // Cache preferences are hints.
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
-  return call([&] {
-    if (!config) return cudaErrorInvalidValue;
-    *config = cudaFuncCachePreferNone;
-    return cudaSuccess;
-  });
+  return call([&] { return give(config, cudaFuncCachePreferNone); });
 }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
   return call([] { return cudaSuccess; });
 }
 
-// All devices of the process see each other over NVLink.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int d, int peer) {
-  return call([&] {
-    if (!can) return cudaErrorInvalidValue;
-    if (!exists(d) || !exists(peer)) return cudaErrorInvalidDevice;
-    *can = d != peer;
-    return cudaSuccess;
-  });
+  return call(device::can_access_peer, can, d, peer);
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return call([&] {
     const int mine = device::current_device_index();
     if (flags) return cudaErrorInvalidValue;
-    if (!exists(peer) || peer == mine) return cudaErrorInvalidDevice;
+    if (!device_exists(peer) || peer == mine) return cudaErrorInvalidDevice;
     std::lock_guard lock(peer_mutex);
     return peers().emplace(mine, peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
   });
@@ -236,10 +209,9 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int d, int peer) {
   return call([&] {
     if (!value) return cudaErrorInvalidValue;
-    if (!exists(d) || !exists(peer) || d == peer) return cudaErrorInvalidDevice;
-    *value = attribute == cudaDevP2PAttrAccessSupported ||
-             attribute == cudaDevP2PAttrNativeAtomicSupported;
-    return cudaSuccess;
+    if (!device_exists(d) || !device_exists(peer) || d == peer) return cudaErrorInvalidDevice;
+    return give(value, attribute == cudaDevP2PAttrAccessSupported ||
+                           attribute == cudaDevP2PAttrNativeAtomicSupported);
   });
 }
 

@@ -7,29 +7,23 @@
 namespace device = tidemark::device;
 using device::call;
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return call([&] { return device::create_event(event, 0); });
-}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return call(device::create_event, event, 0); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  return call([&] { return device::create_event(event, flags); });
+  return call(device::create_event, event, flags);
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return call([&] { return device::destroy_event(event); });
-}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return call(device::destroy_event, event); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return call([&] { return device::record_event(event, stream); });
+  return call(device::record_event, event, stream);
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   // cudaEventRecordExternal only means something while a stream is being captured.
   return call(
       [&] { return flags > 1 ? cudaErrorInvalidValue : device::record_event(event, stream); });
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call([&] { return device::query_event(event); });
-}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return call(device::query_event, event); }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return call([&] { return device::synchronise_event(event); });
+  return call(device::synchronise_event, event);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  return call([&] { return device::elapsed_time(milliseconds, start, end); });
+  return call(device::elapsed_time, milliseconds, start, end);
 }

@@ -192,24 +192,20 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {  // a 
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
   return call([&] {
     const device::Kernel* kernel = device::find_kernel(function);
-    if (!name) return cudaErrorInvalidValue;
-    if (!kernel) return cudaErrorInvalidDeviceFunction;
-    *name = kernel->name.c_str();
-    return cudaSuccess;
+    if (name && !kernel) return cudaErrorInvalidDeviceFunction;
+    return device::give(name, kernel ? kernel->name.c_str() : nullptr);
   });
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
                                                           int threads, size_t shared) {
-  return call(
-      [&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+  return call(device::occupancy, device::find_kernel(function), threads, shared, blocks);
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
                                                                    const void* function,
                                                                    int threads, size_t shared,
                                                                    unsigned) {
-  return call(
-      [&] { return device::occupancy(device::find_kernel(function), threads, shared, blocks); });
+  return call(device::occupancy, device::find_kernel(function), threads, shared, blocks);
 }
 
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {

@@ -11,13 +11,11 @@ namespace device = tidemark::device;
 using device::call;
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
-  return call([&] { return device::allocate(address, bytes); });
+  return call(device::allocate, address, bytes);
 }
-cudaError_t cudaFree(void* address) {
-  return call([&] { return device::release(address); });
-}
+cudaError_t cudaFree(void* address) { return call(device::release, address); }
 cudaError_t cudaMemGetInfo(size_t* left, size_t* total) {
-  return call([&] { return device::memory_left(left, total); });
+  return call(device::memory_left, left, total);
 }
 
 cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t height) {
@@ -29,28 +27,23 @@ cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t 
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned flags) {
-  return call([&] { return device::allocate_pinned(address, bytes, flags); });
+  return call(device::allocate_pinned, address, bytes, flags);
 }
 cudaError_t cudaMallocHost(void** address, size_t bytes) {
-  return call([&] { return device::allocate_pinned(address, bytes, 0); });
+  return call(device::allocate_pinned, address, bytes, 0);
 }
-cudaError_t cudaFreeHost(void* address) {
-  return call([&] { return device::release_pinned(address); });
-}
+cudaError_t cudaFreeHost(void* address) { return call(device::release_pinned, address); }
 cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned flags) {
-  return call([&] { return device::register_pinned(address, bytes, flags); });
+  return call(device::register_pinned, address, bytes, flags);
 }
-cudaError_t cudaHostUnregister(void* address) {
-  return call([&] { return device::unregister_pinned(address); });
-}
+cudaError_t cudaHostUnregister(void* address) { return call(device::unregister_pinned, address); }
 cudaError_t cudaHostGetFlags(unsigned* flags, void* address) {
-  return call([&] { return device::pinned_flags(address, flags); });
+  return call(device::pinned_flags, address, flags);
 }
 cudaError_t cudaHostGetDevicePointer(void** on_device, void* on_host, unsigned flags) {
   return call([&] {  // unified addressing: they are the same
-    if (!on_device || flags || !device::is_pinned(on_host)) return cudaErrorInvalidValue;
-    *on_device = on_host;
-    return cudaSuccess;
+    return flags || !device::is_pinned(on_host) ? cudaErrorInvalidValue
+                                                : device::give(on_device, on_host);
   });
 }
 

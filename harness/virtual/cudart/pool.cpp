@@ -9,7 +9,7 @@ namespace device = tidemark::device;
 using device::call;
 
 cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream) {
-  return call([&] { return device::allocate_async(address, bytes, nullptr, stream); });
+  return call(device::allocate_async, address, bytes, nullptr, stream);
 }
 cudaError_t cudaMallocFromPoolAsync(void** address, size_t bytes, cudaMemPool_t pool,
                                     cudaStream_t stream) {
@@ -18,17 +18,17 @@ cudaError_t cudaMallocFromPoolAsync(void** address, size_t bytes, cudaMemPool_t 
   });
 }
 cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
-  return call([&] { return device::free_async(address, stream); });
+  return call(device::free_async, address, stream);
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
-  return call([&] { return device::default_pool(pool, d); });
+  return call(device::default_pool, pool, d);
 }
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int d) {
-  return call([&] { return device::current_pool(pool, d); });
+  return call(device::current_pool, pool, d);
 }
 cudaError_t cudaDeviceSetMemPool(int d, cudaMemPool_t pool) {
-  return call([&] { return device::set_current_pool(d, pool); });
+  return call(device::set_current_pool, d, pool);
 }
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
@@ -43,17 +43,15 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
     return device::create_pool(pool, properties->location.id);
   });
 }
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  return call([&] { return device::destroy_pool(pool); });
-}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return call(device::destroy_pool, pool); }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
-  return call([&] { return device::trim_pool(pool, keep); });
+  return call(device::trim_pool, pool, keep);
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return call([&] { return device::pool_attribute(pool, attribute, value); });
+  return call(device::pool_attribute, pool, attribute, value);
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return call([&] { return device::set_pool_attribute(pool, attribute, value); });
+  return call(device::set_pool_attribute, pool, attribute, value);
 }
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* descriptions,
                                  size_t count) {

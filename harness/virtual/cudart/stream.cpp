@@ -9,34 +9,30 @@ namespace device = tidemark::device;
 using device::call;
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return call([&] { return device::create_stream(stream, 0, 0); });
+  return call(device::create_stream, stream, 0, 0);
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return call([&] { return device::create_stream(stream, flags, 0); });
+  return call(device::create_stream, stream, flags, 0);
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return call([&] { return device::create_stream(stream, flags, priority); });
+  return call(device::create_stream, stream, flags, priority);
 }
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call([&] { return device::destroy_stream(stream); });
-}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) { return call(device::destroy_stream, stream); }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  return call([&] { return device::stream_priority(stream, priority); });
+  return call(device::stream_priority, stream, priority);
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
-  return call([&] { return device::stream_flags(stream, flags); });
+  return call(device::stream_flags, stream, flags);
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-  return call([&] { return device::stream_id(stream, id); });
+  return call(device::stream_id, stream, id);
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* d) {
-  return call([&] { return device::stream_device(stream, d); });
+  return call(device::stream_device, stream, d);
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call([&] { return device::query_stream(stream); });
-}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return call(device::query_stream, stream); }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call([&] { return device::synchronise_stream(stream); });
+  return call(device::synchronise_stream, stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return call(
@@ -44,7 +40,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
-  return call([&] { return device::enqueue_host_function(stream, function, argument); });
+  return call(device::enqueue_host_function, stream, function, argument);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function,

@@ -19,5 +19,13 @@ void device_uuid(int device, char uuid[16]);
 /// "0000:01:00.0"
 std::string bus_id(int device);
 
+/// The answers of runtime and driver alike: cudaErrorInvalidValue without a place for them,
+/// cudaErrorInvalidDevice where there is no such device.
+bool device_exists(int device);
+cudaError_t name_of_device(char* text, int size, int device);
+cudaError_t bus_id_of_device(char* text, int size, int device);
+/// All devices of the process see each other over NVLink.
+cudaError_t can_access_peer(int* can, int device, int peer);
+
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -4,6 +4,8 @@
 
 #include <driver_types.h>
 
+#include <utility>
+
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
@@ -22,12 +24,20 @@ void break_context(cudaError_t error);
 /// That error, or cudaSuccess.
 cudaError_t sticky_error();
 
-/// Every entry point of the runtime runs its body in this.
-template <class Body>
-cudaError_t call(Body&& body) {
+/// Every entry point of the runtime runs its body, or the function that it translates, in this.
+template <class Body, class... Arguments>
+cudaError_t call(Body&& body, Arguments&&... arguments) {
   if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
-  const cudaError_t error = body();
+  const cudaError_t error = body(std::forward<Arguments>(arguments)...);
   return error == cudaSuccess ? error : note_error(error);
+}
+
+/// Writes an answer to where the caller wants it; cudaErrorInvalidValue where that is null.
+template <class T, class Value>
+cudaError_t give(T* to, const Value& value) {
+  if (!to) return cudaErrorInvalidValue;
+  *to = static_cast<T>(value);
+  return cudaSuccess;
 }
 
 }  // namespace tidemark::device

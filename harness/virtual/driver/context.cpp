@@ -12,10 +12,11 @@
 #include "harness/virtual/driver/result.h"
 
 namespace device = tidemark::device;
+using device::device_exists;
+using device::give;
 
 namespace {
 
-bool exists(CUdevice d) { return d >= 0 && d < device::device_count(); }
 CUcontext context_of(CUdevice d) {
   return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(d) + 1);
 }
@@ -48,32 +49,19 @@ CUresult cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* han
 }
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int* count) {
-  return answer([&] {
-    if (!count) return cudaErrorInvalidValue;
-    *count = device::device_count();
-    return cudaSuccess;
-  });
+  return answer([&] { return give(count, device::device_count()); });
 }
 CUresult cuDeviceGet(CUdevice* d, int ordinal) {
-  return answer([&] {
-    if (!d) return cudaErrorInvalidValue;
-    if (!exists(ordinal)) return cudaErrorInvalidDevice;
-    *d = ordinal;
-    return cudaSuccess;
-  });
+  return answer(
+      [&] { return d && !device_exists(ordinal) ? cudaErrorInvalidDevice : give(d, ordinal); });
 }
 CUresult cuDeviceGetName(char* name, int size, CUdevice d) {
-  return answer([&] {
-    if (!name || size <= 0) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
-    std::snprintf(name, static_cast<size_t>(size), "%s", device::device_name());
-    return cudaSuccess;
-  });
+  return answer(device::name_of_device, name, size, d);
 }
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice d) {
   return answer([&] {
     if (!uuid) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
+    if (!device_exists(d)) return cudaErrorInvalidDevice;
     device::device_uuid(d, uuid->bytes);
     return cudaSuccess;
   });
@@ -81,35 +69,23 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice d) {
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice d) {
   return answer([&] {
     if (!bytes) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
-    *bytes = device::device_capacity(d);
-    return cudaSuccess;
+    return device_exists(d) ? give(bytes, device::device_capacity(d)) : cudaErrorInvalidDevice;
   });
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice d) {
   return answer([&] { return device::attribute(value, static_cast<int>(attribute), d); });
 }
 CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice d) {
-  return answer([&] {
-    if (!text || size <= 0) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
-    std::snprintf(text, static_cast<size_t>(size), "%s", device::bus_id(d).c_str());
-    return cudaSuccess;
-  });
+  return answer(device::bus_id_of_device, text, size, d);
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice d, CUdevice peer) {
-  return answer([&] {
-    if (!can) return cudaErrorInvalidValue;
-    if (!exists(d) || !exists(peer)) return cudaErrorInvalidDevice;
-    *can = d != peer;
-    return cudaSuccess;
-  });
+  return answer(device::can_access_peer, can, d, peer);
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned* flags, int* active) {
   return answer([&] {
     if (!flags || !active) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
+    if (!device_exists(d)) return cudaErrorInvalidDevice;
     *flags = 0;
     *active = 1;
     return cudaSuccess;
@@ -117,21 +93,17 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned* flags, int* active) {
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice d) {
   return answer([&] {
-    if (!context) return cudaErrorInvalidValue;
-    if (!exists(d)) return cudaErrorInvalidDevice;
-    *context = context_of(d);
-    return cudaSuccess;
+    return context && !device_exists(d) ? cudaErrorInvalidDevice : give(context, context_of(d));
   });
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice d) {
-  return answer([&] { return exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
+  return answer([&] { return device_exists(d) ? cudaSuccess : cudaErrorInvalidDevice; });
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
   return answer([&] {
-    if (!context) return cudaErrorInvalidValue;
-    *context = device::device_count() ? context_of(device::current_device_index()) : nullptr;
-    return cudaSuccess;
+    const bool any = device::device_count() > 0;
+    return give(context, any ? context_of(device::current_device_index()) : nullptr);
   });
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
@@ -144,14 +116,10 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   });
 }
 CUresult cuCtxGetDevice(CUdevice* d) {
-  return answer([&] {
-    if (!d) return cudaErrorInvalidValue;
-    *d = device::current_device_index();
-    return cudaSuccess;
-  });
+  return answer([&] { return give(d, device::current_device_index()); });
 }
 CUresult cuCtxSynchronize() {
-  return answer([] { return device::synchronise_device(device::current_device_index()); });
+  return answer(device::synchronise_device, device::current_device_index());
 }
 
 CUresult cuGetErrorString(CUresult result, const char** text) {
@@ -178,20 +146,14 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,
   return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuStreamSynchronize(CUstream stream) {
-  return answer([&] { return device::synchronise_stream(stream); });
-}
-CUresult cuStreamQuery(CUstream stream) {
-  return answer([&] { return device::query_stream(stream); });
-}
+CUresult cuStreamSynchronize(CUstream stream) { return answer(device::synchronise_stream, stream); }
+CUresult cuStreamQuery(CUstream stream) { return answer(device::query_stream, stream); }
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  return answer([&] { return device::create_stream(stream, flags, 0); });
+  return answer(device::create_stream, stream, flags, 0);
 }
-CUresult cuStreamDestroy(CUstream stream) {
-  return answer([&] { return device::destroy_stream(stream); });
-}
+CUresult cuStreamDestroy(CUstream stream) { return answer(device::destroy_stream, stream); }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  return answer([&] { return device::wait_event(stream, event); });
+  return answer(device::wait_event, stream, event);
 }
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return answer([&] {
@@ -202,17 +164,11 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   });
 }
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
-  return answer([&] { return device::create_event(event, flags); });
+  return answer(device::create_event, event, flags);
 }
-CUresult cuEventDestroy(CUevent event) {
-  return answer([&] { return device::destroy_event(event); });
-}
+CUresult cuEventDestroy(CUevent event) { return answer(device::destroy_event, event); }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return answer([&] { return device::record_event(event, stream); });
+  return answer(device::record_event, event, stream);
 }
-CUresult cuEventQuery(CUevent event) {
-  return answer([&] { return device::query_event(event); });
-}
-CUresult cuEventSynchronize(CUevent event) {
-  return answer([&] { return device::synchronise_event(event); });
-}
+CUresult cuEventQuery(CUevent event) { return answer(device::query_event, event); }
+CUresult cuEventSynchronize(CUevent event) { return answer(device::synchronise_event, event); }

@@ -26,11 +26,7 @@ cudaError_t check(const CUmemAllocationProp* p) {
 
 CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* p,
                                        CUmemAllocationGranularity_flags) {
-  return answer([&] {
-    if (!bytes || !p) return cudaErrorInvalidValue;
-    *bytes = device::kGranule;
-    return cudaSuccess;
-  });
+  return answer([&] { return p ? device::give(bytes, device::kGranule) : cudaErrorInvalidValue; });
 }
 CUresult cuMemAddressReserve(CUdeviceptr* begin, size_t bytes, size_t alignment, CUdeviceptr wish,
                              unsigned long long flags) {
@@ -43,7 +39,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* begin, size_t bytes, size_t alignment,
   });
 }
 CUresult cuMemAddressFree(CUdeviceptr begin, size_t bytes) {
-  return answer([&] { return device::free_addresses(begin, bytes); });
+  return answer(device::free_addresses, begin, bytes);
 }
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* p, unsigned long long flags) {
@@ -57,7 +53,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   });
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return answer([&] { return device::release_physical(handle); });
+  return answer(device::release_physical, handle);
 }
 CUresult cuMemMap(CUdeviceptr begin, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
@@ -66,7 +62,7 @@ CUresult cuMemMap(CUdeviceptr begin, size_t bytes, size_t offset,
   });
 }
 CUresult cuMemUnmap(CUdeviceptr begin, size_t bytes) {
-  return answer([&] { return device::unmap_physical(begin, bytes); });
+  return answer(device::unmap_physical, begin, bytes);
 }
 CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* descriptions,
                         size_t count) {

@@ -10,12 +10,14 @@
 #include <optional>
 #include <string>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/driver/result.h"
 
 namespace device = tidemark::device;
+using device::give;
 
 namespace {
 
@@ -30,10 +32,7 @@ struct Modules {
   std::map<std::uintptr_t, Module> loaded;
 };
 
-Modules& modules() {
-  static Modules& instance = *new Modules;
-  return instance;
-}
+Modules& modules() { return device::immortal<Modules>(); }
 
 cudaError_t load(CUmodule* module, const void* image) {
   if (!module || !image) return cudaErrorInvalidValue;
@@ -107,23 +106,17 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
     if (!kernel) return cudaErrorInvalidResourceHandle;
     switch (attribute) {
       case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = kernel->compiled.max_threads;
-        return cudaSuccess;
+        return give(value, kernel->compiled.max_threads);
       case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *value = kernel->compiled.registers;
-        return cudaSuccess;
+        return give(value, kernel->compiled.registers);
       case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *value = kernel->max_dynamic_shared;
-        return cudaSuccess;
+        return give(value, kernel->max_dynamic_shared);
       case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-        *value = static_cast<int>(kernel->compiled.shared);
-        return cudaSuccess;
+        return give(value, kernel->compiled.shared);
       case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        *value = static_cast<int>(kernel->compiled.local);
-        return cudaSuccess;
+        return give(value, kernel->compiled.local);
       case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-        *value = 0;
-        return cudaSuccess;
+        return give(value, 0);
       default:
         return cudaErrorInvalidValue;
     }
@@ -143,7 +136,7 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {  // a hint
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
                                                      size_t shared) {
-  return answer([&] { return device::occupancy(kernel_of(function), threads, shared, blocks); });
+  return answer(device::occupancy, kernel_of(function), threads, shared, blocks);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

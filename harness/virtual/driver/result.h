@@ -5,9 +5,9 @@
 
 #include "harness/virtual/device/failure.h"
 
-template <class Body>
-CUresult answer(Body&& body) {
+template <class Body, class... Arguments>
+CUresult answer(Body&& body, Arguments&&... arguments) {
   if (const cudaError_t sticky = tidemark::device::sticky_error())
     return static_cast<CUresult>(sticky);
-  return static_cast<CUresult>(body());
+  return static_cast<CUresult>(body(std::forward<Arguments>(arguments)...));
 }

@@ -5,7 +5,7 @@
 namespace device = tidemark::device;
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned) {
-  return answer([&] { return device::write_value(stream, reinterpret_cast<void*>(to), value); });
+  return answer(device::write_value, stream, reinterpret_cast<void*>(to), value);
 }
 
 #undef cuStreamWriteValue32
@@ -16,21 +16,20 @@ extern "C" CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint
 }
 
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags) {
+  const auto await = [&](bool (*is_right)(std::uint32_t word, std::uint32_t value)) {
+    return device::await_value(stream, reinterpret_cast<void*>(at),
+                               [=](std::uint32_t word) { return is_right(word, value); });
+  };
   return answer([&] {
     switch (flags & ~static_cast<unsigned>(CU_STREAM_WAIT_VALUE_FLUSH)) {
       case CU_STREAM_WAIT_VALUE_GEQ:
-        return device::await_value(stream, reinterpret_cast<void*>(at), [=](std::uint32_t word) {
-          return static_cast<std::int32_t>(word - value) >= 0;
-        });
+        return await([](auto word, auto v) { return static_cast<std::int32_t>(word - v) >= 0; });
       case CU_STREAM_WAIT_VALUE_EQ:
-        return device::await_value(stream, reinterpret_cast<void*>(at),
-                                   [=](std::uint32_t word) { return word == value; });
+        return await([](auto word, auto v) { return word == v; });
       case CU_STREAM_WAIT_VALUE_AND:
-        return device::await_value(stream, reinterpret_cast<void*>(at),
-                                   [=](std::uint32_t word) { return (word & value) != 0; });
+        return await([](auto word, auto v) { return (word & v) != 0; });
       case CU_STREAM_WAIT_VALUE_NOR:
-        return device::await_value(stream, reinterpret_cast<void*>(at),
-                                   [=](std::uint32_t word) { return ~(word | value) != 0; });
+        return await([](auto word, auto v) { return ~(word | v) != 0; });
       default:
         return cudaErrorInvalidValue;
     }
