@@ -24,9 +24,8 @@ enum Compute { compute_f32_fast_f16 = 74, compute_f32_fast_bf16 = 75, compute_f3
 struct Handle {
   device::StreamHandle stream = nullptr;
   void* workspace = nullptr;  // the caller's; null: cuBLAS's own
-  std::size_t workspace_bytes = 0;
-  int math_mode = 0;     // cublasMath_t; 3 = TF32 tensor cores
-  int pointer_mode = 0;  // 0 host, 1 device
+  int math_mode = 0;          // cublasMath_t; 3 = TF32 tensor cores
+  int pointer_mode = 0;       // 0 host, 1 device
   int atomics_mode = 0;
   int sm_target = 0;
 };

@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/testing.h"
 
 namespace {
 
@@ -35,18 +33,15 @@ class BlasCost : public testing::Test {
     tidemark_device_reset_clock();
     tidemark_device_trace(1);
     call();
-    std::string text(tidemark_device_read_trace(nullptr, 0) + 1, '\0');
-    text.resize(tidemark_device_read_trace(text.data(), text.size()));
     std::vector<double> found;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.empty()) continue;
-      const auto entry = nlohmann::json::parse(line);
-      const std::string name = entry["name"];
+    std::string names;
+    for (const tidemark_span& one : tidemark::device::testing::traced()) {
+      const std::string name = one.name;
+      names += name + " ";
       if (name.find("emm") != name.npos || name.find("atmul") != name.npos)
-        found.push_back(entry["end"].get<double>() - entry["start"].get<double>());
+        found.push_back(static_cast<double>(one.end - one.begin));
     }
-    EXPECT_EQ(found.size(), 1u) << text;
+    EXPECT_EQ(found.size(), 1u) << names;
     return found.empty() ? -1 : found[0];
   }
   static double expected(double flops, double rate, double bytes) {

@@ -43,15 +43,13 @@ CUBLAS int cublasSetStream_v2(Handle* handle, tidemark::device::StreamHandle str
   if (!handle) return not_initialized;
   handle->stream = stream;
   handle->workspace = nullptr;
-  handle->workspace_bytes = 0;
   return success;
 }
-CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t bytes) {
+CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t) {
   if (!handle) return not_initialized;
   if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return invalid_value;
   tidemark::device::change_workspace(handle->workspace, workspace);
   handle->workspace = workspace;
-  handle->workspace_bytes = bytes;
   return success;
 }
 

@@ -30,31 +30,42 @@ Status reduce(const Handle* h, const char* name, cudaDataType type, double madds
 }
 }  // namespace
 
-#define LEVEL1(T)                                                                              \
-  CUBLAS int cublas##T##axpy_v2(Handle* h, int n, const void*, const void*, int, void*, int) { \
-    return work(h, #T "axpy", T, d(n), 3 * d(n));                                              \
-  }                                                                                            \
-  CUBLAS int cublas##T##copy_v2(Handle* h, int n, const void*, int, void*, int) {              \
-    return work(h, #T "copy", T, 0, 2 * d(n));                                                 \
-  }                                                                                            \
-  CUBLAS int cublas##T##swap_v2(Handle* h, int n, void*, int, void*, int) {                    \
-    return work(h, #T "swap", T, 0, 4 * d(n));                                                 \
-  }                                                                                            \
-  CUBLAS int cublas##T##scal_v2(Handle* h, int n, const void*, void*, int) {                   \
-    return work(h, #T "scal", T, d(n), 2 * d(n));                                              \
-  }                                                                                            \
-  CUBLAS int cublas##T##rot_v2(Handle* h, int n, void*, int, void*, int, const void*,          \
-                               const void*) {                                                  \
-    return work(h, #T "rot", T, 4 * d(n), 4 * d(n));                                           \
-  }                                                                                            \
-  CUBLAS int cublas##T##rotg_v2(Handle* h, void*, void*, void*, void*) {                       \
-    return work(h, #T "rotg", T, 4, 4);                                                        \
-  }                                                                                            \
-  CUBLAS int cublasI##T##amax_v2(Handle* h, int n, const void*, int, int* result) {            \
-    return reduce(h, "I" #T "amax", T, 0, d(n), result, true);                                 \
-  }                                                                                            \
-  CUBLAS int cublasI##T##amin_v2(Handle* h, int n, const void*, int, int* result) {            \
-    return reduce(h, "I" #T "amin", T, 0, d(n), result, true);                                 \
+// One operation of `multiply_adds` and `elements`: of one type, of the two complex ones, of all
+// four.
+#define WORK(Name, T, parameters, multiply_adds, elements) \
+  CUBLAS int cublas##Name##_v2 parameters { return work(h, #Name, T, multiply_adds, elements); }
+// Lines without semicolons:
+// clang-format off
+#define WORK_OF_TWO(name, ...) WORK(C##name, C, __VA_ARGS__) WORK(Z##name, Z, __VA_ARGS__)
+#define WORK_OF_FOUR(name, ...) \
+  WORK(S##name, S, __VA_ARGS__) WORK(D##name, D, __VA_ARGS__) WORK_OF_TWO(name, __VA_ARGS__)
+
+WORK_OF_FOUR(axpy, (Handle* h, int n, const void*, const void*, int, void*, int), d(n), 3 * d(n))
+WORK_OF_FOUR(copy, (Handle* h, int n, const void*, int, void*, int), 0, 2 * d(n))
+WORK_OF_FOUR(swap, (Handle* h, int n, void*, int, void*, int), 0, 4 * d(n))
+WORK_OF_FOUR(scal, (Handle* h, int n, const void*, void*, int), d(n), 2 * d(n))
+WORK_OF_FOUR(rot, (Handle* h, int n, void*, int, void*, int, const void*, const void*), 4 * d(n),
+             4 * d(n))
+WORK_OF_FOUR(rotg, (Handle* h, void*, void*, void*, void*), 4, 4)
+// Names that mix letters: a real scalar with a complex vector.
+WORK(Csscal, C, (Handle* h, int n, const void*, void*, int), d(n), 2 * d(n))
+WORK(Zdscal, Z, (Handle* h, int n, const void*, void*, int), d(n), 2 * d(n))
+WORK(Csrot, C, (Handle* h, int n, void*, int, void*, int, const void*, const void*), 4 * d(n),
+     4 * d(n))
+WORK(Zdrot, Z, (Handle* h, int n, void*, int, void*, int, const void*, const void*), 4 * d(n),
+     4 * d(n))
+WORK(Srotm, S, (Handle* h, int n, void*, int, void*, int, const void*), 4 * d(n), 4 * d(n))
+WORK(Drotm, D, (Handle* h, int n, void*, int, void*, int, const void*), 4 * d(n), 4 * d(n))
+WORK(Srotmg, S, (Handle* h, void*, void*, void*, const void*, void*), 4, 4)
+WORK(Drotmg, D, (Handle* h, void*, void*, void*, const void*, void*), 4, 4)
+// clang-format on
+
+#define EXTREME(T)                                                                  \
+  CUBLAS int cublasI##T##amax_v2(Handle* h, int n, const void*, int, int* result) { \
+    return reduce(h, "I" #T "amax", T, 0, d(n), result, true);                      \
+  }                                                                                 \
+  CUBLAS int cublasI##T##amin_v2(Handle* h, int n, const void*, int, int* result) { \
+    return reduce(h, "I" #T "amin", T, 0, d(n), result, true);                      \
   }
 #define cublasISamax_v2 cublasIsamax_v2
 #define cublasIDamax_v2 cublasIdamax_v2
@@ -64,9 +75,9 @@ Status reduce(const Handle* h, const char* name, cudaDataType type, double madds
 #define cublasIDamin_v2 cublasIdamin_v2
 #define cublasICamin_v2 cublasIcamin_v2
 #define cublasIZamin_v2 cublasIzamin_v2
-FOUR(LEVEL1)
+FOUR(EXTREME)
 
-// Names that mix letters: a real scalar with a complex vector, a real norm of one.
+// Names that mix letters: a real norm of a complex vector.
 #define NORM(Name, T, real)                                                        \
   CUBLAS int cublas##Name##_v2(Handle* h, int n, const void*, int, void* result) { \
     const Status status = work(h, #Name, T, d(n), d(n));                           \
@@ -100,76 +111,47 @@ int cublasDotEx(Handle* h, int n, const void*, int x_type, int, const void*, int
                 int) {
   return work(h, "DotEx", static_cast<cudaDataType>(x_type), d(n), 2 * d(n));
 }
-CUBLAS int cublasCsscal_v2(Handle* h, int n, const void*, void*, int) {
-  return work(h, "Csscal", C, d(n), 2 * d(n));
-}
-CUBLAS int cublasZdscal_v2(Handle* h, int n, const void*, void*, int) {
-  return work(h, "Zdscal", Z, d(n), 2 * d(n));
-}
-CUBLAS int cublasCsrot_v2(Handle* h, int n, void*, int, void*, int, const void*, const void*) {
-  return work(h, "Csrot", C, 4 * d(n), 4 * d(n));
-}
-CUBLAS int cublasZdrot_v2(Handle* h, int n, void*, int, void*, int, const void*, const void*) {
-  return work(h, "Zdrot", Z, 4 * d(n), 4 * d(n));
-}
-#define ROTM(T)                                                                          \
-  CUBLAS int cublas##T##rotm_v2(Handle* h, int n, void*, int, void*, int, const void*) { \
-    return work(h, #T "rotm", T, 4 * d(n), 4 * d(n));                                    \
-  }                                                                                      \
-  CUBLAS int cublas##T##rotmg_v2(Handle* h, void*, void*, void*, const void*, void*) {   \
-    return work(h, #T "rotmg", T, 4, 4);                                                 \
+#define GEMV(T)                                                                                  \
+  CUBLAS int cublas##T##gemv_v2(Handle* h, int, int m, int n, const void*, const void*, int lda, \
+                                const void*, int, const void*, void*, int) {                     \
+    if (m < 0 || n < 0 || lda < (m > 1 ? m : 1)) return invalid_value;                           \
+    return work(h, #T "gemv", T, d(m) * d(n), d(m) * d(n) + d(m) + d(n));                        \
   }
-ROTM(S)
-ROTM(D)
-
-#define LEVEL2(T)                                                                                  \
-  CUBLAS int cublas##T##gemv_v2(Handle* h, int, int m, int n, const void*, const void*, int lda,   \
-                                const void*, int, const void*, void*, int) {                       \
-    if (m < 0 || n < 0 || lda < (m > 1 ? m : 1)) return invalid_value;                             \
-    return work(h, #T "gemv", T, d(m) * d(n), d(m) * d(n) + d(m) + d(n));                          \
-  }                                                                                                \
-  CUBLAS int cublas##T##symv_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
-                                int, const void*, void*, int) {                                    \
-    return work(h, #T "symv", T, square(n), square(n) / 2 + 2 * d(n));                             \
-  }                                                                                                \
-  CUBLAS int cublas##T##syr_v2(Handle* h, int, int n, const void*, const void*, int, void*, int) { \
-    return work(h, #T "syr", T, square(n) / 2, square(n) + d(n));                                  \
-  }                                                                                                \
-  CUBLAS int cublas##T##syr2_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
-                                int, void*, int) {                                                 \
-    return work(h, #T "syr2", T, square(n), square(n) + 2 * d(n));                                 \
-  }                                                                                                \
-  CUBLAS int cublas##T##trmv_v2(Handle* h, int, int, int, int n, const void*, int, void*, int) {   \
-    return work(h, #T "trmv", T, square(n) / 2, square(n) / 2 + 2 * d(n));                         \
-  }                                                                                                \
-  CUBLAS int cublas##T##trsv_v2(Handle* h, int, int, int, int n, const void*, int, void*, int) {   \
-    return work(h, #T "trsv", T, square(n) / 2, square(n) / 2 + 2 * d(n));                         \
-  }
-FOUR(LEVEL2)
+FOUR(GEMV)
 
 #define GER(Name, T)                                                                   \
   CUBLAS int cublas##Name##_v2(Handle* h, int m, int n, const void*, const void*, int, \
                                const void*, int, void*, int) {                         \
     return work(h, #Name, T, d(m) * d(n), 2 * d(m) * d(n) + d(m) + d(n));              \
   }
-// clang-format off: a line without semicolons
+
+// clang-format off
+WORK_OF_FOUR(symv,
+             (Handle* h, int, int n, const void*, const void*, int, const void*, int, const void*,
+              void*, int),
+             square(n), square(n) / 2 + 2 * d(n))
+WORK_OF_FOUR(syr, (Handle* h, int, int n, const void*, const void*, int, void*, int),
+             square(n) / 2, square(n) + d(n))
+WORK_OF_FOUR(syr2,
+             (Handle* h, int, int n, const void*, const void*, int, const void*, int, void*, int),
+             square(n), square(n) + 2 * d(n))
+WORK_OF_FOUR(trmv, (Handle* h, int, int, int, int n, const void*, int, void*, int), square(n) / 2,
+             square(n) / 2 + 2 * d(n))
+WORK_OF_FOUR(trsv, (Handle* h, int, int, int, int n, const void*, int, void*, int), square(n) / 2,
+             square(n) / 2 + 2 * d(n))
 GER(Sger, S)
 GER(Dger, D)
 GER(Cgeru, C)
 GER(Cgerc, C)
 GER(Zgeru, Z)
 GER(Zgerc, Z)
+WORK_OF_TWO(hemv,
+            (Handle* h, int, int n, const void*, const void*, int, const void*, int, const void*,
+             void*, int),
+            square(n), square(n) / 2 + 2 * d(n))
+WORK_OF_TWO(her, (Handle* h, int, int n, const void*, const void*, int, void*, int), square(n) / 2,
+            square(n) + d(n))
+WORK_OF_TWO(her2,
+            (Handle* h, int, int n, const void*, const void*, int, const void*, int, void*, int),
+            square(n), square(n) + 2 * d(n))
 // clang-format on
-#define HERMITIAN(T)                                                                               \
-  CUBLAS int cublas##T##hemv_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
-                                int, const void*, void*, int) {                                    \
-    return work(h, #T "hemv", T, square(n), square(n) / 2 + 2 * d(n));                             \
-  }                                                                                                \
-  CUBLAS int cublas##T##her_v2(Handle* h, int, int n, const void*, const void*, int, void*, int) { \
-    return work(h, #T "her", T, square(n) / 2, square(n) + d(n));                                  \
-  }                                                                                                \
-  CUBLAS int cublas##T##her2_v2(Handle* h, int, int n, const void*, const void*, int, const void*, \
-                                int, void*, int) {                                                 \
-    return work(h, #T "her2", T, square(n), square(n) + 2 * d(n));                                 \
-  }
-HERMITIAN(C) HERMITIAN(Z)

@@ -5,8 +5,7 @@
 #include <c10/core/AllocatorConfig.h>
 #include <gtest/gtest.h>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/device/device.h"
+#include "harness/virtual/device/testing.h"
 
 namespace {
 
@@ -16,7 +15,7 @@ using c10::cuda::CUDAStream;
 constexpr size_t kMiB = size_t{1} << 20;
 
 void use(const CUDAStream& stream, tidemark::device::Ns duration = 1'000'000'000) {
-  tidemark::device::enqueue_for(stream.stream(), "work", duration);
+  tidemark::device::testing::run(stream, duration);
 }
 
 struct Allocator : testing::Test {

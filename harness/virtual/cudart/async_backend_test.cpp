@@ -2,8 +2,7 @@
 // environment (CMakeLists).
 #include <gtest/gtest.h>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/device/device.h"
+#include "harness/virtual/device/testing.h"
 
 namespace {
 
@@ -43,7 +42,7 @@ TEST_F(AsyncBackend, AStreamReusesWhatItFreedWithoutWaiting) {
   const auto stream = c10::cuda::getCurrentCUDAStream();
   auto a = allocator::get()->allocate(100 * kMiB);
   const void* place = a.get();
-  tidemark::device::enqueue_for(stream.stream(), "work", 1'000'000'000);
+  tidemark::device::testing::run(stream, 1'000'000'000);
   a.clear();
   EXPECT_EQ(place, allocator::get()->allocate(100 * kMiB).get());
   EXPECT_EQ(100 * int64_t{kMiB}, reserved());

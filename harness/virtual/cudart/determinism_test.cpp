@@ -2,20 +2,18 @@
 // whatever the address space looks like: this binary runs itself with and without randomisation and
 // compares what it prints.
 #include <gtest/gtest.h>
-#include <sys/personality.h>
-#include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
 
 #include "harness/virtual/device/control.h"
+#include "harness/virtual/device/rerun.h"
 
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 void print_program() {
-  std::printf("begin\n");  // after whatever gtest has said
   at::globalContext().lazyInitDevice(c10::kCUDA);
   allocator::recordHistory(true, nullptr, 1'000'000, allocator::RecordContext::NEVER, false, {});
   tidemark_device_set_schedule("calibrated");
@@ -40,34 +38,11 @@ void print_program() {
   std::printf("%" PRId64 " %" PRIu64 "\n", tidemark_device_now(), tidemark_device_launches());
 }
 
-std::string run_self(const char* layout) {
-  const std::string command =
-      std::string("TIDEMARK_TEST_LAYOUT=") + layout + " /proc/" + std::to_string(getpid()) + "/exe";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string out;
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
-  EXPECT_EQ(0, pclose(pipe));
-  const auto begin = out.find("begin\n");
-  return begin == std::string::npos ? "" : out.substr(begin);
-}
-
-struct Child : testing::Environment {
-  void SetUp() override {
-    const char* layout = getenv("TIDEMARK_TEST_LAYOUT");
-    if (!layout) return;
-    if (std::string(layout) == "fixed" && !(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
-      personality(ADDR_NO_RANDOMIZE);
-      execl("/proc/self/exe", "child", nullptr);
-    }
-    print_program();
-    fflush(stdout);
-    _exit(0);
-  }
-};
-const auto* const child = testing::AddGlobalTestEnvironment(new Child);
+const auto* const child =
+    testing::AddGlobalTestEnvironment(new tidemark::device::testing::Rerun(print_program));
 
 TEST(TorchDeterminism, AllocatorTracesAreIdenticalUnderDifferentAddressLayouts) {
+  using tidemark::device::testing::run_self;
   ASSERT_NE(nullptr, child);
   const std::string first = run_self("random"), second = run_self("random"),
                     fixed = run_self("fixed");

@@ -4,13 +4,11 @@
 // ran ahead; dropping the buffer after the wait needs two units always.
 #include <gtest/gtest.h>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/device/device.h"
+#include "harness/virtual/device/testing.h"
 
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
-using tidemark::device::enqueue_for;
 using tidemark::device::Ns;
 
 constexpr int kLayers = 8;
@@ -36,12 +34,15 @@ Peaks run(const char* schedule, bool record_stream, Ns kernel) {
   const auto compute = c10::cuda::getCurrentCUDAStream(0);
   std::vector<c10::DataPtr> gathered(kLayers);
   std::vector<at::cuda::CUDAEvent> ready(kLayers);
+  const auto work = [](cudaStream_t stream, Ns duration) {
+    tidemark::device::testing::run(stream, duration);
+  };
   const auto gather = [&](size_t i) {
     gathered[i] = allocator::get()->allocate(kUnit);
     at::cuda::CUDAEvent before;
     before.record(compute);
     before.block(side);
-    enqueue_for(side.stream(), "gather", 900'000);
+    work(side, 900'000);
     if (record_stream) allocator::recordStream(gathered[i], side);
     ready[i].record(side);
   };
@@ -49,10 +50,10 @@ Peaks run(const char* schedule, bool record_stream, Ns kernel) {
   for (size_t i = 0; i < kLayers; ++i) {
     ready[i].block(compute);
     auto full = allocator::get()->allocate(kUnit);
-    enqueue_for(compute.stream(), "copy out", kernel / 20);
+    work(compute, kernel / 20);
     gathered[i].clear();
     if (i + 1 < kLayers) gather(i + 1);
-    for (int k = 0; k < 4; ++k) enqueue_for(compute.stream(), "compute", kernel / 4);
+    for (int k = 0; k < 4; ++k) work(compute, kernel / 4);
   }
   tidemark_device_set_launch_cost(-1);
   const auto stats = allocator::getDeviceStats(0);

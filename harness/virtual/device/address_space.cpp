@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <ranges>
 
 namespace tidemark::device {
 namespace {
@@ -71,29 +73,92 @@ const Reservation& reservation() {
 
 }  // namespace
 
+void ByteSet::add(std::uintptr_t begin, std::uintptr_t end) {
+  if (begin >= end) return;
+  remove(begin, end);
+  bytes_ += end - begin;
+  auto next = ends_.lower_bound(begin);
+  if (next != ends_.end() && next->first == end) {
+    end = next->second;
+    next = ends_.erase(next);
+  }
+  if (next != ends_.begin()) {
+    const auto before = std::prev(next);
+    if (before->second == begin) {
+      before->second = end;
+      return;
+    }
+  }
+  ends_.emplace_hint(next, begin, end);
+}
+
+void ByteSet::remove(std::uintptr_t begin, std::uintptr_t end) {
+  if (begin >= end) return;
+  auto at = ends_.lower_bound(begin);
+  if (at != ends_.begin() && std::prev(at)->second > begin) {
+    const auto before = std::prev(at);
+    const std::uintptr_t rest = before->second;
+    before->second = begin;
+    bytes_ -= rest - begin;
+    if (rest > end) {
+      ends_.emplace_hint(at, end, rest);
+      bytes_ += rest - end;
+      return;
+    }
+  }
+  while (at != ends_.end() && at->first < end) {
+    const auto [first, last] = *at;
+    at = ends_.erase(at);
+    bytes_ -= last - first;
+    if (last > end) {
+      ends_.emplace_hint(at, end, last);
+      bytes_ += last - end;
+    }
+  }
+}
+
+bool ByteSet::covers(std::uintptr_t begin, std::uintptr_t end) const {
+  if (begin >= end) return true;
+  const auto after = ends_.upper_bound(begin);
+  return after != ends_.begin() && std::prev(after)->second >= end;
+}
+
+std::vector<ByteSet::Range> ByteSet::within(std::uintptr_t begin, std::uintptr_t end) const {
+  std::vector<Range> found;
+  auto at = ends_.upper_bound(begin);
+  if (at != ends_.begin()) --at;
+  for (; at != ends_.end() && at->first < end; ++at) {
+    const Range part{std::max(begin, at->first), std::min(end, at->second)};
+    if (part.begin < part.end) found.push_back(part);
+  }
+  return found;
+}
+
 std::uintptr_t Ranges::take(std::size_t bytes, std::size_t alignment) {
-  for (const auto& [begin, size] : free_) {
+  for (const auto& [begin, end] : free_.all()) {
     const std::uintptr_t at = round_up(begin, alignment);
-    if (at - begin <= size && size - (at - begin) >= bytes && take_at(at, bytes)) return at;
+    if (at <= end && end - at >= bytes && take_at(at, bytes)) return at;
   }
   return 0;
 }
 
 std::uintptr_t Ranges::take_smallest(std::size_t bytes) {
-  auto best = free_.end();
-  for (auto range = free_.begin(); range != free_.end(); ++range)
-    if (range->second >= bytes && (best == free_.end() || range->second < best->second))
-      best = range;
-  if (best == free_.end()) return 0;
-  const std::uintptr_t at = best->first;
-  take_at(at, bytes);
-  return at;
+  std::uintptr_t best = 0;
+  std::size_t best_size = 0;
+  for (const auto& [begin, end] : free_.all()) {
+    const std::size_t size = end - begin;
+    if (size < bytes || (best != 0 && size >= best_size)) continue;
+    best = begin;
+    best_size = size;
+  }
+  if (best != 0) take_at(best, bytes);
+  return best;
 }
 
 std::uintptr_t Ranges::take_highest(std::size_t bytes, std::size_t room) {
-  for (auto range = free_.rbegin(); range != free_.rend(); ++range) {
-    if (range->second < room) continue;
-    const std::uintptr_t at = range->first + range->second - bytes;
+  for (const auto& [begin, end] : free_.all() | std::views::reverse) {
+    if (end - begin < room) continue;
+    const std::uintptr_t at = end - bytes;
     take_at(at, bytes);
     return at;
   }
@@ -101,31 +166,10 @@ std::uintptr_t Ranges::take_highest(std::size_t bytes, std::size_t room) {
 }
 
 bool Ranges::take_at(std::uintptr_t begin, std::size_t bytes) {
-  auto found = free_.upper_bound(begin);
-  if (found == free_.begin()) return false;
-  const auto [low, size] = *--found;
-  const std::uintptr_t high = low + size;
-  if (begin + bytes > high || begin + bytes < begin) return false;
-  free_.erase(found);
-  if (begin > low) free_.emplace(low, begin - low);
-  if (begin + bytes < high) free_.emplace(begin + bytes, high - begin - bytes);
+  const std::uintptr_t end = begin + bytes;
+  if (end < begin || !free_.covers(begin, end)) return false;
+  free_.remove(begin, end);
   return true;
-}
-
-void Ranges::give(std::uintptr_t begin, std::size_t bytes) {
-  auto next = free_.lower_bound(begin);
-  if (next != free_.end() && begin + bytes == next->first) {
-    bytes += next->second;
-    next = free_.erase(next);
-  }
-  if (next != free_.begin()) {
-    auto before = std::prev(next);
-    if (before->first + before->second == begin) {
-      before->second += bytes;
-      return;
-    }
-  }
-  free_.emplace(begin, bytes);
 }
 
 Span device_span(int device, int devices) {

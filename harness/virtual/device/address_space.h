@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <vector>
 
 namespace tidemark::device {
 
@@ -14,6 +16,26 @@ inline constexpr std::size_t kGranule = std::size_t{2} << 20;
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
+
+/// Ranges of addresses, merged. Not thread-safe.
+class ByteSet {
+ public:
+  struct Range {
+    std::uintptr_t begin, end;
+  };
+  void add(std::uintptr_t begin, std::uintptr_t end);
+  void remove(std::uintptr_t begin, std::uintptr_t end);
+  bool covers(std::uintptr_t begin, std::uintptr_t end) const;
+  /// What of [begin, end) is in the set.
+  std::vector<Range> within(std::uintptr_t begin, std::uintptr_t end) const;
+  std::uint64_t bytes() const { return bytes_; }
+  /// End by begin.
+  const std::map<std::uintptr_t, std::uintptr_t>& all() const { return ends_; }
+
+ private:
+  std::map<std::uintptr_t, std::uintptr_t> ends_;  // by begin
+  std::uint64_t bytes_ = 0;
+};
 
 /// Free ranges by address.
 class Ranges {
@@ -28,11 +50,20 @@ class Ranges {
   std::uintptr_t take_highest(std::size_t bytes, std::size_t room);
   /// Exactly this range; false where it is not free.
   bool take_at(std::uintptr_t begin, std::size_t bytes);
-  void give(std::uintptr_t begin, std::size_t bytes);
+  void give(std::uintptr_t begin, std::size_t bytes) { free_.add(begin, begin + bytes); }
 
  private:
-  std::map<std::uintptr_t, std::size_t> free_;
+  ByteSet free_;
 };
+
+/// The entry of a map by begin that holds `address`, or the end; `bytes` of an entry is its length.
+template <class Map, class Bytes>
+auto holding(Map& map, std::uintptr_t address, const Bytes& bytes) {
+  auto found = map.upper_bound(address);
+  if (found == map.begin()) return map.end();
+  --found;
+  return address - found->first < std::invoke(bytes, found->second) ? found : map.end();
+}
 
 /// A device's share of the range: [begin, begin + bytes).
 struct Span {

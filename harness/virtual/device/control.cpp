@@ -15,11 +15,6 @@ int fail(Engine& e, const std::string& why) {
   return -1;
 }
 
-std::size_t& capacity_override() {
-  static std::size_t bytes = 0;
-  return bytes;
-}
-
 }  // namespace
 
 int tidemark_device_set_schedule(const char* name) {
@@ -53,7 +48,7 @@ int tidemark_device_set_profile(const char* name) {
     return fail(e, error.what());
   }
   for (DeviceMemory* memory : e.memory) {
-    memory->capacity = capacity_override() ? capacity_override() : e.profile.memory_bytes;
+    memory->capacity = e.capacity_override ? e.capacity_override : e.profile.memory_bytes;
   }
   return 0;
 }
@@ -68,7 +63,7 @@ int tidemark_device_set_capacity(uint64_t bytes) {
                          std::to_string(memory->used_) + " bytes allocated now");
     }
   }
-  capacity_override() = bytes;
+  e.capacity_override = bytes;
   for (DeviceMemory* memory : e.memory) memory->capacity = capacity;
   return 0;
 }

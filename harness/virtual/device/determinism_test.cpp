@@ -1,13 +1,11 @@
 // The same program leaves the same trace and gets the same addresses and handles, whatever the
 // address space looks like: this binary runs itself with and without randomisation and compares
 // what it prints.
-#include <sys/personality.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "harness/virtual/device/rerun.h"
 #include "harness/virtual/device/testing.h"
 
 namespace {
@@ -60,41 +58,25 @@ std::string program(const char* name) {
         if (random & 64) cudaEventDestroy(e);
     }
   }
-  std::string trace(tidemark_device_read_trace(nullptr, 0) + 1, 0);
-  tidemark_device_read_trace(trace.data(), trace.size());
-  return text + trace + std::to_string(tidemark_device_now());
-}
-
-std::string run_self(bool randomised) {
-  const char* flag = randomised ? "random" : "fixed";
-  const std::string command = std::string("TIDEMARK_TEST_LAYOUT=") + flag + " " + "/proc/" +
-                              std::to_string(getpid()) + "/exe";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string out;
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
-  EXPECT_EQ(0, pclose(pipe));
-  return out;
-}
-
-// Before main(): a run that was started by the test prints and leaves; without randomisation it
-// starts itself once more.
-const bool child = [] {
-  const char* layout = getenv("TIDEMARK_TEST_LAYOUT");
-  if (!layout) return false;
-  if (std::string(layout) == "fixed" && !(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
-    personality(ADDR_NO_RANDOMIZE);
-    execl("/proc/self/exe", "child", nullptr);
+  for (const auto& one : traced()) {
+    text += std::string(one.name) + " " + std::to_string(one.stream);
+    for (const auto time : {one.enqueued, one.begin, one.end}) text += " " + std::to_string(time);
+    text += "\n";
   }
-  std::string all;
-  for (const char* name : {"instant", "calibrated", "lagging"}) all += program(name);
-  fwrite(all.data(), 1, all.size(), stdout);
-  fflush(stdout);
-  _exit(0);
-}();
+  return text + std::to_string(tidemark_device_now());
+}
+
+void print_program() {
+  for (const char* name : {"instant", "calibrated", "lagging"})
+    std::printf("%s", program(name).c_str());
+}
+
+const auto* const child = testing::AddGlobalTestEnvironment(new Rerun(print_program));
 
 TEST(Determinism, RunsUnderDifferentAddressLayoutsAreIdentical) {
-  const std::string first = run_self(true), second = run_self(true), fixed = run_self(false);
+  const std::string first = run_self("random"), second = run_self("random"),
+                    fixed = run_self("fixed");
+  ASSERT_NE(nullptr, child);
   EXPECT_GT(first.size(), 1000u);
   EXPECT_EQ(first, second);
   EXPECT_EQ(first, fixed);

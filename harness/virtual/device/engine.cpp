@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/race/detector.h"
 
@@ -50,10 +51,7 @@ int& current_device() {
   return device;
 }
 
-Engine& engine() {
-  static Engine& instance = *new Engine;
-  return instance;
-}
+Engine& engine() { return immortal<Engine>(); }
 
 Engine::Engine() {
   try {

@@ -38,6 +38,11 @@ struct Stream {
 struct Mark {
   VectorClock clock;
   Ns time = 0;
+
+  void merge(const Mark& other) {
+    clock.merge(other.clock);
+    time = std::max(time, other.time);
+  }
 };
 
 /// What an entry of the trace is; as tidemark_span has it.
@@ -72,13 +77,14 @@ struct Engine {
   VectorClock done;            // what the host knows to have completed, because it synchronised
   std::uint64_t launches = 0, synchronisations = 0;
   std::int64_t launch_override = -1;
+  std::size_t capacity_override = 0;  // bytes; 0: the profile's
   std::uint64_t seed = 0, draws = 0;  // of random
 
   std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams
   std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
   std::vector<DeviceMemory*> memory;
 
-  // Polling (poll.cpp): not-ready answers since the last operation was enqueued, and what
+  // Polling (stream.cpp): not-ready answers since the last operation was enqueued, and what
   // everybody's calls amount to.
   std::uint64_t unready_polls = 0, activity = 0;
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/pool.h"
 
 namespace tidemark::device {
@@ -32,10 +33,7 @@ struct Table {
   }
 };
 
-Table& table() {
-  static Table& instance = *new Table;
-  return instance;
-}
+Table& table() { return immortal<Table>(); }
 
 }  // namespace
 

@@ -1,9 +1,6 @@
 #include "harness/virtual/device/failure.h"
 
 #include <atomic>
-#include <cstdio>
-#include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -50,17 +47,10 @@ cudaError_t note_error(cudaError_t error) { return last_error = error; }
 void break_context(cudaError_t error) { broken = error; }
 
 void not_supported(const char* library, const char* function) {
-  static std::mutex mutex;
-  static auto& said = *new std::set<std::string>;
-  std::lock_guard lock(mutex);
-  if (!said.insert(std::string(library) + "/" + function).second) return;
-  std::fprintf(
-      stderr,
-      "tidemark: %s (%s) is not modelled by the virtual device; it answers \"not supported\"\n",
-      function, library);
+  say_once(std::string(function) + " (" + library +
+           ") is not modelled by the virtual device; it answers \"not supported\"");
   const std::string_view advice = advice_about(library, function);
-  if (!advice.empty() && said.insert(std::string(advice)).second)
-    std::fprintf(stderr, "tidemark: %s\n", advice.data());
+  if (!advice.empty()) say_once(std::string(advice));
 }
 
 }  // namespace tidemark::device

@@ -9,13 +9,6 @@
 
 #include "harness/virtual/device/testing.h"
 
-extern "C" {
-void** __cudaRegisterFatBinary(void*);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
-                            dim3*, int*);
-void __cudaUnregisterFatBinary(void**);
-}
-
 namespace {
 
 using namespace tidemark::device::testing;
@@ -106,17 +99,8 @@ TEST(Images, WithoutOneALaunchFailsAndRegistrationDoesNot) {
     std::uint32_t magic = 0x466243b1, version = 1;
     const void *container, *rest = nullptr;
   } first{.container = runs.data()}, second{.container = does_not.data()};
-  const auto add = [](void* code, const char* function, const char* name) {
-    void** const handle = __cudaRegisterFatBinary(code);
-    __cudaRegisterFunction(handle, function, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr,
-                           nullptr);
-    return handle;
-  };
-  void** const a = add(&first, &ours, "ours");
-  void** const b = add(&second, &others, "others");
-  const auto launch = [](const char* function) {
-    return cudaLaunchKernel(function, dim3(1), dim3(1), nullptr, 0, nullptr);
-  };
+  void** const a = register_kernel(&ours, "ours", &first);
+  void** const b = register_kernel(&others, "others", &second);
   EXPECT_EQ(cudaSuccess, launch(&ours)) << "the profile is h100-80g, 9.0";
   EXPECT_EQ(cudaErrorNoKernelImageForDevice, launch(&others));
   EXPECT_STREQ("no kernel image is available for execution on the device",

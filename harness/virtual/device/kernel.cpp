@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/refusal.h"
 
@@ -84,10 +85,7 @@ struct Registry {
   }
 };
 
-Registry& registry() {
-  static Registry& instance = *new Registry;
-  return instance;
-}
+Registry& registry() { return immortal<Registry>(); }
 
 }  // namespace
 

@@ -50,9 +50,6 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& launch);
 
 /// Blocks of so many threads that fit on one multiprocessor, by NVIDIA's own occupancy formulas.
 cudaError_t occupancy(const Kernel* kernel, int threads, std::size_t dynamic_shared, int* blocks);
-/// The block size of highest occupancy and the grid that fills the device with it.
-cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid,
-                            int* block);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -7,77 +7,18 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
-
-void ByteSet::add(std::uintptr_t begin, std::uintptr_t end) {
-  if (begin >= end) return;
-  remove(begin, end);
-  bytes_ += end - begin;
-  auto next = ends_.lower_bound(begin);
-  if (next != ends_.end() && next->first == end) {
-    end = next->second;
-    next = ends_.erase(next);
-  }
-  if (next != ends_.begin()) {
-    const auto before = std::prev(next);
-    if (before->second == begin) {
-      before->second = end;
-      return;
-    }
-  }
-  ends_.emplace_hint(next, begin, end);
-}
-
-void ByteSet::remove(std::uintptr_t begin, std::uintptr_t end) {
-  if (begin >= end) return;
-  auto at = ends_.lower_bound(begin);
-  if (at != ends_.begin() && std::prev(at)->second > begin) {
-    const auto before = std::prev(at);
-    const std::uintptr_t rest = before->second;
-    before->second = begin;
-    bytes_ -= rest - begin;
-    if (rest > end) {
-      ends_.emplace_hint(at, end, rest);
-      bytes_ += rest - end;
-      return;
-    }
-  }
-  while (at != ends_.end() && at->first < end) {
-    const auto [first, last] = *at;
-    at = ends_.erase(at);
-    bytes_ -= last - first;
-    if (last > end) {
-      ends_.emplace_hint(at, end, last);
-      bytes_ += last - end;
-    }
-  }
-}
-
-bool ByteSet::covers(std::uintptr_t begin, std::uintptr_t end) const {
-  if (begin >= end) return true;
-  const auto after = ends_.upper_bound(begin);
-  return after != ends_.begin() && std::prev(after)->second >= end;
-}
-
-std::vector<ByteSet::Range> ByteSet::within(std::uintptr_t begin, std::uintptr_t end) const {
-  std::vector<Range> found;
-  auto at = ends_.upper_bound(begin);
-  if (at != ends_.begin()) --at;
-  for (; at != ends_.end() && at->first < end; ++at) {
-    const Range part{std::max(begin, at->first), std::min(end, at->second)};
-    if (part.begin < part.end) found.push_back(part);
-  }
-  return found;
-}
 
 namespace {
 
@@ -86,10 +27,7 @@ struct Known {
   ByteSet bytes;
   std::map<std::uintptr_t, std::uintptr_t> blocks;  // of the caching allocator: end by begin
 };
-Known& known() {
-  static auto& one = *new Known;
-  return one;
-}
+Known& known() { return immortal<Known>(); }
 
 std::uintptr_t place_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 

@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -35,25 +33,3 @@ void forget_all(std::string_view operation);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop
-
-namespace tidemark::device {
-
-/// Ranges of addresses, merged. Not thread-safe.
-class ByteSet {
- public:
-  struct Range {
-    std::uintptr_t begin, end;
-  };
-  void add(std::uintptr_t begin, std::uintptr_t end);
-  void remove(std::uintptr_t begin, std::uintptr_t end);
-  bool covers(std::uintptr_t begin, std::uintptr_t end) const;
-  /// What of [begin, end) is in the set.
-  std::vector<Range> within(std::uintptr_t begin, std::uintptr_t end) const;
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  std::map<std::uintptr_t, std::uintptr_t> ends_;  // by begin
-  std::uint64_t bytes_ = 0;
-};
-
-}  // namespace tidemark::device

@@ -10,12 +10,6 @@
 
 #include "harness/virtual/device/testing.h"
 
-extern "C" {
-void** __cudaRegisterFatBinary(void*);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
-                            dim3*, int*);
-}
-
 namespace {
 
 using namespace tidemark::device::testing;
@@ -25,10 +19,7 @@ constexpr char host_function = 0;
 
 // The library has a set of its own, which is hidden; this one is judged by what the calls say.
 struct Known : testing::Test {
-  static void SetUpTestSuite() {
-    __cudaRegisterFunction(__cudaRegisterFatBinary(nullptr), &host_function, nullptr, "_Z6kernelPf",
-                           -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-  }
+  static void SetUpTestSuite() { register_kernel(&host_function, "_Z6kernelPf"); }
   void SetUp() override {
     schedule("calibrated");
     tidemark_device_set_data(2);
@@ -132,16 +123,16 @@ TEST_F(Known, ALaunchMakesTheBlocksOfItsArgumentsUnknown) {
   void* arguments[] = {&none, &packed, nullptr};
   tidemark_device_new_block(at(4096), 1024);
   mark(0, 3 * 4096);
-  EXPECT_EQ(cudaSuccess, cudaLaunchKernel(&host_function, dim3(1), dim3(1), arguments, 0, nullptr));
+  EXPECT_EQ(cudaSuccess, launch(&host_function, arguments));
   EXPECT_TRUE(known(0, 4096) && known(5120, 3 * 4096));
   EXPECT_FALSE(known(4096, 4097) || known(5119, 5120));
   tidemark_device_new_block(at(4096), 0);
   tidemark_device_suspend_data(1);  // in an operator of the layer, which says it itself
   mark(4096, 5120);
-  EXPECT_EQ(cudaSuccess, cudaLaunchKernel(&host_function, dim3(1), dim3(1), arguments, 0, nullptr));
+  EXPECT_EQ(cudaSuccess, launch(&host_function, arguments));
   tidemark_device_suspend_data(-1);
   EXPECT_TRUE(known(0, 3 * 4096));
-  EXPECT_EQ(cudaSuccess, cudaLaunchKernel(&host_function, dim3(1), dim3(1), arguments, 0, nullptr));
+  EXPECT_EQ(cudaSuccess, launch(&host_function, arguments));
   EXPECT_EQ(0u, tidemark_device_known_bytes());  // the program's own allocation is one block
 }
 

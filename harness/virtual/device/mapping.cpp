@@ -7,6 +7,7 @@
 #include <map>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
 
@@ -25,7 +26,6 @@ struct Physical {
 struct Mapping {
   std::size_t bytes;
   std::uint64_t handle;
-  std::size_t offset;
   bool readable = false;
 };
 
@@ -43,28 +43,19 @@ struct State {
   }
 };
 
-State& state() {
-  static State& instance = *new State;
-  return instance;
-}
+State& state() { return immortal<State>(); }
 
 void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 bool in_reservation(const State& s, std::uintptr_t begin, std::size_t bytes) {
-  auto found = s.reserved.upper_bound(begin);
-  if (found == s.reserved.begin()) return false;
-  --found;
-  return begin + bytes <= found->first + found->second;
+  const auto found = holding(s.reserved, begin, std::identity());
+  return found != s.reserved.end() && begin + bytes <= found->first + found->second;
 }
 
 // The first mapping that ends after `address`.
 std::map<std::uintptr_t, Mapping>::iterator mapping_from(State& s, std::uintptr_t address) {
-  auto found = s.mapped.upper_bound(address);
-  if (found != s.mapped.begin()) {
-    auto before = std::prev(found);
-    if (address < before->first + before->second.bytes) return before;
-  }
-  return found;
+  const auto around = holding(s.mapped, address, &Mapping::bytes);
+  return around != s.mapped.end() ? around : s.mapped.upper_bound(address);
 }
 
 void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
@@ -153,7 +144,7 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
     return cudaErrorMemoryAllocation;
   }
   ++p.mappings;
-  s.mapped.emplace(begin, Mapping{bytes, handle, offset});
+  s.mapped.emplace(begin, Mapping{bytes, handle});
   return cudaSuccess;
 }
 
@@ -163,16 +154,13 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
   State& s = state();
   // The range must be whole mappings without a gap.
   std::uintptr_t at = begin;
-  int device = -1;
   while (at < begin + bytes) {
     auto found = s.mapped.find(at);
     if (found == s.mapped.end()) return cudaErrorInvalidValue;
-    device = s.physical.at(found->second.handle).device;
     at += found->second.bytes;
   }
   if (bytes == 0 || at != begin + bytes) return cudaErrorInvalidValue;
   e.now += e.profile.release;
-  (void)device;
   mark_known(pointer(begin), bytes, false);
   if (mmap(pointer(begin), bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)

@@ -77,10 +77,7 @@ bool DeviceMemory::place_next(std::size_t offset) {
 
 std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(
     std::uintptr_t address) const {
-  auto found = allocations_.upper_bound(address);
-  if (found == allocations_.begin()) return allocations_.end();
-  --found;
-  return address - found->first < found->second.bytes ? found : allocations_.end();
+  return holding(allocations_, address, &Allocation::bytes);
 }
 
 int device_holding(std::uintptr_t begin, std::size_t bytes) {

@@ -54,29 +54,4 @@ cudaError_t occupancy(const Kernel* kernel, int threads, std::size_t dynamic_sha
   return cudaSuccess;
 }
 
-cudaError_t best_block_size(const Kernel* kernel, std::size_t dynamic_shared, int limit, int* grid,
-                            int* block) {
-  if (!kernel) return cudaErrorInvalidDeviceFunction;
-  if (!grid || !block) return cudaErrorInvalidValue;
-  const Profile& p = engine().profile;
-  const cudaOccDeviceProp device = properties(p);
-  const cudaOccFuncAttributes function = attributes(*kernel, p);
-  const cudaOccDeviceState state;
-  int most = 0;
-  const int largest = limit > 0 ? std::min(limit, 1024) : 1024;
-  *grid = *block = 0;
-  for (int threads = largest; threads > 0; threads = (threads - 1) / 32 * 32) {
-    cudaOccResult result = {};
-    if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads,
-                                                dynamic_shared))
-      continue;
-    const int resident = result.activeBlocksPerMultiprocessor * threads;
-    if (resident <= most) continue;
-    most = resident;
-    *block = threads;
-    *grid = result.activeBlocksPerMultiprocessor * p.multiprocessors;
-  }
-  return cudaSuccess;
-}
-
 }  // namespace tidemark::device

@@ -19,11 +19,8 @@ std::map<std::uintptr_t, Pinned>& pinned() {
   return instance;
 }
 
-std::map<std::uintptr_t, Pinned>::iterator holding(std::uintptr_t address) {
-  auto found = pinned().upper_bound(address);
-  if (found == pinned().begin()) return pinned().end();
-  --found;
-  return address - found->first < found->second.bytes ? found : pinned().end();
+std::map<std::uintptr_t, Pinned>::iterator around(std::uintptr_t address) {
+  return holding(pinned(), address, &Pinned::bytes);
 }
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
@@ -67,7 +64,7 @@ cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);
   auto next = pinned().lower_bound(number(address));
-  const bool overlaps = holding(number(address)) != pinned().end() ||
+  const bool overlaps = around(number(address)) != pinned().end() ||
                         (next != pinned().end() && next->first < number(address) + bytes);
   if (overlaps) return cudaErrorHostMemoryAlreadyRegistered;
   e.now += e.profile.allocate;
@@ -87,7 +84,7 @@ cudaError_t unregister_pinned(void* address) {
 
 cudaError_t pinned_flags(void* address, unsigned* flags) {
   std::lock_guard lock(engine().mutex);
-  auto found = holding(number(address));
+  auto found = around(number(address));
   if (!flags || found == pinned().end()) return cudaErrorInvalidValue;
   *flags = found->second.flags;
   return cudaSuccess;
@@ -95,7 +92,7 @@ cudaError_t pinned_flags(void* address, unsigned* flags) {
 
 bool is_pinned(const void* address) {
   std::lock_guard lock(engine().mutex);
-  return holding(number(address)) != pinned().end();
+  return around(number(address)) != pinned().end();
 }
 
 }  // namespace tidemark::device

@@ -46,9 +46,6 @@ void LinuxPlacement::give(std::uintptr_t begin, std::size_t bytes) {
   places_.erase(place);
 }
 
-Wsl2Placement::Wsl2Placement(Span span)
-    : free_(span.begin + kLow, span.bytes - kLow), low_(span.begin) {}
-
 std::uintptr_t DictatedPlacement::take(std::size_t bytes) {
   const std::uintptr_t at = std::exchange(next, 0);
   return at && free_.take_at(at, bytes) ? at : free_.take_highest(bytes, bytes);

@@ -49,21 +49,6 @@ class LinuxPlacement : public Placement {
   std::map<std::uintptr_t, std::int64_t> places_;  // begin -> key in chunks_
 };
 
-/// The driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
-/// first address become free when cuBLAS is loaded, and are the first from then on.
-class Wsl2Placement : public Placement {
- public:
-  static constexpr std::size_t kLow = std::size_t{188} << 20;
-  explicit Wsl2Placement(Span span);
-  std::uintptr_t take(std::size_t bytes) override { return free_.take(bytes, kGranule); }
-  void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
-  void library_loaded() override;
-
- private:
-  Ranges free_;
-  std::uintptr_t low_;  // 0: given to free_
-};
-
 /// No driver's: upwards, the first range that is long enough.
 class AscendingPlacement : public Placement {
  public:
@@ -71,21 +56,30 @@ class AscendingPlacement : public Placement {
   std::uintptr_t take(std::size_t bytes) override { return free_.take(bytes, kGranule); }
   void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
 
- private:
+ protected:
   Ranges free_;
+};
+
+/// The driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
+/// first address become free when cuBLAS is loaded, and are the first from then on.
+class Wsl2Placement : public AscendingPlacement {
+ public:
+  static constexpr std::size_t kLow = std::size_t{188} << 20;
+  explicit Wsl2Placement(Span span)
+      : AscendingPlacement({span.begin + kLow, span.bytes - kLow}), low_(span.begin) {}
+  void library_loaded() override;
+
+ private:
+  std::uintptr_t low_;  // 0: given to free_
 };
 
 /// Where the program says, for replays of recordings; the highest range where it says nothing or
 /// that is not free.
-class DictatedPlacement : public Placement {
+class DictatedPlacement : public AscendingPlacement {
  public:
-  explicit DictatedPlacement(Span span) : free_(span.begin, span.bytes) {}
+  using AscendingPlacement::AscendingPlacement;
   std::uintptr_t take(std::size_t bytes) override;
-  void give(std::uintptr_t begin, std::size_t bytes) override { free_.give(begin, bytes); }
   std::uintptr_t next = 0;  // 0: none
-
- private:
-  Ranges free_;
 };
 
 }  // namespace tidemark::device

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/stream_pool.h"
@@ -26,10 +27,7 @@ struct Pools {
   }
 };
 
-Pools& pools() {
-  static Pools& instance = *new Pools;
-  return instance;
-}
+Pools& pools() { return immortal<Pools>(); }
 
 cudaMemPool_t handle_of(std::size_t index) {
   return reinterpret_cast<cudaMemPool_t>(kFirstPool + 16 * index);
@@ -87,18 +85,13 @@ bool free_from_pool(std::uintptr_t address) {
 
 cudaError_t default_pool(cudaMemPool_t* pool, int device) {
   if (!pool) return cudaErrorInvalidValue;
-  return with_device(device, [&](std::size_t d) {
-    *pool = handle_of(d);
-    return cudaSuccess;
-  });
+  return with_device(device, [&](std::size_t d) { return give(pool, handle_of(d)); });
 }
 
 cudaError_t current_pool(cudaMemPool_t* pool, int device) {
   if (!pool) return cudaErrorInvalidValue;
-  return with_device(device, [&](std::size_t d) {
-    *pool = handle_of(pools().current[d]);
-    return cudaSuccess;
-  });
+  return with_device(device,
+                     [&](std::size_t d) { return give(pool, handle_of(pools().current[d])); });
 }
 
 cudaError_t set_current_pool(int device, cudaMemPool_t pool) {
@@ -113,9 +106,8 @@ cudaError_t set_current_pool(int device, cudaMemPool_t pool) {
 cudaError_t create_pool(cudaMemPool_t* pool, int device) {
   if (!pool) return cudaErrorInvalidValue;
   return with_device(device, [&](std::size_t) {
-    *pool = handle_of(pools().pools.size());
     pools().pools.emplace_back(device);
-    return cudaSuccess;
+    return give(pool, handle_of(pools().pools.size() - 1));
   });
 }
 
@@ -135,10 +127,8 @@ cudaError_t destroy_pool(cudaMemPool_t pool) {
 cudaError_t pool_attribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   if (!value) return cudaErrorInvalidValue;
   return with_pool(pool, [&](StreamPool& p) {
-    const auto flag = [&](int v) { return *static_cast<int*>(value) = v, cudaSuccess; };
-    const auto bytes = [&](std::uint64_t v) {
-      return *static_cast<std::uint64_t*>(value) = v, cudaSuccess;
-    };
+    const auto flag = [&](int v) { return give(static_cast<int*>(value), v); };
+    const auto bytes = [&](std::uint64_t v) { return give(static_cast<std::uint64_t*>(value), v); };
     switch (attribute) {
       case cudaMemPoolReuseFollowEventDependencies:
         return flag(p.follow_events);

@@ -129,9 +129,7 @@ Profile load_profile(const std::string& name_or_path) {
   if (!in)
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
-    Profile profile = parse(json::parse(in));
-    profile.path = path.string();
-    return profile;
+    return parse(json::parse(in));
   } catch (const std::exception& e) {
     throw std::runtime_error("GPU profile " + path.string() + ": " + e.what());
   }

@@ -13,7 +13,6 @@ namespace tidemark::device {
 struct Profile {
   std::string name;    // "h100-80g"
   std::string device;  // what cudaGetDeviceProperties calls it
-  std::string path;    // where it was read
   int major = 0, minor = 0;
   int multiprocessors = 0;
 

@@ -6,12 +6,6 @@
 
 #include "harness/virtual/device/testing.h"
 
-extern "C" {
-void** __cudaRegisterFatBinary(void*);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
-                            dim3*, int*);
-}
-
 namespace {
 
 using namespace tidemark::device::testing;
@@ -21,13 +15,8 @@ constexpr char host_function = 0, host_spin = 0;
 
 struct Refusals : testing::Test {
   static void SetUpTestSuite() {
-    void** const handle = __cudaRegisterFatBinary(nullptr);
-    const auto add = [&](const char* function, const char* name) {
-      __cudaRegisterFunction(handle, function, nullptr, name, -1, nullptr, nullptr, nullptr,
-                             nullptr, nullptr);
-    };
-    add(&host_function, "_Z7my_sortPfi");
-    add(&host_spin, "_ZN2at4cuda12_GLOBAL__N_111spin_kernelEl");
+    register_kernel(&host_function, "_Z7my_sortPfi");
+    register_kernel(&host_spin, "_ZN2at4cuda12_GLOBAL__N_111spin_kernelEl");
   }
   void SetUp() override {
     schedule("calibrated");
@@ -38,15 +27,6 @@ struct Refusals : testing::Test {
     tidemark_device_numbers_computed(0);
     cudaGetLastError();
     CUDA(cudaFree(memory_));
-  }
-  static cudaError_t launch(const char* function = &host_function, void** arguments = nullptr) {
-    return cudaLaunchKernel(function, dim3(1), dim3(1), arguments, 0, nullptr);
-  }
-  template <class Call>
-  static std::string said(Call call) {
-    testing::internal::CaptureStderr();
-    call();
-    return testing::internal::GetCapturedStderr();
   }
 
   void* memory_ = nullptr;
@@ -105,16 +85,16 @@ TEST_F(Refusals, WithoutAValueAllOfPageableMemoryIsNaN) {
 }
 
 TEST_F(Refusals, AKernelWhereBytesAreReal) {
-  CUDA(launch()) << "shapes";
+  CUDA(launch(&host_function)) << "shapes";
   tidemark_device_set_data(1);
-  const std::string line = said([] { EXPECT_EQ(cudaErrorNotSupported, launch()); });
+  const std::string line = said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
   EXPECT_NE(line.find("kernel my_sort(float*, int) is launched"), std::string::npos) << line;
   EXPECT_NE(line.find("without the operator layer"), std::string::npos) << line;
   EXPECT_EQ(1, std::count(line.begin(), line.end(), '\n')) << line;
   tidemark_device_numbers_computed(1);
-  const std::string other = said([] { EXPECT_EQ(cudaErrorNotSupported, launch()); });
+  const std::string other = said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
   EXPECT_NE(other.find("modes known and shapes run it"), std::string::npos) << other;
-  EXPECT_EQ("", said([] { EXPECT_EQ(cudaErrorNotSupported, launch()); })) << "once";
+  EXPECT_EQ("", said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); })) << "once";
 
   cudaLaunchConfig_t config = {};
   config.gridDim = config.blockDim = dim3(1);
@@ -131,7 +111,7 @@ TEST_F(Refusals, AKernelWhereBytesAreReal) {
             cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr));
 
   tidemark_device_suspend_data(1);
-  CUDA(launch()) << "the operator layer computes";
+  CUDA(launch(&host_function)) << "the operator layer computes";
   tidemark_device_suspend_data(-1);
   std::int64_t cycles = 1000;
   void* arguments[] = {&cycles};
@@ -142,12 +122,12 @@ TEST_F(Refusals, WhoDoesNotLookAtALaunchCannotReadItsResult) {
   tidemark_device_set_data(1);
   char back = 0;
   CUDA(cudaMemset(memory_, 5, 1));
-  launch();
+  launch(&host_function);
   EXPECT_EQ(cudaErrorNotSupported, cudaMemcpy(&back, memory_, 1, cudaMemcpyDeviceToHost));
   cudaGetLastError();
   CUDA(cudaMemcpy(&back, memory_, 1, cudaMemcpyDeviceToHost)) << "seen";
   EXPECT_EQ(5, back);
-  launch();
+  launch(&host_function);
   EXPECT_TRUE(tidemark_device_take_refusal());
   EXPECT_FALSE(tidemark_device_take_refusal());
 }
@@ -157,7 +137,7 @@ TEST_F(Refusals, AnOperatorThatWaitsForItsWorkLeavesTheStreamDone) {
   const auto operate = [&](bool wait, std::uint64_t bytes) {
     tidemark_device_reset_clock();
     tidemark_device_begin_operator("op");
-    launch();
+    launch(&host_function);
     if (wait) cudaStreamSynchronize(nullptr);
     tidemark_device_end_operator(bytes);
     return tidemark_device_now();

@@ -33,8 +33,7 @@ struct Polls {
   void add(const Mark& mark) {
     if (count++ == 0) first = all = mark;
     of_first += mark.time == first.time && mark.clock.entries() == first.clock.entries();
-    all.clock.merge(mark.clock);
-    all.time = std::max(all.time, mark.time);
+    all.merge(mark);
   }
 };
 

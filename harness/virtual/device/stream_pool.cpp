@@ -47,8 +47,7 @@ Mark StreamPool::cut(std::uintptr_t begin, std::size_t bytes) {
     const std::uintptr_t place = at->first;
     const FreeBlock block = at->second;
     free_.erase(at);
-    ready.clock.merge(block.ready.clock);
-    ready.time = std::max(ready.time, block.ready.time);
+    ready.merge(block.ready);
     const std::size_t taken = std::min(left, block.bytes);
     if (taken < block.bytes) {
       free_.emplace(place + taken, FreeBlock{block.bytes - taken, block.ready, block.stream});
@@ -103,8 +102,7 @@ void StreamPool::put_back(std::uintptr_t begin, const Mark& ready, std::int64_t 
   // It joins a neighbour that the same stream freed.
   const auto join = [&](const FreeBlock& other) {
     block.bytes += other.bytes;
-    block.ready.clock.merge(other.ready.clock);
-    block.ready.time = std::max(block.ready.time, other.ready.time);
+    block.ready.merge(other.ready);
   };
   const auto next = free_.find(begin + block.bytes);
   if (next != free_.end() && next->second.stream == stream && !segments_.contains(next->first)) {

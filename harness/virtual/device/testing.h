@@ -4,15 +4,65 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/device.h"
+
+// Of nvcc's generated code.
+extern "C" {
+void** __cudaRegisterFatBinary(void*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
+                            dim3*, int*);
+void __cudaUnregisterFatBinary(void**);
+}
 
 #define CUDA(expression) ASSERT_EQ(cudaSuccess, (expression)) << #expression
 
 namespace tidemark::device::testing {
 
+/// Makes `function` the kernel `name` (mangled), with code for every GPU or that of a fat binary,
+/// whose handle it returns.
+inline void** register_kernel(const char* function, const char* name, void* code = nullptr) {
+  void** const handle = __cudaRegisterFatBinary(code);
+  __cudaRegisterFunction(handle, function, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr,
+                         nullptr);
+  return handle;
+}
+inline cudaError_t launch(const char* function, void** arguments = nullptr) {
+  return cudaLaunchKernel(function, dim3(1), dim3(1), arguments, 0, nullptr);
+}
+
+/// What `call` writes to stderr.
+template <class Call>
+std::string said(Call call) {
+  ::testing::internal::CaptureStderr();
+  call();
+  return ::testing::internal::GetCapturedStderr();
+}
+
 /// One operation of this length.
-inline void run(cudaStream_t stream, Ns duration) { enqueue_for(stream, "work", duration); }
+inline void run(cudaStream_t stream, Ns duration, std::string_view name = "work") {
+  const Ns start = begin_collective(stream);
+  end_collective(stream, name, start, start + duration);
+}
+
+/// What was enqueued since the trace has begun, without waits.
+inline std::vector<tidemark_span> traced() {
+  std::vector<tidemark_span> spans(tidemark_device_spans(nullptr, 0));
+  spans.resize(tidemark_device_spans(spans.data(), spans.size()));
+  std::erase_if(spans, [](const tidemark_span& one) { return one.kind == TIDEMARK_SPAN_WAIT; });
+  return spans;
+}
+
+/// What a function of plain C says that writes a text of up to `size` and returns its whole length.
+inline std::string text_of(std::size_t (*read)(char* text, std::size_t size)) {
+  std::string text(read(nullptr, 0) + 1, '\0');
+  text.resize(read(text.data(), text.size()));
+  return text;
+}
 
 inline cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
   cudaStream_t stream = nullptr;

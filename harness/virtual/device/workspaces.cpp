@@ -3,6 +3,8 @@
 #include <mutex>
 #include <set>
 
+#include "harness/virtual/device/immortal.h"
+
 namespace {
 
 struct Known {
@@ -10,10 +12,7 @@ struct Known {
   std::multiset<const void*> addresses;  // handles may share one
   std::set<const void*> of_lt;
 };
-Known& known() {
-  static auto* one = new Known;  // cuBLAS may be called while the process ends
-  return *one;
-}
+Known& known() { return tidemark::device::immortal<Known>(); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <utility>
 
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/nvml/state.h"
@@ -35,24 +36,19 @@ nvmlReturn_t nvmlShutdown() {
 }
 
 const char* nvmlErrorString(nvmlReturn_t error) {
-  switch (error) {
-    case NVML_SUCCESS:
-      return "The operation was successful";
-    case NVML_ERROR_UNINITIALIZED:
-      return "NVML was not first initialized with nvmlInit()";
-    case NVML_ERROR_INVALID_ARGUMENT:
-      return "A supplied argument is invalid";
-    case NVML_ERROR_NOT_SUPPORTED:
-      return "The requested operation is not available on target device";
-    case NVML_ERROR_NO_PERMISSION:
-      return "The current user does not have permission for operation";
-    case NVML_ERROR_NOT_FOUND:
-      return "A query to find an object was unsuccessful";
-    case NVML_ERROR_INSUFFICIENT_SIZE:
-      return "An input argument is not large enough";
-    default:
-      return "An internal driver error occurred";
+  constexpr std::pair<nvmlReturn_t, const char*> texts[] = {
+      {NVML_SUCCESS, "The operation was successful"},
+      {NVML_ERROR_UNINITIALIZED, "NVML was not first initialized with nvmlInit()"},
+      {NVML_ERROR_INVALID_ARGUMENT, "A supplied argument is invalid"},
+      {NVML_ERROR_NOT_SUPPORTED, "The requested operation is not available on target device"},
+      {NVML_ERROR_NO_PERMISSION, "The current user does not have permission for operation"},
+      {NVML_ERROR_NOT_FOUND, "A query to find an object was unsuccessful"},
+      {NVML_ERROR_INSUFFICIENT_SIZE, "An input argument is not large enough"},
+  };
+  for (const auto& [code, text] : texts) {
+    if (code == error) return text;
   }
+  return "An internal driver error occurred";
 }
 
 // No NVIDIA driver has this version: it cannot be taken for one.

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/names.h"
 #include "harness/virtual/race/blocks.h"
 #include "harness/virtual/race/control.h"
@@ -68,7 +69,10 @@ struct Detector {
   static std::string where(const Side& s) {
     return s.op + " (" + s.stream + (s.phase.empty() ? "" : ", " + s.phase) + ")";
   }
-  static std::string of_shape(const Side& s) { return s.shape.empty() ? "" : " of its " + s.shape; }
+  static std::string what(const Side& s, std::uint64_t bytes) {
+    return where(s) + (s.write ? " writes " : " reads ") + std::to_string(bytes) + " bytes" +
+           (s.shape.empty() ? "" : " of its " + s.shape);
+  }
   std::string in_phase(std::uint32_t phase) const {
     return labels.word(phase).empty() ? "" : " in " + labels.word(phase);
   }
@@ -79,9 +83,8 @@ struct Detector {
 
   std::string explain(const Access& before, const Access& after, const Side& first,
                       const Side& second, std::uint64_t bytes) {
-    std::string text = where(second) + (second.write ? " writes " : " reads ") +
-                       std::to_string(bytes) + " bytes" + of_shape(second) + " that " +
-                       where(first) + (first.write ? " writes" : " reads");
+    std::string text =
+        what(second, bytes) + " that " + where(first) + (first.write ? " writes" : " reads");
     if (!first.shape.empty()) text += " as " + first.shape;
     text += "; no stream order, event or host synchronisation puts one after the other";
     const Block* old_block = blocks.find(before.block);
@@ -93,8 +96,7 @@ struct Detector {
   }
 
   std::string explain_within(const Side& first, const Side& second, std::uint64_t bytes) {
-    return where(second) + (second.write ? " writes " : " reads ") + std::to_string(bytes) +
-           " bytes" + of_shape(second) + " that it also " + (first.write ? "writes" : "reads") +
+    return what(second, bytes) + " that it also " + (first.write ? "writes" : "reads") +
            (first.shape.empty() ? "" : " as " + first.shape) +
            ", in memory of another storage: one of the two was freed while it was still in use";
   }
@@ -121,14 +123,13 @@ struct Detector {
     const Side first{"free", name_of(block->stream), labels.word(block->freed), "", true, kHost, 0};
     const std::size_t bytes = access.where.rows * access.where.width;
     findings.add(first, second, "freed", bytes, operation, [&] {
-      const std::string what = where(second) + (second.write ? " writes " : " reads ") +
-                               std::to_string(bytes) + " bytes" + of_shape(second);
+      const std::string text = what(second, bytes);
       return taken
-                 ? what +
+                 ? text +
                        " that were freed before this was enqueued, and were given to this operator "
                        "itself (" +
                        text_of(*block) + ")"
-                 : what + " of a block (" + text_of(*block) + ") that was freed" +
+                 : text + " of a block (" + text_of(*block) + ") that was freed" +
                        in_phase(block->freed) +
                        " before this was enqueued: the next owner of that memory may overwrite it";
     });
@@ -157,10 +158,7 @@ struct Detector {
   }
 };
 
-Detector& detector() {
-  static Detector& instance = *new Detector;
-  return instance;
-}
+Detector& detector() { return device::immortal<Detector>(); }
 
 const bool set_by_environment = [] {
   const char* value = std::getenv("TIDEMARK_RACES");
@@ -294,14 +292,14 @@ size_t tidemark_races_read(char* text, size_t size) {
   const auto access = [](const Side& s) {
     return nlohmann::ordered_json{{"op", s.op}, {"stream", s.stream}};
   };
-  const auto last = [](const Place& p) { return nlohmann::ordered_json{p.stream, p.place}; };
+  const auto last = [](const Side& s) { return nlohmann::ordered_json{s.lane, s.place}; };
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : detector().findings.all()) {
     all.push_back({{"first", access(f.first)},
                    {"second", access(f.second)},
                    {"bytes", f.bytes},
                    {"count", f.count},
-                   {"last", {last(f.last_first), last(f.last_second)}},
+                   {"last", {last(f.first), last(f.second)}},
                    {"explanation", f.explanation}});
   }
   return tidemark::device::give_text(all.dump(), text, size);

@@ -14,19 +14,18 @@ struct Side {
   bool write = false;
   std::uint32_t lane = 0;   // its stream, by number
   std::uint64_t place = 0;  // among the stream's operations
-};
 
-struct Place {
-  std::uint32_t stream = 0;
-  std::uint64_t place = 0;
+  void meet_again(const Side& later) {
+    lane = later.lane;
+    place = later.place;
+  }
 };
 
 struct Finding {
-  Side first, second;
+  Side first, second;       // lane and place: of the last time
   std::uint64_t bytes = 0;  // of the first time
   std::uint64_t count = 1;
   std::string explanation;
-  Place last_first, last_second;  // where it was met last
 };
 
 class Findings {
@@ -42,24 +41,16 @@ class Findings {
     if (seen.place >= 0) {
       Finding& finding = all_[static_cast<std::size_t>(seen.place)];
       ++finding.count;
-      finding.last_first = {first.lane, first.place};
-      finding.last_second = {second.lane, second.place};
+      finding.first.meet_again(first);
+      finding.second.meet_again(second);
     } else if (all_.size() < kMost) {
       seen.place = static_cast<std::int64_t>(all_.size());
-      all_.push_back({first,
-                      second,
-                      bytes,
-                      1,
-                      explain(),
-                      {first.lane, first.place},
-                      {second.lane, second.place}});
+      all_.push_back({first, second, bytes, 1, explain()});
     } else {
       seen_.erase(key(first, second, kind));
-      ++left_out_;
     }
   }
   const std::vector<Finding>& all() const { return all_; }
-  std::uint64_t left_out() const { return left_out_; }
   void clear() { *this = {}; }
 
  private:
@@ -77,7 +68,6 @@ class Findings {
   }
   std::vector<Finding> all_;
   std::map<std::string, Seen> seen_;
-  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace tidemark::race

@@ -18,11 +18,7 @@ struct Report : ::testing::Test {
     tidemark_races_detect(0);
     CUDA(cudaFree(memory));
   }
-  static nlohmann::json races() {
-    std::string text(tidemark_races_read(nullptr, 0) + 1, '\0');
-    tidemark_races_read(text.data(), text.size());
-    return nlohmann::json::parse(text.c_str());
-  }
+  static nlohmann::json races() { return nlohmann::json::parse(text_of(tidemark_races_read)); }
   static nlohmann::json without_places(nlohmann::json all) {
     for (auto& each : all) each["last"] = nlohmann::json::array();
     return all;
@@ -71,8 +67,8 @@ TEST_F(Report, NamesTheOperationsOfTheLastTime) {
     operate("read", b, false);
   }
   tidemark_device_trace(0);
-  std::vector<tidemark_span> spans(tidemark_device_spans(nullptr, 0));
-  ASSERT_EQ(6U, tidemark_device_spans(spans.data(), spans.size()));
+  const auto spans = traced();
+  ASSERT_EQ(6U, spans.size());
   EXPECT_STREQ("write", spans[4].op);
   EXPECT_STREQ("read", spans[5].op);
   EXPECT_EQ(TIDEMARK_SPAN_OP, spans[5].kind);
