@@ -3,13 +3,15 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
-#include "harness/virtual/device/control.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace at::cuda {
 void clearCublasWorkspaces();  // CUDAContextLight.h, which includes cuBLAS's own headers
 }
 
 namespace {
+
+using tidemark::numbers::message;
 
 struct Images : testing::Test {
   void SetUp() override {
@@ -18,14 +20,6 @@ struct Images : testing::Test {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
     capability = 10 * major + minor;
-  }
-  static std::string message(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
   }
   const at::TensorOptions cuda = at::TensorOptions().device(c10::kCUDA);
   int capability = 0;

@@ -66,16 +66,28 @@ std::uint64_t bytes_of(const at::Tensor& tensor) {
   return elements * tensor.element_size();
 }
 
-std::uint64_t bytes_of(const c10::IValue& value) {
-  std::uint64_t bytes = 0;
-  if (value.isTensor()) {
-    bytes = bytes_of(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) bytes += bytes_of(tensor);
+bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use) {
+  if (value.isTensor()) return !value.toTensor().defined() || use(value.toTensor());
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector())
+      if (tensor.defined() && !use(tensor)) return false;
   } else if (value.isOptionalTensorList()) {
     for (const auto& tensor : value.toOptionalTensorVector())
-      bytes += tensor ? bytes_of(*tensor) : 0;
+      if (tensor && tensor->defined() && !use(*tensor)) return false;
   }
+  return true;
+}
+
+void each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& use) {
+  all_tensors(value, [&](const at::Tensor& tensor) {
+    use(tensor);
+    return true;
+  });
+}
+
+std::uint64_t bytes_of(const c10::IValue& value) {
+  std::uint64_t bytes = 0;
+  each_tensor(value, [&](const at::Tensor& tensor) { bytes += bytes_of(tensor); });
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace tidemark::numbers {
@@ -19,6 +20,11 @@ c10::IValue host_alias(const c10::IValue& value);
 
 /// Writes a CPU result into a device output. Throws when sizes differ; `what` names the operator.
 void store(const at::Tensor& output, const at::Tensor& result, const std::string& what);
+
+/// Until `use` says false; tensors, lists and optional lists of them, the defined ones.
+bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use);
+/// All of them.
+void each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& use);
 
 /// Bytes of memory behind a tensor's elements; an expanded dimension counts once.
 std::uint64_t bytes_of(const at::Tensor& tensor);

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "harness/virtual/device/immortal.h"
+
 namespace tidemark::numbers {
 namespace {
 
@@ -17,10 +19,7 @@ struct Arrivals {
   at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 };
 // Never destroyed: libraries register until the end of the process.
-Arrivals& arrivals() {
-  static auto* one = new Arrivals;
-  return *one;
-}
+Arrivals& arrivals() { return device::immortal<Arrivals>(); }
 
 // Before the first operator call after a registration. No lock is held while PyTorch is called: a
 // registration holds PyTorch's lock when it takes ours.

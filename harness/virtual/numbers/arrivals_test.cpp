@@ -5,39 +5,30 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/numbers/poison.h"
-
-extern "C" {
-void** __cudaRegisterFatBinary(void*);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
-                            dim3*, int*);
-}
+#include "harness/virtual/numbers/testing.h"
 
 namespace {
 
+using namespace tidemark::device::testing;
+using tidemark::numbers::enter;
+using tidemark::numbers::message;
+
 constexpr char kernel = 0, by_hand = 0;
-void add(const char* function, const char* name) {
-  __cudaRegisterFunction(__cudaRegisterFatBinary(nullptr), function, nullptr, name, -1, nullptr,
-                         nullptr, nullptr, nullptr, nullptr);
-}
 // As extensions do: the result is not looked at.
-void launch(const char* function = &kernel) {
-  static_cast<void>(cudaLaunchKernel(function, dim3(1), dim3(1), nullptr, 0, nullptr));
-}
+void launch_unseen(const char* function = &kernel) { static_cast<void>(launch(function)); }
 
 at::Tensor twice_cpu(const at::Tensor& x) { return x * 2; }
 at::Tensor twice_cuda(const at::Tensor& x) {
   const auto out = at::empty_like(x);
-  launch();
+  launch_unseen();
   return out;
 }
 // Its result has as many elements as a mask has ones, which its own kernel writes.
 at::Tensor positive_cpu(const at::Tensor& x) { return x.masked_select(x > 0); }
 at::Tensor positive_cuda(const at::Tensor& x) {
   const auto mask = at::empty_like(x, at::kBool);
-  launch();
+  launch_unseen();
   return x.masked_select(mask);
 }
 at::Tensor composed(const at::Tensor& x) { return x + x; }
@@ -66,29 +57,16 @@ at::Tensor call(const std::string& name, const at::Tensor& x) {
       .call(x);
 }
 
-std::string message(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
 class Arrivals : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     at::globalContext().lazyInitDevice(c10::kCUDA);
-    add(&kernel, "_Z9extensionPf");
-    add(&by_hand, "_Z7by_handPf");
+    register_kernel(&kernel, "_Z9extensionPf");
+    register_kernel(&by_hand, "_Z7by_handPf");
   }
   void TearDown() override {
     cudaGetLastError();
     enter("off");
-  }
-  static void enter(const char* mode) {
-    ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
-    tidemark_device_set_data(std::string(mode) == "math");
   }
   static at::Tensor on_device(const at::Tensor& x) { return x.to(at::kCUDA); }
 
@@ -129,9 +107,7 @@ TEST_F(Arrivals, AKernelThatComesWithALaterRegistrationIsFound) {
 TEST_F(Arrivals, AreBracketedInCostAndLeftAloneWhenOff) {
   enter("cost");
   const auto wrapped = [] {
-    std::string text(tidemark_numbers_describe(nullptr, 0) + 1, '\0');
-    tidemark_numbers_describe(text.data(), text.size());
-    return nlohmann::json::parse(text.c_str())["wrapped"].get<int>();
+    return nlohmann::json::parse(text_of(tidemark_numbers_describe))["wrapped"].get<int>();
   };
   const auto before = wrapped();
   const auto d = on_device(x);
@@ -147,12 +123,10 @@ TEST_F(Arrivals, AreBracketedInCostAndLeftAloneWhenOff) {
 TEST_F(Arrivals, AKernelLaunchedByHandIsRefused) {
   enter("math");
   const auto d = on_device(x);
-  testing::internal::CaptureStderr();
-  launch(&by_hand);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("kernel by_hand(float*) is launched outside the operators"),
+  const std::string text = said([] { launch_unseen(&by_hand); });
+  EXPECT_NE(text.find("kernel by_hand(float*) is launched outside the operators"),
             std::string::npos)
-      << said;
+      << text;
   EXPECT_NE(message([&] { d.cpu(); }), "") << "what it would have written is not read";
 }
 

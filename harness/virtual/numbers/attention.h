@@ -12,13 +12,13 @@ namespace tidemark::numbers {
 
 struct Attention {
   at::Tensor query, key, value;  // [B, H, S, D], [B, Hk, T, D], [B, Hk, T, Dv]
-  at::Tensor bias;  // added to the scores; broadcasts to [B, H, S, T]; may be undefined
+  at::Tensor bias = {};  // added to the scores; broadcasts to [B, H, S, T]; may be undefined
   double scale = 1;
   double dropout = 0;
-  RandomState random;
+  RandomState random = {};
   bool causal = false;
-  std::int64_t diagonal = 0;                // causal: query i sees keys j <= i + diagonal
-  std::optional<std::int64_t> left, right;  // window around the same diagonal
+  std::int64_t diagonal = 0;                          // causal: query i sees keys j <= i + diagonal
+  std::optional<std::int64_t> left = {}, right = {};  // window around the same diagonal
 };
 
 struct AttentionResult {

@@ -19,6 +19,23 @@ void refuse(bool when, const HostCall& call, const char* what) {
 // [B, S, H, D] <-> [B, H, S, D]
 at::Tensor swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
+at::Tensor as_it_is(const at::Tensor& tensor) { return tensor; }
+
+// Of the operators whose query, key and value are the arguments from `first` on; `order` brings
+// them to [B, H, S, D].
+Attention attention(const HostCall& call, at::Tensor (*order)(const at::Tensor&), std::size_t first,
+                    std::size_t scale, std::size_t dropout) {
+  const at::Tensor query = order(tensor_at(call, first));
+  return {.query = query,
+          .key = order(tensor_at(call, first + 1)),
+          .value = order(tensor_at(call, first + 2)),
+          .scale = scale_of(call.stack[scale], query),
+          .dropout = call.stack[dropout].toDouble()};
+}
+
+// The last query sees the last key.
+std::int64_t to_the_end(const Attention& a) { return a.key.size(2) - a.query.size(2); }
+
 // The state a forward call has put in its outputs: {2} as flash writes it, or two scalars.
 RandomState saved(const at::Tensor& seed, const at::Tensor& offset) {
   const auto read = [](const at::Tensor& t, std::int64_t i) {
@@ -40,21 +57,13 @@ at::Tensor as_tensor(RandomState state) {
 void flash(HostCall& call) {
   auto& s = call.stack;
   refuse(s[5].toBool(), call, "return_debug_mask");
-  const at::Tensor q = tensor_at(call, 0), k = tensor_at(call, 1);
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = tensor_at(call, 2),
-                    .bias = {},
-                    .scale = scale_of(s[6], q),
-                    .dropout = s[3].toDouble(),
-                    .random = call.random,
-                    .causal = s[4].toBool(),
-                    .diagonal = k.size(2) - q.size(2),
-                    .left = {},
-                    .right = {}};
+  Attention a = attention(call, as_it_is, 0, 6, 3);
+  a.random = call.random;
+  a.causal = s[4].toBool();
+  a.diagonal = to_the_end(a);
   const AttentionResult r = attention_forward(a);
   const at::Tensor none;
-  give(call, r.output, r.logsumexp, none, none, q.size(2), k.size(2),
+  give(call, r.output, r.logsumexp, none, none, a.query.size(2), a.key.size(2),
        a.dropout > 0 ? as_tensor(call.random) : none, none, none);
 }
 
@@ -63,19 +72,11 @@ void flash(HostCall& call) {
 //  philox_offset, scale)
 void flash_backward(HostCall& call) {
   auto& s = call.stack;
-  const at::Tensor q = tensor_at(call, 1), k = tensor_at(call, 2);
   refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = tensor_at(call, 3),
-                    .bias = {},
-                    .scale = scale_of(s[14], q),
-                    .dropout = s[10].toDouble(),
-                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
-                    .causal = s[11].toBool(),
-                    .diagonal = k.size(2) - q.size(2),
-                    .left = {},
-                    .right = {}};
+  Attention a = attention(call, as_it_is, 1, 14, 10);
+  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
+  a.causal = s[11].toBool();
+  a.diagonal = to_the_end(a);
   const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 4), tensor_at(call, 5));
   give(call, g.query, g.key, g.value);
 }
@@ -90,18 +91,12 @@ void flash_layer(HostCall& call) {
          "sequences of different lengths");
   refuse(tensor_at(call, 14).defined(), call, "alibi_slopes");
   refuse(s[9].toBool(), call, "return_debug_mask");
-  const at::Tensor q = swapped(tensor_at(call, 0)), k = swapped(tensor_at(call, 1));
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = swapped(tensor_at(call, 2)),
-                    .bias = {},
-                    .scale = scale_of(s[10], q),
-                    .dropout = s[7].toDouble(),
-                    .random = call.random,
-                    .causal = s[8].toBool(),
-                    .diagonal = k.size(2) - q.size(2),
-                    .left = window(s[11]),
-                    .right = window(s[12])};
+  Attention a = attention(call, swapped, 0, 10, 7);
+  a.random = call.random;
+  a.causal = s[8].toBool();
+  a.diagonal = to_the_end(a);
+  a.left = window(s[11]);
+  a.right = window(s[12]);
   const AttentionResult r = attention_forward(a);
   const at::Tensor none;
   give(call, swapped(r.output), r.logsumexp, a.dropout > 0 ? as_tensor(call.random) : none, none,
@@ -114,18 +109,12 @@ void flash_layer(HostCall& call) {
 void flash_layer_backward(HostCall& call) {
   auto& s = call.stack;
   refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
-  const at::Tensor q = swapped(tensor_at(call, 1)), k = swapped(tensor_at(call, 2));
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = swapped(tensor_at(call, 3)),
-                    .bias = {},
-                    .scale = scale_of(s[14], q),
-                    .dropout = s[10].toDouble(),
-                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
-                    .causal = s[11].toBool(),
-                    .diagonal = k.size(2) - q.size(2),
-                    .left = window(s[15]),
-                    .right = window(s[16])};
+  Attention a = attention(call, swapped, 1, 14, 10);
+  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
+  a.causal = s[11].toBool();
+  a.diagonal = to_the_end(a);
+  a.left = window(s[15]);
+  a.right = window(s[16]);
   const auto g = attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 4)),
                                     tensor_at(call, 5));
   give(call, swapped(g.query), swapped(g.key), swapped(g.value));
@@ -143,18 +132,10 @@ at::Tensor padded(const at::Tensor& logsumexp, const at::Tensor& output) {
 //   -> (output, log_sumexp, philox_seed, philox_offset); the host code fills the last two
 void efficient(HostCall& call) {
   auto& s = call.stack;
-  const at::Tensor q = tensor_at(call, 0);
-  const Attention a{.query = q,
-                    .key = tensor_at(call, 1),
-                    .value = tensor_at(call, 2),
-                    .bias = tensor_at(call, 3),
-                    .scale = scale_of(s[7], q),
-                    .dropout = s[5].toDouble(),
-                    .random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor()),
-                    .causal = s[6].toBool(),
-                    .diagonal = 0,
-                    .left = {},
-                    .right = {}};
+  Attention a = attention(call, as_it_is, 0, 7, 5);
+  a.bias = tensor_at(call, 3);
+  a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
+  a.causal = s[6].toBool();
   const AttentionResult r = attention_forward(a);
   const at::Tensor none;
   give(call, r.output, padded(r.logsumexp, call.outputs[1].toTensor()), none, none);
@@ -165,19 +146,11 @@ void efficient(HostCall& call) {
 //  scale)
 void efficient_backward(HostCall& call) {
   auto& s = call.stack;
-  const at::Tensor q = tensor_at(call, 1);
-  const Attention a{.query = q,
-                    .key = tensor_at(call, 2),
-                    .value = tensor_at(call, 3),
-                    .bias = tensor_at(call, 4),
-                    .scale = scale_of(s[12], q),
-                    .dropout = s[9].toDouble(),
-                    .random = saved(tensor_at(call, 7), tensor_at(call, 8)),
-                    .causal = s[11].toBool(),
-                    .diagonal = 0,
-                    .left = {},
-                    .right = {}};
-  const at::Tensor lse = tensor_at(call, 6).slice(-1, 0, q.size(2));
+  Attention a = attention(call, as_it_is, 1, 12, 9);
+  a.bias = tensor_at(call, 4);
+  a.random = saved(tensor_at(call, 7), tensor_at(call, 8));
+  a.causal = s[11].toBool();
+  const at::Tensor lse = tensor_at(call, 6).slice(-1, 0, a.query.size(2));
   const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 5), lse);
   const bool wants_bias =
       a.bias.defined() && call.outputs[3].isTensor() && call.outputs[3].toTensor().defined();
@@ -187,8 +160,8 @@ void efficient_backward(HostCall& call) {
 bool causal(const c10::IValue& mask_type) {
   return mask_type.toInt() != 0;
 }  // 1 top left, 2 bottom right
-std::int64_t diagonal(const c10::IValue& mask_type, const at::Tensor& q, const at::Tensor& k) {
-  return mask_type.toInt() == 2 ? k.size(2) - q.size(2) : 0;
+std::int64_t diagonal(const c10::IValue& mask_type, const Attention& a) {
+  return mask_type.toInt() == 2 ? to_the_end(a) : 0;
 }
 
 // (query, key, value [B, S, H, D], bias, cu_seqlens_q, cu_seqlens_k, max_q, max_k, dropout_p,
@@ -200,22 +173,15 @@ void efficient_layer(HostCall& call) {
   refuse(tensor_at(call, 4).defined() || tensor_at(call, 12).defined(), call,
          "sequences of different lengths");
   refuse(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
-  const at::Tensor q = swapped(tensor_at(call, 0)), k = swapped(tensor_at(call, 1));
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = swapped(tensor_at(call, 2)),
-                    .bias = tensor_at(call, 3),
-                    .scale = scale_of(s[11], q),
-                    .dropout = s[8].toDouble(),
-                    .random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor()),
-                    .causal = causal(s[9]),
-                    .diagonal = diagonal(s[9], q, k),
-                    .left = {},
-                    .right = {}};
+  Attention a = attention(call, swapped, 0, 11, 8);
+  a.bias = tensor_at(call, 3);
+  a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
+  a.causal = causal(s[9]);
+  a.diagonal = diagonal(s[9], a);
   const AttentionResult r = attention_forward(a);
   const at::Tensor none;
   give(call, swapped(r.output), padded(r.logsumexp, call.outputs[1].toTensor()), none, none,
-       q.size(2), k.size(2));
+       a.query.size(2), a.key.size(2));
 }
 
 // (grad_out, query, key, value, bias, out, cu_seqlens_q, cu_seqlens_k, max_q, max_k, logsumexp,
@@ -225,19 +191,12 @@ void efficient_layer_backward(HostCall& call) {
   auto& s = call.stack;
   refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
   refuse(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
-  const at::Tensor q = swapped(tensor_at(call, 1)), k = swapped(tensor_at(call, 2));
-  const Attention a{.query = q,
-                    .key = k,
-                    .value = swapped(tensor_at(call, 3)),
-                    .bias = tensor_at(call, 4),
-                    .scale = scale_of(s[16], q),
-                    .dropout = s[11].toDouble(),
-                    .random = saved(tensor_at(call, 12), tensor_at(call, 13)),
-                    .causal = causal(s[14]),
-                    .diagonal = diagonal(s[14], q, k),
-                    .left = {},
-                    .right = {}};
-  const at::Tensor lse = tensor_at(call, 10).slice(-1, 0, q.size(2));
+  Attention a = attention(call, swapped, 1, 16, 11);
+  a.bias = tensor_at(call, 4);
+  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
+  a.causal = causal(s[14]);
+  a.diagonal = diagonal(s[14], a);
+  const at::Tensor lse = tensor_at(call, 10).slice(-1, 0, a.query.size(2));
   const auto g =
       attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 5)), lse);
   give(call, swapped(g.query), swapped(g.key), swapped(g.value),

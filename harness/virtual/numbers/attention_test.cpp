@@ -3,10 +3,11 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace {
+
+using tidemark::numbers::enter;
 using Tensors = std::vector<at::Tensor>;
 
 struct Problem {
@@ -20,14 +21,8 @@ std::ostream& operator<<(std::ostream& out, const Problem& p) { return out << p.
 class Attention : public testing::TestWithParam<Problem> {
  protected:
   static void SetUpTestSuite() { at::globalContext().lazyInitDevice(c10::kCUDA); }
-  void SetUp() override {
-    ASSERT_EQ(tidemark_numbers_install("math"), 0) << tidemark_numbers_error();
-    tidemark_device_set_data(1);
-  }
-  void TearDown() override {
-    tidemark_numbers_install("off");
-    tidemark_device_set_data(0);
-  }
+  void SetUp() override { enter("math"); }
+  void TearDown() override { enter("off"); }
 };
 
 at::Tensor plain(const Tensors& t, const Problem& p, const at::Tensor& mask) {
@@ -107,8 +102,7 @@ TEST_F(Attention, BackwardDropsWhatForwardDropped) {
 TEST_F(Attention, ShapesSavesTheSameTensorsAsMath) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
   const auto counts = [](const char* mode) {
-    EXPECT_EQ(tidemark_numbers_install(mode), 0);
-    tidemark_device_set_data(std::string(mode) == "math");
+    enter(mode);
     allocator::emptyCache();
     const auto before = allocator::getDeviceStats(0);
     const auto x =

@@ -2,46 +2,53 @@
 // library also loads where there is no virtual device, and then refuses to be installed.
 #pragma once
 
-#include <cstddef>
+#include <dlfcn.h>
+
 #include <cstdint>
 
+#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/symbol.h"
 #include "harness/virtual/numbers/backward_names.h"
-
-struct tidemark_access;
+#include "harness/virtual/race/control.h"
 
 namespace tidemark::numbers {
 
 struct DeviceCalls {
-  void (*suspend_data)(int delta) = nullptr;
-  void (*begin_operator)(const char* name) = nullptr;
-  void (*end_operator)(std::uint64_t bytes) = nullptr;
+  /// Whether the process has a virtual device.
+  bool found = true;
 
-  void (*answer_reads)(int on, std::int64_t value) = nullptr;
-  void (*accept_unknown)(int delta) = nullptr;
-  int (*accepts_unknown)() = nullptr;
-  int (*take_refusal)() = nullptr;
-  void (*numbers_computed)(int on) = nullptr;
-
+  decltype(&tidemark_device_suspend_data) suspend_data = look("tidemark_device_suspend_data");
+  decltype(&tidemark_device_begin_operator) begin_operator = look("tidemark_device_begin_operator");
+  decltype(&tidemark_device_end_operator) end_operator = look("tidemark_device_end_operator");
+  decltype(&tidemark_device_answer_reads) answer_reads = look("tidemark_device_answer_reads");
+  decltype(&tidemark_device_accept_unknown) accept_unknown = look("tidemark_device_accept_unknown");
+  decltype(&tidemark_device_accepts_unknown) accepts_unknown =
+      look("tidemark_device_accepts_unknown");
+  decltype(&tidemark_device_take_refusal) take_refusal = look("tidemark_device_take_refusal");
+  decltype(&tidemark_device_numbers_computed) numbers_computed =
+      look("tidemark_device_numbers_computed");
   // Mode known
-  void (*mark_known)(const void* address, std::uint64_t bytes, int known) = nullptr;
-  int (*is_known)(const void* address, std::uint64_t bytes) = nullptr;
-  void (*copy_known)(void* to, const void* from, std::uint64_t bytes) = nullptr;
-  std::uint64_t (*known_limit)() = nullptr;
-  void (*new_block)(const void* address, std::uint64_t bytes) = nullptr;
+  decltype(&tidemark_device_mark_known) mark_known = look("tidemark_device_mark_known");
+  decltype(&tidemark_device_is_known) is_known = look("tidemark_device_is_known");
+  decltype(&tidemark_device_copy_known) copy_known = look("tidemark_device_copy_known");
+  decltype(&tidemark_device_known_limit) known_limit = look("tidemark_device_known_limit");
+  decltype(&tidemark_device_new_block) new_block = look("tidemark_device_new_block");
+  // Race detection
+  decltype(&tidemark_races_detected) races_detected = look("tidemark_races_detected");
+  decltype(&tidemark_races_begin_operator) begin_watched = look("tidemark_races_begin_operator");
+  decltype(&tidemark_races_end_operator) end_watched = look("tidemark_races_end_operator");
+  decltype(&tidemark_races_host_access) host_access = look("tidemark_races_host_access");
+  decltype(&tidemark_races_allocated) allocated = look("tidemark_races_allocated");
+  decltype(&tidemark_races_freed) freed = look("tidemark_races_freed");
+  decltype(&tidemark_races_returned) returned = look("tidemark_races_returned");
 
-  // Race detection (harness/virtual/race/control.h)
-  int (*races_detected)() = nullptr;
-  void (*begin_watched)(const char* name) = nullptr;
-  void (*end_watched)(const tidemark_access* accesses, std::size_t count) = nullptr;
-  void (*host_access)(const char* name, const void* address, std::uint64_t bytes,
-                      int write) = nullptr;
-  void (*allocated)(const void* address, std::uint64_t bytes, void* stream) = nullptr;
-  void (*freed)(const void* address) = nullptr;
-  void (*returned)(const void* address, std::uint64_t bytes) = nullptr;
-
-  /// False when the process has no virtual device.
-  bool find();
+  device::Symbol look(const char* name) {
+    void* const address = dlsym(RTLD_DEFAULT, name);
+    found = found && address != nullptr;
+    return {address};
+  }
 };
+
 inline DeviceCalls device;
 
 /// While it lives, no bytes move on this thread.

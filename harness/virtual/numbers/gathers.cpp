@@ -6,12 +6,12 @@
 #include <mutex>
 #include <vector>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/numbers.h"
 
 namespace tidemark::numbers {
 namespace {
-using torch::jit::Stack;
 
 // (outputs, inputs, group, ...), of torch.distributed, and lists of them: of functional collectives
 // and DTensor.
@@ -24,10 +24,7 @@ struct Gathers {
   std::vector<c10::RegistrationHandleRAII> registrations;
 };
 // Never destroyed: the dispatcher may go first.
-Gathers& noted_gathers() {
-  static auto* const one = new Gathers;
-  return *one;
-}
+Gathers& noted_gathers() { return device::immortal<Gathers>(); }
 
 void note(const at::Tensor& output, const at::Tensor& shard) {
   if (!output.is_cuda() || !shard.is_cuda()) return;
@@ -42,12 +39,10 @@ void note(const at::Tensor& output, const at::Tensor& shard) {
                        static_cast<std::int64_t>(shard.nbytes())});
 }
 
-class GatherKernel final : public c10::OperatorKernel {
- public:
-  GatherKernel(const c10::OperatorHandle& op, Original original)
-      : arguments_(op.schema().arguments().size()), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const c10::IValue* arguments = stack->data() + stack->size() - arguments_;
+Kernel gather_kernel(const c10::OperatorHandle& op, Original original) {
+  return boxed([count = op.schema().arguments().size(),
+                original = std::move(original)](const Invocation& call) {
+    const c10::IValue* arguments = call.last(count);
     if (arguments[0].isTensor()) {
       note(arguments[0].toTensor(), arguments[1].toTensor());
     } else {
@@ -55,13 +50,9 @@ class GatherKernel final : public c10::OperatorKernel {
       for (std::size_t i = 0; i < std::min(outputs.size(), shards.size()); ++i)
         note(outputs[i], shards[i]);
     }
-    original_.callBoxed(op, keys, stack);
-  }
-
- private:
-  std::size_t arguments_;
-  Original original_;
-};
+    call.run(original);
+  });
+}
 
 }  // namespace
 }  // namespace tidemark::numbers
@@ -78,9 +69,8 @@ extern "C" [[gnu::visibility("default")]] void tidemark_numbers_note_gathers(int
     if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA)) continue;
     noted.registrations.push_back(c10::Dispatcher::singleton().registerImpl(
         op->operator_name(), c10::DispatchKey::CUDA,
-        c10::KernelFunction::makeFromBoxedFunctor(
-            std::make_unique<GatherKernel>(*op, kernel_of(*op, c10::DispatchKey::CUDA))),
-        std::nullopt, nullptr, "tidemark numbers"));
+        gather_kernel(*op, kernel_of(*op, c10::DispatchKey::CUDA)), std::nullopt, nullptr,
+        "tidemark numbers"));
   }
 }
 

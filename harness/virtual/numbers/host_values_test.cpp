@@ -6,14 +6,13 @@
 #include <map>
 #include <set>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/numbers/poison.h"
+#include "harness/virtual/numbers/sweep.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace tidemark::numbers {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
 using Ask = std::function<c10::IValue(const Tensors&)>;
 
 struct Question {
@@ -21,6 +20,10 @@ struct Question {
   Tensors inputs;  // on the CPU
   Ask ask;
 };
+
+// A question of `all`, by an expression of the inputs t[0], t[1] ...
+#define ASK(name, inputs, expression) \
+  all.push_back({name, inputs, [](const Tensors& t) { return c10::IValue(expression); }})
 
 std::vector<Question> questions() {
   const auto a = at::arange(8), b = at::arange(8), c = at::arange(8) + 1;
@@ -31,76 +34,53 @@ std::vector<Question> questions() {
              scattered = at::tensor({1, 0, 1, 0, 1, 1}, at::kInt).view({2, 3}).to(at::kBool);
   const auto padded = at::ones({2, 3, 4});
   std::vector<Question> all;
-  const auto equal = [](const Tensors& t) -> c10::IValue { return at::equal(t[0], t[1]); };
-  const auto close = [](const Tensors& t) -> c10::IValue { return at::allclose(t[0], t[1]); };
-  all.push_back({"equal, same values", {a, b}, equal});
-  all.push_back({"equal, other values", {a, c}, equal});
-  all.push_back({"equal, one differs", {x, y.clone().fill_diagonal_(7)}, equal});
-  all.push_back({"equal, floats", {x, y}, equal});
-  all.push_back({"equal, transposed", {x, y.t().contiguous().t()}, equal});
-  all.push_back({"equal, other shapes", {a, x}, equal});
-  all.push_back({"equal, NaN", {nan, nan.clone()}, equal});
-  all.push_back({"equal, empty", {a.narrow(0, 0, 0), b.narrow(0, 0, 0)}, equal});
-  all.push_back({"equal, bool", {left, scattered}, equal});
-  all.push_back({"equal, bf16", {x.to(at::kBFloat16), far.to(at::kBFloat16)}, equal});
-  all.push_back({"allclose", {x, y + 1e-7}, close});
-  all.push_back({"allclose, far", {x, far}, close});
-  all.push_back({"_nested_tensor_from_mask_left_aligned, left", {padded, left}, [](auto& t) {
-                   return c10::IValue(at::_nested_tensor_from_mask_left_aligned(t[0], t[1]));
-                 }});
-  all.push_back({"_nested_tensor_from_mask_left_aligned, not", {padded, scattered}, [](auto& t) {
-                   return c10::IValue(at::_nested_tensor_from_mask_left_aligned(t[0], t[1]));
-                 }});
+  ASK("equal, same values", IN(a, b), at::equal(t[0], t[1]));
+  ASK("equal, other values", IN(a, c), at::equal(t[0], t[1]));
+  ASK("equal, one differs", IN(x, y.clone().fill_diagonal_(7)), at::equal(t[0], t[1]));
+  ASK("equal, floats", IN(x, y), at::equal(t[0], t[1]));
+  ASK("equal, transposed", IN(x, y.t().contiguous().t()), at::equal(t[0], t[1]));
+  ASK("equal, other shapes", IN(a, x), at::equal(t[0], t[1]));
+  ASK("equal, NaN", IN(nan, nan.clone()), at::equal(t[0], t[1]));
+  ASK("equal, empty", IN(a.narrow(0, 0, 0), b.narrow(0, 0, 0)), at::equal(t[0], t[1]));
+  ASK("equal, bool", IN(left, scattered), at::equal(t[0], t[1]));
+  ASK("equal, bf16", IN(x.to(at::kBFloat16), far.to(at::kBFloat16)), at::equal(t[0], t[1]));
+  ASK("allclose", IN(x, y + 1e-7), at::allclose(t[0], t[1]));
+  ASK("allclose, far", IN(x, far), at::allclose(t[0], t[1]));
+  ASK("_nested_tensor_from_mask_left_aligned, left", IN(padded, left),
+      at::_nested_tensor_from_mask_left_aligned(t[0], t[1]));
+  ASK("_nested_tensor_from_mask_left_aligned, not", IN(padded, scattered),
+      at::_nested_tensor_from_mask_left_aligned(t[0], t[1]));
   for (const auto& [name, flag] : {std::pair{"true", yes}, {"false", no}}) {
-    all.push_back({name, {flag}, [](auto& t) { return c10::IValue(t[0].is_nonzero()); }});
-    all.push_back({name, {flag}, [](auto& t) {
-                     return c10::IValue(at::equal(t[0], t[0].new_ones({}, at::kBool)));
-                   }});
-    all.push_back({name, {flag}, [](auto& t) { return c10::IValue(t[0].template item<bool>()); }});
+    ASK(name, IN(flag), t[0].is_nonzero());
+    ASK(name, IN(flag), at::equal(t[0], t[0].new_ones({}, at::kBool)));
+    ASK(name, IN(flag), t[0].item<bool>());
   }
-  all.push_back({"all", {x}, [](auto& t) { return c10::IValue((t[0] > -3).all().is_nonzero()); }});
-  all.push_back({"any", {x}, [](auto& t) { return c10::IValue((t[0] > 3).any().is_nonzero()); }});
-  all.push_back({"item", {a}, [](auto& t) { return c10::IValue(t[0].sum().item()); }});
-  all.push_back({"argmax", {x}, [](auto& t) { return c10::IValue(t[0].argmax().item()); }});
-  all.push_back({"cov with weights", {x, at::tensor({1, 2, 3, 4})}, [](auto& t) {
-                   return c10::IValue(at::cov(t[0], 1, t[1]).sum().item());
-                 }});
-  all.push_back({"cov, a negative weight", {x, at::tensor({1, 2, -3, 4})}, [](auto& t) {
-                   return c10::IValue(at::cov(t[0], 1, t[1]).sum().item());
-                 }});
-  all.push_back(
-      {"isin", {a, c}, [](auto& t) { return c10::IValue(at::isin(t[0], t[1]).sum().item()); }});
-  all.push_back({"one_hot", {a}, [](auto& t) { return c10::IValue(at::one_hot(t[0]).size(1)); }});
-  all.push_back({"bincount", {c}, [](auto& t) { return c10::IValue(t[0].bincount().size(0)); }});
-  all.push_back({"histc", {x}, [](auto& t) { return c10::IValue(t[0].histc(4).sum().item()); }});
-  all.push_back({"masked_select", {x}, [](auto& t) {
-                   return c10::IValue(t[0].masked_select(t[0] > 0).size(0));
-                 }});
-  all.push_back({"repeat_interleave", {c}, [](auto& t) {
-                   return c10::IValue(at::repeat_interleave(t[0]).size(0));
-                 }});
-  all.push_back({"unique", {a.remainder(3)}, [](auto& t) {
-                   return c10::IValue(std::get<0>(at::_unique2(t[0])).size(0));
-                 }});
-  all.push_back({"multinomial, a bad distribution", {-x.abs()}, [](auto& t) {
-                   return c10::IValue(at::multinomial(t[0], 1).numel());
-                 }});
-  all.push_back({"bernoulli, a bad probability", {x.abs() + 2}, [](auto& t) {
-                   return c10::IValue(at::bernoulli(t[0]).numel());
-                 }});
-  all.push_back({"tensor_split by a tensor", {x, at::tensor({1, 2})}, [](auto& t) {
-                   return c10::IValue(t[0].tensor_split(t[1].cpu())[1].size(0));
-                 }});
-  all.push_back({"segment_reduce", {x, at::tensor({1, 2})}, [](auto& t) {
-                   return c10::IValue(at::segment_reduce(t[0], "max", t[1]).sum().item());
-                 }});
-  all.push_back({"segment_reduce, lengths that do not fit", {x, at::tensor({1, 3})}, [](auto& t) {
-                   return c10::IValue(at::segment_reduce(t[0], "max", t[1]).sum().item());
-                 }});
-  all.push_back({"ctc_loss by lengths on the device",
-                 {at::log_softmax(at::linspace(0, 1, 60).view({5, 2, 6}), 2),
-                  at::tensor({1, 2, 3, 4}).view({2, 2}), at::tensor({5, 4}), at::tensor({2, 1})},
-                 [](auto& t) { return c10::IValue(at::ctc_loss(t[0], t[1], t[2], t[3]).item()); }});
+  ASK("all", IN(x), (t[0] > -3).all().is_nonzero());
+  ASK("any", IN(x), (t[0] > 3).any().is_nonzero());
+  ASK("item", IN(a), t[0].sum().item());
+  ASK("argmax", IN(x), t[0].argmax().item());
+  ASK("cov with weights", IN(x, at::tensor({1, 2, 3, 4})), at::cov(t[0], 1, t[1]).sum().item());
+  ASK("cov, a negative weight", IN(x, at::tensor({1, 2, -3, 4})),
+      at::cov(t[0], 1, t[1]).sum().item());
+  ASK("isin", IN(a, c), at::isin(t[0], t[1]).sum().item());
+  ASK("one_hot", IN(a), at::one_hot(t[0]).size(1));
+  ASK("bincount", IN(c), t[0].bincount().size(0));
+  ASK("histc", IN(x), t[0].histc(4).sum().item());
+  ASK("masked_select", IN(x), t[0].masked_select(t[0] > 0).size(0));
+  ASK("repeat_interleave", IN(c), at::repeat_interleave(t[0]).size(0));
+  ASK("unique", IN(a.remainder(3)), std::get<0>(at::_unique2(t[0])).size(0));
+  ASK("multinomial, a bad distribution", IN(-x.abs()), at::multinomial(t[0], 1).numel());
+  ASK("bernoulli, a bad probability", IN(x.abs() + 2), at::bernoulli(t[0]).numel());
+  ASK("tensor_split by a tensor", IN(x, at::tensor({1, 2})),
+      t[0].tensor_split(t[1].cpu())[1].size(0));
+  ASK("segment_reduce", IN(x, at::tensor({1, 2})),
+      at::segment_reduce(t[0], "max", t[1]).sum().item());
+  ASK("segment_reduce, lengths that do not fit", IN(x, at::tensor({1, 3})),
+      at::segment_reduce(t[0], "max", t[1]).sum().item());
+  ASK("ctc_loss by lengths on the device",
+      IN(at::log_softmax(at::linspace(0, 1, 60).view({5, 2, 6}), 2),
+         at::tensor({1, 2, 3, 4}).view({2, 2}), at::tensor({5, 4}), at::tensor({2, 1})),
+      at::ctc_loss(t[0], t[1], t[2], t[3]).item());
   return all;
 }
 
@@ -121,13 +101,9 @@ class HostValues : public testing::Test {
  protected:
   void SetUp() override {
     at::globalContext().lazyInitDevice(c10::kCUDA);
-    ASSERT_EQ(tidemark_numbers_install("math"), 0) << tidemark_numbers_error();
-    tidemark_device_set_data(1);
+    enter("math");
   }
-  void TearDown() override {
-    tidemark_numbers_install("off");
-    tidemark_device_set_data(0);
-  }
+  void TearDown() override { enter("off"); }
 };
 
 TEST_F(HostValues, AreTheCpusOverMemoryWithAnyPast) {

@@ -1,9 +1,10 @@
 // Entering and leaving a mode: which kernel goes before which operator.
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/names.h"
 #include "harness/virtual/numbers/arrivals.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/kernels.h"
@@ -29,9 +30,10 @@ class Installation {
     if (mode != "off" && mode != "shapes" && mode != "cost" && mode != "math" && mode != "known")
       return "no such mode: " + mode + " (off, shapes, cost, known, math)";
     const std::lock_guard lock(mutex_);
-    if (mode != "off" && !device.find()) return "this process has no virtual device";
+    device = {};
+    if (mode != "off" && !device.found) return "this process has no virtual device";
     registrations_.clear();
-    wrapped_ = composed_ = 0;
+    wrapped_ = 0;
     without_numbers_.clear();
     not_cuda_yet_.clear();
     forget_used();
@@ -51,11 +53,8 @@ class Installation {
     std::sort(names.begin(), names.end());
     auto used = used_operators();
     std::sort(used.begin(), used.end());
-    return nlohmann::json{{"mode", mode_},
-                          {"wrapped", wrapped_},
-                          {"composed", composed_},
-                          {"without_numbers", names},
-                          {"used", used}}
+    return nlohmann::json{
+        {"mode", mode_}, {"wrapped", wrapped_}, {"without_numbers", names}, {"used", used}}
         .dump();
   }
 
@@ -108,10 +107,7 @@ class Installation {
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, read_value_kernel(op, original(op)));
-    } else if (composition(name)) {
-      put(op, math_kernel(op, original(op)));
-      ++composed_;
-    } else if (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name)) {
+    } else if (has_cpu_kernel(op, name)) {
       put(op, math_kernel(op, original(op)));
     } else if (!name.starts_with("aten::")) {
       put(op, foreign_kernel(op, original(op)));
@@ -159,7 +155,7 @@ class Installation {
     } else if (device.races_detected()) {
       put(op, watched_kernel(op, original(op)));
     }
-    if (is_copy(name)) put(op, copy_kernel(op, original(op)));
+    if (is_copy(name)) put(op, copy_kernel(original(op)));
   }
 
   void add_host(const c10::OperatorHandle& op) {
@@ -171,16 +167,13 @@ class Installation {
   mutable std::mutex mutex_;
   std::string mode_ = "off";
   std::vector<c10::RegistrationHandleRAII> registrations_;
-  std::size_t wrapped_ = 0, composed_ = 0;
+  std::size_t wrapped_ = 0;
   std::vector<std::string> without_numbers_;
   std::vector<c10::OperatorName> not_cuda_yet_;  // registered late, as far as it has come
 };
 
 // Never destroyed: the dispatcher may go first.
-Installation& installation() {
-  static auto* one = new Installation;
-  return *one;
-}
+Installation& installation() { return device::immortal<Installation>(); }
 thread_local std::string last_error;
 
 }  // namespace
@@ -205,11 +198,5 @@ EXPORTED const char* tidemark_numbers_mode() {
   return mode.c_str();
 }
 EXPORTED size_t tidemark_numbers_describe(char* text, size_t size) {
-  const std::string whole = installation().describe();
-  if (size > 0) {
-    const size_t count = std::min(size - 1, whole.size());
-    std::memcpy(text, whole.data(), count);
-    text[count] = 0;
-  }
-  return whole.size();
+  return tidemark::device::give_text(installation().describe(), text, size);
 }

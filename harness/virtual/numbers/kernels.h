@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,42 @@ namespace tidemark::numbers {
 struct Quiet final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
+
+/// One call of an operator, as the dispatcher makes it.
+struct Invocation {
+  const c10::OperatorHandle& op;
+  c10::DispatchKeySet keys;
+  torch::jit::Stack* stack;
+
+  template <class AnyKernel>
+  void run(const AnyKernel& kernel) const {
+    kernel.callBoxed(op, keys, stack);
+  }
+  /// The arguments before it is run, the results after it.
+  const c10::IValue* last(std::size_t count) const { return stack->data() + stack->size() - count; }
+  std::vector<c10::IValue> values(std::size_t count) const {
+    return std::vector<c10::IValue>(last(count), last(0));
+  }
+};
+
+template <class Body>
+class Boxed final : public c10::OperatorKernel {
+ public:
+  explicit Boxed(Body body) : body_(std::move(body)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    body_(Invocation{op, keys, stack});
+  }
+
+ private:
+  Body body_;
+};
+
+/// A kernel that gives each call to `body`.
+template <class Body>
+Kernel boxed(Body body) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Boxed<Body>>(std::move(body)));
+}
 
 /// What is to be computed, where that is not everything, and who is told of it.
 struct Keeping {
@@ -49,7 +86,7 @@ Kernel needs_values_kernel(const c10::OperatorHandle& op);
 Kernel no_value_kernel(const c10::OperatorHandle& op, Original original);
 /// shapes: copy_, which brings floating-point tensors to the host without values (NaN) and refuses
 /// all others.
-Kernel copy_kernel(const c10::OperatorHandle& op, Original original);
+Kernel copy_kernel(Original original);
 /// cost: the original, bracketed with the bytes of its tensors.
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/frame.h"
 #include "harness/virtual/numbers/kernels.h"
@@ -28,7 +29,7 @@ bool same_memory_order(const at::Tensor& a, const at::Tensor& b) {
          a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
-class KnownKernel final : public c10::OperatorKernel {
+class KnownKernel {
  public:
   KnownKernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
               bool computes)
@@ -50,18 +51,17 @@ class KnownKernel final : public c10::OperatorKernel {
     for (const std::size_t i : silently_written(signature_.name)) written_.push_back(i);
   }
 
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    if (outer) return below(op, keys, stack);  // in the host code of an operator that is computed
+  void operator()(const Invocation& call) {
+    if (outer) return below(call);  // in the host code of an operator that is computed
     follow_allocations();
-    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
-    if (!math_ || !computable(arguments)) return unknown(op, keys, stack);
+    const c10::IValue* arguments = call.last(signature_.arguments);
+    if (!math_ || !computable(arguments)) return unknown(call);
     Stack written;
     for (const std::size_t i : written_) written.push_back(arguments[i]);
     gave_up = false;
-    below(op, keys, stack);
-    const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
-    const bool kept = !gave_up && kKeeping.admits(std::vector<c10::IValue>(
-                                      outputs, outputs + signature_.returns));
+    below(call);
+    const c10::IValue* outputs = call.last(signature_.returns);
+    const bool kept = !gave_up && kKeeping.admits(call.values(signature_.returns));
     for (const c10::IValue& value : written) mark(value, kept);
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (signature_.made[i] && !signature_.fresh[i]) mark(outputs[i], kept);
@@ -74,9 +74,7 @@ class KnownKernel final : public c10::OperatorKernel {
            name == "aten::equal";
   }
 
-  void below(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    math_ ? math_->callBoxed(op, keys, stack) : original_.callBoxed(op, keys, stack);
-  }
+  void below(const Invocation& call) { math_ ? call.run(*math_) : call.run(original_); }
 
   bool computable(const c10::IValue* arguments) const {
     const bool no_self = signature_.beta > 0 && arguments[signature_.beta].isScalar() &&
@@ -95,10 +93,9 @@ class KnownKernel final : public c10::OperatorKernel {
   // The original alone. Operators inside are called as the program's own: what they compute of
   // known values is known to its host code, and what they ask for is answered or refused by their
   // names.
-  void unknown(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  void unknown(const Invocation& call) {
     Bracket bracket(signature_.name.c_str());
-    const c10::IValue* begin = stack->data() + stack->size() - signature_.arguments;
-    const std::vector<c10::IValue> arguments(begin, begin + signature_.arguments);
+    const std::vector<c10::IValue> arguments = call.values(signature_.arguments);
     std::optional<AnswerReads> answer;
     if (refused_) refuse_size(signature_.name);
     if (counts_) {
@@ -107,8 +104,7 @@ class KnownKernel final : public c10::OperatorKernel {
       tell(signature_.name, "a part of the elements");
       answer.emplace(*chosen);
     }
-    if (is_copy_ && arguments[0].toTensor().is_cpu())
-      return copy_to_host(op, keys, stack, arguments);
+    if (is_copy_ && arguments[0].toTensor().is_cpu()) return copy_to_host(call, arguments);
     const bool flag_known = is_overflow_check_ && is_known(arguments[1].toTensor());
     bracket.bytes = signature_.argument_bytes(arguments.data());
     Watch watch(signature_, arguments.data());
@@ -117,9 +113,9 @@ class KnownKernel final : public c10::OperatorKernel {
       if (of_pytorch_) suspended.emplace();
       const Frame frame{signature_, arguments, true};  // what it reads back is answered
       Inside inside(counts_ ? &frame : nullptr);
-      original_.callBoxed(op, keys, stack);
+      call.run(original_);
     }
-    const c10::IValue* outputs = stack->data() + stack->size() - signature_.returns;
+    const c10::IValue* outputs = call.last(signature_.returns);
     watch.finish(outputs);
     bracket.bytes += signature_.result_bytes(outputs);
     if (!of_pytorch_) return;  // the operators and the launches inside have said it
@@ -128,9 +124,7 @@ class KnownKernel final : public c10::OperatorKernel {
       if (signature_.made[i]) mark(outputs[i], false);
     if (is_copy_) copy_parts(arguments);
     if (flag_known) mark(arguments[1], true);
-    if (policy_)
-      policy_(signature_, arguments,
-              std::vector<c10::IValue>(outputs, outputs + signature_.returns));
+    if (policy_) policy_(signature_, arguments, call.values(signature_.returns));
   }
 
   static void copy_parts(const std::vector<c10::IValue>& arguments) {
@@ -140,8 +134,7 @@ class KnownKernel final : public c10::OperatorKernel {
       device.copy_known(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
   }
 
-  void copy_to_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack,
-                    const std::vector<c10::IValue>& arguments) {
+  void copy_to_host(const Invocation& call, const std::vector<c10::IValue>& arguments) {
     const at::ScalarType type = arguments[1].toTensor().scalar_type();
     static_cast<void>(answer_item(type));  // before anything is written
     Watch watch(signature_, arguments.data());
@@ -150,9 +143,9 @@ class KnownKernel final : public c10::OperatorKernel {
       AcceptUnknown accepted;
       const Frame frame{signature_, arguments, true};
       Inside inside(&frame);
-      original_.callBoxed(op, keys, stack);
+      call.run(original_);
     }
-    watch.finish(stack->data() + stack->size() - signature_.returns);
+    watch.finish(call.last(signature_.returns));
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     answer_copy(signature_.name, arguments[0].toTensor(), type);
   }
@@ -166,64 +159,45 @@ class KnownKernel final : public c10::OperatorKernel {
   std::vector<std::size_t> written_;  // positions of arguments
 };
 
-class KnownReadKernel final : public c10::OperatorKernel {
- public:
-  KnownReadKernel(const c10::OperatorHandle& op, const std::function<Original()>& original)
-      : signature_(op), original_(original()), math_(read_value_kernel(op, original())) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor tensor = stack->back().toTensor();
-    if (outer || is_known(tensor)) return math_.callBoxed(op, keys, stack);
-    const at::Scalar answer = answer_item(tensor.scalar_type());
-    const bool decides = tensor.scalar_type() == at::kBool;
-    {
-      Watch watch(signature_, &stack->back());
-      SuspendData suspended;
-      AcceptUnknown accepted;
-      original_.callBoxed(op, keys, stack);
-      watch.finish(&stack->back());
-    }
-    tell("item", decides ? "False" : "1.0", decides);
-    stack->back() = answer;
-  }
-
- private:
-  Signature signature_;
-  Original original_;
-  Kernel math_;
-};
+}  // namespace
 
 // A known tensor that grows stays known: its new elements are 0. Programs pad what they gather so,
 // and look at their own part alone.
-class KnownResizeKernel final : public c10::OperatorKernel {
- public:
-  explicit KnownResizeKernel(const std::function<Original()>& original) : original_(original()) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor self = stack->end()[-3].toTensor();
+Kernel known_resize_kernel(const std::function<Original()>& original) {
+  return boxed([original = original()](const Invocation& call) {
+    const at::Tensor self = call.last(3)->toTensor();
     const std::size_t before = self.nbytes();
     const bool grows = !outer && before > 0 && self.is_contiguous() && is_known(self);
-    original_.callBoxed(op, keys, stack);
+    call.run(original);
     if (!grows || self.nbytes() <= before || !self.is_contiguous() || !within_limit(self)) return;
     char* const rest = static_cast<char*>(self.mutable_data_ptr()) + before;
     std::memset(rest, 0, self.nbytes() - before);
     device.mark_known(rest, self.nbytes() - before, 1);
-  }
-
- private:
-  Original original_;
-};
-
-}  // namespace
-
-Kernel known_resize_kernel(const std::function<Original()>& original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<KnownResizeKernel>(original));
+  });
 }
+
 Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,
                     bool computes) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<KnownKernel>(op, original, computes));
+  return boxed(KnownKernel(op, original, computes));
 }
+
 Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<KnownReadKernel>(op, original));
+  return boxed([signature = Signature(op), original = original(),
+                math = read_value_kernel(op, original())](const Invocation& call) {
+    const at::Tensor tensor = call.stack->back().toTensor();
+    if (outer || is_known(tensor)) return call.run(math);
+    const at::Scalar answer = answer_item(tensor.scalar_type());
+    const bool decides = tensor.scalar_type() == at::kBool;
+    {
+      Watch watch(signature, call.last(1));
+      SuspendData suspended;
+      AcceptUnknown accepted;
+      call.run(original);
+      watch.finish(call.last(1));
+    }
+    tell("item", decides ? "False" : "1.0", decides);
+    call.stack->back() = answer;
+  });
 }
 
 }  // namespace tidemark::numbers

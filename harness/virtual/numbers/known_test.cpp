@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/numbers/poison.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace tidemark::numbers {
 namespace {
@@ -22,32 +21,19 @@ class Known : public testing::Test {
   void TearDown() override {
     tidemark_numbers_on_event(nullptr);
     tidemark_device_set_known_limit(256 << 10);
-    tidemark_device_set_data(0);
-    tidemark_numbers_install("off");
+    numbers::enter("off");
   }
   static void enter(const char* sizes) {
     setenv("TIDEMARK_SIZES", sizes, 1);
-    ASSERT_EQ(tidemark_numbers_install("known"), 0) << tidemark_numbers_error();
-    tidemark_device_set_data(2);
+    numbers::enter("known");
     events.clear();
     tidemark_numbers_on_event([](const char* operation, const char* answer, int decides) {
       ++events[std::string(operation) + ": " + answer + (decides ? "!" : "")];
     });
   }
-  static at::TensorOptions cuda(at::ScalarType type = at::kFloat) {
-    return at::TensorOptions().device(c10::kCUDA).dtype(type);
-  }
   /// Without values, of a size that would be kept.
   static at::Tensor unknown(at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
     return at::empty(sizes, cuda(type));
-  }
-  static std::string message(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
   }
   static bool is_known(const at::Tensor& tensor) {
     return tidemark_device_is_known(tensor.const_data_ptr(), tensor.nbytes());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/frame.h"
@@ -33,10 +34,7 @@ struct Uses {
   std::mutex mutex;
   std::list<std::shared_ptr<Use>> all;
 };
-Uses& uses() {
-  static auto* one = new Uses;
-  return *one;
-}
+Uses& uses() { return device::immortal<Uses>(); }
 std::shared_ptr<Use> new_use(const std::string& name) {
   auto use = std::make_shared<Use>(name);
   const std::lock_guard lock(uses().mutex);
@@ -49,13 +47,19 @@ void add_context(c10::Error& error, const Signature& signature) {
                     " on the host (mode math)");
 }
 
+Stack host_aliases(const std::vector<c10::IValue>& arguments) {
+  Stack host;
+  for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
+  return host;
+}
+
 // Not the error of a program, as an index out of range is.
 bool is_missing(const c10::Error& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) ||
          error.msg().find("INTERNAL ASSERT FAILED") != std::string::npos;
 }
 
-class MathKernel final : public c10::OperatorKernel {
+class MathKernel {
  public:
   MathKernel(const c10::OperatorHandle& op, Original original, const Keeping* keeping)
       : signature_(op),
@@ -69,11 +73,12 @@ class MathKernel final : public c10::OperatorKernel {
         draws_(signature_.generator >= 0 || draws_silently(signature_.name)),
         use_(new_use(signature_.name)) {}
 
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    if (outer) return nested(op, keys, stack);
+  void operator()(const Invocation& invocation) {
+    if (outer) return nested(invocation);
+    const c10::OperatorHandle& op = invocation.op;
+    Stack* const stack = invocation.stack;
     Bracket bracket(signature_.name.c_str());
-    const std::vector<c10::IValue> arguments(
-        stack->end() - static_cast<std::ptrdiff_t>(signature_.arguments), stack->end());
+    const std::vector<c10::IValue> arguments = invocation.values(signature_.arguments);
     Watch watch(signature_, arguments.data());
     bracket.bytes = signature_.argument_bytes(arguments.data());
     RandomState random;
@@ -90,15 +95,12 @@ class MathKernel final : public c10::OperatorKernel {
       Frame frame{signature_, arguments, counts_ || signature_.host_values || is_copy_};
       if (!of_pytorch_) frame.result_size = [&] { return result_size(op, arguments); };
       Inside inside(inner_values_ ? nullptr : &frame);
-      original_.callBoxed(op, keys, stack);
+      invocation.run(original_);
     }
-    const std::vector<c10::IValue> outputs(
-        stack->end() - static_cast<std::ptrdiff_t>(signature_.returns), stack->end());
+    const std::vector<c10::IValue> outputs = invocation.values(signature_.returns);
     bracket.bytes += signature_.result_bytes(outputs.data());
     watch.finish(outputs.data());
-    Stack host;
-    host.reserve(std::max(signature_.arguments, signature_.returns));
-    for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
+    Stack host = host_aliases(arguments);
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
     if (keeping_ && !keeping_->admits(outputs)) return;
@@ -115,32 +117,32 @@ class MathKernel final : public c10::OperatorKernel {
            !value.isOptionalTensorList();
   }
 
-  void nested(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  void nested(const Invocation& call) {
     std::optional<AnswerReads> answer;
-    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
+    const c10::IValue* arguments = call.last(signature_.arguments);
     if (counts_ && !outer->counts) {
       const bool known = outer->knows(arguments[0].toTensor());
       TORCH_CHECK(known || outer->result_size, outer->signature.name,
                   " has no numbers for these arguments: its CUDA host code counts what only a "
                   "kernel computes");
-      const std::vector<c10::IValue> own(arguments, arguments + signature_.arguments);
-      answer.emplace(known ? count(op, own) : outer->result_size());
+      answer.emplace(known ? count(call.op, call.values(signature_.arguments))
+                           : outer->result_size());
     }
     if (is_copy_ && arguments[0].toTensor().is_cpu() && arguments[1].toTensor().is_cuda())
-      return nested_read(op, keys, stack);
-    original_.callBoxed(op, keys, stack);
+      return nested_read(call);
+    call.run(original_);
   }
 
   // The outer operator's host code copies a tensor to the host to look at it.
-  void nested_read(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor from = stack->end()[-2].toTensor();
+  void nested_read(const Invocation& call) {
+    const at::Tensor from = call.last(2)->toTensor();
     TORCH_CHECK(outer->knows(from) || outer->counts, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a tensor that only "
                 "a kernel computes");
     AcceptUnknown accepted;
-    original_.callBoxed(op, keys, stack);
+    call.run(original_);
     Plain plain;
-    if (outer->knows(from)) stack->back().toTensor().copy_(host_alias(from));
+    if (outer->knows(from)) call.stack->back().toTensor().copy_(host_alias(from));
   }
 
   // For an operator that changes none of its arguments: the CPU kernel can run once more.
@@ -152,8 +154,7 @@ class MathKernel final : public c10::OperatorKernel {
                 " has no numbers for these arguments: its CUDA host code counts what only a "
                 "kernel computes");
     Plain plain;
-    Stack host;
-    for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
+    Stack host = host_aliases(arguments);
     HostCall call{op, host, {}, {}};
     run_cpu_kernel(call);
     TORCH_CHECK(host[0].isTensor() && host[0].toTensor().dim() > 0, signature_.name,
@@ -164,9 +165,7 @@ class MathKernel final : public c10::OperatorKernel {
   std::int64_t count(const c10::OperatorHandle& op,
                      const std::vector<c10::IValue>& arguments) const {
     Plain plain;
-    Stack host;
-    for (const c10::IValue& value : arguments) host.push_back(host_alias(value));
-    return count_on_host(op, std::move(host));
+    return count_on_host(op, host_aliases(arguments));
   }
 
   static c10::DeviceIndex device_of(const std::vector<c10::IValue>& arguments) {
@@ -216,70 +215,6 @@ class MathKernel final : public c10::OperatorKernel {
   std::shared_ptr<Use> use_;
 };
 
-class ReadValueKernel final : public c10::OperatorKernel {
- public:
-  ReadValueKernel(const c10::OperatorHandle& op, Original original)
-      : signature_(op), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor tensor = stack->back().toTensor();
-    Watch watch(signature_, &stack->back());
-    const bool known = !outer || outer->knows(tensor);
-    TORCH_CHECK(known || outer->counts, outer->signature.name,
-                " has no numbers for these arguments: its CUDA host code reads a value that only a "
-                "kernel computes");
-    {
-      SuspendData suspended;
-      AcceptUnknown accepted;
-      const std::vector<c10::IValue> arguments{tensor};
-      const Frame frame{signature_, arguments};
-      Inside inside(outer ? outer : &frame);
-      original_.callBoxed(op, keys, stack);
-      watch.finish(&stack->back());
-    }
-    if (!known) return;  // a count, answered
-    Plain plain;
-    stack->back() = at::_local_scalar_dense(host_alias(tensor));
-  }
-
- private:
-  Signature signature_;
-  Original original_;
-};
-
-// An extension's operator without a CPU kernel: where its host code is made of PyTorch's operators,
-// these compute; a kernel of its own is refused when it is launched.
-class ForeignKernel final : public c10::OperatorKernel {
- public:
-  ForeignKernel(const c10::OperatorHandle& op, Original original)
-      : name_(c10::toString(op.operator_name())), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    device.take_refusal();
-    original_.callBoxed(op, keys, stack);
-    TORCH_CHECK(!device.take_refusal(), name_,
-                " has no numbers on the virtual device: it launches a kernel of its own, and no "
-                "CPU kernel computes it (mode math)");
-  }
-
- private:
-  std::string name_;
-  Original original_;
-};
-
-class NoNumbersKernel final : public c10::OperatorKernel {
- public:
-  NoNumbersKernel(const c10::OperatorHandle& op, Original original)
-      : signature_(op), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    TORCH_CHECK(outer, signature_.name,
-                " has no numbers on the virtual device: no CPU kernel computes it (mode math)");
-    original_.callBoxed(op, keys, stack);
-  }
-
- private:
-  Signature signature_;
-  Original original_;
-};
-
 }  // namespace
 
 std::vector<std::string> used_operators() {
@@ -295,20 +230,52 @@ void forget_used() {
 }
 
 Kernel math_kernel(const c10::OperatorHandle& op, Original original, const Keeping* keeping) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<MathKernel>(op, std::move(original), keeping));
+  return boxed(MathKernel(op, std::move(original), keeping));
 }
+
 Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<ReadValueKernel>(op, std::move(original)));
+  return boxed([signature = Signature(op), original = std::move(original)](const Invocation& call) {
+    const at::Tensor tensor = call.stack->back().toTensor();
+    Watch watch(signature, call.last(1));
+    const bool known = !outer || outer->knows(tensor);
+    TORCH_CHECK(known || outer->counts, outer->signature.name,
+                " has no numbers for these arguments: its CUDA host code reads a value that only a "
+                "kernel computes");
+    {
+      SuspendData suspended;
+      AcceptUnknown accepted;
+      const std::vector<c10::IValue> arguments{tensor};
+      const Frame frame{signature, arguments};
+      Inside inside(outer ? outer : &frame);
+      call.run(original);
+      watch.finish(call.last(1));
+    }
+    if (!known) return;  // a count, answered
+    Plain plain;
+    call.stack->back() = at::_local_scalar_dense(host_alias(tensor));
+  });
 }
+
+// Where its host code is made of PyTorch's operators, these compute; a kernel of its own is refused
+// when it is launched.
 Kernel foreign_kernel(const c10::OperatorHandle& op, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<ForeignKernel>(op, std::move(original)));
+  return boxed([name = c10::toString(op.operator_name()),
+                original = std::move(original)](const Invocation& call) {
+    device.take_refusal();
+    call.run(original);
+    TORCH_CHECK(!device.take_refusal(), name,
+                " has no numbers on the virtual device: it launches a kernel of its own, and no "
+                "CPU kernel computes it (mode math)");
+  });
 }
+
 Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<NoNumbersKernel>(op, std::move(original)));
+  return boxed([name = c10::toString(op.operator_name()),
+                original = std::move(original)](const Invocation& call) {
+    TORCH_CHECK(outer, name,
+                " has no numbers on the virtual device: no CPU kernel computes it (mode math)");
+    call.run(original);
+  });
 }
 
 }  // namespace tidemark::numbers

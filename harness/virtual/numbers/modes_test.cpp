@@ -7,35 +7,21 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace {
+
+using tidemark::device::testing::text_of;
+using tidemark::numbers::cuda;
+using tidemark::numbers::enter;
+using tidemark::numbers::message;
+
+nlohmann::json describe() { return nlohmann::json::parse(text_of(tidemark_numbers_describe)); }
 
 class Modes : public testing::Test {
  protected:
   static void SetUpTestSuite() { at::globalContext().lazyInitDevice(c10::kCUDA); }
   void TearDown() override { enter("off"); }
-  static void enter(const char* mode) {
-    ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
-    tidemark_device_set_data(std::string(mode) == "math");
-  }
-  static at::TensorOptions cuda(at::ScalarType type = at::kFloat) {
-    return at::TensorOptions().device(c10::kCUDA).dtype(type);
-  }
-  static nlohmann::json describe() {
-    std::string text(tidemark_numbers_describe(nullptr, 0) + 1, '\0');
-    tidemark_numbers_describe(text.data(), text.size());
-    return nlohmann::json::parse(text.c_str());
-  }
-  static std::string message(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
-  }
 };
 
 TEST_F(Modes, UnknownModeIsRefusedAndChangesNothing) {

@@ -14,38 +14,18 @@ void cast(HostCall& call, std::size_t i, at::ScalarType type) {
   if (tensor.defined()) call.stack[i] = tensor.to(type);
 }
 
-// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask)
-void layer_norm_backward(HostCall& call) {
-  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 5));
-  cast(call, 3, type);
-  cast(call, 4, type);
-  run_cpu_kernel(call);
-}
-
-// native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, mask)
-void group_norm_backward(HostCall& call) {
-  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 4));
-  cast(call, 2, type);
-  cast(call, 3, type);
-  run_cpu_kernel(call);
-}
-
-// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
-// save_invstd, train, eps, mask)
-void batch_norm_backward(HostCall& call) {
-  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 2));
-  cast(call, 5, type);
-  cast(call, 6, type);
-  run_cpu_kernel(call);
-}
-
-// batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
-// update, eps, mask, reserve) is native_batch_norm_backward but for the reserve, which only cuDNN
-// fills.
-void batch_norm_with_reserve_backward(HostCall& call) {
-  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, 2));
-  cast(call, 5, type);
-  cast(call, 6, type);
+// Brings the two arguments from `statistics` on to the CPU's type, by the argument `parameter`:
+//   native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask)
+//   native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, mask)
+//   native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
+//     save_invstd, train, eps, mask)
+//   batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
+//     update, eps, mask, reserve), the same but for the reserve, which only cuDNN fills
+template <std::size_t statistics, std::size_t parameter>
+void norm_backward(HostCall& call) {
+  const auto type = statistics_type(tensor_at(call, 1), tensor_at(call, parameter));
+  cast(call, statistics, type);
+  cast(call, statistics + 1, type);
   run_cpu_kernel(call);
 }
 
@@ -109,10 +89,10 @@ void rms_norm(HostCall& call) {
 }  // namespace
 
 void add_norms(Compositions& table) {
-  table["aten::native_layer_norm_backward"] = layer_norm_backward;
-  table["aten::native_group_norm_backward"] = group_norm_backward;
-  table["aten::native_batch_norm_backward"] = batch_norm_backward;
-  table["aten::batch_norm_backward"] = batch_norm_with_reserve_backward;
+  table["aten::native_layer_norm_backward"] = norm_backward<3, 5>;
+  table["aten::native_group_norm_backward"] = norm_backward<2, 4>;
+  table["aten::native_batch_norm_backward"] = norm_backward<5, 2>;
+  table["aten::batch_norm_backward"] = norm_backward<5, 2>;
   for (const char* name : {"native_batch_norm", "_native_batch_norm_legit",
                            "_native_batch_norm_legit.no_stats", "_batch_norm_with_update"})
     table[std::string("aten::") + name] = batch_norm;

@@ -31,10 +31,9 @@ int tidemark_numbers_install(const char* mode);
 const char* tidemark_numbers_mode(void);
 const char* tidemark_numbers_error(void);
 
-/// {"mode", "wrapped", "composed", "without_numbers": [names], "used": [names]} as JSON: how many
-/// operators the mode stands before, how many of these by a composition of ours, which CUDA
-/// operators math refuses, and which it has computed since it was entered. Returns its length;
-/// writes up to `size`.
+/// {"mode", "wrapped", "without_numbers": [names], "used": [names]} as JSON: how many operators the
+/// mode stands before, which CUDA operators math refuses, and which it has computed since it was
+/// entered. Returns its length; writes up to `size`.
 size_t tidemark_numbers_describe(char* text, size_t size);
 
 /// 1: what the backward of autograd allocates is named in the allocator's history from now on

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/numbers/numbers.h"
 
 namespace tidemark::numbers {
@@ -19,10 +20,7 @@ struct PlaceNames {
   std::vector<std::string> places;
   std::unordered_set<std::string> kept;
 };
-PlaceNames& place_names() {
-  static auto* const out = new PlaceNames;
-  return *out;
-}
+PlaceNames& place_names() { return device::immortal<PlaceNames>(); }
 
 const char* keep(PlaceNames& names, std::string name) {
   return names.kept.insert(std::move(name)).first->c_str();

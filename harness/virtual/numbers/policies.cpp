@@ -105,15 +105,11 @@ void balanced(const at::Tensor& indices, std::int64_t choices, std::int64_t dim,
   mark(indices, true);
   tell(name, "balanced");
 }
-// (self, k, dim, ...) -> (values, indices)
+// (self, k, dim, ...) or (self, stable, dim, descending) -> (values, indices)
 void topk(const Signature& signature, const Values& arguments, const Values& outputs) {
   const at::Tensor self = arguments[0].toTensor();
   const std::int64_t dim = arguments[2].toInt();
   if (self.dim() > 0) balanced(outputs[1].toTensor(), self.size(dim), dim, signature.name);
-}
-// (self, stable, dim, descending) -> (values, indices)
-void sort(const Signature& signature, const Values& arguments, const Values& outputs) {
-  topk(signature, arguments, outputs);
 }
 // (self, dim, keepdim) -> (values, indices): one index of each row, the rows in turn
 void extreme(const Signature& signature, const Values& arguments, const Values& outputs) {
@@ -167,7 +163,7 @@ Policy policy(const std::string& name) {
         {"aten::isposinf", none},
         {"aten::isneginf", none},
         {"aten::topk", topk},
-        {"aten::sort.stable", sort},
+        {"aten::sort.stable", topk},
         {"aten::max.dim", extreme},
         {"aten::min.dim", extreme},
         {"aten::argmax", extreme},

@@ -1,4 +1,5 @@
-// shapes and cost: no numbers, and reading one is refused.
+// shapes and cost: no numbers, and reading one is refused. With race detection the originals are
+// watched, and the few CPU operators through which the host reads and writes pinned memory.
 #include <limits>
 
 #include "harness/virtual/numbers/device_calls.h"
@@ -8,49 +9,53 @@
 
 namespace tidemark::numbers {
 namespace {
-using torch::jit::Stack;
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-class NeedsValuesKernel final : public c10::OperatorKernel {
- public:
-  explicit NeedsValuesKernel(const c10::OperatorHandle& op)
-      : name_(c10::toString(op.operator_name())) {}
-  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack*) {
-    TORCH_CHECK(false, name_, " depends on values that this mode does not compute; mode math may");
+/// The original, watched for races.
+struct Watched {
+  Watched(const c10::OperatorHandle& op, Original of) : signature(op), original(std::move(of)) {}
+  void operator()(const Invocation& call) const {
+    const c10::IValue* arguments = call.last(signature.arguments);
+    torch::jit::Stack held;  // as in math: several out tensors come back as references that nothing
+                             // else holds
+    if (signature.returns > 1) held.assign(arguments, arguments + signature.arguments);
+    Watch watch(signature, arguments);
+    call.run(original);
+    watch.finish(call.last(signature.returns));
   }
 
- private:
-  std::string name_;
+  Signature signature;
+  Original original;
 };
 
-class NoValueKernel final : public c10::OperatorKernel {
- public:
-  NoValueKernel(const c10::OperatorHandle& op, Original original)
-      : signature_(op), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::ScalarType type = stack->back().toTensor().scalar_type();
+}  // namespace
+
+Kernel needs_values_kernel(const c10::OperatorHandle& op) {
+  return boxed([name = c10::toString(op.operator_name())](const Invocation&) {
+    TORCH_CHECK(false, name, " depends on values that this mode does not compute; mode math may");
+  });
+}
+
+Kernel no_value_kernel(const c10::OperatorHandle& op, Original original) {
+  return boxed([signature = Signature(op), original = std::move(original)](const Invocation& call) {
+    const at::ScalarType type = call.stack->back().toTensor().scalar_type();
     {
-      Watch watch(signature_, &stack->back());
+      Watch watch(signature, call.last(1));
       AcceptUnknown accepted;
-      original_.callBoxed(op, keys, stack);
-      watch.finish(&stack->back());
+      call.run(original);
+      watch.finish(call.last(1));
     }
     TORCH_CHECK(at::isFloatingType(type) || at::isComplexType(type), "a value of type ", type,
                 " is read on the host (item), and in shapes there is none: run it in math");
-    stack->back() = at::isComplexType(type) ? at::Scalar(c10::complex<double>(no_value, no_value))
-                                            : at::Scalar(no_value);
-  }
+    call.stack->back() = at::isComplexType(type)
+                             ? at::Scalar(c10::complex<double>(no_value, no_value))
+                             : at::Scalar(no_value);
+  });
+}
 
- private:
-  Signature signature_;
-  Original original_;
-};
-
-class CopyKernel final : public c10::OperatorKernel {
- public:
-  explicit CopyKernel(Original original) : original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    const at::Tensor &to = stack->end()[-3].toTensor(), &from = stack->end()[-2].toTensor();
+Kernel copy_kernel(Original original) {
+  return boxed([original = std::move(original)](const Invocation& call) {
+    const at::Tensor &to = call.last(3)->toTensor(), &from = call.last(2)->toTensor();
     const bool read = to.is_cpu() && from.is_cuda() && from.numel() > 0;
     const at::ScalarType type = from.scalar_type();
     TORCH_CHECK(
@@ -59,50 +64,32 @@ class CopyKernel final : public c10::OperatorKernel {
         " is copied to the host, and in shapes it has no values: run it in math, or with "
         "TIDEMARK_UNKNOWN=nan where nothing looks at them");
     AcceptUnknown accepted(read);
-    original_.callBoxed(op, keys, stack);
-  }
-
- private:
-  Original original_;
-};
-
-class CostKernel final : public c10::OperatorKernel {
- public:
-  CostKernel(const c10::OperatorHandle& op, Original original)
-      : signature_(op), original_(std::move(original)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    Bracket bracket(signature_.name.c_str());
-    const c10::IValue* arguments = stack->data() + stack->size() - signature_.arguments;
-    Stack held;  // as in math: several out tensors come back as references that nothing else holds
-    if (signature_.returns > 1) held.assign(arguments, arguments + signature_.arguments);
-    bracket.bytes = signature_.argument_bytes(arguments);
-    Watch watch(signature_, arguments);
-    original_.callBoxed(op, keys, stack);
-    watch.finish(stack->data() + stack->size() - signature_.returns);
-    bracket.bytes += signature_.result_bytes(stack->data() + stack->size() - signature_.returns);
-  }
-
- private:
-  Signature signature_;
-  Original original_;
-};
-
-}  // namespace
-
-Kernel needs_values_kernel(const c10::OperatorHandle& op) {
-  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<NeedsValuesKernel>(op));
+    call.run(original);
+  });
 }
-Kernel no_value_kernel(const c10::OperatorHandle& op, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<NoValueKernel>(op, std::move(original)));
-}
-Kernel copy_kernel(const c10::OperatorHandle&, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<CopyKernel>(std::move(original)));
-}
+
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original) {
-  return c10::KernelFunction::makeFromBoxedFunctor(
-      std::make_unique<CostKernel>(op, std::move(original)));
+  return boxed([watched = Watched(op, std::move(original))](const Invocation& call) {
+    const Signature& signature = watched.signature;
+    Bracket bracket(signature.name.c_str());
+    bracket.bytes = signature.argument_bytes(call.last(signature.arguments));
+    watched(call);
+    bracket.bytes += signature.result_bytes(call.last(signature.returns));
+  });
+}
+
+Kernel watched_kernel(const c10::OperatorHandle& op, Original original) {
+  return boxed(Watched(op, std::move(original)));
+}
+
+Kernel host_kernel(const c10::OperatorHandle& op, Original original) {
+  return boxed([signature = Signature(op), original = std::move(original)](const Invocation& call) {
+    const c10::IValue* arguments = call.last(signature.arguments);
+    for (std::size_t i = 0; i < signature.arguments; ++i)
+      if (arguments[i].isTensor())
+        host_access(signature.name.c_str(), arguments[i].toTensor(), signature.written[i]);
+    call.run(original);
+  });
 }
 
 }  // namespace tidemark::numbers

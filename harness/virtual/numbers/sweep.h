@@ -27,6 +27,24 @@ std::vector<Case> indexing_cases();
 std::vector<Case> network_cases();
 std::vector<Case> list_cases();
 
+/// Out of line: hundreds of copies of it in one function take a compiler half a minute.
+void add(std::vector<Case>& cases, const char* name, Tensors inputs,
+         std::function<Tensors(const Tensors&)> run, bool values = true, bool vary = true);
+
+// Rows of the tables, of a function's `cases`: the results of expressions of the inputs t[0], t[1]
+// ...; a call that has none.
+#define CALL(label, inputs, ...) \
+  add(cases, label, inputs, [](const Tensors& t) -> Tensors { return {__VA_ARGS__}; })
+#define IN_PLACE(label, inputs, ...)    \
+  add(                                  \
+      cases, label, inputs,             \
+      [](const Tensors& t) -> Tensors { \
+        __VA_ARGS__;                    \
+        return {};                      \
+      },                                \
+      true, false)
+#define IN(...) (Tensors{__VA_ARGS__})
+
 /// Deterministic inputs: normal numbers, numbers in (0, 1), integers in [0, n), booleans.
 at::Tensor normal(at::IntArrayRef sizes);
 at::Tensor unit(at::IntArrayRef sizes);

@@ -1,14 +1,10 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-namespace {
-#define CALL(label, inputs, ...) \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors { return {__VA_ARGS__}; }})
-#define RANDOM(label, inputs, ...) \
-  cases.push_back(                 \
-      {label, inputs, [](const Tensors& t) -> Tensors { return {__VA_ARGS__}; }, false, false})
-#define IN(...) (Tensors{__VA_ARGS__})
-}  // namespace
+#define RANDOM(label, inputs, expression)                                                    \
+  add(                                                                                       \
+      cases, label, inputs, [](const Tensors& t) -> Tensors { return {expression}; }, false, \
+      false)
 
 std::vector<Case> indexing_cases() {
   std::vector<Case> cases;

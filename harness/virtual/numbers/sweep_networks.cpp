@@ -1,17 +1,13 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-namespace {
-#define CALL(label, inputs, ...) \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors { return {__VA_ARGS__}; }})
-#define TRIPLE(label, inputs, expression)                            \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors {  \
-                     const auto [first, second, third] = expression; \
-                     return {first, second, third};                  \
-                   }})
-#define IN(...) (Tensors{__VA_ARGS__})
+#define TRIPLE(label, inputs, expression)                     \
+  add(cases, label, inputs, [](const Tensors& t) -> Tensors { \
+    const auto [first, second, third] = expression;           \
+    return {first, second, third};                            \
+  })
+
 constexpr auto mean = at::Reduction::Mean;
-}  // namespace
 
 std::vector<Case> network_cases() {
   std::vector<Case> cases;
@@ -100,15 +96,8 @@ std::vector<Case> list_cases() {
     return Tensors(t.begin() + 3 * i, t.begin() + 3 * i + 3);
   };
 #define LISTS(label, ...) \
-  cases.push_back(        \
-      {label, three, [](const Tensors& t) -> Tensors { return __VA_ARGS__; }, true, false})
-#define IN_PLACE(label, ...)                         \
-  cases.push_back({label, three,                     \
-                   [](const Tensors& t) -> Tensors { \
-                     __VA_ARGS__;                    \
-                     return {};                      \
-                   },                                \
-                   true, false})
+  add(                    \
+      cases, label, three, [](const Tensors& t) -> Tensors { return __VA_ARGS__; }, true, false)
   LISTS("_foreach_add.Scalar", at::_foreach_add(part(t, 0), 2));
   LISTS("_foreach_add.List", at::_foreach_add(part(t, 0), part(t, 1), 0.5));
   LISTS("_foreach_sub", at::_foreach_sub(part(t, 0), part(t, 1)));
@@ -125,59 +114,42 @@ std::vector<Case> list_cases() {
   LISTS("_foreach_norm", at::_foreach_norm({t[0], t[1]}));
   LISTS("_foreach_addcmul", at::_foreach_addcmul(part(t, 0), part(t, 1), part(t, 2), 0.5));
   LISTS("_foreach_addcdiv", at::_foreach_addcdiv(part(t, 0), part(t, 1), part(t, 2), 0.5));
-  IN_PLACE("_foreach_add_", at::_foreach_add_(part(t, 0), part(t, 1), 2));
-  IN_PLACE("_foreach_mul_", at::_foreach_mul_(part(t, 0), 0.5));
-  IN_PLACE("_foreach_zero_", at::_foreach_zero_(part(t, 0)));
-  IN_PLACE("_foreach_sqrt_", at::_foreach_sqrt_(part(t, 2)));
-  IN_PLACE("_foreach_addcdiv_", at::_foreach_addcdiv_(part(t, 0), part(t, 1), part(t, 2), 0.5));
-  IN_PLACE("_foreach_addcmul_", at::_foreach_addcmul_(part(t, 0), part(t, 1), part(t, 2), 0.5));
-  IN_PLACE("_foreach_lerp_", at::_foreach_lerp_(part(t, 0), part(t, 1), 0.3));
-  IN_PLACE("_foreach_copy_", at::_foreach_copy_(part(t, 0), part(t, 1)));
-  IN_PLACE("_foreach_pow_", at::_foreach_pow_(part(t, 2), 2));
-  IN_PLACE("_foreach_clamp_min_", at::_foreach_clamp_min_(part(t, 0), 0));
-  IN_PLACE("_fused_sgd_", at::_fused_sgd_({t[0], t[1]}, {t[3], t[4]}, {t[6], t[7]}, 0.01, 0.9, 0.1,
-                                          0, false, false, false));
-  const auto step = [](const Tensors& t) { return Tensors(2, at::ones({}, t[0].options())); };
-#define FUSED(label, f, ...)                                                                   \
-  cases.push_back(                                                                             \
-      {label,                                                                                  \
-       {normal({3, 4}), normal({5}), normal({3, 4}), normal({5}), normal({3, 4}), normal({5}), \
-        unit({3, 4}), unit({5})},                                                              \
-       [step](const Tensors& t) -> Tensors {                                                   \
-         f({t[0], t[1]}, {t[2], t[3]}, {t[4], t[5]}, {t[6], t[7]}, {}, step(t), __VA_ARGS__);  \
-         return {};                                                                            \
-       },                                                                                      \
-       true,                                                                                   \
-       false})
-  FUSED("_fused_adam_", at::_fused_adam_, 1e-2, 0.9, 0.99, 0.1, 1e-8, false, false);
-  FUSED("_fused_adamw_", at::_fused_adamw_, 1e-2, 0.9, 0.99, 0.1, 1e-8, false, true);
-  cases.push_back({"_fused_adagrad_",
-                   {normal({4}), normal({4}), unit({4})},
-                   [](const Tensors& t) -> Tensors {
-                     at::_fused_adagrad_({t[0]}, {t[1]}, {t[2]}, {at::ones({}, t[0].options())},
-                                         1e-2, 0, 0, 1e-8, false);
-                     return {};
-                   },
-                   true,
-                   false});
-  cases.push_back({"_amp_foreach_non_finite_check_and_unscale_",
-                   {normal({4}), normal({3}), at::zeros({1}), at::ones({1}) / 8},
-                   [](const Tensors& t) -> Tensors {
-                     at::_amp_foreach_non_finite_check_and_unscale_(
-                         {t[0], t[1]}, const_cast<at::Tensor&>(t[2]), t[3]);
-                     return {};
-                   },
-                   true,
-                   false});
-  cases.push_back({"_amp_update_scale_",
-                   {at::full({1}, 65536.0f), at::zeros({1}, at::kInt), at::zeros({1})},
-                   [](const Tensors& t) -> Tensors {
-                     at::_amp_update_scale_(const_cast<at::Tensor&>(t[0]),
-                                            const_cast<at::Tensor&>(t[1]), t[2], 2, 0.5, 1);
-                     return {};
-                   },
-                   true,
-                   false});
+  IN_PLACE("_foreach_add_", three, at::_foreach_add_(part(t, 0), part(t, 1), 2));
+  IN_PLACE("_foreach_mul_", three, at::_foreach_mul_(part(t, 0), 0.5));
+  IN_PLACE("_foreach_zero_", three, at::_foreach_zero_(part(t, 0)));
+  IN_PLACE("_foreach_sqrt_", three, at::_foreach_sqrt_(part(t, 2)));
+  IN_PLACE("_foreach_addcdiv_", three,
+           at::_foreach_addcdiv_(part(t, 0), part(t, 1), part(t, 2), 0.5));
+  IN_PLACE("_foreach_addcmul_", three,
+           at::_foreach_addcmul_(part(t, 0), part(t, 1), part(t, 2), 0.5));
+  IN_PLACE("_foreach_lerp_", three, at::_foreach_lerp_(part(t, 0), part(t, 1), 0.3));
+  IN_PLACE("_foreach_copy_", three, at::_foreach_copy_(part(t, 0), part(t, 1)));
+  IN_PLACE("_foreach_pow_", three, at::_foreach_pow_(part(t, 2), 2));
+  IN_PLACE("_foreach_clamp_min_", three, at::_foreach_clamp_min_(part(t, 0), 0));
+  IN_PLACE("_fused_sgd_", three,
+           at::_fused_sgd_({t[0], t[1]}, {t[3], t[4]}, {t[6], t[7]}, 0.01, 0.9, 0.1, 0, false,
+                           false, false));
+  static constexpr auto steps = [](const Tensors& t, std::size_t count) {
+    return Tensors(count, at::ones({}, t[0].options()));
+  };
+  const Tensors adam{normal({3, 4}), normal({5}), normal({3, 4}), normal({5}),
+                     normal({3, 4}), normal({5}), unit({3, 4}),   unit({5})};
+  IN_PLACE("_fused_adam_", adam,
+           at::_fused_adam_({t[0], t[1]}, {t[2], t[3]}, {t[4], t[5]}, {t[6], t[7]}, {}, steps(t, 2),
+                            1e-2, 0.9, 0.99, 0.1, 1e-8, false, false));
+  IN_PLACE("_fused_adamw_", adam,
+           at::_fused_adamw_({t[0], t[1]}, {t[2], t[3]}, {t[4], t[5]}, {t[6], t[7]}, {},
+                             steps(t, 2), 1e-2, 0.9, 0.99, 0.1, 1e-8, false, true));
+  IN_PLACE("_fused_adagrad_", IN(normal({4}), normal({4}), unit({4})),
+           at::_fused_adagrad_({t[0]}, {t[1]}, {t[2]}, steps(t, 1), 1e-2, 0, 0, 1e-8, false));
+  IN_PLACE("_amp_foreach_non_finite_check_and_unscale_",
+           IN(normal({4}), normal({3}), at::zeros({1}), at::ones({1}) / 8),
+           at::_amp_foreach_non_finite_check_and_unscale_({t[0], t[1]},
+                                                          const_cast<at::Tensor&>(t[2]), t[3]));
+  IN_PLACE("_amp_update_scale_",
+           IN(at::full({1}, 65536.0f), at::zeros({1}, at::kInt), at::zeros({1})),
+           at::_amp_update_scale_(const_cast<at::Tensor&>(t[0]), const_cast<at::Tensor&>(t[1]),
+                                  t[2], 2, 0.5, 1));
   return cases;
 }
 

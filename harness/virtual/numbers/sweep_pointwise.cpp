@@ -1,8 +1,6 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-namespace {
-
 // A function of one tensor in its three forms: new tensor, in place, into a given one.
 #define UNARY_WITH(f, input, in_place)                                                 \
   add(cases, #f, {input}, [](const Tensors& t) -> Tensors { return {at::f(t[0])}; });  \
@@ -30,18 +28,6 @@ namespace {
   add(cases, #f, {x, y}, [](const Tensors& t) -> Tensors { return {at::f(t[0], t[1])}; });        \
   add(cases, #f ".Scalar", {x}, [](const Tensors& t) -> Tensors { return {at::f(t[0], 0.25)}; }); \
   add(cases, #f "_", {x, y}, [](const Tensors& t) -> Tensors { return {t[0].f##_(t[1])}; })
-#define CALL(label, inputs, expression) \
-  add(cases, label, inputs, [](const Tensors& t) -> Tensors { return {expression}; })
-#define IN(...) (Tensors{__VA_ARGS__})
-
-// Out of line: hundreds of copies of it in one function take a compiler half a minute.
-[[gnu::noinline]] void add(std::vector<Case>& cases, const char* name, Tensors inputs,
-                           std::function<Tensors(const Tensors&)> run, bool values = true,
-                           bool vary = true) {
-  cases.push_back({name, std::move(inputs), std::move(run), values, vary});
-}
-
-}  // namespace
 
 std::vector<Case> pointwise_cases() {
   std::vector<Case> cases;

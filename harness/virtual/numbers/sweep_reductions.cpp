@@ -1,16 +1,11 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-namespace {
-#define CALL(label, inputs, expression) \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors { return {expression}; }})
-#define PAIR(label, inputs, expression)                             \
-  cases.push_back({label, inputs, [](const Tensors& t) -> Tensors { \
-                     auto [first, second] = expression;             \
-                     return {first, second};                        \
-                   }})
-#define IN(...) (Tensors{__VA_ARGS__})
-}  // namespace
+#define PAIR(label, inputs, expression)                       \
+  add(cases, label, inputs, [](const Tensors& t) -> Tensors { \
+    auto [first, second] = expression;                        \
+    return {first, second};                                   \
+  })
 
 std::vector<Case> reduction_cases() {
   std::vector<Case> cases;

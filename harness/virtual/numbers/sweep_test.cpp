@@ -11,9 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/numbers/poison.h"
+#include "harness/virtual/numbers/testing.h"
 
 namespace tidemark::numbers {
 
@@ -26,6 +25,11 @@ at::Tensor unit(at::IntArrayRef sizes) { return at::rand(sizes, inputs_generator
 at::Tensor below(std::int64_t n, at::IntArrayRef sizes) {
   return at::randint(0, n, sizes, inputs_generator(), at::kLong);
 }
+void add(std::vector<Case>& cases, const char* name, Tensors inputs,
+         std::function<Tensors(const Tensors&)> run, bool values, bool vary) {
+  cases.push_back({name, std::move(inputs), std::move(run), values, vary});
+}
+
 at::Tensor flags(at::IntArrayRef sizes) { return at::rand(sizes, inputs_generator()) < 0.5; }
 
 namespace {
@@ -59,11 +63,6 @@ Outcome run(const Case& c, at::Device device) {
     outcome.error = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
   }
   return outcome;
-}
-
-void enter(const char* mode) {
-  ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
-  tidemark_device_set_data(std::string(mode) == "math" ? 1 : std::string(mode) == "known" ? 2 : 0);
 }
 
 std::vector<Event> trace_of(const Case& c, Outcome* outcome) {
@@ -176,15 +175,16 @@ class Sweep : public testing::Test {
   }
 };
 
-TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
-  const std::vector<Case> cases = all_cases();
-  struct Run {
-    bool happened = false;
-    std::string error;
-    std::vector<Event> trace;
-  };
-  std::vector<Run> runs(cases.size());
-  std::size_t compared = 0;
+struct Run {
+  std::string error;
+  std::vector<Event> trace;
+};
+
+// Each case in math, where the CPU has it for this dtype and this size; `seen` gets the CPU's
+// outcome and that one.
+template <class Seen>
+std::vector<std::optional<Run>> runs_in_math(const std::vector<Case>& cases, Seen seen) {
+  std::vector<std::optional<Run>> runs(cases.size());
   enter("math");
   // What is taken once and kept (a cuBLAS workspace) is to be there already.
   for (const Case& c : cases)
@@ -192,17 +192,26 @@ TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(cases[i].name);
     const Outcome cpu = run(cases[i], at::Device(c10::kCPU));
-    if (!cpu.error.empty()) continue;  // not for this dtype, or not for an empty tensor
-    Outcome cuda;
-    runs[i] = {true, "", trace_of(cases[i], &cuda)};
-    runs[i].error = cuda.error;
-    if (!cuda.error.empty()) continue;  // only if CUDA itself refuses it: below
-    compare(cases[i], cpu, cuda);
-    ++compared;
+    if (!cpu.error.empty()) continue;
+    Outcome math;
+    auto trace = trace_of(cases[i], &math);
+    runs[i] = {math.error, std::move(trace)};
+    seen(cases[i], cpu, math);
   }
-  std::string text(tidemark_numbers_describe(nullptr, 0) + 1, '\0');
-  tidemark_numbers_describe(text.data(), text.size());
-  const std::size_t operators = nlohmann::json::parse(text.c_str())["used"].size();
+  return runs;
+}
+
+TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
+  const std::vector<Case> cases = all_cases();
+  std::size_t compared = 0;
+  const auto runs =
+      runs_in_math(cases, [&](const Case& c, const Outcome& cpu, const Outcome& cuda) {
+        if (!cuda.error.empty()) return;  // only if CUDA itself refuses it: below
+        compare(c, cpu, cuda);
+        ++compared;
+      });
+  const std::size_t operators =
+      nlohmann::json::parse(device::testing::text_of(tidemark_numbers_describe))["used"].size();
   std::printf("%zu cases, %zu operators\n", compared, operators);
   EXPECT_GE(operators, 300u);
   EXPECT_GE(compared, 900u);
@@ -210,14 +219,14 @@ TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
   enter("shapes");
   std::size_t same = 0, refused = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!runs[i].happened) continue;
+    if (!runs[i]) continue;
     SCOPED_TRACE(cases[i].name);
     Outcome shapes;
     const std::vector<Event> trace = trace_of(cases[i], &shapes);
-    if (!runs[i].error.empty() || shapes.error.empty()) {
-      EXPECT_EQ(runs[i].error, shapes.error) << "math refuses what CUDA does not";
-      EXPECT_TRUE(trace == runs[i].trace)
-          << "another allocation in math than in shapes: " << runs[i].trace.size() << " events, "
+    if (!runs[i]->error.empty() || shapes.error.empty()) {
+      EXPECT_EQ(runs[i]->error, shapes.error) << "math refuses what CUDA does not";
+      EXPECT_TRUE(trace == runs[i]->trace)
+          << "another allocation in math than in shapes: " << runs[i]->trace.size() << " events, "
           << trace.size();
       ++same;
     } else {  // refused by name: it needs values
@@ -241,20 +250,7 @@ TEST_F(Sweep, MathEqualsTheCpuAndAllocatesWhatShapesDoes) {
 // would arrive as ones. Where the CPU kernel is missing or refuses, nothing is known of the result.
 TEST_F(Sweep, KnownEqualsTheCpuAndAllocatesWhatMathDoes) {
   const std::vector<Case> cases = all_cases();
-  struct Run {
-    std::string error;
-    std::vector<Event> trace;
-  };
-  std::vector<std::optional<Run>> runs(cases.size());
-  enter("math");
-  for (const Case& c : cases)
-    if (run(c, at::Device(c10::kCPU)).error.empty()) run(c, at::Device(c10::kCUDA, 0));
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!run(cases[i], at::Device(c10::kCPU)).error.empty()) continue;
-    Outcome math;
-    const auto trace = trace_of(cases[i], &math);
-    runs[i] = {math.error, trace};
-  }
+  const auto runs = runs_in_math(cases, [](const auto&...) {});
   enter("known");
   std::size_t compared = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -85,23 +85,8 @@ void mark(const at::Tensor& tensor, bool known) {
   layout.each(layout.first, 0, use);
 }
 
-bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use) {
-  if (value.isTensor()) return !value.toTensor().defined() || use(value.toTensor());
-  if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector())
-      if (tensor.defined() && !use(tensor)) return false;
-  } else if (value.isOptionalTensorList()) {
-    for (const auto& tensor : value.toOptionalTensorVector())
-      if (tensor && tensor->defined() && !use(*tensor)) return false;
-  }
-  return true;
-}
-
 void mark(const c10::IValue& value, bool known) {
-  all_tensors(value, [&](const at::Tensor& tensor) {
-    mark(tensor, known);
-    return true;
-  });
+  each_tensor(value, [&](const at::Tensor& tensor) { mark(tensor, known); });
 }
 
 bool within_limit(const at::Tensor& tensor) {

@@ -5,8 +5,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
 
-#include <functional>
-
 namespace tidemark::numbers {
 
 /// Whether every element has a value. Of a CPU tensor it has.
@@ -19,9 +17,6 @@ void mark(const c10::IValue& value, bool known);
 /// (tidemark_device_set_known_limit), all others up to 64 times that.
 bool within_limit(const at::Tensor& tensor);
 bool within_limit(const c10::IValue& value);
-
-/// Until `use` says false; tensors, lists and optional lists of them, the defined ones.
-bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use);
 
 /// Fresh allocations of the caching allocator are unknown, from now on; once a process. On a thread
 /// that has used CUDA.

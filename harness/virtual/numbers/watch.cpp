@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/places.h"
 #include "harness/virtual/numbers/torch_versions.h"
@@ -63,14 +64,7 @@ void add(const at::Tensor& tensor, bool write) {
 }
 
 void add(const c10::IValue& value, bool write) {
-  if (value.isTensor()) {
-    add(value.toTensor(), write);
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) add(tensor, write);
-  } else if (value.isOptionalTensorList()) {
-    for (const auto& tensor : value.toOptionalTensorVector())
-      if (tensor) add(*tensor, write);
-  }
+  each_tensor(value, [&](const at::Tensor& tensor) { add(tensor, write); });
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// For the tests of the operator layer.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "harness/virtual/device/testing.h"
+#include "harness/virtual/numbers/numbers.h"
+
+namespace tidemark::numbers {
+
+/// The mode of the layer and that of the device.
+inline void enter(const char* mode) {
+  ASSERT_EQ(tidemark_numbers_install(mode), 0) << tidemark_numbers_error();
+  const std::string_view name = mode;
+  tidemark_device_set_data(name == "math" ? 1 : name == "known" ? 2 : 0);
+}
+
+/// What the call throws; "" where it does not.
+inline std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline at::TensorOptions cuda(at::ScalarType type = at::kFloat) {
+  return at::TensorOptions().device(c10::kCUDA).dtype(type);
+}
+
+}  // namespace tidemark::numbers
