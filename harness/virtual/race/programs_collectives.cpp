@@ -129,23 +129,15 @@ void sent_activation_freed_and_reused(bool right) {
 
 std::vector<Program> collective_programs() {
   return {
-      {"reader_beside_an_all_reduce_in_place", "ncclAllReduce", "aten::neg",
-       reader_beside_an_all_reduce_in_place},
-      {"bucket_refilled_too_early", "ncclAllReduce", "aten::fill_.Scalar",
-       bucket_refilled_too_early},
-      {"collective_starts_before_its_input_is_there", "aten::fill_.Scalar", "ncclAllReduce",
-       collective_starts_before_its_input_is_there},
-      {"parameter_updated_while_it_is_gathered", "ncclAllGather", "aten::add_.Tensor",
-       parameter_updated_while_it_is_gathered},
-      {"last_part_of_a_gather_read_too_early", "ncclAllGather", "aten::neg",
-       last_part_of_a_gather_read_too_early},
-      {"input_of_a_reduce_scatter_overwritten", "ncclReduceScatter", "aten::zero_",
-       input_of_a_reduce_scatter_overwritten},
-      {"collectives_of_two_streams", "ncclAllReduce", "ncclAllReduce", collectives_of_two_streams},
-      {"received_activation_read_too_early", "ncclRecv", "aten::neg",
-       received_activation_read_too_early},
-      {"sent_activation_freed_and_reused", "ncclSend", "aten::fill_.Scalar",
-       sent_activation_freed_and_reused},
+      PROGRAM(reader_beside_an_all_reduce_in_place, "ncclAllReduce", "aten::neg"),
+      PROGRAM(bucket_refilled_too_early, "ncclAllReduce", "aten::fill_.Scalar"),
+      PROGRAM(collective_starts_before_its_input_is_there, "aten::fill_.Scalar", "ncclAllReduce"),
+      PROGRAM(parameter_updated_while_it_is_gathered, "ncclAllGather", "aten::add_.Tensor"),
+      PROGRAM(last_part_of_a_gather_read_too_early, "ncclAllGather", "aten::neg"),
+      PROGRAM(input_of_a_reduce_scatter_overwritten, "ncclReduceScatter", "aten::zero_"),
+      PROGRAM(collectives_of_two_streams, "ncclAllReduce", "ncclAllReduce"),
+      PROGRAM(received_activation_read_too_early, "ncclRecv", "aten::neg"),
+      PROGRAM(sent_activation_freed_and_reused, "ncclSend", "aten::fill_.Scalar"),
   };
 }
 

@@ -29,10 +29,7 @@ void recorded_on_the_wrong_stream(bool right) {
     auto x = make();
     x.zero_();
     wait(side, main_stream());
-    {
-      const Guard on(side);
-      x.neg();
-    }
+    on(side, [&] { x.neg(); });
     allocator::recordStream(x.storage().data_ptr(), right ? side : other);
   }
   auto y = make();
@@ -76,20 +73,14 @@ void buffers_in_turn_with_a_wait_too_few(bool right) {
 void overlapping_views(bool right) {
   auto x = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.narrow(0, 0, 600).fill_(1);
-  }
+  on(side, [&] { x.narrow(0, 0, 600).fill_(1); });
   x.narrow(0, right ? 600 : 599, 424).neg();
 }
 
 void columns_that_share_one(bool right) {
   auto x = make({64, 16});
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.narrow(1, 0, 9).fill_(1);
-  }
+  on(side, [&] { x.narrow(1, 0, 9).fill_(1); });
   x.narrow(1, right ? 9 : 8, 7).zero_();
 }
 
@@ -97,20 +88,14 @@ void columns_that_share_one(bool right) {
 void heads_of_one_tensor(bool right) {
   auto x = make({4, 32, 8, 16});  // batch, sequence, heads, width
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.narrow(2, 0, 4).transpose(1, 2).fill_(1);
-  }
+  on(side, [&] { x.narrow(2, 0, 4).transpose(1, 2).fill_(1); });
   x.narrow(2, right ? 4 : 3, 2).transpose(1, 2).zero_();
 }
 
 void expanded_reader(bool right) {
   auto x = make({1, 256});
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.select(1, 255).fill_(1);
-  }
+  on(side, [&] { x.select(1, 255).fill_(1); });
   if (right) wait(main_stream(), side);
   at::add(x.expand({4, 256}), make({4, 256}));
 }
@@ -119,10 +104,7 @@ void member_of_a_list(bool right) {
   std::vector<at::Tensor> list;
   for (int i = 0; i < 5; ++i) list.push_back(make({100}));
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    list[3].neg();
-  }
+  on(side, [&] { list[3].neg(); });
   if (right) wait(main_stream(), side);
   at::_foreach_add_(list, 1);
 }
@@ -132,8 +114,7 @@ void out_argument(bool right) {
   const auto side = side_stream();
   auto z = out.neg();
   if (right) wait(side, main_stream());
-  const Guard on(side);
-  at::add_out(out, x, y);
+  on(side, [&] { at::add_out(out, x, y); });
 }
 
 // The pool of cudaMallocAsync: freed in the order of a stream that does not know of the reader.
@@ -175,22 +156,19 @@ void memory_given_away_twice(bool right) {
 
 std::vector<Program> memory_programs() {
   return {
-      {"freed_and_reused", "aten::neg", "aten::fill_.Scalar", freed_and_reused},
-      {"recorded_on_the_wrong_stream", "aten::neg", "aten::fill_.Scalar",
-       recorded_on_the_wrong_stream},
-      {"side_streams_memory_used_on_the_default_stream", "aten::neg", "aten::fill_.Scalar",
-       side_streams_memory_used_on_the_default_stream},
-      {"buffers_in_turn_with_a_wait_too_few", "aten::neg", "aten::fill_.Scalar",
-       buffers_in_turn_with_a_wait_too_few},
-      {"overlapping_views", "aten::fill_.Scalar", "aten::neg", overlapping_views},
-      {"columns_that_share_one", "aten::fill_.Scalar", "aten::zero_", columns_that_share_one},
-      {"heads_of_one_tensor", "aten::fill_.Scalar", "aten::zero_", heads_of_one_tensor},
-      {"expanded_reader", "aten::fill_.Scalar", "aten::add.Tensor", expanded_reader},
-      {"member_of_a_list", "aten::neg", "aten::_foreach_add_.Scalar", member_of_a_list},
-      {"out_argument", "aten::neg", "aten::add.out", out_argument},
-      {"freed_in_another_streams_order", "memset", "memset", freed_in_another_streams_order},
-      {"pointer_that_outlives_its_tensor", "free", "aten::neg", pointer_that_outlives_its_tensor},
-      {"memory_given_away_twice", "aten::abs.out", "aten::abs.out", memory_given_away_twice},
+      PROGRAM(freed_and_reused, "aten::neg", "aten::fill_.Scalar"),
+      PROGRAM(recorded_on_the_wrong_stream, "aten::neg", "aten::fill_.Scalar"),
+      PROGRAM(side_streams_memory_used_on_the_default_stream, "aten::neg", "aten::fill_.Scalar"),
+      PROGRAM(buffers_in_turn_with_a_wait_too_few, "aten::neg", "aten::fill_.Scalar"),
+      PROGRAM(overlapping_views, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(columns_that_share_one, "aten::fill_.Scalar", "aten::zero_"),
+      PROGRAM(heads_of_one_tensor, "aten::fill_.Scalar", "aten::zero_"),
+      PROGRAM(expanded_reader, "aten::fill_.Scalar", "aten::add.Tensor"),
+      PROGRAM(member_of_a_list, "aten::neg", "aten::_foreach_add_.Scalar"),
+      PROGRAM(out_argument, "aten::neg", "aten::add.out"),
+      PROGRAM(freed_in_another_streams_order, "memset", "memset"),
+      PROGRAM(pointer_that_outlives_its_tensor, "free", "aten::neg"),
+      PROGRAM(memory_given_away_twice, "aten::abs.out", "aten::abs.out"),
   };
 }
 

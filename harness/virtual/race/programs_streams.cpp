@@ -12,10 +12,7 @@ namespace {
 void missing_wait(bool right) {
   auto x = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   if (right) wait(main_stream(), side);
   x.neg();
 }
@@ -25,8 +22,7 @@ void write_after_read(bool right) {
   const auto side = side_stream();
   auto y = x.neg();
   if (right) wait(side, main_stream());
-  const Guard on(side);
-  x.fill_(2);
+  on(side, [&] { x.fill_(2); });
 }
 
 void two_writers(bool right) {
@@ -34,8 +30,7 @@ void two_writers(bool right) {
   const auto side = side_stream();
   x.zero_();
   if (right) wait(side, main_stream());
-  const Guard on(side);
-  x.fill_(2);
+  on(side, [&] { x.fill_(2); });
 }
 
 void event_recorded_too_early(bool right) {
@@ -43,10 +38,7 @@ void event_recorded_too_early(bool right) {
   const auto side = side_stream();
   CUDAEvent event;
   if (!right) event.record(side);
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   if (right) event.record(side);
   event.block(main_stream());
   x.neg();
@@ -57,10 +49,7 @@ void event_recorded_again(bool right) {
   auto x = make();
   const auto side = side_stream(), other = side_stream();
   CUDAEvent event, another;
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   event.record(side);
   (right ? another : event).record(other);
   event.block(main_stream());
@@ -71,10 +60,7 @@ void waited_after_the_use(bool right) {
   auto x = make();
   const auto side = side_stream();
   CUDAEvent event;
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   event.record(side);
   if (right) event.block(main_stream());
   x.neg();
@@ -85,10 +71,7 @@ void chain_with_a_gap(bool right) {
   auto x = make();
   const auto a = side_stream(), b = side_stream();
   CUDAEvent passed_on;
-  {
-    const Guard on(a);
-    x.fill_(1);
-  }
+  on(a, [&] { x.fill_(1); });
   if (!right) passed_on.record(b);  // before b has waited itself
   wait(b, a);
   if (right) passed_on.record(b);
@@ -99,14 +82,8 @@ void chain_with_a_gap(bool right) {
 void one_of_two_producers(bool right) {
   auto x = make({2, 512});
   const auto a = side_stream(), b = side_stream();
-  {
-    const Guard on(a);
-    x[0].fill_(1);
-  }
-  {
-    const Guard on(b);
-    x[1].zero_();
-  }
+  on(a, [&] { x[0].fill_(1); });
+  on(b, [&] { x[1].zero_(); });
   wait(main_stream(), a);
   if (right) wait(main_stream(), b);
   x.neg();
@@ -115,10 +92,7 @@ void one_of_two_producers(bool right) {
 void host_waits_for_another_stream(bool right) {
   auto x = make();
   const auto side = side_stream(), other = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   (right ? side : other).synchronize();
   x.neg();
 }
@@ -128,10 +102,7 @@ void host_asks_about_another_event(bool right) {
   const auto side = side_stream();
   CUDAEvent before, after;
   before.record(side);
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   after.record(side);
   while (!(right ? after : before).query()) {
   }
@@ -141,10 +112,7 @@ void host_asks_about_another_event(bool right) {
 void another_device_synchronised(bool right) {
   auto x = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   c10::cuda::set_device(right ? 0 : 1);
   CUDA_OK(cudaDeviceSynchronize());
   c10::cuda::set_device(0);
@@ -156,10 +124,7 @@ void default_stream_waits_for_blocking_streams_alone(bool right) {
   auto x = make();
   cudaStream_t raw = nullptr;
   CUDA_OK(cudaStreamCreateWithFlags(&raw, right ? cudaStreamDefault : cudaStreamNonBlocking));
-  {
-    const Guard on(wrap(raw));
-    x.fill_(1);
-  }
+  on(wrap(raw), [&] { x.fill_(1); });
   x.neg();
   CUDA_OK(cudaStreamDestroy(raw));
 }
@@ -170,10 +135,7 @@ void blocking_streams_alone_wait_for_the_default_stream(bool right) {
   cudaStream_t raw = nullptr;
   CUDA_OK(cudaStreamCreateWithFlags(&raw, right ? cudaStreamDefault : cudaStreamNonBlocking));
   x.fill_(1);
-  {
-    const Guard on(wrap(raw));
-    x.neg();
-  }
+  on(wrap(raw), [&] { x.neg(); });
   CUDA_OK(cudaStreamDestroy(raw));
 }
 
@@ -183,15 +145,9 @@ void default_stream_between_blocking_streams(bool right) {
   cudaStream_t a = nullptr, b = nullptr;
   CUDA_OK(cudaStreamCreate(&a));
   CUDA_OK(cudaStreamCreate(&b));
-  {
-    const Guard on(wrap(a));
-    x.fill_(1);
-  }
+  on(wrap(a), [&] { x.fill_(1); });
   if (right) y.zero_();
-  {
-    const Guard on(wrap(b));
-    x.neg();
-  }
+  on(wrap(b), [&] { x.neg(); });
   CUDA_OK(cudaStreamDestroy(a));
   CUDA_OK(cudaStreamDestroy(b));
 }
@@ -199,23 +155,16 @@ void default_stream_between_blocking_streams(bool right) {
 void priority_is_no_order(bool right) {
   auto x = make();
   const auto high = c10::cuda::getStreamFromPool(true, 0), low = side_stream();
-  {
-    const Guard on(high);
-    x.fill_(1);
-  }
+  on(high, [&] { x.fill_(1); });
   if (right) wait(low, high);
-  const Guard on(low);
-  x.neg();
+  on(low, [&] { x.neg(); });
 }
 
 void stream_destroyed_with_work_pending(bool right) {
   auto x = make();
   cudaStream_t raw = nullptr;
   CUDA_OK(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
-  {
-    const Guard on(wrap(raw));
-    x.fill_(1);
-  }
+  on(wrap(raw), [&] { x.fill_(1); });
   if (right) wait(main_stream(), wrap(raw));
   CUDA_OK(cudaStreamDestroy(raw));  // waits for nothing
   x.neg();
@@ -258,31 +207,25 @@ void optimizer_beside_backward(bool right) {
 
 std::vector<Program> stream_programs() {
   return {
-      {"missing_wait", "aten::fill_.Scalar", "aten::neg", missing_wait},
-      {"write_after_read", "aten::neg", "aten::fill_.Scalar", write_after_read},
-      {"two_writers", "aten::zero_", "aten::fill_.Scalar", two_writers},
-      {"event_recorded_too_early", "aten::fill_.Scalar", "aten::neg", event_recorded_too_early},
-      {"event_recorded_again", "aten::fill_.Scalar", "aten::neg", event_recorded_again},
-      {"waited_after_the_use", "aten::fill_.Scalar", "aten::neg", waited_after_the_use},
-      {"chain_with_a_gap", "aten::fill_.Scalar", "aten::neg", chain_with_a_gap},
-      {"one_of_two_producers", "aten::zero_", "aten::neg", one_of_two_producers},
-      {"host_waits_for_another_stream", "aten::fill_.Scalar", "aten::neg",
-       host_waits_for_another_stream},
-      {"host_asks_about_another_event", "aten::fill_.Scalar", "aten::neg",
-       host_asks_about_another_event},
-      {"another_device_synchronised", "aten::fill_.Scalar", "aten::neg",
-       another_device_synchronised},
-      {"default_stream_waits_for_blocking_streams_alone", "aten::fill_.Scalar", "aten::neg",
-       default_stream_waits_for_blocking_streams_alone},
-      {"blocking_streams_alone_wait_for_the_default_stream", "aten::fill_.Scalar", "aten::neg",
-       blocking_streams_alone_wait_for_the_default_stream},
-      {"default_stream_between_blocking_streams", "aten::fill_.Scalar", "aten::neg",
-       default_stream_between_blocking_streams},
-      {"priority_is_no_order", "aten::fill_.Scalar", "aten::neg", priority_is_no_order},
-      {"stream_destroyed_with_work_pending", "aten::fill_.Scalar", "aten::neg",
-       stream_destroyed_with_work_pending},
-      {"threads_with_streams_of_their_own", "memset", "memset", threads_with_streams_of_their_own},
-      {"optimizer_beside_backward", "aten::mm", "aten::add_.Tensor", optimizer_beside_backward},
+      PROGRAM(missing_wait, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(write_after_read, "aten::neg", "aten::fill_.Scalar"),
+      PROGRAM(two_writers, "aten::zero_", "aten::fill_.Scalar"),
+      PROGRAM(event_recorded_too_early, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(event_recorded_again, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(waited_after_the_use, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(chain_with_a_gap, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(one_of_two_producers, "aten::zero_", "aten::neg"),
+      PROGRAM(host_waits_for_another_stream, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(host_asks_about_another_event, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(another_device_synchronised, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(default_stream_waits_for_blocking_streams_alone, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(blocking_streams_alone_wait_for_the_default_stream, "aten::fill_.Scalar",
+              "aten::neg"),
+      PROGRAM(default_stream_between_blocking_streams, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(priority_is_no_order, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(stream_destroyed_with_work_pending, "aten::fill_.Scalar", "aten::neg"),
+      PROGRAM(threads_with_streams_of_their_own, "memset", "memset"),
+      PROGRAM(optimizer_beside_backward, "aten::mm", "aten::add_.Tensor"),
   };
 }
 

@@ -2,7 +2,7 @@
 // would be right as well; and its corrected twin is clean.
 #include <nlohmann/json.hpp>
 
-#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/testing.h"
 #include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/race/control.h"
 #include "harness/virtual/race/testing.h"
@@ -10,10 +10,16 @@
 namespace tidemark::race::testing {
 namespace {
 
-std::vector<Program> all_programs() {
+std::vector<Program> with_numbers() {
   std::vector<Program> all = stream_programs();
-  for (const auto& more : {memory_programs(), transfer_programs(), collective_programs()})
+  for (const auto& more : {memory_programs(), transfer_programs()})
     all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<Program> all_programs() {
+  std::vector<Program> all = with_numbers();
+  for (const Program& more : collective_programs()) all.push_back(more);  // numbers need partners
   return all;
 }
 
@@ -39,10 +45,9 @@ class Programs : public ::testing::TestWithParam<Case> {
       EXPECT_EQ(cudaSuccess, cudaSetDevice(device));
       EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
     }
-    std::string text(tidemark_races_read(nullptr, 0) + 1, '\0');
-    tidemark_races_read(text.data(), text.size());
+    const std::string text = device::testing::text_of(tidemark_races_read);
     tidemark_races_detect(0);
-    return nlohmann::json::parse(text.c_str());
+    return nlohmann::json::parse(text);
   }
 };
 
@@ -66,18 +71,11 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param) + "_" +
          std::get<2>(info.param);
 }
-// Numbers need partners.
 INSTANTIATE_TEST_SUITE_P(Shapes, Programs,
                          ::testing::Combine(::testing::ValuesIn(all_programs()),
                                             ::testing::Values("shapes"),
                                             ::testing::Values("instant", "calibrated", "lagging")),
                          name_of);
-std::vector<Program> with_numbers() {
-  std::vector<Program> all = stream_programs();
-  for (const auto& more : {memory_programs(), transfer_programs()})
-    all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 INSTANTIATE_TEST_SUITE_P(Math, Programs,
                          ::testing::Combine(::testing::ValuesIn(with_numbers()),
                                             ::testing::Values("math"),

@@ -7,10 +7,7 @@ namespace {
 void copy_from_a_source_still_written(bool right) {
   auto x = make(), y = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   if (right) wait(main_stream(), side);
   y.copy_(x);
 }
@@ -61,10 +58,7 @@ void host_refills_a_buffer_that_is_read(bool right) {
 void value_read_on_another_stream(bool right) {
   auto x = make({});
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   if (right) wait(main_stream(), side);
   x.item<float>();  // waits for its own stream alone
 }
@@ -72,10 +66,7 @@ void value_read_on_another_stream(bool right) {
 void pageable_copy_of_what_is_written(bool right) {
   auto x = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   if (right) side.synchronize();
   x.cpu();
 }
@@ -86,8 +77,7 @@ void pinned_buffer_filled_twice(bool right) {
   const auto side = side_stream();
   host.copy_(x, /*non_blocking=*/true);
   if (right) wait(side, main_stream());
-  const Guard on(side);
-  host.copy_(y, /*non_blocking=*/true);
+  on(side, [&] { host.copy_(y, /*non_blocking=*/true); });
 }
 
 void copied_between_devices_too_early(bool right) {
@@ -109,8 +99,7 @@ void copied_between_devices_and_used_elsewhere(bool right) {
   auto y = x.to(second);
   const auto current = c10::cuda::getDefaultCUDAStream(1);
   if (right) wait(there, current);
-  const Guard on(there);
-  y.neg();
+  on(there, [&] { y.neg(); });
 }
 
 // A host function is an operation of its stream: what waits for the stream's end waits for all
@@ -118,10 +107,7 @@ void copied_between_devices_and_used_elsewhere(bool right) {
 void host_function_is_no_wait(bool right) {
   auto x = make();
   const auto side = side_stream();
-  {
-    const Guard on(side);
-    x.fill_(1);
-  }
+  on(side, [&] { x.fill_(1); });
   CUDA_OK(cudaLaunchHostFunc(
       right ? side : side_stream(), [](void*) {}, nullptr));
   if (right) wait(main_stream(), side);
@@ -132,26 +118,18 @@ void host_function_is_no_wait(bool right) {
 
 std::vector<Program> transfer_programs() {
   return {
-      {"copy_from_a_source_still_written", "aten::fill_.Scalar", "aten::copy_",
-       copy_from_a_source_still_written},
-      {"memset_under_a_reader", "aten::neg", "memset", memset_under_a_reader},
-      {"rectangle_that_reaches_over", "aten::fill_.Scalar", "memset", rectangle_that_reaches_over},
-      {"host_reads_a_copy_under_way", "aten::copy_", "aten::_local_scalar_dense",
-       host_reads_a_copy_under_way},
-      {"host_converts_a_copy_under_way", "aten::copy_", "aten::copy_",
-       host_converts_a_copy_under_way},
-      {"host_refills_a_buffer_that_is_read", "aten::copy_", "aten::fill_.Scalar",
-       host_refills_a_buffer_that_is_read},
-      {"value_read_on_another_stream", "aten::fill_.Scalar", "aten::_local_scalar_dense",
-       value_read_on_another_stream},
-      {"pageable_copy_of_what_is_written", "aten::fill_.Scalar", "aten::copy_",
-       pageable_copy_of_what_is_written},
-      {"pinned_buffer_filled_twice", "aten::copy_", "aten::copy_", pinned_buffer_filled_twice},
-      {"copied_between_devices_too_early", "aten::fill_.Scalar", "memcpy PtoP",
-       copied_between_devices_too_early},
-      {"copied_between_devices_and_used_elsewhere", "aten::copy_", "aten::neg",
-       copied_between_devices_and_used_elsewhere},
-      {"host_function_is_no_wait", "aten::fill_.Scalar", "aten::neg", host_function_is_no_wait},
+      PROGRAM(copy_from_a_source_still_written, "aten::fill_.Scalar", "aten::copy_"),
+      PROGRAM(memset_under_a_reader, "aten::neg", "memset"),
+      PROGRAM(rectangle_that_reaches_over, "aten::fill_.Scalar", "memset"),
+      PROGRAM(host_reads_a_copy_under_way, "aten::copy_", "aten::_local_scalar_dense"),
+      PROGRAM(host_converts_a_copy_under_way, "aten::copy_", "aten::copy_"),
+      PROGRAM(host_refills_a_buffer_that_is_read, "aten::copy_", "aten::fill_.Scalar"),
+      PROGRAM(value_read_on_another_stream, "aten::fill_.Scalar", "aten::_local_scalar_dense"),
+      PROGRAM(pageable_copy_of_what_is_written, "aten::fill_.Scalar", "aten::copy_"),
+      PROGRAM(pinned_buffer_filled_twice, "aten::copy_", "aten::copy_"),
+      PROGRAM(copied_between_devices_too_early, "aten::fill_.Scalar", "memcpy PtoP"),
+      PROGRAM(copied_between_devices_and_used_elsewhere, "aten::copy_", "aten::neg"),
+      PROGRAM(host_function_is_no_wait, "aten::fill_.Scalar", "aten::neg"),
   };
 }
 

@@ -15,10 +15,13 @@ namespace tidemark::race::testing {
 
 struct Program {
   const char* name;
-  const char* first;   // the operators of the race that must be found
-  const char* second;  //
   void (*run)(bool right);
+  const char* first;  // the operators of the race that must be found
+  const char* second;
 };
+/// A row of a table: a function, and the two operators.
+#define PROGRAM(function, first, second) \
+  { #function, function, first, second }
 
 std::vector<Program> stream_programs();      // events, synchronisations, kinds of streams
 std::vector<Program> memory_programs();      // the allocator, views, lists
@@ -43,6 +46,13 @@ inline void wait(const CUDAStream& waiting, const CUDAStream& waited) {
   event.record(waited);
   event.block(waiting);
 }
+/// What `body` enqueues goes to `stream`.
+template <class Body>
+void on(const CUDAStream& stream, Body body) {
+  const Guard guard(stream);
+  body();
+}
+
 inline CUDAStream wrap(cudaStream_t stream) { return c10::cuda::getStreamFromExternal(stream, 0); }
 
 #define CUDA_OK(expression) ASSERT_EQ(cudaSuccess, (expression)) << #expression
