@@ -3,6 +3,9 @@
 
 #include "harness/virtual/nccl/failure.h"
 
-#define NCCL_API extern "C" __attribute__((visibility("default")))
-/// pncclX is ncclX, for profilers that replace the latter.
-#define PROFILED(function) NCCL_API __attribute__((alias(#function))) decltype(function) p##function
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+/// Opens the definition of ncclX, NCCL_API(result, ncclX)(parameters) { ... }, and makes pncclX the
+/// same, for profilers that replace the former.
+#define NCCL_API(result, function)                                           \
+  EXPORTED __attribute__((alias(#function))) decltype(function) p##function; \
+  EXPORTED result function

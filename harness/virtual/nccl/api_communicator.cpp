@@ -39,42 +39,42 @@ ncclResult_t ask(const char* function, ncclComm_t handle, Result* result,
 
 }  // namespace
 
-NCCL_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+NCCL_API(ncclResult_t, ncclGetUniqueId)(ncclUniqueId* id) {
   return at_border("ncclGetUniqueId", [&] {
     if (id == nullptr) fail(ncclInvalidArgument, "the pointer to the unique id is NULL");
     *id = new_unique_id();
   });
 }
 
-NCCL_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+NCCL_API(ncclResult_t, ncclCommInitRank)(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   return init_rank("ncclCommInitRank", comm, size, &id, 1, rank, nullptr);
 }
 
-NCCL_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
-                                             ncclConfig_t* config) {
+NCCL_API(ncclResult_t, ncclCommInitRankConfig)
+(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   return init_rank("ncclCommInitRankConfig", comm, size, &id, 1, rank, config);
 }
 
-NCCL_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int id_count,
-                                               ncclUniqueId* ids, ncclConfig_t* config) {
+NCCL_API(ncclResult_t, ncclCommInitRankScalable)
+(ncclComm_t* comm, int size, int rank, int id_count, ncclUniqueId* ids, ncclConfig_t* config) {
   return init_rank("ncclCommInitRankScalable", comm, size, ids, id_count, rank, config);
 }
 
-NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
+NCCL_API(ncclResult_t, ncclCommInitAll)(ncclComm_t* comms, int count, const int* devices) {
   return at_border("ncclCommInitAll", [&] { init_all(comms, count, devices); });
 }
 
-NCCL_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result,
-                                    ncclConfig_t* config) {
+NCCL_API(ncclResult_t, ncclCommSplit)
+(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
   return at_border("ncclCommSplit", [&] { split(comm, color, key, result, config); });
 }
 
-NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* result,
-                                     ncclConfig_t* config, int flags) {
+NCCL_API(ncclResult_t, ncclCommShrink)
+(ncclComm_t comm, int* excluded, int count, ncclComm_t* result, ncclConfig_t* config, int flags) {
   return at_border("ncclCommShrink", [&] { shrink(comm, excluded, count, result, config, flags); });
 }
 
-NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
+NCCL_API(ncclResult_t, ncclCommFinalize)(ncclComm_t handle) {
   return at_border("ncclCommFinalize", [&] {
     ncclComm& comm = known(handle);
     settle(comm);
@@ -85,7 +85,7 @@ NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   });
 }
 
-NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+NCCL_API(ncclResult_t, ncclCommDestroy)(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return at_border("ncclCommDestroy", [&] {
     settle(known(comm));
@@ -93,12 +93,12 @@ NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   });
 }
 
-NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+NCCL_API(ncclResult_t, ncclCommAbort)(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return at_border("ncclCommAbort", [&] { leave(comm, State::aborted); });
 }
 
-NCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
+NCCL_API(ncclResult_t, ncclCommGetAsyncError)(ncclComm_t handle, ncclResult_t* error) {
   return at_border("ncclCommGetAsyncError", [&] {
     ncclComm& comm = known(handle);
     if (error == nullptr) fail(ncclInvalidArgument, "the pointer to the result is NULL");
@@ -108,29 +108,14 @@ NCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* err
   });
 }
 
-NCCL_API ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+NCCL_API(ncclResult_t, ncclCommCount)(const ncclComm_t comm, int* count) {
   return ask("ncclCommCount", comm, count, &ncclComm::size);
 }
 
-NCCL_API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+NCCL_API(ncclResult_t, ncclCommUserRank)(const ncclComm_t comm, int* rank) {
   return ask("ncclCommUserRank", comm, rank, &ncclComm::rank);
 }
 
-NCCL_API ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+NCCL_API(ncclResult_t, ncclCommCuDevice)(const ncclComm_t comm, int* device) {
   return ask("ncclCommCuDevice", comm, device, &ncclComm::device);
 }
-
-PROFILED(ncclGetUniqueId);
-PROFILED(ncclCommInitRank);
-PROFILED(ncclCommInitRankConfig);
-PROFILED(ncclCommInitRankScalable);
-PROFILED(ncclCommInitAll);
-PROFILED(ncclCommSplit);
-PROFILED(ncclCommShrink);
-PROFILED(ncclCommFinalize);
-PROFILED(ncclCommDestroy);
-PROFILED(ncclCommAbort);
-PROFILED(ncclCommGetAsyncError);
-PROFILED(ncclCommCount);
-PROFILED(ncclCommUserRank);
-PROFILED(ncclCommCuDevice);

@@ -5,16 +5,16 @@
 
 using namespace tidemark::nccl;
 
-NCCL_API ncclResult_t ncclGroupStart() {
+NCCL_API(ncclResult_t, ncclGroupStart)() {
   start_group();
   return ncclSuccess;
 }
 
-NCCL_API ncclResult_t ncclGroupEnd() {
+NCCL_API(ncclResult_t, ncclGroupEnd)() {
   return at_border("ncclGroupEnd", [] { end_group(); });
 }
 
-NCCL_API ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
+NCCL_API(ncclResult_t, ncclGroupSimulateEnd)(ncclSimInfo_t* info) {
   return at_border("ncclGroupSimulateEnd", [&] {
     if (info != nullptr && info->magic != 0x74685283)
       fail(ncclInvalidArgument, "the ncclSimInfo_t lacks its initializer");
@@ -23,8 +23,9 @@ NCCL_API ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   });
 }
 
-NCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
-                                               ncclScalarResidence_t residence, ncclComm_t handle) {
+NCCL_API(ncclResult_t, ncclRedOpCreatePreMulSum)
+(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
+ ncclComm_t handle) {
   return at_border("ncclRedOpCreatePreMulSum", [&] {
     ncclComm& comm = check_usable(handle);
     if (op == nullptr || scalar == nullptr)
@@ -45,7 +46,7 @@ NCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, nc
   });
 }
 
-NCCL_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
+NCCL_API(ncclResult_t, ncclRedOpDestroy)(ncclRedOp_t op, ncclComm_t handle) {
   return at_border("ncclRedOpDestroy", [&] {
     ncclComm& comm = known(handle);
     std::lock_guard lock(comm.mutex);
@@ -55,9 +56,3 @@ NCCL_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
     }
   });
 }
-
-PROFILED(ncclGroupStart);
-PROFILED(ncclGroupEnd);
-PROFILED(ncclGroupSimulateEnd);
-PROFILED(ncclRedOpCreatePreMulSum);
-PROFILED(ncclRedOpDestroy);

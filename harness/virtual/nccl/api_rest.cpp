@@ -18,37 +18,29 @@ ncclResult_t refuse(const char* function) {
 
 }  // namespace
 
-NCCL_API ncclResult_t ncclGetVersion(int* version) {
+NCCL_API(ncclResult_t, ncclGetVersion)(int* version) {
   return at_border("ncclGetVersion", [&] {
     if (version == nullptr) fail(ncclInvalidArgument, "the pointer to the version is NULL");
     *version = NCCL_VERSION_CODE;
   });
 }
 
-NCCL_API const char* ncclGetErrorString(ncclResult_t result) {
-  switch (result) {
-    case ncclSuccess:
-      return "no error";
-    case ncclUnhandledCudaError:
-      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case ncclSystemError:
-      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case ncclInternalError:
-      return "internal error - please report this issue to the NCCL developers";
-    case ncclInvalidArgument:
-      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case ncclInvalidUsage:
-      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case ncclRemoteError:
-      return "remote process exited or there was a network error";
-    case ncclInProgress:
-      return "NCCL operation in progress";
-    default:
-      return "unknown result code";
-  }
+NCCL_API(const char*, ncclGetErrorString)(ncclResult_t result) {
+  constexpr const char* texts[] = {
+      // by code
+      "no error",
+      "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+      "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+      "internal error - please report this issue to the NCCL developers",
+      "invalid argument (run with NCCL_DEBUG=WARN for details)",
+      "invalid usage (run with NCCL_DEBUG=WARN for details)",
+      "remote process exited or there was a network error",
+      "NCCL operation in progress",
+  };
+  return result >= 0 && result < ncclNumResults ? texts[result] : "unknown result code";
 }
 
-NCCL_API const char* ncclGetLastError(ncclComm_t handle) {
+NCCL_API(const char*, ncclGetLastError)(ncclComm_t handle) {
   thread_local std::string text;
   text = last_error();
   try {
@@ -64,9 +56,12 @@ NCCL_API const char* ncclGetLastError(ncclComm_t handle) {
 }
 
 // The real function reloads what NCCL_DEBUG says; here every error asks for it anew.
-NCCL_API void ncclResetDebugInit() {}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+NCCL_API(void, ncclResetDebugInit)() {}
+#pragma GCC diagnostic pop
 
-NCCL_API ncclResult_t ncclMemAlloc(void** address, size_t size) {
+NCCL_API(ncclResult_t, ncclMemAlloc)(void** address, size_t size) {
   return at_border("ncclMemAlloc", [&] {
     if (address == nullptr) fail(ncclInvalidArgument, "the pointer to the address is NULL");
     if (int error = cuda::allocate(address, size))
@@ -74,15 +69,15 @@ NCCL_API ncclResult_t ncclMemAlloc(void** address, size_t size) {
   });
 }
 
-NCCL_API ncclResult_t ncclMemFree(void* address) {
+NCCL_API(ncclResult_t, ncclMemFree)(void* address) {
   return at_border("ncclMemFree", [&] {
     if (int error = cuda::release(address))
       fail(ncclUnhandledCudaError, "cudaFree({}) returned {}", address, error);
   });
 }
 
-NCCL_API ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t size,
-                                       void** registration) {
+NCCL_API(ncclResult_t, ncclCommRegister)
+(const ncclComm_t handle, void* buffer, size_t size, void** registration) {
   return at_border("ncclCommRegister", [&] {
     ncclComm& comm = check_usable(handle);
     if (buffer == nullptr || registration == nullptr || size == 0)
@@ -93,7 +88,7 @@ NCCL_API ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, si
   });
 }
 
-NCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
+NCCL_API(ncclResult_t, ncclCommDeregister)(const ncclComm_t handle, void* registration) {
   return at_border("ncclCommDeregister", [&] {
     ncclComm& comm = known(handle);
     std::lock_guard lock(comm.mutex);
@@ -105,38 +100,23 @@ NCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registra
   });
 }
 
-NCCL_API ncclResult_t ncclCommRevoke(ncclComm_t, int) { return refuse("ncclCommRevoke"); }
+NCCL_API(ncclResult_t, ncclCommRevoke)(ncclComm_t, int) { return refuse("ncclCommRevoke"); }
 
-NCCL_API ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, size_t, ncclWindow_t*, int) {
+NCCL_API(ncclResult_t, ncclCommWindowRegister)(ncclComm_t, void*, size_t, ncclWindow_t*, int) {
   return refuse("ncclCommWindowRegister");
 }
 
-NCCL_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
+NCCL_API(ncclResult_t, ncclCommWindowDeregister)(ncclComm_t, ncclWindow_t) {
   return refuse("ncclCommWindowDeregister");
 }
 
 // Of nccl_device.h, which does not come with nccl.h.
-NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
+EXPORTED ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
   return refuse("ncclDevCommCreate");
 }
-NCCL_API ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*) {
+EXPORTED ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*) {
   return refuse("ncclDevCommDestroy");
 }
 
 // For a process that ends without exit(): its last messages leave first.
-NCCL_API void tidemark_nccl_leave() { MessageQueue::of_process().close(); }
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-PROFILED(ncclResetDebugInit);
-#pragma GCC diagnostic pop
-PROFILED(ncclGetVersion);
-PROFILED(ncclGetErrorString);
-PROFILED(ncclGetLastError);
-PROFILED(ncclMemAlloc);
-PROFILED(ncclMemFree);
-PROFILED(ncclCommRegister);
-PROFILED(ncclCommDeregister);
-PROFILED(ncclCommRevoke);
-PROFILED(ncclCommWindowRegister);
-PROFILED(ncclCommWindowDeregister);
+EXPORTED void tidemark_nccl_leave() { MessageQueue::of_process().close(); }

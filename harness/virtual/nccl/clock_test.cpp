@@ -2,10 +2,9 @@
 // cost, in every run.
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <map>
 
-#include "harness/virtual/device/control.h"
-#include "harness/virtual/device/device.h"
+#include "harness/virtual/device/testing.h"
 #include "harness/virtual/nccl/testing.h"
 
 namespace tidemark::nccl::testing {
@@ -13,27 +12,23 @@ namespace {
 
 using device::Ns;
 
-class Clock : public ::testing::Test {
+class Clock : public World {
  protected:
   void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
     tidemark_device_set_data(0);
     ASSERT_EQ(tidemark_device_set_schedule("calibrated"), 0);
-    comm_ = world_communicator();
-    ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
+    World::SetUp();
   }
   void TearDown() override {
-    EXPECT_NCCL(ncclCommDestroy(comm_));
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    World::TearDown();
     tidemark_device_trace(0);
   }
-
   void begin() {
     tidemark_device_reset_clock();
     tidemark_device_trace(1);
   }
   /// Makes this rank's stream busy, the longer the lower the rank.
-  void be_busy() { device::enqueue_for(stream_, "nccl_test_work", 1000000 * (size_ - rank_)); }
+  void be_busy() { device::testing::run(stream_, 1000000 * (size_ - rank_), "nccl_test_work"); }
 
   static Ns latest(Ns mine) {
     Ns result = 0;
@@ -48,49 +43,32 @@ class Clock : public ::testing::Test {
            hops * (one_node ? links_.nvlink_latency : links_.network_latency);
   }
 
-  int rank_ = world_rank(), size_ = world_size();
   device::Links links_ = device::links();
   void* nowhere_ = reinterpret_cast<void*>(std::uintptr_t{0x1000});
-  ncclComm_t comm_ = nullptr;
-  cudaStream_t stream_ = nullptr;
 };
 
 TEST_F(Clock, CollectivesEndAtTheLatestStartPlusTheirCost) {
   if (size_ == 1) GTEST_SKIP() << "a single rank has no links";
-  struct Timed {
-    std::function<ncclResult_t()> call;
-    Ns cost;
-  };
   constexpr std::size_t count = 3000001;
-  double bytes = 4.0 * count, n = size_;
-  void* at = nowhere_;
-  auto hops = static_cast<Ns>(size_ - 1);
-  std::vector<Timed> all{
-      {[&] { return ncclAllReduce(at, at, count, ncclFloat32, ncclSum, comm_, stream_); },
-       ring(2 * (n - 1) / n * bytes, 2 * hops)},
-      {[&] { return ncclAllGather(at, at, count, ncclFloat32, comm_, stream_); },
-       ring((n - 1) * bytes, hops)},
-      {[&] { return ncclReduceScatter(at, at, count, ncclFloat32, ncclSum, comm_, stream_); },
-       ring((n - 1) * bytes, hops)},
-      {[&] { return ncclBroadcast(at, at, count, ncclFloat32, 0, comm_, stream_); },
-       ring(bytes, hops)},
-      {[&] { return ncclReduce(at, at, count, ncclFloat32, ncclSum, 0, comm_, stream_); },
-       ring(bytes, hops)},
-      {[&] { return ncclAlltoAll(at, at, count, ncclFloat32, comm_, stream_); },
-       ring((n - 1) * bytes, 1)},
-      {[&] { return ncclGather(at, at, count, ncclFloat32, 0, comm_, stream_); },
-       ring((n - 1) * bytes, 1)},
-      {[&] { return ncclScatter(at, at, count, ncclFloat32, 0, comm_, stream_); },
-       ring((n - 1) * bytes, 1)}};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    SCOPED_TRACE(i);
+  const double bytes = 4.0 * count, n = size_;
+  const auto hops = static_cast<Ns>(size_ - 1);
+  const std::map<Op, Ns> costs{{Op::all_reduce, ring(2 * (n - 1) / n * bytes, 2 * hops)},
+                               {Op::all_gather, ring((n - 1) * bytes, hops)},
+                               {Op::reduce_scatter, ring((n - 1) * bytes, hops)},
+                               {Op::broadcast, ring(bytes, hops)},
+                               {Op::reduce, ring(bytes, hops)},
+                               {Op::all_to_all, ring((n - 1) * bytes, 1)},
+                               {Op::gather, ring((n - 1) * bytes, 1)},
+                               {Op::scatter, ring((n - 1) * bytes, 1)}};
+  for (const auto& [op, cost] : costs) {
+    SCOPED_TRACE(name_of(op));
     begin();
     be_busy();
-    EXPECT_NCCL(all[i].call());
+    EXPECT_NCCL(call(op, {nowhere_, nowhere_, count, comm_, stream_}));
     auto kernels = traced_kernels();
     ASSERT_EQ(kernels.size(), 2U);
     EXPECT_EQ(kernels[1].start, latest(kernels[0].end));
-    EXPECT_EQ(kernels[1].end - kernels[1].start, all[i].cost);
+    EXPECT_EQ(kernels[1].end - kernels[1].start, cost);
   }
 }
 

@@ -10,18 +10,6 @@
 namespace tidemark::nccl::testing {
 namespace {
 
-enum class Op {
-  all_reduce,
-  reduce_scatter,
-  reduce,
-  all_gather,
-  broadcast,
-  bcast,
-  all_to_all,
-  gather,
-  scatter
-};
-
 struct Case {
   Op op;
   const Format& format;
@@ -87,19 +75,11 @@ double reduced(const Case& c, const std::vector<std::vector<std::byte>>& inputs,
   return c.format.round(real);
 }
 
-class Collectives : public ::testing::Test {
+class Collectives : public World {
  protected:
   void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
     tidemark_device_set_data(1);
-    comm_ = world_communicator();
-    ASSERT_NE(comm_, nullptr);
-    ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
-  }
-  void TearDown() override {
-    EXPECT_NCCL(ncclCommDestroy(comm_));
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-    tidemark_device_set_data(0);
+    World::SetUp();
   }
 
   ncclRedOp_t reduction_of(const Case& c) {
@@ -125,44 +105,10 @@ class Collectives : public ::testing::Test {
            static_cast<std::uint64_t>(mantissa);
   }
 
-  void call(const Case& c, const void* send, void* recv, ncclRedOp_t reduction) {
-    ncclDataType_t type = c.format.type;
-    ncclResult_t result = ncclInternalError;
-    switch (c.op) {
-      case Op::all_reduce:
-        result = ncclAllReduce(send, recv, c.count, type, reduction, comm_, stream_);
-        break;
-      case Op::reduce_scatter:
-        result = ncclReduceScatter(send, recv, c.count, type, reduction, comm_, stream_);
-        break;
-      case Op::reduce:
-        result = ncclReduce(send, recv, c.count, type, reduction, c.root, comm_, stream_);
-        break;
-      case Op::all_gather:
-        result = ncclAllGather(send, recv, c.count, type, comm_, stream_);
-        break;
-      case Op::broadcast:
-        result = ncclBroadcast(send, recv, c.count, type, c.root, comm_, stream_);
-        break;
-      case Op::bcast:
-        result = ncclBcast(recv, c.count, type, c.root, comm_, stream_);
-        break;
-      case Op::all_to_all:
-        result = ncclAlltoAll(send, recv, c.count, type, comm_, stream_);
-        break;
-      case Op::gather:
-        result = ncclGather(send, recv, c.count, type, c.root, comm_, stream_);
-        break;
-      case Op::scatter:
-        result = ncclScatter(send, recv, c.count, type, c.root, comm_, stream_);
-    }
-    EXPECT_NCCL(result);
-  }
-
   void check(const Case& c) {
-    SCOPED_TRACE(::testing::Message() << "op " << static_cast<int>(c.op) << " " << c.format.name
-                                      << " count " << c.count << " reduction " << c.reduction
-                                      << " in place " << c.in_place << " root " << c.root);
+    SCOPED_TRACE(::testing::Message()
+                 << name_of(c.op) << " " << c.format.name << " count " << c.count << " reduction "
+                 << c.reduction << " in place " << c.in_place << " root " << c.root);
     auto n = static_cast<std::size_t>(size_);
     auto me = static_cast<std::size_t>(rank_);
     auto width = static_cast<std::size_t>(c.format.bytes);
@@ -181,7 +127,14 @@ class Collectives : public ::testing::Test {
     first.write(inputs[me], send_at);
     std::byte* recv = c.in_place ? first.data() + recv_at : second.data();
     ncclRedOp_t reduction = reduction_of(c);
-    call(c, first.data() + send_at, recv, reduction);
+    EXPECT_NCCL(call(c.op, {.send = first.data() + send_at,
+                            .recv = recv,
+                            .count = c.count,
+                            .comm = comm_,
+                            .stream = stream_,
+                            .type = c.format.type,
+                            .reduction = reduction,
+                            .root = c.root}));
     if (c.reduction == 5) {
       EXPECT_NCCL(ncclRedOpDestroy(reduction, comm_));
     }
@@ -217,9 +170,6 @@ class Collectives : public ::testing::Test {
     }
   }
 
-  int rank_ = world_rank(), size_ = world_size();
-  ncclComm_t comm_ = nullptr;
-  cudaStream_t stream_ = nullptr;
   std::uint64_t salt_ = 1;
 };
 

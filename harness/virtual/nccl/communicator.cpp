@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <unordered_set>
 
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/message_queue.h"
 
@@ -14,10 +15,7 @@ struct Registry {
   std::unordered_set<const ncclComm*> handles;
   int made = 0;
 };
-Registry& registry() {
-  static auto* registry = new Registry;
-  return *registry;
-}
+Registry& registry() { return device::immortal<Registry>(); }
 
 }  // namespace
 
@@ -32,8 +30,6 @@ ncclComm* make_communicator(const CommId& id, int rank, std::vector<int> process
   comm->sent.resize(processes.size());
   comm->received.resize(processes.size());
   comm->processes = std::move(processes);
-  if (config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT)
-    comm->blocking = config->blocking;
   std::lock_guard lock(registry().mutex);
   // A caller compiled with an NCCL before 2.27 has a shorter structure.
   const bool named =

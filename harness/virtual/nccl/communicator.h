@@ -32,7 +32,6 @@ struct ncclComm {
   bool alone = false;          // declared without partners: no one else is there
   std::vector<int> processes;  // of each rank: its rank in the MPI world, or here. Alone: its place
                                // among the nodes
-  int blocking = 1;
 
   std::atomic<tidemark::nccl::State> state{tidemark::nccl::State::live};
 

@@ -1,13 +1,13 @@
 #include "harness/virtual/nccl/counts.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 
+#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/names.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/slices.h"
 
@@ -21,10 +21,7 @@ struct Calls {
   std::mutex lock;
   std::map<std::tuple<std::string, int, Function>, Count> counts;  // communicator, its ranks
 };
-Calls& calls() {
-  static auto* all = new Calls;  // libraries call NCCL while a process ends
-  return *all;
-}
+Calls& calls() { return device::immortal<Calls>(); }
 
 }  // namespace
 
@@ -56,11 +53,6 @@ extern "C" [[gnu::visibility("default")]] std::size_t tidemark_nccl_calls(char* 
                      {"bytes", count.bytes}});
     }
   }
-  const std::string said = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (size > 0) {
-    const std::size_t written = std::min(size - 1, said.size());
-    std::memcpy(text, said.data(), written);
-    text[written] = 0;
-  }
-  return said.size();
+  return tidemark::device::give_text(
+      all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), text, size);
 }

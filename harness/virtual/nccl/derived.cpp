@@ -20,7 +20,6 @@ ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector
   cuda::OnDevice on(parent.device);
   ncclComm* child = make_communicator(id, static_cast<int>(place), processes,
                                       parent.alone && members.size() > 1, config);
-  if (config == nullptr) child->blocking = parent.blocking;
   if (config == nullptr || config->commName == nullptr)
     child->name = fmt::format("{}/{}", parent.name, how);
   return child;

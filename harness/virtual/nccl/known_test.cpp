@@ -9,19 +9,17 @@ namespace {
 
 constexpr std::size_t kChunked = 12000;  // floats: from three ranks on, an all-reduce in two halves
 
-class Known : public ::testing::Test {
+class Known : public World {
  protected:
   void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
     tidemark_device_set_data(2);
-    comm_ = world_communicator();
+    World::SetUp();
     for (float** buffer : {&send_, &recv_}) ASSERT_EQ(cudaMalloc(buffer, 16 << 20), cudaSuccess);
   }
   void TearDown() override {
-    EXPECT_NCCL(ncclCommDestroy(comm_));
     EXPECT_EQ(cudaFree(send_), cudaSuccess);
     EXPECT_EQ(cudaFree(recv_), cudaSuccess);
-    tidemark_device_set_data(0);
+    World::TearDown();
   }
   // rank + 1, rank + 2 ...; and a receive buffer that is known to hold something else.
   void fill(std::size_t sent, std::size_t received) {
@@ -42,9 +40,7 @@ class Known : public ::testing::Test {
     return value;
   }
 
-  const int rank_ = world_rank(), size_ = world_size();
   const std::size_t ranks_ = static_cast<std::size_t>(size_);
-  ncclComm_t comm_ = nullptr;
   float *send_ = nullptr, *recv_ = nullptr;
 };
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <functional>
+#include <iterator>
 
 #include "harness/virtual/nccl/testing.h"
 
@@ -14,59 +14,30 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Collective {
-  const char* name;
-  std::function<ncclResult_t(void*, ncclComm_t)> call;
-};
-
-const std::vector<Collective>& collectives() {
-  static const std::vector<Collective> all{
-      {"ncclAllReduce",
-       [](void* at, ncclComm_t c) {
-         return ncclAllReduce(at, at, 4, ncclFloat32, ncclSum, c, nullptr);
-       }},
-      {"ncclAllGather",
-       [](void* at, ncclComm_t c) { return ncclAllGather(at, at, 4, ncclFloat32, c, nullptr); }},
-      {"ncclReduceScatter",
-       [](void* at, ncclComm_t c) {
-         return ncclReduceScatter(at, at, 4, ncclFloat32, ncclSum, c, nullptr);
-       }},
-      {"ncclBroadcast",
-       [](void* at, ncclComm_t c) { return ncclBroadcast(at, at, 4, ncclFloat32, 0, c, nullptr); }},
-      {"ncclReduce",
-       [](void* at, ncclComm_t c) {
-         return ncclReduce(at, at, 4, ncclFloat32, ncclSum, 0, c, nullptr);
-       }},
-      {"ncclAlltoAll",
-       [](void* at, ncclComm_t c) { return ncclAlltoAll(at, at, 4, ncclFloat32, c, nullptr); }},
-      {"ncclGather",
-       [](void* at, ncclComm_t c) { return ncclGather(at, at, 4, ncclFloat32, 0, c, nullptr); }},
-      {"ncclScatter",
-       [](void* at, ncclComm_t c) { return ncclScatter(at, at, 4, ncclFloat32, 0, c, nullptr); }},
-  };
-  return all;
-}
-
 class Pairs : public ::testing::Test {
  protected:
   void SetUp() override { setenv("TIDEMARK_TIMEOUT", "60", 1); }
   void TearDown() override { barrier(); }
+  ncclResult_t run(Op op, ncclComm_t comm) {
+    return call(op, {buffer_.data(), buffer_.data(), 4, comm});
+  }
+
   int rank_ = world_rank(), last_ = world_size() - 1;
   DeviceBuffer buffer_{4096};
 };
 
 TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
   int pairs = 0;
-  for (const Collective& one : collectives()) {
-    for (const Collective& other : collectives()) {
-      if (one.name == other.name) continue;
-      SCOPED_TRACE(std::string(one.name) + " and " + other.name);
+  for (const Op one : kCollectives) {
+    for (const Op other : kCollectives) {
+      if (one == other) continue;
+      SCOPED_TRACE(std::string(name_of(one)) + " and " + name_of(other));
       ncclComm_t comm = world_communicator();
-      EXPECT_EQ((rank_ == last_ ? other : one).call(buffer_.data(), comm), ncclInvalidUsage);
+      EXPECT_EQ(run(rank_ == last_ ? other : one, comm), ncclInvalidUsage);
       EXPECT_THAT(ncclGetLastError(comm),
                   AllOf(HasSubstr("mismatch on communicator"),
-                        HasSubstr("rank 0 called " + std::string(one.name) + "(count 4,"),
-                        HasSubstr("rank " + std::to_string(last_) + " called " + other.name +
+                        HasSubstr("rank 0 called " + std::string(name_of(one)) + "(count 4,"),
+                        HasSubstr("rank " + std::to_string(last_) + " called " + name_of(other) +
                                   "(count 4,")));
       barrier();
       ncclCommDestroy(comm);
@@ -79,45 +50,45 @@ TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
 
 TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
   setenv("TIDEMARK_TIMEOUT", "0.3", 1);
-  for (const Collective& one : collectives()) {
-    SCOPED_TRACE(one.name);
+  for (const Op one : kCollectives) {
+    SCOPED_TRACE(name_of(one));
     ncclComm_t comm = world_communicator();
     if (rank_ != last_) {
-      EXPECT_EQ(one.call(buffer_.data(), comm), ncclRemoteError);
+      EXPECT_EQ(run(one, comm), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(comm),
                   AllOf(HasSubstr("rank " + std::to_string(last_) + " has not come after 0.3 s"),
-                        HasSubstr("waits in " + std::string(one.name) + "(count 4, float32")));
+                        HasSubstr("waits in " + std::string(name_of(one)) + "(count 4, float32")));
     }
     barrier();
     ncclCommDestroy(comm);
   }
-  RecordProperty("cases", static_cast<int>(collectives().size()));
+  RecordProperty("cases", static_cast<int>(std::size(kCollectives)));
 }
 
 TEST_F(Pairs, NoCollectiveRunsOnACommunicatorThatIsOver) {
-  for (const Collective& one : collectives()) {
-    SCOPED_TRACE(one.name);
+  for (const Op one : kCollectives) {
+    SCOPED_TRACE(name_of(one));
     ncclComm_t aborted = world_communicator(), destroyed = world_communicator();
     EXPECT_NCCL(ncclCommDestroy(destroyed));
-    EXPECT_NE(one.call(buffer_.data(), destroyed), ncclSuccess);
+    EXPECT_NE(run(one, destroyed), ncclSuccess);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was destroyed before"));
     EXPECT_EQ(ncclCommDestroy(destroyed), ncclInvalidArgument);
     if (rank_ == last_) {
       EXPECT_NCCL(ncclCommAbort(aborted));
-      EXPECT_NE(one.call(buffer_.data(), aborted), ncclSuccess);
+      EXPECT_NE(run(one, aborted), ncclSuccess);
       EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted before"));
       EXPECT_EQ(ncclCommAbort(aborted), ncclInvalidArgument);
     } else {
-      EXPECT_EQ(one.call(buffer_.data(), aborted), ncclRemoteError);
+      EXPECT_EQ(run(one, aborted), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(nullptr),
                   AllOf(HasSubstr("rank " + std::to_string(last_) +
                                   " has aborted the communicator while rank"),
-                        HasSubstr(std::string(one.name) + "(count 4, float32")));
+                        HasSubstr(std::string(name_of(one)) + "(count 4, float32")));
       ncclCommDestroy(aborted);
     }
     barrier();
   }
-  RecordProperty("cases", static_cast<int>(collectives().size()));
+  RecordProperty("cases", static_cast<int>(std::size(kCollectives)));
 }
 
 }  // namespace

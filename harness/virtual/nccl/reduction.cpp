@@ -62,21 +62,6 @@ Acc multiply(Acc a, Acc b) {
   }
 }
 template <typename Acc>
-Acc smaller(Acc a, Acc b) {
-  if constexpr (std::is_integral_v<Acc>)
-    return std::min(a, b);
-  else
-    return std::fmin(a, b);
-}
-template <typename Acc>
-Acc larger(Acc a, Acc b) {
-  if constexpr (std::is_integral_v<Acc>)
-    return std::max(a, b);
-  else
-    return std::fmax(a, b);
-}
-
-template <typename Acc>
 Acc from_scalar(std::int64_t bits) {
   if constexpr (std::is_integral_v<Acc>)
     return static_cast<Acc>(bits);
@@ -91,10 +76,16 @@ void combine(Acc& total, Acc next, Reduction reduction) {
       total = multiply(total, next);
       break;
     case Reduction::max:
-      total = larger(total, next);
+      if constexpr (std::is_integral_v<Acc>)
+        total = std::max(total, next);
+      else
+        total = std::fmax(total, next);
       break;
     case Reduction::min:
-      total = smaller(total, next);
+      if constexpr (std::is_integral_v<Acc>)
+        total = std::min(total, next);
+      else
+        total = std::fmin(total, next);
       break;
     default:
       total = add(total, next);

@@ -5,9 +5,10 @@
 
 namespace tidemark::nccl {
 
-Parts parts_of(const Operation& op) {
+namespace {
+
+Parts parts_of(const Operation& op, bool root) {
   const auto all = static_cast<std::size_t>(op.comm->size);
-  const bool root = op.comm->rank == op.call.root;
   switch (op.call.function) {
     case Function::all_reduce:
       return {1, 1};
@@ -34,48 +35,32 @@ Parts parts_of(const Operation& op) {
   }
 }
 
-std::size_t largest_buffer(const Operation& op) {
-  switch (op.call.function) {
-    case Function::all_gather:
-    case Function::reduce_scatter:
-    case Function::all_to_all:
-    case Function::gather:
-    case Function::scatter:
-      return op.bytes() * static_cast<std::size_t>(op.comm->size);
-    default:
-      return op.bytes();
-  }
+// The first (count mod n) chunks have one element more.
+Slice chunk_of(std::size_t place, const Operation& op) {
+  auto n = static_cast<std::size_t>(op.comm->size);
+  std::size_t each = op.call.count / n, more = op.call.count % n;
+  std::size_t element = size_of(static_cast<ncclDataType_t>(op.call.type));
+  std::size_t first = place * each + std::min(place, more);
+  return {first * element, (each + (place < more ? 1 : 0)) * element};
 }
 
-Slice slice_to(int target, const Operation& operation, bool chunked) {
-  std::size_t bytes = operation.bytes(), place = static_cast<std::size_t>(target);
-  bool from_root = operation.comm->rank == operation.call.root,
-       to_root = target == operation.call.root;
-  switch (operation.call.function) {
-    case Function::all_reduce: {
-      if (!chunked) return {0, bytes};
-      // The first (count mod n) chunks have one element more.
-      auto n = static_cast<std::size_t>(operation.comm->size);
-      std::size_t each = operation.call.count / n, more = operation.call.count % n;
-      std::size_t element = size_of(static_cast<ncclDataType_t>(operation.call.type));
-      std::size_t first = place * each + std::min(place, more);
-      return {first * element, (each + (place < more ? 1 : 0)) * element};
-    }
-    case Function::all_gather:
-      return {0, bytes};
-    case Function::reduce_scatter:
-    case Function::all_to_all:
-      return {place * bytes, bytes};
-    case Function::broadcast:
-      return from_root ? Slice{0, bytes} : Slice();
-    case Function::scatter:
-      return from_root ? Slice{place * bytes, bytes} : Slice();
-    case Function::reduce:
-    case Function::gather:
-      return to_root ? Slice{0, bytes} : Slice();
-    default:
-      return {};
-  }
+}  // namespace
+
+Parts parts_of(const Operation& op) { return parts_of(op, op.comm->rank == op.call.root); }
+
+std::size_t largest_buffer(const Operation& op) {
+  const Parts parts = parts_of(op, true);
+  return std::max(parts.sent, parts.received) * op.bytes();
+}
+
+Slice slice_to(int target, const Operation& op, bool chunked) {
+  const auto place = static_cast<std::size_t>(target);
+  if (op.call.function == Function::all_reduce && chunked) return chunk_of(place, op);
+  const bool for_root =
+      op.call.function == Function::reduce || op.call.function == Function::gather;
+  const std::size_t sent = parts_of(op).sent;
+  if (sent == 0 || (for_root && target != op.call.root)) return {};
+  return {sent > 1 ? place * op.bytes() : 0, op.bytes()};
 }
 
 void copy_to(void* buffer, std::size_t at, const Payload& payload) {

@@ -54,6 +54,10 @@ class Sockets : public ::testing::Test {
     return codes;
   }
 
+  /// The same where all of them have to succeed.
+  void all_succeed(int ranks, const std::function<void(int)>& body) {
+    EXPECT_EQ(run(ranks, body), std::vector<int>(static_cast<std::size_t>(ranks), 0));
+  }
   void reach(int step) {
     while (shared_.step < step) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -87,47 +91,41 @@ class Sockets : public ::testing::Test {
 constexpr std::size_t large = 1 << 20;  // elements: several sends of the kernel's
 
 TEST_F(Sockets, RanksMeetByTheUniqueId) {
-  EXPECT_EQ(run(3,
-                [&](int rank) {
-                  ncclComm_t comm = make(id(rank, 1), 3, rank);
-                  std::vector<int> values(large, 1 << rank);
-                  EXPECT_NCCL(sum(comm, values));
-                  EXPECT_EQ(values, std::vector<int>(large, 7));
-                  ncclComm_t pair = nullptr;
-                  EXPECT_NCCL(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 0, -rank, &pair,
-                                            nullptr));
-                  if (rank != 1) {
-                    std::vector<int> one{1 << rank};
-                    EXPECT_NCCL(sum(pair, one));
-                    EXPECT_EQ(one[0], 5);
-                    EXPECT_NCCL(ncclCommDestroy(pair));
-                  }
-                  EXPECT_NCCL(ncclCommDestroy(comm));
-                  comm =
-                      make(id(rank, 2, 1), 3, 2 - rank);  // again, after everything was destroyed
-                  std::vector<int> one{rank};
-                  EXPECT_NCCL(sum(comm, one));
-                  EXPECT_EQ(one[0], 3);
-                }),
-            std::vector<int>(3, 0));
+  all_succeed(3, [&](int rank) {
+    ncclComm_t comm = make(id(rank, 1), 3, rank);
+    std::vector<int> values(large, 1 << rank);
+    EXPECT_NCCL(sum(comm, values));
+    EXPECT_EQ(values, std::vector<int>(large, 7));
+    ncclComm_t pair = nullptr;
+    EXPECT_NCCL(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 0, -rank, &pair, nullptr));
+    if (rank != 1) {
+      std::vector<int> one{1 << rank};
+      EXPECT_NCCL(sum(pair, one));
+      EXPECT_EQ(one[0], 5);
+      EXPECT_NCCL(ncclCommDestroy(pair));
+    }
+    EXPECT_NCCL(ncclCommDestroy(comm));
+    comm = make(id(rank, 2, 1), 3, 2 - rank);  // again, after everything was destroyed
+    std::vector<int> one{rank};
+    EXPECT_NCCL(sum(comm, one));
+    EXPECT_EQ(one[0], 3);
+  });
 }
 
 TEST_F(Sockets, RanksOnThreadsOfTwoProcesses) {
-  EXPECT_EQ(run(2,
-                [&](int process) {
-                  ncclUniqueId unique = id(process);
-                  std::vector<std::thread> threads;
-                  for (int rank = 2 * process; rank < 2 * process + 2; ++rank) {
-                    threads.emplace_back([=] {
-                      ncclComm_t comm = make(unique, 4, rank);
-                      std::vector<int> one{1 << rank};
-                      EXPECT_NCCL(sum(comm, one));
-                      EXPECT_EQ(one[0], 15);
-                    });
-                  }
-                  for (std::thread& thread : threads) thread.join();
-                }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int process) {
+    ncclUniqueId unique = id(process);
+    std::vector<std::thread> threads;
+    for (int rank = 2 * process; rank < 2 * process + 2; ++rank) {
+      threads.emplace_back([=] {
+        ncclComm_t comm = make(unique, 4, rank);
+        std::vector<int> one{1 << rank};
+        EXPECT_NCCL(sum(comm, one));
+        EXPECT_EQ(one[0], 15);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
 }
 
 // A large message, and the end of its sender.
@@ -147,8 +145,7 @@ void send_and_end(const std::function<void()>& end, int rank, ncclComm_t comm) {
 }
 
 TEST_F(Sockets, WhatALastCallSentArrives) {
-  EXPECT_EQ(run(2, [&](int rank) { send_and_end([] {}, rank, make(id(rank), 2, rank)); }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int rank) { send_and_end([] {}, rank, make(id(rank), 2, rank)); });
 }
 
 TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
@@ -156,23 +153,20 @@ TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
     reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "tidemark_nccl_leave"))();
     _exit(0);
   };
-  EXPECT_EQ(run(2, [&](int rank) { send_and_end(end, rank, make(id(rank), 2, rank)); }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int rank) { send_and_end(end, rank, make(id(rank), 2, rank)); });
 }
 
 TEST_F(Sockets, ARankThatNeverComesIsNamed) {
-  EXPECT_EQ(run(3,
-                [&](int rank) {
-                  setenv("TIDEMARK_TIMEOUT", "0.7", 1);
-                  ncclUniqueId unique = id(rank);
-                  if (rank == 1) return;
-                  ncclComm_t comm = nullptr;
-                  EXPECT_EQ(ncclCommInitRank(&comm, 3, unique, rank), ncclRemoteError);
-                  EXPECT_THAT(ncclGetLastError(nullptr),
-                              AllOf(HasSubstr("rank 1 of 3 ranks has not come after 0.7 s"),
-                                    HasSubstr("rank 0, 2 waits in ncclCommInitRank")));
-                }),
-            std::vector<int>(3, 0));
+  all_succeed(3, [&](int rank) {
+    setenv("TIDEMARK_TIMEOUT", "0.7", 1);
+    ncclUniqueId unique = id(rank);
+    if (rank == 1) return;
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 3, unique, rank), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                AllOf(HasSubstr("rank 1 of 3 ranks has not come after 0.7 s"),
+                      HasSubstr("rank 0, 2 waits in ncclCommInitRank")));
+  });
 }
 
 TEST_F(Sockets, AKilledRankIsNoticed) {
@@ -197,61 +191,51 @@ TEST_F(Sockets, AKilledRankIsNoticed) {
 }
 
 TEST_F(Sockets, TheEndOfTheIdsCreatorIsNoticed) {
-  EXPECT_EQ(run(2,
-                [&](int rank) {
-                  ncclUniqueId unique = id(rank);
-                  if (rank == 0) _exit(0);
-                  ncclComm_t comm = nullptr;
-                  EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclRemoteError);
-                  EXPECT_THAT(ncclGetLastError(nullptr),
-                              HasSubstr("which made the unique id, has ended"));
-                }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int rank) {
+    ncclUniqueId unique = id(rank);
+    if (rank == 0) _exit(0);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclRemoteError);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("which made the unique id, has ended"));
+  });
 }
 
 TEST_F(Sockets, TwoProcessesThatClaimARank) {
-  EXPECT_EQ(run(2,
-                [&](int rank) {
-                  ncclComm_t comm = nullptr;
-                  EXPECT_EQ(ncclCommInitRank(&comm, 3, id(rank), 0), ncclInvalidUsage);
-                  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0 of 3"));
-                  ++shared_.step;
-                  reach(3);  // an early end would be noticed first
-                }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 3, id(rank), 0), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0 of 3"));
+    ++shared_.step;
+    reach(3);  // an early end would be noticed first
+  });
 }
 
 TEST_F(Sockets, AForkOfAProcessThatUsedNcclIsRefused) {
-  EXPECT_EQ(run(1,
-                [&](int) {
-                  ncclUniqueId unique = id(0);
-                  pid_t child = fork();
-                  ncclComm_t comm = nullptr;
-                  if (child == 0) {
-                    EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
-                    EXPECT_THAT(ncclGetLastError(nullptr),
-                                HasSubstr("after its first NCCL call and cannot use NCCL"));
-                    exit(HasFailure() ? 1 : 0);
-                  }
-                  int status = -1;
-                  waitpid(child, &status, 0);
-                  EXPECT_EQ(status, 0);
-                }),
-            std::vector<int>(1, 0));
+  all_succeed(1, [&](int) {
+    ncclUniqueId unique = id(0);
+    pid_t child = fork();
+    ncclComm_t comm = nullptr;
+    if (child == 0) {
+      EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
+      EXPECT_THAT(ncclGetLastError(nullptr),
+                  HasSubstr("after its first NCCL call and cannot use NCCL"));
+      exit(HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  });
 }
 
 TEST_F(Sockets, AnIdOfAProcessDeclaredAloneTellsNoAddress) {
-  EXPECT_EQ(run(2,
-                [&](int rank) {
-                  if (rank == 0) setenv("TIDEMARK_NCCL_ALONE", "1", 1);
-                  ncclUniqueId unique = id(rank);
-                  if (rank == 0) return;
-                  ncclComm_t comm = nullptr;
-                  EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
-                  EXPECT_THAT(ncclGetLastError(nullptr),
-                              HasSubstr("the unique id tells no address"));
-                }),
-            std::vector<int>(2, 0));
+  all_succeed(2, [&](int rank) {
+    if (rank == 0) setenv("TIDEMARK_NCCL_ALONE", "1", 1);
+    ncclUniqueId unique = id(rank);
+    if (rank == 0) return;
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("the unique id tells no address"));
+  });
 }
 
 }  // namespace

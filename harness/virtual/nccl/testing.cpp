@@ -3,10 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "harness/virtual/device/control.h"
+#include "harness/virtual/device/testing.h"
 
 namespace tidemark::nccl::testing {
 
@@ -146,17 +144,56 @@ std::vector<std::byte> elements(const Format& format, int rank, std::size_t coun
 }
 
 std::vector<Kernel> traced_kernels() {
-  std::string text(tidemark_device_read_trace(nullptr, 0) + 1, '\0');
-  text.resize(tidemark_device_read_trace(text.data(), text.size()));
   std::vector<Kernel> kernels;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty()) continue;
-    auto entry = nlohmann::json::parse(line);
-    std::string name = entry["name"];
-    if (name.rfind("nccl", 0) == 0) kernels.push_back({name, entry["start"], entry["end"]});
+  for (const tidemark_span& one : device::testing::traced()) {
+    const std::string name = one.name;
+    if (name.starts_with("nccl")) kernels.push_back({name, one.begin, one.end});
   }
   return kernels;
+}
+
+const char* name_of(Op op) {
+  constexpr const char* names[] = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter",
+                                   "ncclBroadcast", "ncclReduce",    "ncclAlltoAll",
+                                   "ncclGather",    "ncclScatter",   "ncclBcast"};
+  return names[static_cast<std::size_t>(op)];
+}
+
+ncclResult_t call(Op op, const Arguments& a) {
+  switch (op) {
+    case Op::all_reduce:
+      return ncclAllReduce(a.send, a.recv, a.count, a.type, a.reduction, a.comm, a.stream);
+    case Op::all_gather:
+      return ncclAllGather(a.send, a.recv, a.count, a.type, a.comm, a.stream);
+    case Op::reduce_scatter:
+      return ncclReduceScatter(a.send, a.recv, a.count, a.type, a.reduction, a.comm, a.stream);
+    case Op::broadcast:
+      return ncclBroadcast(a.send, a.recv, a.count, a.type, a.root, a.comm, a.stream);
+    case Op::reduce:
+      return ncclReduce(a.send, a.recv, a.count, a.type, a.reduction, a.root, a.comm, a.stream);
+    case Op::all_to_all:
+      return ncclAlltoAll(a.send, a.recv, a.count, a.type, a.comm, a.stream);
+    case Op::gather:
+      return ncclGather(a.send, a.recv, a.count, a.type, a.root, a.comm, a.stream);
+    case Op::scatter:
+      return ncclScatter(a.send, a.recv, a.count, a.type, a.root, a.comm, a.stream);
+    case Op::bcast:
+      return ncclBcast(a.recv, a.count, a.type, a.root, a.comm, a.stream);
+  }
+  return ncclInternalError;
+}
+
+void World::SetUp() {
+  setenv("TIDEMARK_TIMEOUT", "60", 0);
+  comm_ = world_communicator();
+  ASSERT_NE(comm_, nullptr);
+  ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
+}
+
+void World::TearDown() {
+  EXPECT_NCCL(ncclCommDestroy(comm_));
+  EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+  tidemark_device_set_data(0);
 }
 
 Setting::Setting(const char* name, const char* value) : name_(name) {

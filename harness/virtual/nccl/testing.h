@@ -76,6 +76,46 @@ struct Kernel {
 };
 std::vector<Kernel> traced_kernels();
 
+/// The collectives of NCCL's API.
+enum class Op {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  bcast  // in place
+};
+inline constexpr Op kCollectives[] = {Op::all_reduce, Op::all_gather, Op::reduce_scatter,
+                                      Op::broadcast,  Op::reduce,     Op::all_to_all,
+                                      Op::gather,     Op::scatter};
+/// "ncclAllReduce"
+const char* name_of(Op op);
+struct Arguments {
+  const void* send;
+  void* recv;
+  std::size_t count;
+  ncclComm_t comm;
+  cudaStream_t stream = nullptr;
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t reduction = ncclSum;
+  int root = 0;
+};
+ncclResult_t call(Op op, const Arguments& a);
+
+/// A communicator and a stream of all ranks of the test.
+class World : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  const int rank_ = world_rank(), size_ = world_size();
+  ncclComm_t comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
 /// Sets an environment variable for a while.
 class Setting {
  public:

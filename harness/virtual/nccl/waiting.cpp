@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 namespace tidemark::nccl {
@@ -13,6 +15,19 @@ void Waiting::rest() {
   } else {
     std::this_thread::sleep_for(std::chrono::microseconds(std::min(20 + rests_ / 10, 1000)));
   }
+}
+
+// Settings of this process's partners, from the environment.
+
+bool declared_alone() {
+  const char* text = std::getenv("TIDEMARK_NCCL_ALONE");
+  return text != nullptr && std::string_view(text) == "1";
+}
+
+std::chrono::duration<double> time_limit() {
+  const char* text = std::getenv("TIDEMARK_TIMEOUT");
+  double seconds = text == nullptr ? 0 : std::atof(text);
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
 }  // namespace tidemark::nccl
