@@ -83,12 +83,9 @@ size_t tidemark_device_describe(char* text, size_t size);
 void tidemark_device_begin_operator(const char* name);
 void tidemark_device_end_operator(uint64_t bytes);
 
-/// A record of everything enqueued: 1 starts (and empties), 0 stops. Read as JSON lines
-/// {"name","stream","start","end","host"} in order of enqueueing.
+/// A record of everything enqueued, and of waits: 1 starts (and empties), 0 stops.
 void tidemark_device_trace(int on);
-size_t tidemark_device_read_trace(char* text, size_t size);
-
-/// The same without text, waits included. The strings live until the trace is emptied or goes on.
+/// Its entries, in order of enqueueing. The strings live until the trace is emptied or goes on.
 enum {
   TIDEMARK_SPAN_OP = 0,
   TIDEMARK_SPAN_COLLECTIVE = 1,

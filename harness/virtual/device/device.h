@@ -50,8 +50,6 @@ struct Cost {
 /// Enqueues one kernel-like operation (costs the host one launch). `name` is copied into the trace
 /// when one is kept.
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost);
-/// The same with a duration known to the caller.
-void enqueue_for(StreamHandle stream, std::string_view name, Ns duration);
 
 /// For operations that several ranks share: the earliest time at which the next operation of this
 /// stream can start (costs the host one launch), and, once the participants have agreed, its start

@@ -81,16 +81,6 @@ void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
   charge_in_bracket(*s, 0, cost.flops > 0 || cost.bytes > 0);
 }
 
-void enqueue_for(StreamHandle stream, std::string_view name, Ns duration) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
-  if (!s) return;
-  launch(e);
-  e.append(*s, std::max<Ns>(duration, 0), name);
-  charge_in_bracket(*s, 0, true);
-}
-
 Ns begin_collective(StreamHandle stream) {
   Engine& e = engine();
   std::lock_guard lock(e.mutex);

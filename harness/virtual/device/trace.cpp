@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
@@ -13,22 +11,6 @@ void tidemark_device_trace(int on) {
   std::lock_guard lock(e.mutex);
   e.tracing = on != 0;
   if (on) e.trace.clear();
-}
-
-size_t tidemark_device_read_trace(char* text, size_t size) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  std::string all;
-  for (const TraceEntry& t : e.trace) {
-    if (t.kind == Kind::wait) continue;
-    const nlohmann::ordered_json line = {{"name", readable(t.name)},
-                                         {"stream", t.stream},
-                                         {"start", t.start},
-                                         {"end", t.end},
-                                         {"host", t.host}};
-    all += line.dump() + "\n";
-  }
-  return give_text(all, text, size);
 }
 
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
