@@ -16,6 +16,7 @@
 #include "reports/html.h"
 #include "reports/page_data.h"
 #include "reports/snapshot/of_rank.h"
+#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 #include "reports/testing/unpack.h"
 #include "reports/trace.h"
@@ -54,17 +55,6 @@ std::string difference(const std::map<std::string, std::string>& a,
     if (!a.contains(name)) out += name + " is new; ";
   }
   return out;
-}
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const std::runtime_error& e) {
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
-    return e.what();
-  }
-  return "(nothing refused)";
 }
 
 TEST(Files, WritesTheNamedFilesAndNoOther) {
@@ -238,7 +228,7 @@ TEST(Files, LossesReadAsPythonWritesThem) {
 
 TEST(Files, TraceIsGzippedJson) {
   const VariantRecord variant = hostile_report().trials[0].variants[0];
-  const auto trace = nlohmann::json::parse(gunzip(gzip(chrome_trace(variant))));
+  const auto trace = nlohmann::json::parse(gunzip(gzip(chrome_trace(variant))).value());
   // For each of two ranks a name, those of its three lanes, a phase, its spans, and three counters
   // at three moments.
   const std::size_t spans = variant.ranks[0].spans.all.size();

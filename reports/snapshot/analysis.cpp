@@ -104,8 +104,6 @@ class Analysis {
     Holdings now = out_.end;
     for (auto e = trace_->rbegin(); e != trace_->rend(); ++e) apply(*e, now, -1);
     out_.begin = out_.peak = now;
-    if (trace_->empty()) return;
-    out_.peak_time_us = trace_->front().time_us;
     out_.curve.reserve(trace_->size());
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
@@ -118,7 +116,6 @@ class Analysis {
       if (now.active <= out_.peak.active) continue;
       out_.peak = now;
       out_.peak_event = i + 1;
-      out_.peak_time_us = e.time_us;
     }
   }
 
@@ -132,7 +129,6 @@ class Analysis {
         continue;
       if (!seen.emplace(e.address, true).second || e.action == Action::alloc) continue;
       live_[e.address] = {0, e.size, 0, false};
-      ++out_.skipped_frees;
     }
     for (const auto& [address, block] : at_end_)
       if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};

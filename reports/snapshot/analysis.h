@@ -67,11 +67,10 @@ struct Fragmentation {
 
 struct DeviceSummary {
   std::size_t device = 0, events = 0;
-  std::int64_t ooms = 0, skipped_frees = 0;  // of blocks from before the trace
-  std::optional<OutOfMemory> oom;            // the last one
-  Holdings begin, peak, end;                 // peak: at the highest active
-  std::size_t peak_event = 0;  // in the trace; 0 with no event: the moment of the file
-  std::int64_t peak_time_us = 0;
+  std::int64_t ooms = 0;
+  std::optional<OutOfMemory> oom;    // the last one
+  Holdings begin, peak, end;         // peak: at the highest active
+  std::size_t peak_event = 0;        // in the trace; 0 with no event: the moment of the file
   std::vector<Site> sites;           // the largest share of the peak first
   std::vector<Part> parts;           // where the file has labels; by kind, the largest first
   std::vector<Waste> wastes;         // where the file has labels

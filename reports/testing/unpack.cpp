@@ -32,7 +32,7 @@ nlohmann::ordered_json unpacked_page_data(const std::string& page) {
   if (begin == std::string::npos) throw std::runtime_error("the page has no data");
   const auto from = begin + mark.size();
   return nlohmann::ordered_json::parse(
-      gunzip(from_base64(page.substr(from, page.find('<', from) - from))));
+      gunzip(from_base64(page.substr(from, page.find('<', from) - from))).value());
 }
 
 }  // namespace tidemark
