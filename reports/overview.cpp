@@ -89,6 +89,22 @@ std::vector<Overview> overviews(const Report& report) {
   return out;
 }
 
+const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
+  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
+  return found == trial.variants.end() ? nullptr : &*found;
+}
+
+std::vector<std::vector<const Verdict*>> by_assertion(const TrialRecord& trial) {
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+  std::vector<std::vector<const Verdict*>> out;
+  for (const Verdict& verdict : trial.verdicts) {
+    const auto [at, fresh] = places.try_emplace({verdict.variant, verdict.name}, out.size());
+    if (fresh) out.emplace_back();
+    out[at->second].push_back(&verdict);
+  }
+  return out;
+}
+
 std::vector<Failure> failures(const Report& report) {
   std::vector<Failure> out;
   for (const TrialRecord& trial : report.trials) {

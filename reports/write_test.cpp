@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,10 +14,10 @@
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/page_data.h"
+#include "reports/rank_place.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
-#include "reports/testing/unpack.h"
 #include "reports/trace.h"
 
 namespace tidemark {
@@ -27,15 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) out[fs::relative(entry, folder).string()] = read(entry);
+    if (entry.is_regular_file()) out[fs::relative(entry, folder).string()] = bytes_of(entry);
   }
   return out;
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "harness/record/json.h"
+#include "harness/record/number.h"
 #include "reports/curves/curve.h"
-#include "reports/curves/number.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 

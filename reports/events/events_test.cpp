@@ -23,13 +23,12 @@ using Action = AllocatorAction;
 /// Two steps of one buffer on the default stream and one that a second stream still uses, at
 /// addresses that begin at `base`.
 EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
-  TrialRecord trial;
-  trial.scenario = "toy";
-  trial.size = "smoke";
-  trial.schedule = schedule;
-  trial.ranks = 2;
-  trial.steps = 2;
-  trial.params = {{"n", 7}};
+  const TrialRecord trial{.scenario = "toy",
+                          .size = "smoke",
+                          .schedule = schedule,
+                          .ranks = 2,
+                          .steps = 2,
+                          .params = {{"n", 7}}};
   RankRecord rank;
   rank.rank = 1;
   const std::int64_t low = base, high = base + 4096;

@@ -69,6 +69,11 @@ class Statement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
+/// Makes the tables in an empty file; refuses a newer schema and another program's database.
+void prepare_tables(Database& database);
+/// Only refuses.
+void check_tables(Database& database);
+
 /// All or nothing; takes the write lock at once, so that it waits here and not half-way.
 class Transaction {
  public:

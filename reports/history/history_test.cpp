@@ -7,9 +7,9 @@
 
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "reports/rank_place.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
@@ -190,11 +190,6 @@ TEST_F(Past, ALockedHistoryIsWaitedForAndThenSaid) {
   other.run("ROLLBACK");
   record(2);
   EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 2u);
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {

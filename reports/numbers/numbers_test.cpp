@@ -76,8 +76,7 @@ std::string refused(const std::string& text) {
 }
 
 /// With this done to the header.
-template <class Act>
-std::string with(Act act) {
+std::string with(auto act) {
   const std::string text = numbers_file(numbers_sample());
   std::uint64_t length = 0;
   std::memcpy(&length, text.data(), 8);

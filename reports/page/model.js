@@ -1,5 +1,5 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
-import { exact, plural, unitFor } from './format.js';
+import { exact, plural } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
@@ -182,21 +182,4 @@ export function bestFix(groups) {
     .filter(({ saving }) => saving && saving.before !== null);
   const gain = ({ saving }) => saving.before - saving.after;
   return all.reduce((best, one) => (!best || gain(one) > gain(best) ? one : best), null);
-}
-
-function judgedText({ judged }) {
-  if (judged === 'fail') return ', not as predicted';
-  return judged === 'pass' ? '' : ', not judged';
-}
-
-/** "24.61 GiB (74 %)", `what` it is of, and whether it is as predicted; or why nothing is saved. */
-export function savedText(saving, what = '') {
-  const { before, after, none_predicted: none } = saving;
-  if (before === null) return 'not judged: no baseline ran';
-  const saved = before - after;
-  if (none && saved === 0) return 'no saving predicted';
-  const unit = unitFor(before);
-  const percent = before === 0 ? 0 : (100 * saved) / before;
-  const share = percent.toFixed(Math.abs(percent) < 1 ? 2 : 0);
-  return `${unit.format(saved)} ${unit.name} (${share} %)${what}${judgedText(saving)}`;
 }

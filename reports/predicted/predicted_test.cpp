@@ -14,25 +14,18 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-VariantRecord variant(const char* name, Role role) {
-  VariantRecord out;
-  out.name = name;
-  out.role = role;
-  return out;
-}
-
 TrialRecord trial(const char* schedule, int ranks) {
-  TrialRecord out;
-  out.scenario = "case";
-  out.size = "smoke";
-  out.schedule = schedule;
-  out.mode = Mode::math;
-  out.ranks = ranks;
-  out.steps = 4;
-  out.params = {{"layers", 2}};
-  out.variants = {variant("waste", Role::baseline), variant("fix", Role::fixed),
-                  variant("other", Role::fixed), variant("wrong", Role::control)};
-  return out;
+  return {.scenario = "case",
+          .size = "smoke",
+          .schedule = schedule,
+          .mode = Mode::math,
+          .ranks = ranks,
+          .steps = 4,
+          .params = {{"layers", 2}},
+          .variants = {{.name = "waste"},
+                       {.name = "fix", .role = Role::fixed},
+                       {.name = "other", .role = Role::fixed},
+                       {.name = "wrong", .role = Role::control}}};
 }
 
 /// Steps of 1 ms, 1.2 ms, 0.5 ms and 1 ms, each after a first one that is long.

@@ -24,8 +24,10 @@ struct Site {
   std::int64_t size = 0;
   std::int64_t count = 0, bytes = 0;  // at the peak
   std::int64_t allocations = 0;       // in the whole trace
-  double lifetime_us = 0;             // mean, of those that ended
+  double lifetime_us = 0;             // of all that ended
   std::int64_t ended = 0;
+  double mean_us() const { return ended == 0 ? 0 : lifetime_us / static_cast<double>(ended); }
+  Site& operator+=(const Site& other);  // of the same place and size
 };
 
 /// Blocks of one kind that were alive at the peak, allocated in one module and at one place.

@@ -108,7 +108,7 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   ASSERT_GE(d.sites.size(), 2u);
   EXPECT_EQ(d.sites[0].site, "b train.py:9");
   EXPECT_EQ(d.sites[0].bytes, 400);
-  EXPECT_EQ(d.sites[0].lifetime_us, 30);
+  EXPECT_EQ(d.sites[0].mean_us(), 30);
   EXPECT_EQ(d.sites[1].site, "a train.py:7");
   ASSERT_EQ(d.pending.size(), 1u);
   EXPECT_EQ(d.pending[0].size, 200);

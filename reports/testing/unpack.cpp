@@ -1,7 +1,7 @@
-#include "reports/testing/unpack.h"
-
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "reports/testing/sample.h"
 #include "reports/trace.h"
 
 namespace tidemark {

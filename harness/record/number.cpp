@@ -1,4 +1,4 @@
-#include "reports/curves/number.h"
+#include "harness/record/number.h"
 
 #include <charconv>
 #include <cmath>
