@@ -17,17 +17,16 @@ function groupKey(trial) {
 }
 
 export function groupsOf(report) {
-  const groups = new Map();
+  const groups = [];
   for (const trial of report.trials) {
     const key = groupKey(trial);
-    let group = groups.get(key);
-    if (!group || group.trials.some((other) => other.schedule === trial.schedule)) {
-      group = { trials: [] };
-      groups.set(key, group);
-    }
+    const fits = (group) =>
+      group.key === key && !group.trials.some(({ schedule }) => schedule === trial.schedule);
+    let group = groups.find(fits);
+    if (!group) groups.push((group = { key, trials: [] }));
     group.trials.push(trial);
   }
-  return [...new Set([...groups.values()])].map(describe);
+  return groups.map(describe);
 }
 
 function describe({ trials }) {
@@ -87,14 +86,9 @@ export function toneOf(group, name) {
   return `tone-${group.variants.findIndex((variant) => variant.name === name) % TONES}`;
 }
 
-export function phasesOf(group) {
-  const names = new Set();
-  for (const trial of group.trials) {
-    for (const variant of trial.variants) {
-      for (const record of variant.ranks) record.phases.forEach((phase) => names.add(phase.name));
-    }
-  }
-  return [...names];
+export function phasesOf({ trials }) {
+  const records = trials.flatMap(({ variants }) => variants.flatMap(({ ranks }) => ranks));
+  return [...new Set(records.flatMap(({ phases }) => phases.map(({ name }) => name)))];
 }
 
 /** Median, over repetitions where there are any, without the first step (warm-up) where there are others: as
