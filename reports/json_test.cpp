@@ -209,12 +209,6 @@ TEST(Json, OnlyRunDiffersBetweenRuns) {
   EXPECT_EQ(json_text(first), json_text(second));
 }
 
-TEST(Json, BytesAreIntegers) {
-  const std::string text = json_text(small_report());
-  EXPECT_THAT(text, HasSubstr("\"U\": 1048576"));
-  EXPECT_THAT(text, HasSubstr("\"low\": 5242880"));
-}
-
 TEST(Json, SaysWhatIsWrongInOneLine) {
   const std::string good = json_text(small_report());
   const std::pair<std::string, const char*> cases[] = {

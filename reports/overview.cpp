@@ -66,8 +66,8 @@ std::string Overview::title() const {
 
 std::string Overview::detail() const {
   const TrialRecord& t = *trials[0];
-  std::string out = fmt::format("{} rank{}, {}, {} steps, seed {}", t.ranks,
-                                t.ranks == 1 ? "" : "s", name_of(t.mode), t.steps, t.seed);
+  std::string out = fmt::format("{}, {}, {} steps, seed {}", plural(t.ranks, "rank"),
+                                name_of(t.mode), t.steps, t.seed);
   for (const auto& [name, value] : t.params)
     out += fmt::format(", {}={}", name, setting_text(value));
   return one_line(out);

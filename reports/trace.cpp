@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/number.h"
+
 namespace tidemark {
 namespace {
 
@@ -57,9 +59,7 @@ std::string loss_lines(const VariantRecord& variant) {
   std::string out;
   for (const LossPoint& point : variant.loss) {
     if (!point.value) continue;
-    std::string number = fmt::format("{}", *point.value);
-    if (number.find_first_of(".en") == std::string::npos) number += ".0";
-    out += fmt::format("{} {}\n", point.step, number);
+    out += fmt::format("{} {}\n", point.step, decimal(*point.value));
   }
   return out;
 }

@@ -223,13 +223,11 @@ void visit(RunRecord& x, auto& f) {
 struct Summary {
   struct Trials {
     int planned = 0, finished = 0, skipped = 0, cut_short = 0, not_run = 0;
-    bool operator==(const Trials&) const = default;
   };
   int passed = 0, failed = 0, skipped = 0;
   Trials trials;
   int exit_code = 0;
   explicit Summary(const Report& report = {});
-  bool operator==(const Summary&) const = default;
 };
 
 void visit(Summary::Trials& x, auto& f) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tidemark {
@@ -14,6 +15,10 @@ std::optional<double> parse_number(std::string_view text);
 /// A whole number, also as 12.0; none for all else.
 std::optional<std::int64_t> parse_step(std::string_view text);
 std::optional<std::int64_t> whole(double value);
+
+/// The shortest decimal that reads back as the same number, with a point or an exponent: as
+/// Python's repr().
+std::string decimal(double value);
 
 /// How many representable numbers lie from a to b, by their bits: neighbours are one apart, both
 /// zeros are one. Exact, and without overflow where the two are far apart.

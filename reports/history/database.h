@@ -32,7 +32,6 @@ class Database {
   [[noreturn]] void fail(int code) const;
   [[noreturn]] void fail(const std::string& what) const;
   sqlite3* handle() const { return handle_; }
-  const std::string& file() const { return file_; }
 
  private:
   sqlite3* handle_ = nullptr;
