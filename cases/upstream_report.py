@@ -1,4 +1,4 @@
-"""The rows of ci/upstream as an ordinary report of tidemark (reports/schema.json), for --report: each row is a trial of the scenario, with the released
+"""The rows of ci/upstream as an ordinary report of tidemark (tidemark report --schema), for --report: each row is a trial of the scenario, with the released
 code as a variant beside it. `tidemark report` renders it, `tidemark compare` holds two together."""
 import datetime
 import json

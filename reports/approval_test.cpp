@@ -4,14 +4,11 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "harness/record/json.h"
-#include "reports/benchmark.h"
-#include "reports/junit.h"
-#include "reports/markdown.h"
+#include "reports/rank_place.h"
+#include "reports/renderings.h"
 #include "reports/testing/sample.h"
-#include "reports/text.h"
 #include "reports/trace.h"
 
 namespace tidemark {
@@ -23,9 +20,8 @@ void approve(const std::string& name, const std::string& rendered) {
     std::ofstream(path, std::ios::binary) << rendered;
     return;
   }
-  std::ifstream in(path, std::ios::binary);
-  const std::string approved(std::istreambuf_iterator<char>(in), {});
-  EXPECT_EQ(rendered, approved) << path << " (wanted? TIDEMARK_APPROVE=1 approval_test writes it)";
+  EXPECT_EQ(rendered, bytes_of(path))
+      << path << " (wanted? TIDEMARK_APPROVE=1 approval_test writes it)";
 }
 
 TEST(Approval, Text) { approve("table.txt", text_of(small_report())); }

@@ -1,9 +1,8 @@
-#include "reports/benchmark.h"
-
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
 #include "reports/overview.h"
+#include "reports/renderings.h"
 
 namespace tidemark {
 

@@ -80,11 +80,6 @@ std::string brief_place(const std::string& place) {
                           : found[1].str();
 }
 
-const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
-  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
-  return found == trial.variants.end() ? nullptr : &*found;
-}
-
 /// Cause of a failed verdict, and the variant that it lies in.
 struct Reason {
   std::string variant, why;

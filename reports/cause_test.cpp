@@ -3,9 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "reports/markdown.h"
+#include "reports/renderings.h"
 #include "reports/testing/sample.h"
-#include "reports/text.h"
 
 namespace tidemark {
 namespace {

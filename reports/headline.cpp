@@ -207,36 +207,34 @@ std::vector<std::string> fits_text(const Report& report) {
   struct Row {
     std::string name;
     Bytes capacity = 0;
-    std::map<std::string, Fit> variants;  // the highest of all schedules
-    std::vector<std::string> order;
+    std::vector<std::pair<std::string, Fit>> variants;  // the highest of all schedules
   };
   std::vector<Row> rows;
   for (const TrialRecord& trial : report.trials) {
     const std::string name = trial.scenario + "/" + trial.size;
     auto row = std::ranges::find(rows, name, &Row::name);
-    if (row == rows.end()) row = rows.insert(rows.end(), Row{name, 0, {}, {}});
+    if (row == rows.end()) row = rows.insert(rows.end(), Row{name});
     row->capacity = std::max(row->capacity, trial.capacity);
     for (const VariantRecord& variant : trial.variants) {
       if (!variant.fit || variant.role == Role::control) continue;
-      const auto [found, fresh] = row->variants.try_emplace(variant.name, *variant.fit);
-      if (fresh) row->order.push_back(variant.name);
-      found->second.reserved = std::max(found->second.reserved, variant.fit->reserved);
+      auto known =
+          std::ranges::find(row->variants, variant.name, &std::pair<std::string, Fit>::first);
+      if (known == row->variants.end())
+        known = row->variants.insert(known, {variant.name, *variant.fit});
+      known->second.reserved = std::max(known->second.reserved, variant.fit->reserved);
     }
   }
   std::vector<std::string> out;
   for (const Row& row : rows) {
     std::vector<std::string> not_in, in;
-    const Fit* fit = nullptr;
-    for (const std::string& name : row.order) {
-      const Fit& one = row.variants.at(name);
-      fit = &one;
-      (one.fits() ? in : not_in).push_back(fmt::format("{} {}", name, bytes_text(one.reserved)));
-    }
+    for (const auto& [name, fit] : row.variants)
+      (fit.fits() ? in : not_in).push_back(fmt::format("{} {}", name, bytes_text(fit.reserved)));
     if (not_in.empty()) continue;
+    const Fit& fit = row.variants.back().second;
     out.push_back(one_line(fmt::format(
-        "{} on {} ({}){}: reserves too much: {}; fits: {}", row.name, fit->profile,
-        bytes_text(fit->capacity),
-        row.capacity > fit->capacity ? ", ran with " + bytes_text(row.capacity) : "",
+        "{} on {} ({}){}: reserves too much: {}; fits: {}", row.name, fit.profile,
+        bytes_text(fit.capacity),
+        row.capacity > fit.capacity ? ", ran with " + bytes_text(row.capacity) : "",
         fmt::join(not_in, ", "), in.empty() ? "none" : fmt::format("{}", fmt::join(in, ", ")))));
   }
   return out;

@@ -9,7 +9,7 @@
 
 #include "reports/headline.h"
 #include "reports/page_data.h"
-#include "reports/page_overview.h"
+#include "reports/renderings.h"
 #include "reports/thin.h"
 #include "reports/units.h"
 
@@ -37,7 +37,7 @@ std::string filled(const std::string& title, const std::string& body, const std:
   return out.append(rest);
 }
 
-nlohmann::ordered_json json_of(const Line& line) {
+nlohmann::ordered_json line_json(const Line& line) {
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
   const auto level = [&](std::size_t i) {
     return std::isfinite(line.points[i].second) ? line.points[i].second : 0;
@@ -58,7 +58,7 @@ std::string figure(const Chart& chart) {
                               {"bytes", chart.bytes},
                               {"lines", nlohmann::ordered_json::array()}};
   for (const Line& line : chart.lines)
-    if (!line.points.empty()) json["lines"].push_back(json_of(line));
+    if (!line.points.empty()) json["lines"].push_back(line_json(line));
   if (json["lines"].empty()) return "";
   std::string data;
   for (char c : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))

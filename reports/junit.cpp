@@ -1,13 +1,12 @@
-#include "reports/junit.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <vector>
 
 #include "reports/overview.h"
+#include "reports/renderings.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -27,11 +26,6 @@ struct Suite {
   void add(const TrialRecord& trial, const std::string& name_of_case, const std::string& inner) {
     add(trial.name(), name_of_case, inner);
   }
-  Suite& operator+=(const Suite& other) {
-    tests += other.tests, failures += other.failures, errors += other.errors,
-        skipped += other.skipped;
-    return *this;
-  }
   std::string text(const Report& report) const {
     return fmt::format(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
@@ -47,23 +41,10 @@ std::string element(const char* tag, const std::string& message, const std::stri
   return body.empty() ? head + "/>" : fmt::format("{}>{}</{}>", head, body, tag);
 }
 
-/// Verdicts that differ in the rank alone. The case fails where it does on any rank, and is skipped
-/// where it is on any and fails on none.
-using CaseOfRanks = std::vector<const Verdict*>;
-
-std::vector<CaseOfRanks> cases_of(const TrialRecord& trial) {
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
-  std::vector<CaseOfRanks> out;
-  for (const Verdict& v : trial.verdicts) {
-    const auto [at, fresh] = places.try_emplace({v.variant, v.name}, out.size());
-    if (fresh) out.emplace_back();
-    out[at->second].push_back(&v);
-  }
-  return out;
-}
-
-void add_assertion(const Report& report, const TrialRecord& trial, const CaseOfRanks& all,
-                   Suite& suite) {
+/// The case of an assertion fails where it does on any rank, and is skipped where it is on any and
+/// fails on none.
+void add_assertion(const Report& report, const TrialRecord& trial,
+                   const std::vector<const Verdict*>& all, Suite& suite) {
   const auto first = [&](Status status) {
     const auto found = std::ranges::find(all, status, &Verdict::status);
     return found == all.end() ? nullptr : *found;
@@ -108,23 +89,18 @@ void add_unfinished(const TrialRecord& trial, Suite& suite) {
   suite.add(trial, "trial", element("error", "not run: " + trial.not_run));
 }
 
-// A suite of its own: they belong to no trial.
-std::string faults_suite(const Report& report) {
-  const auto& faults = report.run.faults;
-  if (faults.empty()) return "";
-  std::string cases;
-  for (const std::string& fault : faults)
-    cases += fmt::format(
-        "    <testcase classname=\"TIDEMARK_FAULT\" name=\"{0}\">\n      {1}\n    </testcase>\n",
-        markup_text(fault), element("failure", fault));
-  return fmt::format(
-      "  <testsuite name=\"TIDEMARK_FAULT\" tests=\"{0}\" failures=\"{0}\" errors=\"0\" "
-      "skipped=\"0\" timestamp=\"{1}\" hostname=\"{2}\">\n{3}  </testsuite>\n",
-      faults.size(), markup_text(report.run.started), markup_text(report.run.host), cases);
+// A suite of their own: they belong to no trial.
+Suite faults_suite(const Report& report) {
+  Suite suite{"TIDEMARK_FAULT", {}};
+  for (const std::string& fault : report.run.faults) {
+    ++suite.failures;
+    suite.add("TIDEMARK_FAULT", fault, element("failure", fault));
+  }
+  return suite;
 }
 
 /// A suite of programs, a case each: what ended the program, or the verdicts that failed.
-std::string programs_suite(const Report& report, Suite& all) {
+Suite programs_suite(const Report& report) {
   Suite suite{"programs", {}};
   for (const ProgramRecord& program : report.programs) {
     std::string inner;
@@ -142,9 +118,7 @@ std::string programs_suite(const Report& report, Suite& all) {
     }
     suite.add(fmt::format("{}", fmt::join(program.program, " ")), program.name(), inner);
   }
-  if (suite.tests == 0) return "";
-  all += suite;
-  return suite.text(report);
+  return suite;
 }
 
 }  // namespace
@@ -165,18 +139,17 @@ std::string junit(const Report& report) {
       ++suite->errors;
       suite->add(trial, variant.name, element("error", variant.error));
     }
-    for (const CaseOfRanks& one : cases_of(trial)) add_assertion(report, trial, one, *suite);
+    for (const auto& one : by_assertion(trial)) add_assertion(report, trial, one, *suite);
   }
+  for (Suite& suite : std::array{programs_suite(report), faults_suite(report)})
+    if (suite.tests > 0) suites.push_back(std::move(suite));
   Suite all;
   std::string body;
   for (const Suite& s : suites) {
-    all += s;
+    all.tests += s.tests, all.failures += s.failures;
+    all.errors += s.errors, all.skipped += s.skipped;
     body += s.text(report);
   }
-  body += programs_suite(report, all);
-  const int faults = static_cast<int>(report.run.faults.size());
-  all.tests += faults, all.failures += faults;
-  body += faults_suite(report);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<testsuites name=\"tidemark\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "

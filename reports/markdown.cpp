@@ -1,5 +1,3 @@
-#include "reports/markdown.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/program/text.h"
+#include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/units.h"
 
@@ -91,8 +90,7 @@ std::string outside(const TrialRecord& trial) {
   std::string out;
   for (const auto& [rank, bytes] : most)
     if (bytes != 0)
-      out += fmt::format("{} rank {}: {}", out.empty() ? "" : ";", rank,
-                         exact(static_cast<double>(bytes)));
+      out += fmt::format("{} rank {}: {}", out.empty() ? "" : ";", rank, exact(bytes));
   if (out.empty()) return out;
   return fmt::format(
       "\nOutside the allocator under {} (context, NCCL, cuBLAS, other processes), bytes:{}\n",
@@ -117,10 +115,8 @@ std::string owners(const TrialRecord& trial) {
       without.push_back(rank);
       continue;
     }
-    known +=
-        fmt::format("{} rank {}: {} / {} / {}", known.empty() ? "" : ";", rank,
-                    exact(static_cast<double>(each.own)), exact(static_cast<double>(each.others)),
-                    exact(static_cast<double>(each.driver)));
+    known += fmt::format("{} rank {}: {} / {} / {}", known.empty() ? "" : ";", rank,
+                         exact(each.own), exact(each.others), exact(each.driver));
   }
   std::string out;
   if (!known.empty())
@@ -216,16 +212,9 @@ std::string table(const Overview& overview) {
 std::string markdown_text(const std::string& text) {
   std::string out;
   for (char c : one_line(text)) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      if (std::string_view("\\`*_[]|#~!").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
+    const char* known = c == '"' ? nullptr : entity(c);
+    if (std::string_view("\\`*_[]|#~!").find(c) != std::string_view::npos) out += '\\';
+    known != nullptr ? out += known : out += c;
   }
   return out;
 }

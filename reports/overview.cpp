@@ -66,8 +66,8 @@ std::string Overview::title() const {
 
 std::string Overview::detail() const {
   const TrialRecord& t = *trials[0];
-  std::string out = fmt::format("{} rank{}, {}, {} steps, seed {}", t.ranks,
-                                t.ranks == 1 ? "" : "s", name_of(t.mode), t.steps, t.seed);
+  std::string out = fmt::format("{}, {}, {} steps, seed {}", plural(t.ranks, "rank"),
+                                name_of(t.mode), t.steps, t.seed);
   for (const auto& [name, value] : t.params)
     out += fmt::format(", {}={}", name, setting_text(value));
   return one_line(out);
@@ -85,6 +85,22 @@ std::vector<Overview> overviews(const Report& report) {
   }
   for (Overview& overview : out) {
     for (std::size_t i = 0; i < overview.trials.size(); ++i) fill(overview, i);
+  }
+  return out;
+}
+
+const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
+  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
+  return found == trial.variants.end() ? nullptr : &*found;
+}
+
+std::vector<std::vector<const Verdict*>> by_assertion(const TrialRecord& trial) {
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+  std::vector<std::vector<const Verdict*>> out;
+  for (const Verdict& verdict : trial.verdicts) {
+    const auto [at, fresh] = places.try_emplace({verdict.variant, verdict.name}, out.size());
+    if (fresh) out.emplace_back();
+    out[at->second].push_back(&verdict);
   }
   return out;
 }

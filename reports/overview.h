@@ -39,6 +39,12 @@ struct Overview {
 };
 std::vector<Overview> overviews(const Report& report);
 
+/// Null where the trial has none of that name.
+const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name);
+
+/// The verdicts of a trial that differ in the rank alone, together.
+std::vector<std::vector<const Verdict*>> by_assertion(const TrialRecord& trial);
+
 /// A failed verdict, on all the ranks on which it failed; the figures are of the first of them.
 struct Failure {
   const TrialRecord* trial;

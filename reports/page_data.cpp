@@ -6,12 +6,11 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
-#include "harness/record/json.h"
+#include "harness/record/json_writer.h"
+#include "harness/record/string_table.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
-#include "reports/json_parts.h"
 #include "reports/overview.h"
 #include "reports/saving.h"
 #include "reports/thin.h"
@@ -25,55 +24,34 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
 
-/// Every text once, by its place.
-class Strings {
- public:
-  std::size_t operator[](const std::string& text) {
-    const auto [found, added] = places_.try_emplace(text, all_.size());
-    if (added) all_.push_back(text);
-    return found->second;
-  }
-  Json take() { return std::move(all_); }
-
- private:
-  std::unordered_map<std::string, std::size_t> places_;
-  Json::array_t all_;
-};
-
-/// The verdicts of a trial that differ in the rank alone.
 struct Assertion {
   std::size_t trial;
   std::vector<const Verdict*> verdicts;
-  bool failed = false;
+  bool failed;
 };
 
 std::vector<Assertion> assertions_of(const Report& report) {
   std::vector<Assertion> out;
-  for (std::size_t t = 0; t < report.trials.size(); ++t) {
-    std::unordered_map<std::string, std::size_t> places;
-    for (const Verdict& verdict : report.trials[t].verdicts) {
-      const auto [found, added] =
-          places.try_emplace(fmt::format("{}\n{}", verdict.variant, verdict.name), out.size());
-      if (added) out.push_back({t, {}});
-      Assertion& assertion = out[found->second];
-      assertion.verdicts.push_back(&verdict);
-      assertion.failed |= verdict.status == Status::fail;
+  for (std::size_t t = 0; t < report.trials.size(); ++t)
+    for (std::vector<const Verdict*>& verdicts : by_assertion(report.trials[t])) {
+      const bool failed = std::ranges::any_of(
+          verdicts, [](const Verdict* one) { return one->status == Status::fail; });
+      out.push_back({t, std::move(verdicts), failed});
     }
-  }
   return out;
 }
 
 /// [status, low, high, measured, slack, formula, why, [name, value, ...]]
-Json row(const Verdict& verdict, Strings& strings) {
+Json row(const Verdict& verdict, StringTable& strings) {
   Json values = Json::array();
   for (const auto& [name, value] : verdict.values) {
     values.push_back(strings[name]);
     values.push_back(number(value));
   }
   return {static_cast<int>(verdict.status),
-          number(verdict.low),
-          number(verdict.high),
-          number(verdict.measured),
+          json_of(verdict.low),
+          json_of(verdict.high),
+          json_of(verdict.measured),
           number(verdict.slack),
           strings[verdict.formula],
           strings[verdict.why],
@@ -81,7 +59,7 @@ Json row(const Verdict& verdict, Strings& strings) {
 }
 
 /// [[variant, passed, failed, skipped], ...] over all verdicts, also those that are left out.
-Json tallies(const TrialRecord& trial, Strings& strings) {
+Json tallies(const TrialRecord& trial, StringTable& strings) {
   std::map<std::string, std::array<int, 3>> counts;
   for (const Verdict& verdict : trial.verdicts)
     ++counts[verdict.variant][static_cast<std::size_t>(verdict.status)];
@@ -92,7 +70,7 @@ Json tallies(const TrialRecord& trial, Strings& strings) {
 }
 
 /// [variant, name, unit, [rank, ...], [row, ...]]: one row where every rank has the same.
-Json assertion_json(const Assertion& assertion, Strings& strings) {
+Json assertion_json(const Assertion& assertion, StringTable& strings) {
   const Verdict& first = *assertion.verdicts.front();
   Json ranks = Json::array(), rows = Json::array();
   bool same = true;
@@ -106,21 +84,13 @@ Json assertion_json(const Assertion& assertion, Strings& strings) {
           std::move(rows)};
 }
 
-template <class Member>
-Json differences(const std::vector<Sample>& samples, Member member) {
+Json differences(const std::vector<Sample>& samples, auto member) {
   Json out = Json::array();
   std::int64_t before = 0;
   for (const Sample& sample : samples) {
     out.push_back(sample.*member - before);
     before = sample.*member;
   }
-  return out;
-}
-
-template <class Items, class Convert>
-Json list(const Items& items, Convert convert, std::size_t most = SIZE_MAX) {
-  Json out = Json::array();
-  for (std::size_t i = 0; i < std::min(most, items.size()); ++i) out.push_back(convert(items[i]));
   return out;
 }
 
@@ -137,33 +107,17 @@ Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budge
   std::vector<Race> races = rank.races;
   std::ranges::stable_sort(races, worse_race);
   races.resize(std::min(races.size(), budget.races));
-  const bool stepped = !rank.steps.empty();
-  Json out{{"rank", rank.rank},
-           {"phases", stepped ? list(rank.steps.back().phases, phase_json) : Json::array()},
-           {"categories", categories_json(rank)},
-           {"counters", counters_json(rank.counters)},
-           {"races", list(races, race_json)},
-           {"races_in_all", rank.races.size()},
-           {"rest", {{"before", rank.rest_before}, {"after", rank.rest_after}}},
-           {"phase_starts", phase_starts_json(rank)},
-           {"timeline",
-            {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
-             {"time", differences(kept, &Sample::time)},
-             {"allocated", differences(kept, &Sample::allocated)},
-             {"active", differences(kept, &Sample::active)},
-             {"reserved", differences(kept, &Sample::reserved)}}}};
-  add_gpu_facts(out, rank);
+  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "rest", "phase_starts",
+                            "outside_allocator", "outside_owners", "unheld"});
+  out.update({{"races", json_of(races)},
+              {"races_in_all", rank.races.size()},
+              {"timeline",
+               {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
+                {"time", differences(kept, &Sample::time)},
+                {"allocated", differences(kept, &Sample::allocated)},
+                {"active", differences(kept, &Sample::active)},
+                {"reserved", differences(kept, &Sample::reserved)}}}});
   return out;
-}
-
-Json distance_row(const std::optional<Distance>& distance) {
-  if (!distance) return nullptr;
-  return {number(distance->ulps), number(distance->absolute), number(distance->relative)};
-}
-
-/// [name, [sizes], first, [ulps, absolute, relative] or null, the same of the reference]
-Json gradient_row(const GradientError& g, Strings& strings) {
-  return {strings[g.name], g.shape, g.first, distance_row(g.baseline), distance_row(g.reference)};
 }
 
 /// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.
@@ -195,17 +149,9 @@ Json savings_json(const TrialRecord& trial) {
                    {"statistic", name_of(one.statistic)},
                    {"before", one.before ? Json(*one.before) : Json()},
                    {"after", one.after},
-                   {"none_predicted", one.none_predicted},
+                   {"saved", saved_text(one)},
                    {"judged", one.judged ? Json(name_of(*one.judged)) : Json()},
                    {"price", price_text(one)}});
-  return out;
-}
-
-/// [name, what it stands for, value or null]
-Json symbols_json(const TrialRecord& trial) {
-  Json out = Json::array();
-  for (const Symbol& symbol : trial.symbols)
-    out.push_back({symbol.name, symbol.what, number(symbol.value)});
   return out;
 }
 
@@ -228,7 +174,7 @@ Json base_json(const VariantRecord& variant) {
 }  // namespace
 
 Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
-  Strings strings;
+  StringTable strings;
   Json trials = Json::array();
   const std::size_t samples = samples_of(report, budget);
   const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
@@ -236,37 +182,27 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
     const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
     Json variants = Json::array();
     for (const VariantRecord& variant : trial.variants) {
-      variants.push_back(variant_json(variant, list(variant.ranks, [&](const RankRecord& rank) {
-                                        return rank_json(rank, samples, budget);
-                                      })));
-      variants.back()["gradients"] =
-          list(variant.gradients, [&](const GradientError& g) { return gradient_row(g, strings); });
-      Json& added = variants.back();
+      Json& added = variants.emplace_back(
+          json_of(variant, {"name", "role", "error", "loss", "step_time_ns", "sweep", "growth",
+                            "what", "timing", "not_run", "fits", "gradients"}));
+      added["ranks"] = Json::array();
+      for (const RankRecord& rank : variant.ranks)
+        added["ranks"].push_back(rank_json(rank, samples, budget));
       added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
       if (pair == pairs.trials.end()) continue;
-      const auto& all = pair->base->variants;
-      const auto other = std::ranges::find(all, variant.name, &VariantRecord::name);
-      if (other != all.end() && !other->ranks.empty()) added["base"] = base_json(*other);
+      const VariantRecord* other = variant_in(*pair->base, variant.name);
+      if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    trials.push_back({{"scenario", trial.scenario},
-                      {"size", trial.size},
-                      {"mode", name_of(trial.mode)},
-                      {"schedule", trial.schedule},
-                      {"ranks", trial.ranks},
-                      {"steps", trial.steps},
-                      {"seed", trial.seed},
-                      {"params", json_of(trial.params)},
-                      {"skipped", text_or_null(trial.skipped)},
-                      {"command", command(report, trial)},
-                      {"story", trial.story},
-                      {"variants", std::move(variants)},
-                      {"savings", savings_json(trial)},
-                      {"symbols", symbols_json(trial)},
-                      {"tallies", tallies(trial, strings)},
-                      {"assertions", Json::array()}});
-    add_course(trials.back(), trial);
+    trials.push_back(json_of(
+        trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed", "params",
+                "skipped", "story", "symbols", "not_run", "capacity_bytes", "needs_bytes"}));
+    trials.back().update({{"command", command(report, trial)},
+                          {"variants", std::move(variants)},
+                          {"savings", savings_json(trial)},
+                          {"tallies", tallies(trial, strings)},
+                          {"assertions", Json::array()}});
   }
   std::vector<Assertion> assertions = assertions_of(report);
   const std::size_t in_all = assertions.size();
@@ -276,10 +212,9 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
   }
   for (const Assertion& assertion : assertions)
     trials[assertion.trial]["assertions"].push_back(assertion_json(assertion, strings));
-  const Json head = to_json(Report{report.run, {}});
-  return {{"run", head["run"]},
+  return {{"run", json_of(report.run)},
           {"left_out", in_all - assertions.size()},
-          {"strings", strings.take()},
+          {"strings", strings.all()},
           {"trials", std::move(trials)}};
 }
 

@@ -1,5 +1,3 @@
-#include "reports/page_overview.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
+#include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/units.h"
 
@@ -16,7 +15,6 @@ namespace tidemark {
 namespace {
 
 constexpr std::size_t kListed = 20;  // errors, and groups of failures
-constexpr std::size_t kInFull = 3;   // failures of a group that are told in full
 
 std::string text(const std::string& value) { return markup_text(value); }
 
@@ -61,9 +59,8 @@ std::size_t changed_peaks(const Pairs& pairs, std::size_t& all) {
   std::size_t changed = 0;
   for (const TrialPair& pair : pairs.trials)
     for (const VariantRecord& variant : pair.fresh->variants) {
-      const auto other = std::ranges::find(pair.base->variants, variant.name, &VariantRecord::name);
-      if (other == pair.base->variants.end() || other->ranks.empty() || variant.ranks.empty())
-        continue;
+      const VariantRecord* other = variant_in(*pair.base, variant.name);
+      if (other == nullptr || other->ranks.empty() || variant.ranks.empty()) continue;
       for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
         ++all;
         changed += worst_peak(variant, s) != worst_peak(*other, s);
@@ -148,7 +145,7 @@ std::string failed(const Report& report) {
   const auto groups = failure_groups(report);
   for (std::size_t i = 0; i < std::min(groups.size(), kListed); ++i) {
     const auto& all = groups[i].failures;
-    const std::size_t whole = all.size() > kInFull ? 1 : all.size();
+    const std::size_t whole = all.size() > kWhole ? 1 : all.size();
     for (std::size_t k = 0; k < whole; ++k) out += failure_html(report, all[k]);
     if (whole < all.size())
       out += element(
@@ -161,16 +158,6 @@ std::string failed(const Report& report) {
   if (out.empty()) return "";
   return "<ul class=\"plain\">\n" + out +
          "</ul>\n<p><a href=\"#/-/assertions?status=fail\">Every verdict that failed</a></p>\n";
-}
-
-std::string encoded(const std::string& name) {
-  std::string out;
-  for (char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-';
-    plain ? out += c : out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
 }
 
 /// How the verdicts of trials that differ in the schedule alone came out.
@@ -206,7 +193,7 @@ std::string figure(const ByteUnit& unit, std::optional<Bytes> value) {
   if (!value) return "<td class=\"figure quiet\">–</td>";
   return fmt::format(
       "<td class=\"figure\"><data value=\"{}\">{} {}</data><small>{} bytes</small></td>", *value,
-      unit(*value), unit.name, exact(static_cast<double>(*value)));
+      unit(*value), unit.name, exact(*value));
 }
 
 std::string change(Bytes now, Bytes before) {
@@ -221,8 +208,7 @@ std::string saving_cells(const Saving& one, const Pairs& pairs, const TrialRecor
                          bool beside) {
   const ByteUnit unit = saving_unit(std::max(one.before.value_or(0), one.after));
   std::string out = "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
-                    figure(unit, one.after) + "<td class=\"saved\">" +
-                    text(saved_text(one, unit, " " + std::string(unit.name))) +
+                    figure(unit, one.after) + "<td class=\"saved\">" + text(saved_text(one)) +
                     (one.judged ? " " + status(*one.judged, "") : "") +
                     "</td><td class=\"price\">" + text(price_text(one)) + "</td>";
   if (!beside) return out;
@@ -287,7 +273,7 @@ std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
   for (const Overview& group : groups) {
     const std::string& name = group.trials[0]->scenario;
     const int at = place[name]++;
-    out += group_rows(group, fmt::format("#/{}?trial={}", encoded(name), at),
+    out += group_rows(group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), at),
                       at == 0 ? controls[name] : "", pairs, beside);
   }
   return out + "</tbody></table></div>\n";

@@ -2,7 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
 namespace tidemark {
+
+namespace fs = std::filesystem;
 
 std::string RankPlace::name() const {
   return fmt::format("{}/{}/{}/rank{}", trial, schedule, variant, rank);
@@ -25,6 +32,22 @@ RankPlace rank_place(const TrialRecord& trial, const std::string& variant, int r
   place.variant = variant;
   place.rank = rank;
   return place;
+}
+
+std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension) {
+  std::vector<fs::path> out;
+  if (!fs::is_directory(folder)) return out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().extension() == extension)
+      out.push_back(entry.path());
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace tidemark

@@ -2,7 +2,11 @@
 // compare --numbers find the same place in another run.
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "harness/record/record.h"
 
@@ -22,5 +26,35 @@ struct RankPlace {
 };
 
 RankPlace rank_place(const TrialRecord& trial, const std::string& variant, int rank);
+
+/// Calls `use` with each record of `first` and that of the same place in `second`. Returns the
+/// names of those that are in one alone.
+template <class Log>
+std::vector<std::string> pair_up(const std::vector<Log>& first, const std::vector<Log>& second,
+                                 auto use) {
+  std::map<std::string, const Log*> others;
+  for (const Log& log : second) others[log.key()] = &log;
+  std::set<std::string> met;
+  std::vector<std::string> alone;
+  for (const Log& log : first) {
+    const auto found = others.find(log.key());
+    if (found == others.end()) {
+      alone.push_back(log.name());
+      continue;
+    }
+    met.insert(found->first);
+    use(log, *found->second);
+  }
+  for (const auto& [key, log] : others)
+    if (!met.contains(key)) alone.push_back(log->name());
+  return alone;
+}
+
+/// The files below the folder with this extension, in the order of their paths; none where there is
+/// no folder.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
+                                               const std::string& extension);
+/// Throws std::runtime_error where it cannot be read.
+std::string bytes_of(const std::filesystem::path& file);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-"""report.json as it was before its repetitions were taken out and its details put into files (schema.json says how)."""
+"""report.json as it was before its repetitions were taken out and its details put into files (tidemark report --schema says how)."""
 import gzip
 import json
 from pathlib import Path

@@ -114,6 +114,11 @@ std::string saved_text(const Saving& saving, const ByteUnit& unit, const std::st
   return out;
 }
 
+std::string saved_text(const Saving& saving) {
+  const ByteUnit unit = saving_unit(std::max(saving.before.value_or(0), saving.after));
+  return saved_text(saving, unit, fmt::format(" {}", unit.name));
+}
+
 const TrialRecord* telling_trial(const Overview& overview) {
   const TrialRecord* telling = nullptr;
   Bytes most = 0;

@@ -45,6 +45,8 @@ ByteUnit saving_unit(Bytes largest);
 /// "24.61 (74 %)" and whether that is as predicted, or why nothing is saved; `name` follows the
 /// figure.
 std::string saved_text(const Saving& saving, const ByteUnit& unit, const std::string& name = "");
+/// The same in a unit of its own: "24.61 GiB (74 %)".
+std::string saved_text(const Saving& saving);
 
 /// The result of trials that differ in the schedule alone, in the words of a table: under the
 /// schedule where a fix saves most.

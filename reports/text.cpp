@@ -1,5 +1,3 @@
-#include "reports/text.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include "reports/cause.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
+#include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/units.h"
 

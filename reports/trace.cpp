@@ -6,12 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/number.h"
+
 namespace tidemark {
 namespace {
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
 
 std::string microseconds(Ns ns) {
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", std::abs(ns / 1000), std::abs(ns % 1000));
@@ -23,11 +21,11 @@ void add_rank(const RankRecord& rank, std::vector<std::string>& events) {
   for (std::size_t lane = 0; lane < rank.spans.streams.size(); ++lane)
     events.push_back(
         fmt::format(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
-                    rank.rank, lane + 1, quoted(rank.spans.streams[lane])));
+                    rank.rank, lane + 1, json_quoted(rank.spans.streams[lane])));
   for (const Span& s : rank.spans.all)
     events.push_back(fmt::format(
         R"({{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{"ahead_ns":{}}}}})",
-        quoted(rank.spans.names.at(s.name)), name_of(s.kind), microseconds(s.begin),
+        json_quoted(rank.spans.names.at(s.name)), name_of(s.kind), microseconds(s.begin),
         microseconds(s.end - s.begin), rank.rank, s.stream + 1, s.begin - s.enqueued));
   const Ns end = rank.timeline.empty() ? 0 : rank.timeline.back().time;
   for (std::size_t i = 0; i < rank.phase_starts.size(); ++i) {
@@ -36,7 +34,7 @@ void add_rank(const RankRecord& rank, std::vector<std::string>& events) {
         i + 1 < rank.phase_starts.size() ? rank.phase_starts[i + 1].second : std::max(start, end);
     events.push_back(
         fmt::format(R"({{"name":{},"cat":"phase","ph":"X","ts":{},"dur":{},"pid":{},"tid":0}})",
-                    quoted(name), microseconds(start), microseconds(next - start), rank.rank));
+                    json_quoted(name), microseconds(start), microseconds(next - start), rank.rank));
   }
   for (const Sample& s : rank.timeline) {
     for (const auto& [name, value] :
@@ -61,9 +59,7 @@ std::string loss_lines(const VariantRecord& variant) {
   std::string out;
   for (const LossPoint& point : variant.loss) {
     if (!point.value) continue;
-    std::string number = fmt::format("{}", *point.value);
-    if (number.find_first_of(".en") == std::string::npos) number += ".0";
-    out += fmt::format("{} {}\n", point.step, number);
+    out += fmt::format("{} {}\n", point.step, decimal(*point.value));
   }
   return out;
 }
@@ -86,22 +82,26 @@ std::string gzip(const std::string& bytes) {
   return out;
 }
 
-std::string gunzip(std::string packed) {
+std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   std::string out, part(1 << 20, '\0');
   int result = Z_OK;
-  while (result == Z_OK) {
+  while (result == Z_OK && out.size() <= most) {
     stream.next_out = reinterpret_cast<Bytef*>(part.data());
     stream.avail_out = static_cast<uInt>(part.size());
     result = inflate(&stream, Z_NO_FLUSH);
     out.append(part, 0, part.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  if (result != Z_STREAM_END) throw std::runtime_error("it is not gzip, or is cut off");
+  if (result != Z_STREAM_END && out.size() <= most) return std::nullopt;
   return out;
+}
+
+std::string json_quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace tidemark

@@ -1,7 +1,10 @@
 // Memory over time for chrome://tracing and Perfetto, and losses as plain lines.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "harness/record/record.h"
 
@@ -16,7 +19,10 @@ std::string loss_lines(const VariantRecord& variant);
 
 /// The bytes as a gzip file; the same bytes give the same file.
 std::string gzip(const std::string& bytes);
-/// Throws std::runtime_error where it is no gzip file.
-std::string gunzip(std::string packed);
+/// None where it is no gzip file, or cut off. Stops once there are more than `most` bytes.
+std::optional<std::string> gunzip(std::string_view packed, std::size_t most = SIZE_MAX);
+
+/// The text in quotes, as JSON in ASCII.
+std::string json_quoted(const std::string& text);
 
 }  // namespace tidemark

@@ -1,8 +1,10 @@
 // Figures as people read them.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "harness/record/one_line.h"
 #include "harness/record/record.h"
@@ -22,6 +24,7 @@ ByteUnit unit_for(Bytes largest, Bytes smallest = 0);
 
 /// "838,860,800": exact where whole, the shortest decimal otherwise.
 std::string exact(double value);
+std::string exact(std::integral auto value) { return exact(static_cast<double>(value)); }
 
 /// "1 regression", "1,234 verdicts"; `many` where the plural is another word.
 std::string plural(std::int64_t n, const std::string& what, const std::string& many = "");
@@ -36,7 +39,11 @@ std::string not_bytes(const std::string& flag, const std::string& text);
 
 std::string duration(Ns ns);  // "53.2 ms"
 
+/// As HTML and XML write the character; null where that is as it is.
+const char* entity(char c);
 /// One line, as HTML and XML write it between tags and in double quotes.
 std::string markup_text(const std::string& text);
+/// As addresses write it: letters, digits and those of `kept` stay, all else is %20.
+std::string percent_encoded(const std::string& text, std::string_view kept);
 
 }  // namespace tidemark

@@ -11,10 +11,8 @@
 #include <stdexcept>
 
 #include "harness/record/json.h"
-#include "reports/benchmark.h"
 #include "reports/html.h"
-#include "reports/junit.h"
-#include "reports/markdown.h"
+#include "reports/renderings.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/trace.h"
 
@@ -39,42 +37,26 @@ std::string variant_place(const TrialRecord& trial, const VariantRecord& variant
 }
 
 /// The files of a run's folder that belong to one variant; `variant.files` names them.
-class FilesOfVariant {
- public:
-  FilesOfVariant(VariantRecord& variant, const std::string& place, std::vector<File>& out)
-      : variant_(variant), place_(place), out_(out) {}
-
-  void losses() {
-    if (std::string lines = loss_lines(variant_); !lines.empty())
-      put("losses", "loss/" + place_ + ".txt", std::move(lines));
-  }
-  void trace() {
-    if (std::ranges::any_of(variant_.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
-      put("trace", "trace/" + place_ + ".json.gz", gzip(chrome_trace(variant_)));
-  }
-  void snapshots() {
-    for (const RankRecord& rank : variant_.ranks)
-      if (!rank.trace.events.empty())
-        put(fmt::format("snapshot of rank {}", rank.rank),
-            fmt::format("snapshot/{}_rank{}.pickle", place_, rank.rank), pickle(snapshot_of(rank)));
-  }
-  void details() {
-    if (std::string text = details_text(variant_); !text.empty())
-      put(kDetails, "details/" + place_ + ".json.gz", gzip(text));
-  }
-
- private:
-  void put(const std::string& what, const std::string& path, std::string bytes) {
+void add_files(VariantRecord& variant, const std::string& place, bool details,
+               std::vector<File>& out) {
+  const auto put = [&](const std::string& what, const std::string& path, std::string bytes) {
     const FileBeside file{what, path};
-    if (std::ranges::find(variant_.files, file) == variant_.files.end())
-      variant_.files.push_back(file);
-    out_.push_back({path, std::move(bytes)});
-  }
-
-  VariantRecord& variant_;
-  const std::string& place_;
-  std::vector<File>& out_;
-};
+    if (std::ranges::find(variant.files, file) == variant.files.end())
+      variant.files.push_back(file);
+    out.push_back({path, std::move(bytes)});
+  };
+  if (std::string lines = loss_lines(variant); !lines.empty())
+    put("losses", "loss/" + place + ".txt", std::move(lines));
+  if (std::ranges::any_of(variant.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
+    put("trace", "trace/" + place + ".json.gz", gzip(chrome_trace(variant)));
+  for (const RankRecord& rank : variant.ranks)
+    if (!rank.trace.events.empty())
+      put(fmt::format("snapshot of rank {}", rank.rank),
+          fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank), pickle(snapshot_of(rank)));
+  if (!details) return;
+  if (const std::string text = details_text(variant); !text.empty())
+    put(kDetails, "details/" + place + ".json.gz", gzip(text));
+}
 
 /// Those that can be made of the report. Names no file that is neither made nor in `folder`.
 std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool details) {
@@ -84,9 +66,7 @@ std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool
     for (VariantRecord& variant : trial.variants) {
       const std::string place = variant_place(trial, variant, taken);
       const auto first = static_cast<std::ptrdiff_t>(out.size());
-      FilesOfVariant files(variant, place, out);
-      files.losses(), files.trace(), files.snapshots();
-      if (details) files.details();
+      add_files(variant, place, details, out);
       std::erase_if(variant.files, [&](const FileBeside& file) {
         return std::find_if(out.begin() + first, out.end(),
                             [&](const File& made) { return made.path == file.path; }) ==
@@ -116,12 +96,9 @@ void read_details(const fs::path& folder, Report& report) {
       if (!in)
         refuse(path, "cannot be read",
                "report.json needs the details/ that the run wrote beside it");
-      try {
-        add_details(variant, gunzip({std::istreambuf_iterator<char>(in), {}}), path.string());
-      } catch (const std::runtime_error& error) {
-        if (std::string(error.what()).starts_with(path.string())) throw;
-        refuse(path, error.what(), "copy the folder of the run again");
-      }
+      const auto text = gunzip(std::string(std::istreambuf_iterator<char>(in), {}));
+      if (!text) refuse(path, "it is not gzip, or is cut off", "copy the folder of the run again");
+      add_details(variant, *text, path.string());
     }
 }
 

@@ -8,7 +8,7 @@
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
 #include "harness/cli/prepare.h"
-#include "reports/text.h"
+#include "reports/renderings.h"
 #include "reports/write.h"
 
 namespace tidemark {

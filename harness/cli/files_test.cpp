@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "harness/cli/github.h"
 #include "harness/cli/suggest.h"
@@ -126,6 +127,13 @@ TEST_F(Files, ReportRendersAgainAndSaysHowTheRunCameOut) {
     EXPECT_EQ(result.out, (folder_ / "base/report.html") + "\n" + headline(small_report()) + "\n");
   }
   refused({"report", folder_ / "base/junit.xml"}, "neither a run's folder nor its report.json");
+}
+
+TEST_F(Files, ReportPrintsTheSchemaWithoutARun) {
+  const Result result = run({"report", "--schema"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(nlohmann::ordered_json::parse(result.out), report_schema());
+  refused({"report"}, "dir is required");
 }
 
 TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {

@@ -8,8 +8,8 @@
 
 #include "reports/cause.h"
 #include "reports/compare/render.h"
-#include "reports/markdown.h"
 #include "reports/overview.h"
+#include "reports/renderings.h"
 #include "reports/units.h"
 
 namespace tidemark {

@@ -1,7 +1,9 @@
 // tidemark report DIR [--base OTHER | --json]: renders a run's report again, or prints its record.
+// --schema prints the schema of report.json.
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "harness/cli/files.h"
 #include "harness/record/json.h"
@@ -14,7 +16,7 @@ namespace tidemark {
 void add_report(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand("report", "render DIR/report.json again");
   auto path = std::make_shared<std::string>();
-  command->add_option("dir", *path, "the output folder of a run, or its report.json")->required();
+  command->add_option("dir", *path, "the output folder of a run, or its report.json");
   auto base = std::make_shared<std::string>();
   command->add_option("--base", *base,
                       "another run's folder or report.json: its figures stand beside");
@@ -23,9 +25,16 @@ void add_report(CLI::App& app, Act& act) {
       ->add_flag("--json", *json,
                  "print the whole record, each value in its place, and write no files")
       ->excludes("--base");
+  auto schema = std::make_shared<bool>();
+  command->add_flag("--schema", *schema, "print the JSON Schema of report.json, without dir");
   command->footer("exit codes: 0 rendered, however the run itself ended, 2 bad input");
-  command->callback([path, base, json, &act] {
-    act = [path, base, json] {
+  command->callback([path, base, json, schema, &act] {
+    if (path->empty() && !*schema) throw CLI::RequiredError("dir");
+    act = [path, base, json, schema] {
+      if (*schema) {
+        fmt::print("{}", json_text(report_schema()));
+        return 0;
+      }
       if (*json) {
         fmt::print("{}", json_text(read_whole(*path), Extent::read_back));
         return 0;

@@ -8,22 +8,10 @@
 #include <limits>
 #include <map>
 
+#include "harness/record/number.h"
+
 namespace tidemark {
 namespace {
-
-// Maps a float's bits to integers whose order is the numbers' order, so that a difference counts
-// representable numbers.
-template <typename Signed, typename Float>
-Signed ordered(Float value) {
-  auto bits = std::bit_cast<Signed>(value);
-  return bits < 0 ? std::numeric_limits<Signed>::min() - bits : bits;
-}
-
-// In unsigned arithmetic: exact, and without overflow where the two are far apart.
-double steps(std::int64_t a, std::int64_t b) {
-  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-  return static_cast<double>(a > b ? x - y : y - x);
-}
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
@@ -36,16 +24,15 @@ double ulp_distance(double a, double b, at::ScalarType type) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
   switch (type) {
     case at::kFloat:
-      return steps(ordered<std::int32_t>(static_cast<float>(a)),
-                   ordered<std::int32_t>(static_cast<float>(b)));
+      return steps_between<std::int32_t>(static_cast<float>(a), static_cast<float>(b));
     case at::kBFloat16:
-      return steps(ordered<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x),
-                   ordered<std::int16_t>(c10::BFloat16(static_cast<float>(b)).x));
+      return steps_between<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x,
+                                         c10::BFloat16(static_cast<float>(b)).x);
     case at::kHalf:
-      return steps(ordered<std::int16_t>(c10::Half(static_cast<float>(a)).x),
-                   ordered<std::int16_t>(c10::Half(static_cast<float>(b)).x));
+      return steps_between<std::int16_t>(c10::Half(static_cast<float>(a)).x,
+                                         c10::Half(static_cast<float>(b)).x);
     default:
-      return steps(ordered<std::int64_t>(a), ordered<std::int64_t>(b));
+      return steps_between<std::int64_t>(a, b);
   }
 }
 

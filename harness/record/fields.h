@@ -5,9 +5,8 @@
 //   f.title(name, about)                the struct's name in the schema
 //   f(key, member, meaning, about)      a field that every file has
 //   f.later(...)                        the same; files of older versions lack it
-//   f.optional(...)                     a field that is there only where it is not empty
-//   f.unless(key, member, usual)        a text that is there only where it is another one
-//   f.keyed(key, list, about)           an object: each item's `name` is its key
+//   f.optional(..., usual)              a field that is there only where it is not empty, or
+//   another f.keyed(key, list, about)           an object: each item's `name` is its key
 //   f.runs(key, list, about)            items that are the same in a row once, with "times"
 //   f.exact(key, hex, number)           a number as a decimal and, to the bit, in hexadecimal
 //   f.derived(key, value, about)        a copy of other fields; a reader holds it against them
@@ -27,8 +26,7 @@
 
 namespace tidemark {
 
-template <class F>
-void visit(LossPoint& x, F& f) {
+void visit(LossPoint& x, auto& f) {
   f.title("loss",
           "value and hex are the same number; both null where the mode has no numbers, value alone "
           "where it is nan or infinite");
@@ -36,8 +34,7 @@ void visit(LossPoint& x, F& f) {
   f.exact("value", "hex", x.value);
 }
 
-template <class F>
-void visit(SweepPoint& x, F& f) {
+void visit(SweepPoint& x, auto& f) {
   f.title("sweep_point",
           "peaks of the worst rank with kernels 'ratio' times as long as the host takes to launch "
           "one");
@@ -48,8 +45,7 @@ void visit(SweepPoint& x, F& f) {
   f("step_time_ns", x.step_time_ns, meaning::ns);
 }
 
-template <class F>
-void visit(Peaks& x, F& f) {
+void visit(Peaks& x, auto& f) {
   f.title("peaks");
   f("allocated", x.allocated, meaning::count);
   f("active", x.active, meaning::count);
@@ -58,16 +54,14 @@ void visit(Peaks& x, F& f) {
     "requested, at the highest of the moments that the program names");
 }
 
-template <class F>
-void visit(GrowthPoint& x, F& f) {
+void visit(GrowthPoint& x, auto& f) {
   f.title("growth_point");
   f("value", x.value);
   f("predicted", x.predicted);
   f("measured", x.measured);
 }
 
-template <class F>
-void visit(Growth& x, F& f) {
+void visit(Growth& x, auto& f) {
   f.title("growth",
           "peaks of one rank with one parameter of the trial changed, ascending in its value; null "
           "where no closed form says, or where it was not measured");
@@ -76,16 +70,14 @@ void visit(Growth& x, F& f) {
   f("points", x.points);
 }
 
-template <class F>
-void visit(Timing::Ratio& x, F& f) {
+void visit(Timing::Ratio& x, auto& f) {
   f.title("timing_ratio");
   f("median", x.median, meaning::ratio);
   f("lowest", x.lowest, meaning::ratio);
   f("highest", x.highest, meaning::ratio);
 }
 
-template <class F>
-void visit(Timing& x, F& f) {
+void visit(Timing& x, auto& f) {
   f.title("timing",
           "of a real GPU: step times of rank 0's compute stream by CUDA events, over all "
           "repetitions, the first step of each left out; low and high are the quartiles; ratios to "
@@ -98,8 +90,7 @@ void visit(Timing& x, F& f) {
   f("ratio", x.ratio);
 }
 
-template <class F>
-void visit(Fit& x, F& f) {
+void visit(Fit& x, auto& f) {
   f.title("fits",
           "whether a GPU of the profile holds what the allocator reserved on the worst rank in any "
           "step; what a process holds outside the allocator comes on top");
@@ -110,8 +101,7 @@ void visit(Fit& x, F& f) {
       "fits", [&] { return x.fits(); }, "", "differs from what the bytes say");
 }
 
-template <class F>
-void visit(FileBeside& x, F& f) {
+void visit(FileBeside& x, auto& f) {
   f.title("file", "a file beside report.json: its path below the run's folder");
   f("what", x.what, meaning::name);
   f("path", x.path, meaning::name);
@@ -124,8 +114,7 @@ void visit(FileBeside& x, F& f) {
       "is no path into details/, trace/, snapshot/ or loss/");
 }
 
-template <class F>
-void visit(VariantRecord& x, F& f) {
+void visit(VariantRecord& x, auto& f) {
   f.title("variant");
   f("name", x.name, meaning::name);
   f("role", x.role);
@@ -147,8 +136,7 @@ void visit(VariantRecord& x, F& f) {
   });
 }
 
-template <class F>
-void visit(Verdict& x, F& f) {
+void visit(Verdict& x, auto& f) {
   f.title("verdict");
   f("name", x.name, meaning::verdict);
   f("variant", x.variant);
@@ -160,21 +148,19 @@ void visit(Verdict& x, F& f) {
     g("values", x.values);
   });
   f("measured", x.measured);
-  f.unless("unit", x.unit, "bytes");
+  f.optional("unit", x.unit, meaning::none, "not there: bytes", "bytes");
   f.optional("slack", x.slack);
   f.optional("why", x.why, meaning::none, "it failed, was skipped, or has a slack");
 }
 
-template <class F>
-void visit(Symbol& x, F& f) {
+void visit(Symbol& x, auto& f) {
   f.title("symbol");
   f("name", x.name, meaning::name);
   f("what", x.what);
   f("value", x.value);
 }
 
-template <class F>
-void visit(TrialRecord& x, F& f) {
+void visit(TrialRecord& x, auto& f) {
   f.title("trial");
   f("scenario", x.scenario, meaning::name);
   f("size", x.size, meaning::name);
@@ -202,8 +188,7 @@ void visit(TrialRecord& x, F& f) {
              "the most that the closed forms say a variant reserves on a rank");
 }
 
-template <class F>
-void visit(RunRecord& x, F& f) {
+void visit(RunRecord& x, auto& f) {
   f.title("run");
   f("id", x.id);
   f("started", x.started, meaning::none, "UTC, ISO 8601");
@@ -238,17 +223,14 @@ void visit(RunRecord& x, F& f) {
 struct Summary {
   struct Trials {
     int planned = 0, finished = 0, skipped = 0, cut_short = 0, not_run = 0;
-    bool operator==(const Trials&) const = default;
   };
   int passed = 0, failed = 0, skipped = 0;
   Trials trials;
   int exit_code = 0;
   explicit Summary(const Report& report = {});
-  bool operator==(const Summary&) const = default;
 };
 
-template <class F>
-void visit(Summary::Trials& x, F& f) {
+void visit(Summary::Trials& x, auto& f) {
   f.title("planned_trials", "planned trials, each counted once");
   f("planned", x.planned, meaning::count);
   f("finished", x.finished, meaning::count);
@@ -257,8 +239,7 @@ void visit(Summary::Trials& x, F& f) {
   f("not_run", x.not_run, meaning::count);
 }
 
-template <class F>
-void visit(Summary& x, F& f) {
+void visit(Summary& x, auto& f) {
   f.title("summary", "passed, failed and skipped count verdicts, those of every rank");
   f("passed", x.passed, meaning::count);
   f("failed", x.failed, meaning::count);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "harness/record/number.h"
 #include "harness/record/one_line.h"
 #include "harness/record/shared.h"
 
@@ -67,8 +68,6 @@ std::string Node::text() const {
   return shared_ != nullptr && text.starts_with("$$") ? text.substr(1) : text;
 }
 
-std::string Node::text_or_null() const { return value_.is_null() ? "" : text(); }
-
 std::int64_t Node::integer() const {
   need(value_.is_number_integer(), "an integer");
   if (value_.is_number_unsigned() &&
@@ -125,18 +124,9 @@ bool Node::boolean() const {
 }
 
 double Node::hexadecimal() const {
-  const std::string all = text();
-  std::string_view digits = all;
-  const bool negative = digits.starts_with('-');
-  if (negative) digits.remove_prefix(1);
-  const bool hex = digits.starts_with("0x");
-  if (hex) digits.remove_prefix(2);
-  double value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto read = std::from_chars(digits.data(), end, value,
-                                    hex ? std::chars_format::hex : std::chars_format::general);
-  if (read.ec != std::errc() || read.ptr != end) fail("'" + all + "' is not a hexadecimal float");
-  return negative ? -value : value;
+  const auto value = parse_number(text());
+  if (!value) fail("'" + text() + "' is not a hexadecimal float");
+  return *value;
 }
 
 }  // namespace tidemark

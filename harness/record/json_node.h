@@ -31,14 +31,12 @@ class Node {
   Node operator[](std::string_view key) const;
   bool has(std::string_view key) const;
 
-  template <class Visit>
-  void each(Visit visit) const {
+  void each(auto visit) const {
     need(value_.is_array(), "an array");
     for (std::size_t i = 0; i < value_.size(); ++i) visit(Node(value_[i], *this, {}, i));
   }
 
-  template <class Visit>
-  void members(Visit visit) const {
+  void members(auto visit) const {
     need(value_.is_object(), "an object");
     for (auto it = value_.begin(); it != value_.end(); ++it) {
       visit(it.key(), Node(it.value(), *this, it.key(), 0));
@@ -46,9 +44,8 @@ class Node {
   }
 
   std::string text() const;
-  std::string text_or_null() const;  // empty for null
-  std::int64_t integer() const;      // no fraction, within 64 bits
-  int small_integer() const;         // within 32 bits
+  std::int64_t integer() const;  // no fraction, within 64 bits
+  int small_integer() const;     // within 32 bits
   std::uint64_t natural() const;
   double number() const;
   std::optional<double> number_or_null() const;

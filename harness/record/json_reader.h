@@ -47,21 +47,17 @@ class JsonReader {
   }
 
   void title(const char*, const char* = "") {}
-  template <class T>
-  void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+  void operator()(const char* key, auto& x, const Meaning& meaning = {}, const char* = "") {
     if (extent_ == Extent::details) return;
     const Node member = node_[key];
     if (!meaning.null_if_empty || !member.value().is_null()) read(member, x);
   }
-  template <class T>
-  void later(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+  void later(const char* key, auto& x, const Meaning& meaning = {}, const char* = "") {
     if (node_.has(key)) (*this)(key, x, meaning);
   }
-  template <class T>
-  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
-    if (node_.has(key)) (*this)(key, x, meaning);
+  void optional(const char* key, auto& x, const Meaning& meaning = {}, const auto&...) {
+    later(key, x, meaning);
   }
-  void unless(const char* key, std::string& x, const char*) { optional(key, x); }
   template <class T>
   void keyed(const char* key, std::vector<T>& all, const char*) {
     if (extent_ == Extent::details) return;
@@ -90,8 +86,7 @@ class JsonReader {
     if (decimal && x != decimal)
       node_.fail(fmt::format("'{}' and '{}' are different numbers", key, hex));
   }
-  template <class Value>
-  void derived(const char* key, Value made, const char*, const char* fault) {
+  void derived(const char* key, auto made, const char*, const char* fault) {
     if (extent_ == Extent::details) return;
     checks_.push_back([this, key, made, fault] {
       const Node member = node_[key];
@@ -100,16 +95,14 @@ class JsonReader {
       if (said != made()) member.fail(fault);
     });
   }
-  template <class Fields>
-  void group(const char* key, const char*, Fields fields) {
+  void group(const char* key, const char*, auto fields) {
     if (extent_ == Extent::details) return;
     const Node member = node_[key];
     JsonReader inner(member);
     fields(inner);
     inner.finish();
   }
-  template <class Fields>
-  void either(const char* key, std::string& text, Fields fields) {
+  void either(const char* key, std::string& text, auto fields) {
     if (node_.has(key))
       (*this)(key, text);
     else
@@ -137,18 +130,15 @@ class JsonReader {
     });
     put_in_order(all);
   }
-  template <class Fields>
-  void details(Fields fields) {
+  void details(auto fields) {
     JsonReader inner(node_);
     fields(inner);
     inner.finish();
   }
-  template <class Fields>
-  void exported(Fields fields) {
+  void exported(auto fields) {
     if (extent_ == Extent::whole) fields(*this);
   }
-  template <class Holds>
-  void check(Holds holds, const char* fault) {
+  void check(auto holds, const char* fault) {
     checks_.push_back([this, holds, fault] {
       if (!holds()) node_.fail(fault);
     });
@@ -172,16 +162,14 @@ class JsonReader {
         column.fail(
             fmt::format("has {} values where the columns before it have {}", count, rows.size()));
     }
-    template <class Set>
-    void fill(const char* key, Set set) {
+    void fill(const char* key, auto set) {
       const Node column = node[key];
       column.need(column.value().is_array(), "an array");
       size(column, column.size());
       auto row = rows.begin();
       column.each([&](const Node& item) { set(*row++, item); });
     }
-    template <class T>
-    void operator()(const char* key, T Row::*member) {
+    void operator()(const char* key, auto Row::*member) {
       fill(key, [member](Row& row, const Node& item) { row.*member = item.integer(); });
     }
     template <class T>
@@ -250,8 +238,7 @@ class JsonReader {
     JsonReader inner(node);
     tidemark::visit(x, inner);
   }
-  template <class T>
-  static void compose(const Node& node, T& x) {
+  static void compose(const Node& node, auto& x) {
     node.need(node.value().is_object(), "an object");
     JsonReader inner(node);
     tidemark::visit(x, inner);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
+#include "harness/record/number.h"
 
 namespace tidemark {
 namespace {
@@ -14,15 +15,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kWidth = 100;
 
-std::string decimal(double value) {
-  if (!std::isfinite(value)) return "null";
-  std::string out = fmt::format("{}", value);
-  if (out.find_first_of(".e") == std::string::npos) out += ".0";
-  return out;
-}
-
 std::string scalar(const Json& value) {
-  if (value.is_number_float()) return decimal(value.get<double>());
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    return std::isfinite(number) ? decimal(number) : "null";
+  }
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

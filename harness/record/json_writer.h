@@ -54,25 +54,21 @@ class JsonWriter {
   }
 
   void title(const char*, const char* = "") {}
-  template <class T>
-  void operator()(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
+  void operator()(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
     if (wanted(key)) out_.push_back({key, value(x, meaning)});
   }
-  template <class T>
-  void later(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
+  void later(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
     (*this)(key, x, meaning);
   }
   template <class T>
-  void optional(const char* key, const T& x, const Meaning& meaning = {}, const char* = "") {
-    if (x != T()) (*this)(key, x, meaning);
+  void optional(const char* key, const T& x, const Meaning& meaning = {}, const char* = "",
+                const std::type_identity_t<T>& usual = {}) {
+    if (x != usual) (*this)(key, x, meaning);
   }
   template <class T>
   void optional(const char* key, const std::optional<T>& x, const Meaning& meaning = {},
                 const char* = "") {
     if (x) (*this)(key, *x, meaning);
-  }
-  void unless(const char* key, const std::string& x, const char* usual) {
-    if (x != usual) (*this)(key, x);
   }
   template <class T>
   void keyed(const char* key, const std::vector<T>& all, const char*) {
@@ -99,19 +95,16 @@ class JsonWriter {
     out_.push_back({key, finite ? Json(*x) : Json(nullptr)});
     out_.push_back({hex, x ? Json(fmt::format("{:a}", *x)) : Json(nullptr)});
   }
-  template <class Value>
-  void derived(const char* key, Value made, const char*, const char*) {
+  void derived(const char* key, auto made, const char*, const char*) {
     if (wanted(key)) out_.push_back({key, value(made())});
   }
-  template <class Fields>
-  void group(const char* key, const char*, Fields fields) {
+  void group(const char* key, const char*, auto fields) {
     if (!wanted(key)) return;
     JsonWriter inner(extent_);
     fields(inner);
     out_.push_back({key, inner.take()});
   }
-  template <class Fields>
-  void either(const char* key, const std::string& text, Fields fields) {
+  void either(const char* key, const std::string& text, auto fields) {
     if (text.empty())
       fields(*this);
     else
@@ -138,19 +131,16 @@ class JsonWriter {
     }
     out_.push_back({key, std::move(list)});
   }
-  template <class Fields>
-  void details(Fields fields) {
+  void details(auto fields) {
     if (extent_ == Extent::head) return;
     JsonWriter inner(Extent::whole, only_);
     fields(inner);
     out_.update(inner.take());
   }
-  template <class Fields>
-  void exported(Fields fields) {
+  void exported(auto fields) {
     if (extent_ == Extent::whole) fields(*this);
   }
-  template <class Holds>
-  void check(Holds, const char*) {}
+  void check(auto, const char*) {}
 
  private:
   template <class Row>
@@ -158,19 +148,16 @@ class JsonWriter {
     const std::vector<Row>& rows;
     Json& out;
 
-    template <class T>
-    void operator()(const char* key, T Row::*member) {
+    void operator()(const char* key, auto Row::*member) {
       Json::array_t list;
       list.reserve(rows.size());
       for (const Row& row : rows) list.emplace_back(row.*member);
       out.push_back({key, std::move(list)});
     }
-    template <class T>
-    void places(const char* key, T Row::*member, const std::vector<std::string>&) {
+    void places(const char* key, auto Row::*member, const std::vector<std::string>&) {
       (*this)(key, member);
     }
-    template <class T>
-    void letters(const char* key, T Row::*member, std::string_view all) {
+    void letters(const char* key, auto Row::*member, std::string_view all) {
       std::string text;
       for (const Row& row : rows) text += all[static_cast<std::size_t>(row.*member)];
       out.push_back({key, std::move(text)});
@@ -219,8 +206,7 @@ class JsonWriter {
 };
 
 /// A struct of the record as JSON.
-template <class T>
-nlohmann::ordered_json json_of(const T& x, Extent extent = Extent::whole) {
+nlohmann::ordered_json json_of(const auto& x, Extent extent = Extent::whole) {
   return JsonWriter(extent).value(x);
 }
 /// Some of its keys.

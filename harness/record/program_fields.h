@@ -8,8 +8,7 @@
 
 namespace tidemark {
 
-template <class F>
-void visit(DeviceRecord& x, F& f) {
+void visit(DeviceRecord& x, auto& f) {
   f.title("program_device", "peaks of PyTorch's caching allocator, over the whole process");
   f("device", x.device, meaning::count);
   f("allocated", x.allocated, meaning::bytes);
@@ -20,8 +19,7 @@ void visit(DeviceRecord& x, F& f) {
   f("ooms", x.ooms, meaning::count);
 }
 
-template <class F>
-void visit(CollectiveCalls& x, F& f) {
+void visit(CollectiveCalls& x, auto& f) {
   f.title("collective_calls",
           "NCCL calls of one function on one communicator; the bytes of a call are those of the "
           "larger of its two buffers");
@@ -32,8 +30,7 @@ void visit(CollectiveCalls& x, F& f) {
   f("bytes", x.bytes, meaning::bytes);
 }
 
-template <class F>
-void visit(UnknownValue& x, F& f) {
+void visit(UnknownValue& x, auto& f) {
   f.title("unknown_value",
           "a place where the program asked for a value that is not known, and what it was told; "
           "decides: it branched by the answer; line: empty in the backward");
@@ -44,8 +41,7 @@ void visit(UnknownValue& x, F& f) {
   f("count", x.count, meaning::count);
 }
 
-template <class F>
-void visit(ProcessRecord& x, F& f) {
+void visit(ProcessRecord& x, auto& f) {
   f.title("process",
           "ended: by itself; else its figures are of at most half a second before its end; "
           "stood_in: collectives that took the rank's own values for those of absent partners");
@@ -59,8 +55,7 @@ void visit(ProcessRecord& x, F& f) {
   f("stood_in", x.stood_in, meaning::count);
 }
 
-template <class F>
-void visit(AlivePart& x, F& f) {
+void visit(AlivePart& x, auto& f) {
   f.title("alive_part", "blocks of one kind of tensor, allocated in one module and at one line");
   f("kind", x.kind, meaning::name);
   f("module", x.module);
@@ -69,8 +64,7 @@ void visit(AlivePart& x, F& f) {
   f("bytes", x.bytes, meaning::bytes, "as requested");
 }
 
-template <class F>
-void visit(AliveAtPeak& x, F& f) {
+void visit(AliveAtPeak& x, auto& f) {
   f.title("alive_at_peak", "of the process with the highest peak; the parts sum to active");
   f("where", x.where);
   f("active", x.active, meaning::bytes, "as requested");
@@ -85,8 +79,7 @@ void visit(AliveAtPeak& x, F& f) {
       "its parts do not sum to what is active");
 }
 
-template <class F>
-void visit(ProgramRecord& x, F& f) {
+void visit(ProgramRecord& x, auto& f) {
   f.title("program", "a program below tidemark exec, under one schedule of the virtual device");
   f("program", x.program, meaning::none, "the words by which it was started");
   f("mode", x.mode, meaning::name);

@@ -100,7 +100,6 @@ struct AliveBlock {
 };
 
 enum class BlockUse { active, pending, free };
-const char* name_of(BlockUse);
 
 /// A part of a segment: in the order of addresses, end to end.
 struct SegmentPart {

@@ -10,52 +10,45 @@
 
 namespace tidemark {
 
-template <class F>
-void visit(Level& x, F& f) {
+void visit(Level& x, auto& f) {
   f.title("level");
   f("peak", x.peak, meaning::bytes);
   f("end", x.end, meaning::bytes);
 }
 
-template <class F>
-void visit(Phase& x, F& f) {
+void visit(Phase& x, auto& f) {
   f.title("phase");
   f("name", x.name, meaning::name);
   for (const Statistic s : kStatistics) f(name_of(s), x[s]);
 }
 
-template <class F>
-void visit(Moment& x, F& f) {
+void visit(Moment& x, auto& f) {
   f.title("moment");
   f("name", x.name, meaning::name);
   f("allocated", x.allocated, meaning::bytes);
   f("requested", x.requested, meaning::bytes);
 }
 
-template <class F>
-void visit(Call& x, F& f) {
+void visit(Call& x, auto& f) {
   f.title("call");
   f("op", x.op, meaning::name);
   f("unit", x.unit, meaning::name);
 }
 
-template <class F>
-void visit(Step& x, F& f) {
+void visit(Step& x, auto& f) {
   f.title("step");
   f("phases", x.phases);
   f("moments", x.moments);
   f("calls", x.calls, meaning::none, "what the program did to its units, in order");
 }
 
-template <class F>
-void visit(Category& x, F& f) {
+void visit(Category& x, auto& f) {
   f.title("category");
   f("peak_share", x.peak_share, meaning::bytes);
   f("end", x.end, meaning::bytes);
 }
 
-template <class F>
-void visit(Counters& x, F& f) {
+void visit(Counters& x, auto& f) {
   f.title("counters");
   f("num_alloc_retries", x.num_alloc_retries, meaning::count);
   f("num_ooms", x.num_ooms, meaning::count);
@@ -67,16 +60,14 @@ void visit(Counters& x, F& f) {
   f("collectives", x.collectives, meaning::count);
 }
 
-template <class F>
-void visit(Access& x, F& f) {
+void visit(Access& x, auto& f) {
   f.title("access");
   f("op", x.op);
   f("stream", x.stream);
   f.later("span", x.span, meaning::place, "its place in the rank's spans, or -1");
 }
 
-template <class F>
-void visit(Race& x, F& f) {
+void visit(Race& x, auto& f) {
   f.title("race");
   f("first", x.first);
   f("second", x.second);
@@ -84,15 +75,13 @@ void visit(Race& x, F& f) {
   f("explanation", x.explanation);
 }
 
-template <class F>
-void visit(std::pair<std::string, Ns>& x, F& f) {
+void visit(std::pair<std::string, Ns>& x, auto& f) {
   f.title("phase_start");
   f("name", x.first, meaning::name);
   f("time", x.second, meaning::ns);
 }
 
-template <class F>
-void visit(AliveBlock& x, F& f) {
+void visit(AliveBlock& x, auto& f) {
   f.title("alive",
           "op: the operator that allocated it, empty where operators were not followed (they are "
           "while a program is built, in its first and in its last step); shape and dtype of the "
@@ -107,8 +96,7 @@ void visit(AliveBlock& x, F& f) {
   f("pending", x.pending);
 }
 
-template <class F>
-void visit(Segment& x, F& f) {
+void visit(Segment& x, auto& f) {
   f.title(
       "segment",
       "columns of equal length, a block each, end to end; states a letter each: active, pending "
@@ -135,8 +123,7 @@ void visit(Segment& x, F& f) {
       "its blocks do not lie end to end, or do not sum to its bytes");
 }
 
-template <class F>
-void visit(MemoryMap& x, F& f) {
+void visit(MemoryMap& x, auto& f) {
   f.title("map",
           "everything reserved at the end of the last step; left_out: its smallest segments, where "
           "there were too many blocks");
@@ -147,8 +134,7 @@ void visit(MemoryMap& x, F& f) {
   });
 }
 
-template <class F>
-void visit(Spans& x, F& f) {
+void visit(Spans& x, auto& f) {
   f.title(
       "spans",
       "columns of equal length, in the order of enqueueing: what occupied each stream in the "
@@ -168,8 +154,7 @@ void visit(Spans& x, F& f) {
   f("left_out", x.left_out, meaning::count);
 }
 
-template <class F>
-void visit(EventTrace& x, F& f) {
+void visit(EventTrace& x, auto& f) {
   f.title(
       "trace",
       "columns of equal length: the allocator's events of the last step. actions a letter each: "
@@ -188,16 +173,14 @@ void visit(EventTrace& x, F& f) {
   f("left_out", x.left_out, meaning::count);
 }
 
-template <class F>
-void visit(Distance& x, F& f) {
+void visit(Distance& x, auto& f) {
   f.title("distance", "null: not finite");
   f("ulps", x.ulps);
   f("absolute", x.absolute);
   f("relative", x.relative);
 }
 
-template <class F>
-void visit(GradientError& x, F& f) {
+void visit(GradientError& x, auto& f) {
   f.title("gradient", "first: the first element that differs from the baseline's, or -1");
   f("name", x.name, meaning::name);
   f("shape", x.shape, meaning::count);
@@ -206,8 +189,7 @@ void visit(GradientError& x, F& f) {
   f("first", x.first, meaning::place);
 }
 
-template <class F>
-void visit(OutsideOwners& x, F& f) {
+void visit(OutsideOwners& x, auto& f) {
   f.title("outside_owners",
           "the owners of that memory of a real GPU, as NVML tells them apart; driver: kept back by "
           "driver and firmware. Or why they are not known");
@@ -218,8 +200,7 @@ void visit(OutsideOwners& x, F& f) {
   });
 }
 
-template <class F>
-void visit(std::vector<Sample>& x, F& f) {
+void visit(std::vector<Sample>& x, auto& f) {
   f.title(
       "timeline",
       "columns of equal length: the last step's memory over the host's time, thinned, peaks kept");
@@ -231,8 +212,7 @@ void visit(std::vector<Sample>& x, F& f) {
   });
 }
 
-template <class F>
-void visit(RankRecord& x, F& f) {
+void visit(RankRecord& x, auto& f) {
   f.title("rank");
   f("rank", x.rank, meaning::rank);
   f.derived(

@@ -5,48 +5,29 @@
 namespace tidemark {
 
 const char* name_of(Role role) {
-  return role == Role::baseline ? "baseline" : role == Role::fixed ? "fixed" : "control";
+  constexpr const char* kNames[] = {"baseline", "fixed", "control"};
+  return kNames[static_cast<std::size_t>(role)];
 }
 const char* name_of(Mode mode) {
-  return mode == Mode::math ? "math" : mode == Mode::shapes ? "shapes" : "known";
+  constexpr const char* kNames[] = {"math", "shapes", "known"};
+  return kNames[static_cast<std::size_t>(mode)];
 }
 const char* name_of(Status status) {
-  return status == Status::pass ? "pass" : status == Status::fail ? "fail" : "skip";
+  constexpr const char* kNames[] = {"pass", "fail", "skip"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 const char* name_of(Statistic statistic) {
-  switch (statistic) {
-    case Statistic::allocated:
-      return "allocated";
-    case Statistic::active:
-      return "active";
-    case Statistic::reserved:
-      return "reserved";
-    case Statistic::requested:
-      return "requested";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"allocated", "active", "reserved", "requested"};
+  return kNames[static_cast<std::size_t>(statistic)];
+}
+const char* name_of(SpanKind kind) {
+  constexpr const char* kNames[] = {"operator", "collective", "copy", "wait"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string setting_text(const Setting& setting) {
   const auto* number = std::get_if<std::int64_t>(&setting);
   return number != nullptr ? std::to_string(*number) : std::get<std::string>(setting);
-}
-
-const char* name_of(BlockUse use) {
-  return use == BlockUse::active ? "active" : use == BlockUse::pending ? "pending" : "free";
-}
-const char* name_of(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::op:
-      return "operator";
-    case SpanKind::collective:
-      return "collective";
-    case SpanKind::copy:
-      return "copy";
-    case SpanKind::wait:
-      return "wait";
-  }
-  return "?";
 }
 
 const Phase* RankRecord::phase(const std::string& name) const {

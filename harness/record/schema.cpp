@@ -20,16 +20,15 @@ class SchemaMaker {
     name_ = name;
     if (*about != 0) object_["description"] = about;
   }
-  template <class T>
-  void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
+  void operator()(const char* key, auto& x, const Meaning& meaning = {}, const char* about = "") {
+    add(key, of(x, meaning), about, true);
+  }
+  void later(const char* key, auto& x, const Meaning& meaning = {}, const char* about = "") {
     add(key, of(x, meaning), about, true);
   }
   template <class T>
-  void later(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
-    add(key, of(x, meaning), about, true);
-  }
-  template <class T>
-  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* about = "") {
+  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* about = "",
+                const auto&...) {
     if constexpr (std::is_same_v<T, bool>)
       add(key, {{"const", true}}, about, false);
     else
@@ -40,9 +39,6 @@ class SchemaMaker {
                 const char* about = "") {
     T x{};
     add(key, of(x, meaning), about, false);
-  }
-  void unless(const char* key, std::string& x, const char* usual) {
-    add(key, of(x, {}), fmt::format("not there: {}", usual).c_str(), false);
   }
   template <class T>
   void keyed(const char* key, std::vector<T>&, const char* about) {
@@ -63,19 +59,16 @@ class SchemaMaker {
     add(hex, {{"type", {"string", "null"}}, {"pattern", "^-?(0x[0-9a-f.]+p[+-][0-9]+|nan|inf)$"}},
         "", true);
   }
-  template <class Value>
-  void derived(const char* key, Value made, const char* about, const char*) {
+  void derived(const char* key, auto made, const char* about, const char*) {
     auto x = made();
     add(key, of(x, {}), about, true);
   }
-  template <class Fields>
-  void group(const char* key, const char* about, Fields fields) {
+  void group(const char* key, const char* about, auto fields) {
     SchemaMaker inner(definitions_);
     fields(inner);
     add(key, inner.object(), about, true);
   }
-  template <class Fields>
-  void either(const char* key, const std::string&, Fields fields) {
+  void either(const char* key, const std::string&, auto fields) {
     fields(*this);
     other_ = key;
   }
@@ -92,18 +85,13 @@ class SchemaMaker {
     item("ranks", ranks);
     add(key, {{"type", "array"}, {"items", item.define()}}, about, true);
   }
-  template <class Fields>
-  void details(Fields fields) {
+  void details(auto fields) {
     details_ = true;
     fields(*this);
     details_ = false;
   }
-  template <class Fields>
-  void exported(Fields fields) {
-    details(fields);
-  }
-  template <class Holds>
-  void check(Holds, const char*) {}
+  void exported(auto fields) { details(fields); }
+  void check(auto, const char*) {}
 
   /// The schema of all fields so far.
   Json object() {
@@ -134,20 +122,17 @@ class SchemaMaker {
   template <class Row>
   struct Column {
     SchemaMaker& maker;
-    template <class T>
-    void operator()(const char* key, T Row::*) {
+    void operator()(const char* key, auto Row::*) {
       maker.add(key, maker.leaf({"column", R"({"type": "array", "items": {"type": "integer"}})"}),
                 "", true);
     }
-    template <class T>
-    void places(const char* key, T Row::*, const std::vector<std::string>&) {
+    void places(const char* key, auto Row::*, const std::vector<std::string>&) {
       maker.add(key,
                 maker.leaf(
                     {"places", R"({"type": "array", "items": {"type": "integer", "minimum": 0}})"}),
                 "", true);
     }
-    template <class T>
-    void letters(const char* key, T Row::*, std::string_view all) {
+    void letters(const char* key, auto Row::*, std::string_view all) {
       maker.add(key, {{"type", "string"}, {"pattern", fmt::format("^[{}]*$", all)}}, "", true);
     }
   };

@@ -1,4 +1,4 @@
-"""The tests of a pytest run as an ordinary report of tidemark (reports/schema.json), for --tidemark-report: each test is a trial, a pair one with
+"""The tests of a pytest run as an ordinary report of tidemark (tidemark report --schema), for --tidemark-report: each test is a trial, a pair one with
 its variants. `tidemark report` renders it, `tidemark compare` holds two together."""
 import datetime
 import json

@@ -9,7 +9,6 @@
 #include <set>
 #include <tuple>
 
-#include "reports/compare/hold.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
 #include "reports/program/places.h"
@@ -64,6 +63,9 @@ std::string not_there(const TrialRecord& trial) {
   return course_of(trial) == Course::not_run ? "not run: " + trial.not_run : "";
 }
 
+/// Places of changes, of one variant: its ranks share one for each metric and effect.
+using Seen = std::map<std::pair<std::string, Effect>, std::size_t>;
+
 class Comparer {
  public:
   Comparer(const CompareOptions& options, Comparison& out)
@@ -81,18 +83,18 @@ class Comparer {
     }
     for (const VariantRecord& one : pair.base->variants) {
       if (!one.not_run.empty()) continue;
-      const auto other = std::ranges::find(pair.fresh->variants, one.name, &VariantRecord::name);
-      if (other != pair.fresh->variants.end() && other->not_run.empty()) {
+      const VariantRecord* other = variant_in(*pair.fresh, one.name);
+      if (other != nullptr && other->not_run.empty()) {
         variant(one, *other);
         continue;
       }
       missing(name_ + " " + one.name +
-              (other == pair.fresh->variants.end() ? "" : " (not run: " + other->not_run + ")"));
+              (other == nullptr ? "" : " (not run: " + other->not_run + ")"));
       covered_.insert(one.name);
     }
     for (const VariantRecord& one : pair.fresh->variants) {
-      const auto other = std::ranges::find(pair.base->variants, one.name, &VariantRecord::name);
-      if (one.not_run.empty() && (other == pair.base->variants.end() || !other->not_run.empty()))
+      const VariantRecord* other = variant_in(*pair.base, one.name);
+      if (one.not_run.empty() && (other == nullptr || !other->not_run.empty()))
         out_.fresh.push_back(name_ + " " + one.name);
     }
     verdicts(*pair.base, *pair.fresh);
@@ -106,7 +108,7 @@ class Comparer {
       return all;
     };
     const std::vector<DeviceAt> of_after = devices(after), of_before = devices(before);
-    std::map<std::string, std::map<std::pair<std::string, Effect>, std::size_t>> seen;
+    std::map<std::string, Seen> seen;
     for (const DeviceAt& a : of_before) {
       const auto b = std::ranges::find(of_after, a.name(), &DeviceAt::name);
       if (b == of_after.end()) {
@@ -183,7 +185,7 @@ class Comparer {
     }
     if (!before.error.empty()) return;
     const bool control = before.role == Role::control && after.role == Role::control;
-    std::map<std::pair<std::string, Effect>, std::size_t> seen;
+    Seen seen;
     metrics(place, -1, metrics_of(before), metrics_of(after), control, seen);
     for (const RankRecord& a : before.ranks) {
       const auto b = std::ranges::find(after.ranks, a.rank, &RankRecord::rank);
@@ -196,8 +198,7 @@ class Comparer {
   }
 
   void metrics(const Place& place, int rank, const std::vector<Metric>& before,
-               const std::vector<Metric>& after, bool control,
-               std::map<std::pair<std::string, Effect>, std::size_t>& seen) {
+               const std::vector<Metric>& after, bool control, Seen& seen) {
     std::map<std::string, const Metric*> others;
     for (const Metric& metric : after) others.emplace(metric.name, &metric);
     const std::string where = fmt::format("{} {}{}", place.trial, place.variant,
@@ -229,7 +230,7 @@ class Comparer {
   }
 
   void hold_metric(const Place& place, int rank, const Metric& before, const Metric& after,
-                   std::map<std::pair<std::string, Effect>, std::size_t>& seen) {
+                   Seen& seen) {
     ++out_.metrics;
     used_.insert(thresholds_.of(before).text);
     Outcome outcome = hold(before, after, thresholds_);
@@ -241,12 +242,7 @@ class Comparer {
     Change& change = *outcome.change;
     change.place = place;
     if (rank >= 0) change.place.ranks = {rank};
-    change.metric = before.name;
-    change.unit = before.unit;
-    change.kind = before.kind;
-    change.worse = before.worse;
     change.rank = rank;
-    change.threshold = thresholds_.of(before).text;
     const auto [at, fresh] =
         seen.emplace(std::pair{change.metric, change.effect}, out_.changes.size());
     if (fresh) {
@@ -265,7 +261,7 @@ class Comparer {
     const auto key = [](const Verdict& v) { return Key{v.variant, v.name, v.rank}; };
     std::multimap<Key, const Verdict*> others;
     for (const Verdict& v : after.verdicts) others.emplace(key(v), &v);
-    std::map<std::string, std::map<std::pair<std::string, Effect>, std::size_t>> seen;
+    std::map<std::string, Seen> seen;
     for (const Verdict& a : before.verdicts) {
       const auto found = others.find(key(a));
       const Verdict* b = found == others.end() ? nullptr : found->second;
@@ -315,8 +311,7 @@ class Comparer {
   }
 
   static bool ran(const TrialRecord& trial, const std::string& variant) {
-    return std::ranges::find(trial.variants, variant, &VariantRecord::name) !=
-               trial.variants.end() ||
+    return variant_in(trial, variant) != nullptr ||
            std::ranges::find(trial.verdicts, variant, &Verdict::variant) != trial.verdicts.end();
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,13 @@ struct Change {
   Effect effect = Effect::changed;
   std::string threshold;
 };
+
+/// One metric of two runs, held against each other step by step.
+struct Outcome {
+  bool differs = false;  // at all; with no change where every difference is within the threshold
+  std::optional<Change> change;  // its place and rank are the caller's to fill in
+};
+Outcome hold(const Metric& before, const Metric& after, const Thresholds& thresholds);
 
 struct CompareOptions {
   std::vector<Threshold> thresholds;

@@ -1,8 +1,8 @@
-#include "reports/compare/hold.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "reports/compare/compare.h"
 
 namespace tidemark {
 namespace {
@@ -49,10 +49,13 @@ Outcome hold(const Metric& before, const Metric& after, const Thresholds& thresh
     const double size = whole ? size_of(before, *a, *b) : kNoNumber;
     const int step = steps > 1 ? static_cast<int>(i) : -1;
     if (!out.change) {
-      out.change = Change{};
-      out.change->first_step = step;
-      out.change->steps = 0;
-      out.change->effect = Effect::changed;
+      out.change = Change{.metric = before.name,
+                          .unit = before.unit,
+                          .kind = before.kind,
+                          .worse = before.worse,
+                          .first_step = step,
+                          .steps = 0,
+                          .threshold = thresholds.of(before).text};
     }
     Change& change = *out.change;
     ++change.steps;

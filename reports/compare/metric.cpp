@@ -55,6 +55,16 @@ class Places {
 
 double number(std::int64_t value) { return static_cast<double>(value); }
 
+Metric bytes(std::string name, Bytes value, Worse worse = Worse::up, bool counted = false) {
+  return {std::move(name), Kind::memory, worse, "bytes", {number(value)}, {}, counted};
+}
+Metric counter(std::string name, std::int64_t value, const char* unit) {
+  return {std::move(name), Kind::counters, Worse::up, unit, {number(value)}};
+}
+Metric races(std::size_t count) {
+  return {"races", Kind::races, Worse::up, "races", {static_cast<double>(count)}};
+}
+
 void add_step(const Step& step, std::size_t at, const std::array<double, 4>& highest,
               Series& series) {
   Places phases, moments;
@@ -90,25 +100,20 @@ class Figures {
     if (meaning.name == meaning::bytes.name)
       out_.push_back({path_ + key, Kind::memory, Worse::up, "bytes", {number(x)}, scale_});
     else if (meaning.name == meaning::count.name)
-      out_.push_back({path_ + key, Kind::counters, Worse::up, "times", {number(x)}});
+      out_.push_back(counter(path_ + key, x, "times"));
   }
   void operator()(const char* key, const std::map<std::string, std::int64_t>& all, const Meaning&,
                   const char* = "") {
-    for (const auto& [name, calls] : all)
-      out_.push_back({fmt::format("{}/{}", key, name),
-                      Kind::counters,
-                      Worse::up,
-                      "calls",
-                      {number(calls)},
-                      {},
-                      true});
+    for (const auto& [name, calls] : all) {
+      out_.push_back(counter(fmt::format("{}/{}", key, name), calls, "calls"));
+      out_.back().counted = true;
+    }
   }
   void operator()(const char* key, Counters& counters, const Meaning& = {}, const char* = "") {
     Figures inner(out_, fmt::format("{}{}/", path_, key), scale_);
     visit(counters, inner);
   }
-  template <class Fields>
-  void group(const char* key, const char*, Fields fields) {
+  void group(const char* key, const char*, auto fields) {
     Figures inner(out_, fmt::format("{}{}/", path_, key), scale_);
     fields(inner);
   }
@@ -153,10 +158,9 @@ std::vector<Metric> metrics_of(const VariantRecord& variant) {
     out.push_back({"time/step", Kind::time, Worse::up, "ns", {number(typical_step_time(variant))}});
   for (const SweepPoint& p : variant.sweep) {
     const auto name = [&](const char* what) { return fmt::format("sweep/{}/{}", what, p.ratio); };
-    const std::pair<const char*, Bytes> peaks[] = {
-        {"allocated", p.allocated}, {"active", p.active}, {"reserved", p.reserved}};
-    for (const auto& [what, bytes] : peaks)
-      out.push_back({name(what), Kind::memory, Worse::up, "bytes", {number(bytes)}});
+    for (const auto& [what, peak] :
+         {std::pair{"allocated", p.allocated}, {"active", p.active}, {"reserved", p.reserved}})
+      out.push_back(bytes(name(what), peak));
     out.push_back({name("time"), Kind::time, Worse::up, "ns", {number(p.step_time_ns)}});
   }
   for (const Growth& curve : variant.growth)
@@ -166,11 +170,8 @@ std::vector<Metric> metrics_of(const VariantRecord& variant) {
                                        {"reserved", p.measured.reserved},
                                        {"resident", p.measured.resident}})
         if (peak)
-          out.push_back({fmt::format("growth/{}/{}={}", what, curve.parameter, p.value),
-                         Kind::memory,
-                         Worse::up,
-                         "bytes",
-                         {number(*peak)}});
+          out.push_back(
+              bytes(fmt::format("growth/{}/{}={}", what, curve.parameter, p.value), *peak));
   return out;
 }
 
@@ -187,8 +188,7 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
   const auto add = [&](const std::string& name, Bytes value, Worse worse) {
     out.push_back({name, Kind::memory, worse, "bytes", {number(value)}, highest[0], true});
   };
-  out.push_back(
-      {"races", Kind::races, Worse::up, "races", {static_cast<double>(rank.races.size())}});
+  out.push_back(races(rank.races.size()));
   for (const Category& c : rank.categories) {
     // The shares of one peak: what one gains another loses.
     add("category/" + c.name, c.peak_share, Worse::neither);
@@ -200,27 +200,21 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
 }
 
 std::vector<Metric> metrics_of(const DeviceRecord& device) {
-  std::vector<Metric> out;
-  for (const auto& [name, bytes] : {std::pair{"allocated", device.allocated},
-                                    {"active", device.active},
-                                    {"reserved", device.reserved}})
-    out.push_back(
-        {fmt::format("memory/{}", name), Kind::memory, Worse::up, "bytes", {number(bytes)}});
-  for (const auto& [name, times] : {std::pair{"retries", device.retries}, {"ooms", device.ooms}})
-    out.push_back(
-        {fmt::format("counters/{}", name), Kind::counters, Worse::up, "times", {number(times)}});
-  return out;
+  return {bytes("memory/allocated", device.allocated), bytes("memory/active", device.active),
+          bytes("memory/reserved", device.reserved),
+          counter("counters/retries", device.retries, "times"),
+          counter("counters/ooms", device.ooms, "times")};
 }
 
 std::vector<Metric> metrics_of(const ProcessRecord& process) {
-  std::vector<Metric> out{
-      {"races", Kind::races, Worse::up, "races", {number(std::ssize(process.races))}}};
-  std::map<std::string, std::int64_t> bytes;  // communicators' names are another run's others
+  std::vector<Metric> out{races(process.races.size())};
+  std::map<std::string, std::int64_t> sums;  // communicators' names are another run's others
   for (const CollectiveCalls& calls : process.collectives)
-    bytes[fmt::format("{} of {} ranks", calls.function, calls.ranks)] += calls.bytes;
-  for (const auto& [name, sum] : bytes)
-    out.push_back(
-        {"collectives/" + name, Kind::counters, Worse::neither, "bytes", {number(sum)}, {}, true});
+    sums[fmt::format("{} of {} ranks", calls.function, calls.ranks)] += calls.bytes;
+  for (const auto& [name, sum] : sums) {
+    out.push_back(bytes("collectives/" + name, sum, Worse::neither, true));
+    out.back().kind = Kind::counters;
+  }
   return out;
 }
 
@@ -230,8 +224,7 @@ std::vector<Metric> metrics_of(const AliveAtPeak& alive) {
     std::string name = "alive/" + part.kind;
     for (const std::string& more : {part.module, part.site})
       if (!more.empty()) name += ", " + more;
-    out.push_back(
-        {std::move(name), Kind::memory, Worse::neither, "bytes", {number(part.bytes)}, {}, true});
+    out.push_back(bytes(std::move(name), part.bytes, Worse::neither, true));
   }
   return out;
 }

@@ -11,13 +11,6 @@
 namespace tidemark {
 namespace {
 
-std::string settings_of(const TrialRecord& trial) {
-  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
-  for (const auto& [name, value] : trial.params)
-    out += fmt::format(" {}={}", name, setting_text(value));
-  return out;
-}
-
 /// Names alone where they tell the trials of both reports apart, else with the settings.
 class Names {
  public:
@@ -58,6 +51,13 @@ std::string arguments(const RunRecord& run) {
 
 }  // namespace
 
+std::string settings_of(const TrialRecord& trial) {
+  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
+  for (const auto& [name, value] : trial.params)
+    out += fmt::format(" {}={}", name, setting_text(value));
+  return out;
+}
+
 Pairs pair_trials(const Report& base, const Report& fresh) {
   const Names name(base, fresh);
   const auto key = [](const TrialRecord& t) { return t.name() + "\n" + settings_of(t); };
@@ -97,11 +97,12 @@ std::vector<std::string> differences(const RunRecord& base, const RunRecord& fre
   differ(out, "profile", base.profile, fresh.profile);
   differ(out, "capacity", std::to_string(base.capacity_bytes),
          std::to_string(fresh.capacity_bytes));
-  differ(out, "tidemark", base.tidemark, fresh.tidemark);
-  differ(out, "git", base.git, fresh.git);
-  differ(out, "torch", base.torch, fresh.torch);
-  differ(out, "nccl", base.nccl, fresh.nccl);
-  differ(out, "mpi", base.mpi, fresh.mpi);
+  for (const auto& [what, of] : {std::pair{"tidemark", &RunRecord::tidemark},
+                                 {"git", &RunRecord::git},
+                                 {"torch", &RunRecord::torch},
+                                 {"nccl", &RunRecord::nccl},
+                                 {"mpi", &RunRecord::mpi}})
+    differ(out, what, base.*of, fresh.*of);
   return out;
 }
 

@@ -9,6 +9,9 @@
 
 namespace tidemark {
 
+/// "steps=4 seed=0 hidden=64 layers=4": what tells apart trials of one name.
+std::string settings_of(const TrialRecord& trial);
+
 struct TrialPair {
   std::string name;
   const TrialRecord* base;

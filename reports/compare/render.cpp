@@ -8,8 +8,8 @@
 
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
-#include "reports/markdown.h"
 #include "reports/overview.h"
+#include "reports/renderings.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -128,7 +128,7 @@ std::vector<Spot> spots(const Comparison& c) {
 }
 
 Line memory_line(const std::string& name, const VariantRecord& variant, int rank) {
-  Line out{name, {}};
+  Line out{name};
   const auto found = std::ranges::find(variant.ranks, rank, &RankRecord::rank);
   if (found == variant.ranks.end()) return out;
   for (const Sample& s : found->timeline)
@@ -137,7 +137,7 @@ Line memory_line(const std::string& name, const VariantRecord& variant, int rank
 }
 
 Line loss_line(const std::string& name, const VariantRecord& variant) {
-  Line out{name, {}};
+  Line out{name};
   for (const LossPoint& p : variant.loss)
     if (p.value) out.points.emplace_back(p.step, *p.value);
   return out;
@@ -149,11 +149,9 @@ std::vector<Chart> charts(const Comparison& c, const Side& base, const Side& fre
   for (const Spot& spot : spots(c)) {
     const auto pair = std::ranges::find(pairs.trials, spot.trial, &TrialPair::name);
     if (pair == pairs.trials.end()) continue;
-    const auto in = [&](const TrialRecord& trial) {
-      return std::ranges::find(trial.variants, spot.variant, &VariantRecord::name);
-    };
-    const auto a = in(*pair->base), b = in(*pair->fresh);
-    if (a == pair->base->variants.end() || b == pair->fresh->variants.end()) continue;
+    const VariantRecord *a = variant_in(*pair->base, spot.variant),
+                        *b = variant_in(*pair->fresh, spot.variant);
+    if (a == nullptr || b == nullptr) continue;
     const std::string name = spot.trial + " " + spot.variant;
     out.push_back({fmt::format("{}, rank {}: active memory over the last step", name, spot.rank),
                    "ms of the host's clock",
@@ -245,17 +243,16 @@ std::string comparison_markdown(const Comparison& c, const Side& base, const Sid
 }
 
 std::string comparison_html(const Comparison& c, const Side& base, const Side& fresh) {
-  Document out{"compare", result(c), c.exit_code() == 0 ? Status::pass : Status::fail, {}};
+  Document out{"compare", result(c), c.exit_code() == 0 ? Status::pass : Status::fail};
   std::vector<std::string> top{comparison_summary(c), "Base: " + described(base),
                                "New: " + described(fresh)};
   if (c.same_run) top.push_back(same_run_text(c));
-  out.sections.push_back({"", std::move(top), {}, {}});
+  out.sections.push_back({"", std::move(top)});
   for (const auto& [title, lines] : parts(c))
-    out.sections.push_back(
-        {fmt::format("{} ({})", title, lines.size()), first(lines, kRows), {}, {}});
-  out.sections.push_back({"Both runs, overlaid", {}, charts(c, base, fresh), {}});
+    out.sections.push_back({fmt::format("{} ({})", title, lines.size()), first(lines, kRows)});
+  out.sections.push_back({"Both runs, overlaid", {}, charts(c, base, fresh)});
   if (out.sections.back().charts.empty()) out.sections.pop_back();
-  out.sections.push_back({"Thresholds", {fmt::format("{}", fmt::join(c.thresholds, " "))}, {}, {}});
+  out.sections.push_back({"Thresholds", {fmt::format("{}", fmt::join(c.thresholds, " "))}});
   return html(out);
 }
 

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "harness/record/json.h"
+#include "harness/record/number.h"
 #include "reports/curves/curve.h"
-#include "reports/curves/number.h"
+#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -25,13 +26,11 @@ std::string shown(const CurveFile& file) {
 }
 
 std::string read(const std::string& text, const std::string& format = "") {
-  try {
-    return shown(parse_curves(text, "f", format));
-  } catch (const std::runtime_error& e) {
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
-    EXPECT_THAT(e.what(), testing::StartsWith("f: "));
-    return e.what();
-  }
+  std::string out;
+  const std::string why = refusal([&] { out = shown(parse_curves(text, "f", format)); });
+  if (!out.empty()) return out;
+  EXPECT_THAT(why, testing::StartsWith("f: "));
+  return why;
 }
 
 TEST(Curves, TextLines) {

@@ -7,28 +7,20 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/record/number.h"
+
 namespace tidemark {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kStepsNamed = 12;  // runs of steps
 
-/// Places of the representable numbers on a line: neighbours differ by one, both zeros are one.
-template <class Float, class Bits>
-Bits place(Float value) {
-  const Bits bits = std::bit_cast<Bits>(value);
-  return bits < 0 ? std::numeric_limits<Bits>::min() - bits : bits;
-}
-
-template <class Float, class Bits>
-double apart(double a, double b) {
-  const auto x = static_cast<Float>(a), y = static_cast<Float>(b);
-  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y) ? 0 : kInfinite;
-  if (std::isinf(x) || std::isinf(y)) return x == y ? 0 : kInfinite;
-  const auto p = static_cast<std::int64_t>(place<Float, Bits>(x)),
-             q = static_cast<std::int64_t>(place<Float, Bits>(y));
-  const auto up = static_cast<std::uint64_t>(p), uq = static_cast<std::uint64_t>(q);
-  return static_cast<double>(p > q ? up - uq : uq - up);  // modulo 2^64: their distance fits
+/// Of floats or doubles.
+template <class Bits, class Float>
+double apart(Float a, Float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
+  if (std::isinf(a) || std::isinf(b)) return a == b ? 0 : kInfinite;
+  return steps_between<Bits>(a, b);
 }
 
 bool same(double a, double b, bool single) {
@@ -58,7 +50,8 @@ std::string ParityRule::text() const {
 }
 
 double ulps_between(double a, double b, bool single) {
-  return single ? apart<float, std::int32_t>(a, b) : apart<double, std::int64_t>(a, b);
+  return single ? apart<std::int32_t>(static_cast<float>(a), static_cast<float>(b))
+                : apart<std::int64_t>(a, b);
 }
 
 Divergence hold(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule) {

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/record/number.h"
 #include "reports/curves/formats.h"
 #include "reports/curves/gather.h"
-#include "reports/curves/number.h"
 
 namespace tidemark {
 namespace {

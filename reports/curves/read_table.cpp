@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "harness/record/number.h"
 #include "reports/curves/formats.h"
 #include "reports/curves/gather.h"
-#include "reports/curves/number.h"
 
 namespace tidemark {
 namespace {

@@ -6,7 +6,7 @@
 #include "harness/record/json.h"
 #include "reports/curves/parity.h"
 #include "reports/html.h"
-#include "reports/markdown.h"
+#include "reports/renderings.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -83,7 +83,7 @@ Json divergence_json(const std::optional<Divergence>& d) {
 }
 
 Line line(const std::string& name, const CurveParity& c, double Divergence::*member) {
-  Line out{name, {}};
+  Line out{name};
   for (const Divergence& d : c.steps)
     out.points.emplace_back(static_cast<double>(d.step), d.*member);
   return out;
@@ -165,14 +165,12 @@ std::string parity_html(const ParityReport& report) {
   const char* verdict = code == 0   ? "The curves hold"
                         : code == 4 ? "No number was compared"
                                     : "The curves do not hold";
-  Document out{"parity", verdict, code == 0 ? Status::pass : Status::fail, {}};
+  Document out{"parity", verdict, code == 0 ? Status::pass : Status::fail};
   out.sections.push_back(
       {"",
        {parity_summary(report), fmt::format("A: {} ({})", report.a.path, report.a.format),
         fmt::format("B: {} ({})", report.b.path, report.b.format),
-        fmt::format("Rule: {}; {}", rule.text(), kRules)},
-       {},
-       {}});
+        fmt::format("Rule: {}; {}", rule.text(), kRules)}});
   for (const CurveParity& c : report.curves) {
     Section section{title(c), lines(c, rule), {}, {{"step", "A", "B", "difference", "ULP"}}};
     section.charts.push_back({title(c),

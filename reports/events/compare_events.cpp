@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <set>
+#include <algorithm>
 
 #include "reports/snapshot/of_rank.h"
 
@@ -103,20 +102,10 @@ struct Pair {
 EventComparison compare_events(const std::vector<EventLog>& first,
                                const std::vector<EventLog>& second) {
   EventComparison result;
-  std::map<std::string, const EventLog*> others;
-  for (const EventLog& log : second) others[log.key()] = &log;
-  std::set<std::string> met;
-  for (const EventLog& log : first) {
-    const auto found = others.find(log.key());
-    if (found == others.end()) {
-      result.alone.push_back(log.name());
-      continue;
-    }
-    met.insert(found->first);
-    const EventLog& other = *found->second;
+  result.alone = pair_up(first, second, [&](const EventLog& log, const EventLog& other) {
     if (const std::string& why = log.unheld.empty() ? other.unheld : log.unheld; !why.empty()) {
       result.skipped.push_back(log.name() + ": " + why);
-      continue;
+      return;
     }
     Pair pair{log, other, log.schedule != other.schedule || log.schedule == "device"};
     pair.compare();
@@ -125,9 +114,7 @@ EventComparison compare_events(const std::vector<EventLog>& first,
       ++result.equal;
     else
       result.different.push_back({log.name(), std::move(pair.lines)});
-  }
-  for (const auto& [key, log] : others)
-    if (!met.contains(key)) result.alone.push_back(log->name());
+  });
   return result;
 }
 

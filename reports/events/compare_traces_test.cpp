@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/testing/refusal.h"
+
 namespace tidemark {
 namespace {
 
@@ -90,12 +92,8 @@ TEST(CompareTraces, AnotherStreamIsDifferent) {
 TEST(CompareTraces, WithoutATraceItSaysWhichFile) {
   Snapshot none = sample(0, 40 * kMiB, 0);
   none.traces.clear();
-  try {
-    compared(sample(0, 40 * kMiB, 0), none);
-    FAIL();
-  } catch (const SnapshotError& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith("b: has no trace: record with"));
-  }
+  EXPECT_THAT(refusal<SnapshotError>([&] { compared(sample(0, 40 * kMiB, 0), none); }),
+              testing::StartsWith("b: has no trace: record with"));
 }
 
 }  // namespace

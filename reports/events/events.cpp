@@ -19,23 +19,13 @@ class Turns {
   std::int64_t next_ = 0;
 };
 
-class Streams {
- public:
-  std::uint32_t operator[](std::uint32_t place) {
-    return places_.try_emplace(place, static_cast<std::uint32_t>(places_.size())).first->second;
-  }
-
- private:
-  std::unordered_map<std::uint32_t, std::uint32_t> places_;
-};
-
 }  // namespace
 
 EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
                    const std::string& device) {
   EventLog log{rank_place(trial, variant, rank.rank), device, rank.unheld, {}};
   Turns blocks, segments;
-  Streams streams;
+  std::unordered_map<std::uint32_t, std::uint32_t> streams;  // by the order of first use
   for (std::size_t i = 0; i < rank.events.size(); ++i) {
     const EventTrace& trace = rank.events[i];
     StepEvents& step = log.steps.emplace_back();
@@ -48,8 +38,10 @@ EventLog event_log(const TrialRecord& trial, const std::string& variant, const R
                             e.action == AllocatorAction::free_completed;
       Turns& turns = of_block ? blocks : segments;
       const bool makes = makes_block || makes_segment;
+      const auto stream = static_cast<std::uint32_t>(streams.size());
       step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.bytes,
-                             streams[e.stream], trace.ops.at(e.op)});
+                             streams.try_emplace(e.stream, stream).first->second,
+                             trace.ops.at(e.op)});
     }
   }
   return log;

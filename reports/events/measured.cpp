@@ -1,9 +1,6 @@
 // Source and target of event logs: the folder of a run, or one file of a recording.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -19,15 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kSchema = "tidemark/measured";
 constexpr const char* kVersion = "1.0";
 
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::vector<EventLog> read_measured(const fs::path& path) {
   const std::string where = path.string();
-  const auto json = Json::parse(contents(path), nullptr, false);
+  const auto json = Json::parse(bytes_of(path), nullptr, false);
   if (json.is_discarded())
     throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
   const Node root(json, where);
@@ -44,17 +35,12 @@ std::vector<EventLog> read_measured(const fs::path& path) {
 
 std::vector<EventLog> read_events(const fs::path& path) {
   if (!fs::is_directory(path)) return read_measured(path);
-  std::vector<fs::path> files;
-  if (const fs::path folder = path / "allocator"; fs::is_directory(folder))
-    for (const auto& entry : fs::recursive_directory_iterator(folder))
-      if (entry.is_regular_file() && entry.path().extension() == ".txt")
-        files.push_back(entry.path());
+  const std::vector<fs::path> files = files_below(path / "allocator", ".txt");
   if (files.empty())
     throw std::runtime_error(
         fmt::format("{}: has no allocator events: run with --events", path.string()));
-  std::ranges::sort(files);
   std::vector<EventLog> logs;
-  for (const auto& file : files) logs.push_back(parse_events(contents(file), file.string()));
+  for (const auto& file : files) logs.push_back(parse_events(bytes_of(file), file.string()));
   return logs;
 }
 

@@ -13,13 +13,7 @@ namespace fs = std::filesystem;
 
 /// "file:/a/b%20c?immutable=1": the name as SQLite's URIs have it.
 std::string immutable_uri(const fs::path& file) {
-  std::string out = "file:";
-  for (char c : fs::absolute(file).string()) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '/' || c == '.' || c == '_' || c == '-';
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out + "?immutable=1";
+  return "file:" + percent_encoded(fs::absolute(file).string(), "/._-") + "?immutable=1";
 }
 
 /// Whether the file was left in write-ahead mode with nothing in the log. SQLite would make a -wal

@@ -32,7 +32,6 @@ class Database {
   [[noreturn]] void fail(int code) const;
   [[noreturn]] void fail(const std::string& what) const;
   sqlite3* handle() const { return handle_; }
-  const std::string& file() const { return file_; }
 
  private:
   sqlite3* handle_ = nullptr;
@@ -68,6 +67,11 @@ class Statement {
   Database& database_;
   sqlite3_stmt* statement_ = nullptr;
 };
+
+/// Makes the tables in an empty file; refuses a newer schema and another program's database.
+void prepare_tables(Database& database);
+/// Only refuses.
+void check_tables(Database& database);
 
 /// All or nothing; takes the write lock at once, so that it waits here and not half-way.
 class Transaction {

@@ -19,7 +19,6 @@ inline constexpr int kHistoryVersion = 1;
 void record_run(const std::filesystem::path& folder, const Report& report, int patience_ms = 10000);
 
 struct PastRun {
-  std::int64_t key = 0;
   std::string id, started, folder, git, device;
   int exit_code = 0, passed = 0, failed = 0, skipped = 0;
 };

@@ -7,9 +7,10 @@
 
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "reports/rank_place.h"
+#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -31,15 +32,6 @@ Report numbered(int n, Bytes more = 0) {
 class Past : public testing::Test {
  protected:
   void record(int n, Bytes more = 0) { record_run(folder_ / std::to_string(n), numbered(n, more)); }
-  std::string why(const std::function<void()>& act) {
-    try {
-      act();
-    } catch (const HistoryError& e) {
-      EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
-      return e.what();
-    }
-    return "(nothing)";
-  }
   std::string file() const { return folder_ / "history.sqlite"; }
   Trend only(const std::string& glob) {
     const History history = read_history(folder_.path(), {"", {glob}});
@@ -113,7 +105,10 @@ TEST_F(Past, SinceAndPrune) {
   EXPECT_EQ(read_history(file(), {"2026-01-13", {}}).runs.size(), 3u);
   EXPECT_EQ(read_history(file(), {"2026-01-13T00:00:01Z", {}}).runs.size(), 2u);
   EXPECT_EQ(read_history(file(), {"1h", {}}).runs.size(), 0u);
-  EXPECT_THAT(why([&] { read_history(file(), {"yesterday", {}}); }), HasSubstr("neither a date"));
+  EXPECT_THAT(refusal<HistoryError>([&] {
+                read_history(file(), {"yesterday", {}});
+              }),
+              HasSubstr("neither a date"));
   EXPECT_EQ(prune_history(file(), "2026-01-12"), 1);
   EXPECT_EQ(prune_history(file(), "2"), 2);
   const History history = read_history(file(), {"", {}});
@@ -122,7 +117,7 @@ TEST_F(Past, SinceAndPrune) {
   for (const Trend& trend : history.trends) EXPECT_EQ(trend.points.size(), 2u);
   EXPECT_EQ(prune_history(file(), "0"), 2);
   EXPECT_TRUE(read_history(file(), {"", {}}).trends.empty());
-  EXPECT_NE(why([&] { prune_history(file(), "-1"); }), "(nothing)");
+  EXPECT_NE(refusal<HistoryError>([&] { prune_history(file(), "-1"); }), kNothingRefused);
 }
 
 TEST_F(Past, ARunIsThereOnce) {
@@ -190,27 +185,26 @@ TEST_F(Past, ALockedHistoryIsWaitedForAndThenSaid) {
   record(1);
   Database other(file(), Database::Open::write, 0);
   other.run("BEGIN EXCLUSIVE");
-  EXPECT_THAT(why([&] { record_run(folder_ / "2", numbered(2), 100); }), HasSubstr("is locked"));
+  EXPECT_THAT(refusal<HistoryError>([&] { record_run(folder_ / "2", numbered(2), 100); }),
+              HasSubstr("is locked"));
   other.run("ROLLBACK");
   record(2);
   EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 2u);
 }
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
   const auto refused = [&](const char* says) {
     const std::string before = bytes_of(file());
-    EXPECT_THAT(why([&] { record(1); }), HasSubstr(says));
-    EXPECT_THAT(why([&] { read_history(file(), {"", {}}); }), HasSubstr(says));
-    EXPECT_THAT(why([&] { prune_history(file(), "0"); }), HasSubstr(says));
+    EXPECT_THAT(refusal<HistoryError>([&] { record(1); }), HasSubstr(says));
+    EXPECT_THAT(refusal<HistoryError>([&] { read_history(file(), {"", {}}); }), HasSubstr(says));
+    EXPECT_THAT(refusal<HistoryError>([&] { prune_history(file(), "0"); }), HasSubstr(says));
     EXPECT_TRUE(bytes_of(file()) == before) << "was changed: " << says;
     fs::remove(file());
   };
-  EXPECT_THAT(why([&] { read_history(file(), {"", {}}); }), HasSubstr("there is no history"));
+  EXPECT_THAT(refusal<HistoryError>([&] {
+                read_history(file(), {"", {}});
+              }),
+              HasSubstr("there is no history"));
   std::ofstream(file()) << std::string(5000, 'x');
   refused("is not a history");
   { Database(file(), Database::Open::write, 0).run("CREATE TABLE mine (x)"); }
@@ -224,7 +218,7 @@ TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
   record(1);
   { Database(file(), Database::Open::write, 0).run("PRAGMA journal_mode = DELETE"); }
   fs::resize_file(file(), fs::file_size(file()) / 2);
-  EXPECT_THAT(why([&] { record(1); }), HasSubstr("is damaged"));
+  EXPECT_THAT(refusal<HistoryError>([&] { record(1); }), HasSubstr("is damaged"));
 }
 
 TEST_F(Past, ReadingLeavesNoFileBehind) {
@@ -256,7 +250,7 @@ TEST_F(Past, AWriteAheadLogThatIsInUseIsRead) {
 }
 
 TEST_F(Past, AFolderThatCannotBeWritten) {
-  EXPECT_THAT(why([&] { record_run("/proc/tidemark/run", numbered(1)); }),
+  EXPECT_THAT(refusal<HistoryError>([&] { record_run("/proc/tidemark/run", numbered(1)); }),
               HasSubstr("history.sqlite: "));
 }
 

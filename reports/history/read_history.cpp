@@ -9,7 +9,6 @@
 
 #include "reports/compare/threshold.h"
 #include "reports/history/history.h"
-#include "reports/history/schema.h"
 
 namespace tidemark {
 namespace {
@@ -109,10 +108,9 @@ History read_history(const fs::path& path, const HistoryQuery& query) {
                  "FROM run WHERE started >= ? ORDER BY started, key");
   for (runs.bind(since); runs.next();) {
     place[runs.integer(0)] = out.runs.size();
-    out.runs.push_back({runs.integer(0), runs.text(1), runs.text(2), runs.text(3), runs.text(4),
-                        runs.text(5), static_cast<int>(runs.integer(6)),
-                        static_cast<int>(runs.integer(7)), static_cast<int>(runs.integer(8)),
-                        static_cast<int>(runs.integer(9))});
+    out.runs.push_back({runs.text(1), runs.text(2), runs.text(3), runs.text(4), runs.text(5),
+                        static_cast<int>(runs.integer(6)), static_cast<int>(runs.integer(7)),
+                        static_cast<int>(runs.integer(8)), static_cast<int>(runs.integer(9))});
   }
   std::map<std::int64_t, Trend> trends;
   Statement series(database,

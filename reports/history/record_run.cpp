@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "reports/compare/pairs.h"
 #include "reports/history/history.h"
-#include "reports/history/schema.h"
 #include "reports/history/trial_times.h"
 
 namespace tidemark {

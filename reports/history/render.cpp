@@ -146,10 +146,10 @@ std::string history_json(const History& history) {
 std::string history_html(const History& history, bool all) {
   const auto stepped = shown(history, false);
   const auto trends = all ? shown(history, true) : stepped;
-  Document out{"history", summary(history, stepped.size()), Status::pass, {}};
+  Document out{"history", summary(history, stepped.size()), Status::pass};
   for (std::size_t i = 0; i < std::min(trends.size(), kCharts); ++i) {
     const Trend& trend = *trends[i];
-    Line line{trend.metric.unit, {}};
+    Line line{trend.metric.unit};
     for (const PastPoint& point : trend.points)
       line.points.emplace_back(static_cast<double>(point.run), point.value.value_or(NAN));
     out.sections.push_back({title(trend, history),
@@ -158,15 +158,11 @@ std::string history_html(const History& history, bool all) {
                               "run (oldest first)",
                               trend.metric.unit,
                               trend.metric.unit == "bytes",
-                              {std::move(line)}}},
-                            {}});
+                              {std::move(line)}}}});
   }
   if (trends.size() > kCharts)
     out.sections.push_back(
-        {"",
-         {fmt::format("And {} more: --metric GLOB chooses.", trends.size() - kCharts)},
-         {},
-         {}});
+        {"", {fmt::format("And {} more: --metric GLOB chooses.", trends.size() - kCharts)}});
   Section runs{
       "Runs",
       {},

@@ -1,5 +1,3 @@
-#include "reports/history/schema.h"
-
 #include <fmt/format.h>
 
 #include "reports/history/history.h"

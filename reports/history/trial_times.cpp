@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "reports/compare/pairs.h"
+
 namespace tidemark {
 namespace {
 
@@ -20,13 +22,6 @@ bool stands_alone(const RunRecord& run) {
 }
 
 }  // namespace
-
-std::string settings_of(const TrialRecord& trial) {
-  std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
-  for (const auto& [name, value] : trial.params)
-    out += fmt::format(" {}={}", name, setting_text(value));
-  return out;
-}
 
 void record_trial_times(Database& database, std::int64_t run, const Report& report) {
   database.run(

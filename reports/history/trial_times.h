@@ -11,9 +11,6 @@
 
 namespace tidemark {
 
-/// "steps=4 seed=0 hidden=64 layers=4": what tells apart trials of one name.
-std::string settings_of(const TrialRecord& trial);
-
 /// Adds the times of a run that is in the database as `run`.
 void record_trial_times(Database& database, std::int64_t run, const Report& report);
 

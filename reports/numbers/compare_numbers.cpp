@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -143,24 +142,13 @@ std::string model_of(const Pair& pair) {
 NumbersComparison compare_numbers(const std::vector<NumbersLog>& first,
                                   const std::vector<NumbersLog>& second) {
   NumbersComparison result;
-  std::map<std::string, const NumbersLog*> others;
-  for (const NumbersLog& log : second) others[log.key()] = &log;
-  std::set<std::string> met, sides;
   std::vector<std::pair<std::string, std::vector<Pair>>> variants;  // in the order of the first
-  for (const NumbersLog& log : first) {
-    const auto found = others.find(log.key());
-    if (found == others.end()) {
-      result.alone.push_back(log.name());
-      continue;
-    }
-    met.insert(found->first);
+  result.alone = pair_up(first, second, [&](const NumbersLog& log, const NumbersLog& other) {
     const std::string name = fmt::format("{}/{}/{}", log.trial, log.schedule, log.variant);
     auto group = std::ranges::find(variants, name, &decltype(variants)::value_type::first);
     if (group == variants.end()) group = variants.insert(group, {name, {}});
-    group->second.emplace_back(&log, found->second);
-  }
-  for (const auto& [key, log] : others)
-    if (!met.contains(key)) result.alone.push_back(log->name());
+    group->second.emplace_back(&log, &other);
+  });
   const auto once = [](std::vector<std::string>& lines, const std::string& line) {
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   };

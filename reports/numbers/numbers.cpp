@@ -7,11 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
-#include "reports/curves/number.h"
+#include "harness/record/meaning.h"
+#include "harness/record/number.h"
 #include "reports/curves/parity.h"
 #include "reports/numbers/safetensors.h"
 #include "reports/units.h"
@@ -26,6 +25,17 @@ constexpr const char* kFormat = "tidemark/numbers 1";
 constexpr const char* kLoss = "loss";
 constexpr const char* kFolder = "numbers";
 constexpr const char* kExtension = ".safetensors";
+
+/// What the header has under a key of its own, as it is.
+constexpr std::pair<const char*, std::string NumbersLog::*> kTexts[] = {
+    {"trial", &NumbersLog::trial},   {"schedule", &NumbersLog::schedule},
+    {"params", &NumbersLog::params}, {"variant", &NumbersLog::variant},
+    {"device", &NumbersLog::device}, {"arithmetic", &NumbersLog::arithmetic},
+    {"why", &NumbersLog::why}};
+constexpr std::pair<const char*, double NumbersLog::*> kFigures[] = {
+    {"tolerance", &NumbersLog::tolerance},
+    {"loss_condition", &NumbersLog::loss_condition},
+    {"parameter_condition", &NumbersLog::parameter_condition}};
 
 template <class Value>
 Value read(const char* bytes) {
@@ -75,9 +85,9 @@ class Metadata {
     if (found == all_.end()) throw std::runtime_error(fmt::format("its header lacks '{}'", key));
     return found->second;
   }
-  double number(const std::string& key, double least) const {
+  double number(const std::string& key) const {
     const auto value = parse_number(text(key));
-    if (!value || !(*value >= least))
+    if (!value || !(*value >= 0))
       throw std::runtime_error(fmt::format("'{}' is no {}", text(key), key));
     return *value;
   }
@@ -92,27 +102,18 @@ NumbersLog of(Safetensors&& file) {
       found == file.metadata.end() || found->second != kFormat)
     throw std::runtime_error(fmt::format("is no '{}': give what `run --numbers` wrote", kFormat));
   NumbersLog log;
-  for (auto [key, field] : {std::pair("trial", &log.trial),
-                            {"schedule", &log.schedule},
-                            {"params", &log.params},
-                            {"variant", &log.variant},
-                            {"device", &log.device},
-                            {"arithmetic", &log.arithmetic},
-                            {"why", &log.why}})
-    *field = metadata.text(key);
-  const auto rank = whole(metadata.number("rank", 0));
+  for (const auto& [key, field] : kTexts) log.*field = metadata.text(key);
+  for (const auto& [key, field] : kFigures) log.*field = metadata.number(key);
+  const auto rank = whole(metadata.number("rank"));
   if (!rank || *rank > 1'000'000)
     throw std::runtime_error(fmt::format("'{}' is no rank", metadata.text("rank")));
   log.rank = static_cast<int>(*rank);
   const std::string& role = metadata.text("role");
-  const auto roles = {Role::baseline, Role::fixed, Role::control};
+  const auto roles = enumerators(Role());
   const auto found = std::ranges::find_if(roles, [&](Role r) { return role == name_of(r); });
   if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is no role", role));
   log.role = *found;
   log.exact = metadata.text("exact") == "true";
-  log.tolerance = metadata.number("tolerance", 0);
-  log.loss_condition = metadata.number("loss_condition", 0);
-  log.parameter_condition = metadata.number("parameter_condition", 0);
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;
     if (name == kLoss) {
@@ -156,19 +157,11 @@ double ulps_apart(double a, double b, std::string_view dtype) {
 std::string numbers_file(const NumbersLog& log) {
   Safetensors file;
   file.metadata = {{"format", kFormat},
-                   {"trial", log.trial},
-                   {"schedule", log.schedule},
-                   {"params", log.params},
-                   {"variant", log.variant},
                    {"role", name_of(log.role)},
                    {"rank", std::to_string(log.rank)},
-                   {"device", log.device},
-                   {"arithmetic", log.arithmetic},
-                   {"exact", log.exact ? "true" : "false"},
-                   {"tolerance", fmt::format("{}", log.tolerance)},
-                   {"loss_condition", fmt::format("{}", log.loss_condition)},
-                   {"parameter_condition", fmt::format("{}", log.parameter_condition)},
-                   {"why", log.why}};
+                   {"exact", log.exact ? "true" : "false"}};
+  for (const auto& [key, field] : kTexts) file.metadata[key] = log.*field;
+  for (const auto& [key, field] : kFigures) file.metadata[key] = fmt::format("{}", log.*field);
   std::string loss(log.loss.size() * sizeof(double), '\0');
   std::memcpy(loss.data(), log.loss.data(), loss.size());
   file.tensors.push_back(
@@ -193,22 +186,12 @@ fs::path numbers_path(const TrialRecord& trial, const std::string& variant, int 
 }
 
 std::vector<NumbersLog> read_numbers(const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (fs::is_directory(folder / kFolder))
-    for (const auto& entry : fs::recursive_directory_iterator(folder / kFolder))
-      if (entry.is_regular_file() && entry.path().extension() == kExtension)
-        files.push_back(entry.path());
+  const std::vector<fs::path> files = files_below(folder / kFolder, kExtension);
   if (files.empty())
     throw std::runtime_error(fmt::format(
         "{}: has no numbers: give a run's folder, of mode math with --numbers", folder.string()));
-  std::ranges::sort(files);
   std::vector<NumbersLog> logs;
-  for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-    logs.push_back(parse_numbers(text, file.string()));
-  }
+  for (const auto& file : files) logs.push_back(parse_numbers(bytes_of(file), file.string()));
   return logs;
 }
 

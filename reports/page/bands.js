@@ -18,16 +18,23 @@ export function bandNames(bands, [from, to], pixels) {
   };
 }
 
-/** A series of no points that carries the bands of panel `i`. */
-export function bandsOption(i, bands, colour, named) {
+/** A series of no points, which carries marks of panel `i`. */
+export function carrier(name, i, marks) {
   return {
-    id: `bands-${i}`,
+    id: `${name}-${i}`,
     type: 'line',
     data: [],
     xAxisIndex: i,
     yAxisIndex: i,
     silent: true,
     tooltip: { show: false },
+    ...marks,
+  };
+}
+
+/** The bands of panel `i`. */
+export function bandsOption(i, bands, colour, named) {
+  return carrier('bands', i, {
     markArea: {
       silent: true,
       itemStyle: { color: colour('raised') },
@@ -39,5 +46,5 @@ export function bandsOption(i, bands, colour, named) {
         ]),
       }),
     },
-  };
+  });
 }

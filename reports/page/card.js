@@ -1,4 +1,5 @@
 // Capacity of the GPU's profile, as a line in charts of memory.
+import { carrier } from './bands.js';
 import { bytes } from './format.js';
 
 let card = null;
@@ -28,14 +29,7 @@ export function cardNote(highest) {
 export function cardSeries(panel, i, colour) {
   if (!panel.mark) return [];
   return [
-    {
-      id: `card-${i}`,
-      type: 'line',
-      data: [],
-      xAxisIndex: i,
-      yAxisIndex: i,
-      silent: true,
-      tooltip: { show: false },
+    carrier('card', i, {
       markLine: {
         silent: true,
         symbol: 'none',
@@ -48,6 +42,6 @@ export function cardSeries(panel, i, colour) {
           fontSize: 11.5,
         },
       },
-    },
+    }),
   ];
 }

@@ -88,26 +88,17 @@ function vertical({ panels }, colour) {
 }
 
 /** Wheel and fingers, and a bar below the panels; one window onto all of them. */
-function zoomOf({ panels, zoom }, colour) {
+function zoomOf({ panels, zoom: { start, end } }, colour) {
+  const window = { xAxisIndex: panels.map((_, i) => i), filterMode: 'none', start, end };
   return [
+    { ...window, type: 'inside', zoomOnMouseWheel: 'ctrl' },
     {
-      type: 'inside',
-      xAxisIndex: panels.map((_, i) => i),
-      filterMode: 'none',
-      zoomOnMouseWheel: 'ctrl',
-      start: zoom.start,
-      end: zoom.end,
-    },
-    {
+      ...window,
       type: 'slider',
-      xAxisIndex: panels.map((_, i) => i),
-      filterMode: 'none',
       height: 20,
       bottom: 8,
       left: INNER.left,
       right: INNER.right,
-      start: zoom.start,
-      end: zoom.end,
       showDetail: false,
       brushSelect: false,
       showDataShadow: false,

@@ -79,8 +79,10 @@ function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
   return assertion;
 }
 
-const distanceOf = (row) =>
-  row && { ulps: row[0] ?? Infinity, absolute: row[1] ?? Infinity, relative: row[2] ?? Infinity };
+/** Figures of a distance that are not there are infinite. */
+function spell(distance) {
+  for (const figure of ['ulps', 'absolute', 'relative']) if (distance) distance[figure] ??= Infinity;
+}
 
 /** The report of page_data.cpp with names instead of places and levels instead of differences. */
 export async function load(element) {
@@ -91,14 +93,9 @@ export async function load(element) {
     trial.tallies = new Map(
       trial.tallies.map(([variant, pass, fail, skip]) => [strings[variant], { pass, fail, skip }]),
     );
-    for (const variant of trial.variants) {
-      variant.gradients = variant.gradients.map(([name, shape, first, baseline, reference]) => ({
-        name: strings[name],
-        shape,
-        first,
-        baseline: distanceOf(baseline),
-        reference: distanceOf(reference),
-      }));
+    for (const { baseline, reference } of trial.variants.flatMap((variant) => variant.gradients)) {
+      spell(baseline);
+      spell(reference);
     }
     for (const record of trial.variants.flatMap((variant) => variant.ranks)) {
       const packed = record.timeline;

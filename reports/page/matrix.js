@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { table } from './controls.js';
 import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
-import { bestIn, peak, savedText } from './model.js';
+import { bestIn, peak } from './model.js';
 
 function cell(trial, variant, show) {
   const { error, brief, not_run: lost } = trial.variants.find(({ name }) => name === variant) ?? {};
@@ -46,7 +46,7 @@ function savingCells(best, variant) {
     h(
       'td',
       { class: before === null || before <= after ? 'words quiet' : 'words' },
-      savedText(saving),
+      saving.saved,
       judged && h('span', { class: `status ${judged}` }, h('span', { class: 'unseen' }, judged)),
     ),
     h('td', { class: 'words quiet' }, saving.price),

@@ -1,5 +1,5 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
-import { exact, plural, unitFor } from './format.js';
+import { exact, plural } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
@@ -17,17 +17,16 @@ function groupKey(trial) {
 }
 
 export function groupsOf(report) {
-  const groups = new Map();
+  const groups = [];
   for (const trial of report.trials) {
     const key = groupKey(trial);
-    let group = groups.get(key);
-    if (!group || group.trials.some((other) => other.schedule === trial.schedule)) {
-      group = { trials: [] };
-      groups.set(key, group);
-    }
+    const fits = (group) =>
+      group.key === key && !group.trials.some(({ schedule }) => schedule === trial.schedule);
+    let group = groups.find(fits);
+    if (!group) groups.push((group = { key, trials: [] }));
     group.trials.push(trial);
   }
-  return [...new Set([...groups.values()])].map(describe);
+  return groups.map(describe);
 }
 
 function describe({ trials }) {
@@ -87,14 +86,9 @@ export function toneOf(group, name) {
   return `tone-${group.variants.findIndex((variant) => variant.name === name) % TONES}`;
 }
 
-export function phasesOf(group) {
-  const names = new Set();
-  for (const trial of group.trials) {
-    for (const variant of trial.variants) {
-      for (const record of variant.ranks) record.phases.forEach((phase) => names.add(phase.name));
-    }
-  }
-  return [...names];
+export function phasesOf({ trials }) {
+  const records = trials.flatMap(({ variants }) => variants.flatMap(({ ranks }) => ranks));
+  return [...new Set(records.flatMap(({ phases }) => phases.map(({ name }) => name)))];
 }
 
 /** Median, over repetitions where there are any, without the first step (warm-up) where there are others: as
@@ -182,21 +176,4 @@ export function bestFix(groups) {
     .filter(({ saving }) => saving && saving.before !== null);
   const gain = ({ saving }) => saving.before - saving.after;
   return all.reduce((best, one) => (!best || gain(one) > gain(best) ? one : best), null);
-}
-
-function judgedText({ judged }) {
-  if (judged === 'fail') return ', not as predicted';
-  return judged === 'pass' ? '' : ', not judged';
-}
-
-/** "24.61 GiB (74 %)", `what` it is of, and whether it is as predicted; or why nothing is saved. */
-export function savedText(saving, what = '') {
-  const { before, after, none_predicted: none } = saving;
-  if (before === null) return 'not judged: no baseline ran';
-  const saved = before - after;
-  if (none && saved === 0) return 'no saving predicted';
-  const unit = unitFor(before);
-  const percent = before === 0 ? 0 : (100 * saved) / before;
-  const share = percent.toFixed(Math.abs(percent) < 1 ? 2 : 0);
-  return `${unit.format(saved)} ${unit.name} (${share} %)${what}${judgedText(saving)}`;
 }

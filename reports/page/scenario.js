@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { pick, section, select, table } from './controls.js';
 import { unitFor } from './format.js';
-import { bestFix, statusOf, tallyOf, tallyText, tellingSchedule, variantIn } from './model.js';
+import { bestFix, peak, statusOf, tallyOf, tallyText, tellingSchedule, variantIn } from './model.js';
 import { matrix } from './matrix.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
@@ -26,15 +26,8 @@ function ranksOf(group) {
 
 /** Where a reader should begin: the trial of the largest size in which something ran. */
 function telling(groups) {
-  const height = (group) =>
-    Math.max(
-      0,
-      ...group.trials.flatMap((trial) =>
-        trial.variants.flatMap((variant) =>
-          variant.ranks.flatMap((record) => record.phases.map((phase) => phase.active.peak)),
-        ),
-      ),
-    );
+  const height = ({ trials }) =>
+    Math.max(0, ...trials.flatMap(({ variants }) => variants.map((one) => peak(one, 'active') ?? 0)));
   return groups.reduce((best, one) => (height(one) > height(best) ? one : best));
 }
 

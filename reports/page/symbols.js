@@ -14,7 +14,7 @@ export function symbols(group, { schedule }) {
       'Symbols',
       '',
       ['symbol', ['value'], 'stands for'],
-      trial.symbols.map(([name, what, value]) => [
+      trial.symbols.map(({ name, what, value }) => [
         h('code', {}, name),
         figure(value === null ? 'several' : exactOrShort(value)),
         what,

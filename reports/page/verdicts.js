@@ -1,6 +1,6 @@
 // A list of assertions, what failed first, and the controls that choose among them.
 import { h } from './dom.js';
-import { choice, select } from './controls.js';
+import { choice, scroller, select } from './controls.js';
 import { exact, plural } from './format.js';
 import { assertionRow } from './assertion.js';
 
@@ -130,9 +130,8 @@ export function verdicts(assertions, filters = {}) {
     { class: 'list' },
     bar,
     summary,
-    h(
-      'div',
-      { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': 'Assertions' },
+    scroller(
+      'Assertions',
       h(
         'table',
         { class: 'assertions' },

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "reports/overview.h"
+#include "reports/rank_place.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -13,13 +15,8 @@ namespace {
 
 // All but the schedule, which is calibrated here and the device's own there.
 bool same_work(const TrialRecord& a, const TrialRecord& b) {
-  return a.scenario == b.scenario && a.size == b.size && a.ranks == b.ranks && a.mode == b.mode &&
-         a.steps == b.steps && a.seed == b.seed && a.params == b.params;
-}
-
-std::string work_name(const TrialRecord& trial) {
-  return one_line(
-      fmt::format("{}/{}/r{}/{}", trial.scenario, trial.size, trial.ranks, name_of(trial.mode)));
+  const RankPlace one = rank_place(a, "", 0), two = rank_place(b, "", 0);
+  return one.trial == two.trial && one.params == two.params;
 }
 
 double middle(std::vector<double> values) {
@@ -35,21 +32,17 @@ Ns predicted_step(const VariantRecord& variant) {
       std::llround(middle({variant.step_time_ns.begin() + 1, variant.step_time_ns.end()})));
 }
 
-const VariantRecord* find(const TrialRecord& trial, const std::string& name) {
-  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
-  return found == trial.variants.end() ? nullptr : &*found;
-}
-
 void add_steps(const TrialRecord* predicted, const TrialRecord& measured, Prediction& out) {
-  TrialPrediction trial{work_name(measured), {}};
+  TrialPrediction trial{one_line(rank_place(measured, "", 0).trial), {}};
   const auto base = std::ranges::find(measured.variants, Role::baseline, &VariantRecord::role);
   const VariantRecord* first = predicted != nullptr && base != measured.variants.end()
-                                   ? find(*predicted, base->name)
+                                   ? variant_in(*predicted, base->name)
                                    : nullptr;
   const Ns base_step = first != nullptr ? predicted_step(*first) : 0;
   for (const VariantRecord& variant : measured.variants) {
     if (variant.role == Role::control || !variant.timing || variant.timing->median <= 0) continue;
-    const VariantRecord* other = predicted != nullptr ? find(*predicted, variant.name) : nullptr;
+    const VariantRecord* other =
+        predicted != nullptr ? variant_in(*predicted, variant.name) : nullptr;
     const Ns step = other != nullptr ? predicted_step(*other) : 0;
     if (step <= 0) {
       out.unpaired.push_back(trial.trial + " " + one_line(variant.name));
@@ -66,8 +59,7 @@ void add_steps(const TrialRecord* predicted, const TrialRecord& measured, Predic
   if (!trial.steps.empty()) out.trials.push_back(std::move(trial));
 }
 
-template <class Ratio>
-TimesOff times_off(const std::vector<TrialPrediction>& trials, Ratio ratio) {
+TimesOff times_off(const std::vector<TrialPrediction>& trials, auto ratio) {
   TimesOff off;
   std::vector<double> all;
   for (const TrialPrediction& trial : trials)

@@ -59,9 +59,8 @@ std::string alive_text(const std::vector<HighestPeak>& peaks) {
     return text + "tidemark: --report: no process of the program has ended with a snapshot\n";
   const HighestPeak& peak = *highest;
   if (const std::string oom = oom_text(peak.device); !oom.empty()) text += oom + "\n";
-  text +=
-      fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
-                  exact(static_cast<double>(peak.device.peak.active)), peak.file.stem().string());
+  text += fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
+                      exact(peak.device.peak.active), peak.file.stem().string());
   text += parts_text(peak.device, kLines);
   if (!peak.device.wastes.empty())
     text += "held without need there, bytes as requested:\n" + wastes_text(peak.device, kLines);

@@ -10,10 +10,9 @@
 
 #include "reports/headline.h"
 #include "reports/html.h"
-#include "reports/junit.h"
-#include "reports/markdown.h"
 #include "reports/program/places.h"
 #include "reports/program/text.h"
+#include "reports/renderings.h"
 #include "reports/snapshot/parts.h"
 #include "reports/thin.h"
 #include "reports/units.h"
@@ -25,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string figure(Bytes bytes) {
-  const std::string all = exact(static_cast<double>(bytes)) + " bytes";
+  const std::string all = exact(bytes) + " bytes";
   return bytes_text(bytes) == all ? all : fmt::format("{} ({})", bytes_text(bytes), all);
 }
 
@@ -75,8 +74,8 @@ std::vector<Section> run_ahead_sections(const Report& report) {
                 {},
                 {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)
-    parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
-                          part.kind, part.module, part.site});
+    parts.rows.push_back(
+        {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
   out.push_back(std::move(parts));
   return out;
 }
@@ -95,13 +94,11 @@ Section collectives(const ProgramRecord& program) {
     }
   Section out{"Collectives by communicator",
               {"NCCL calls of all processes of this run. The bytes of a call are those of the "
-               "larger of its two buffers."},
-              {},
-              {}};
+               "larger of its two buffers."}};
   for (const auto& [key, sum] : sums) {
     const auto& [name, ranks, function] = key;
     out.rows.push_back({name, std::to_string(ranks), std::to_string(sum.processes), function,
-                        exact(static_cast<double>(sum.calls)), figure(sum.bytes)});
+                        exact(sum.calls), figure(sum.bytes)});
   }
   if (!out.rows.empty())
     out.rows.insert(out.rows.begin(),
@@ -127,12 +124,12 @@ std::vector<Section> alive(const HighestPeak& peak) {
     kinds.rows.push_back({kind.name, figure(kind.bytes),
                           fmt::format("{:.1f} %", 100 * static_cast<double>(kind.bytes) / sum)});
   for (const Part& part : d.parts)
-    parts.rows.push_back({exact(static_cast<double>(part.bytes)), std::to_string(part.count),
-                          part.kind, part.module, part.site});
+    parts.rows.push_back(
+        {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
   constexpr std::size_t kMostPoints = 4000;
   const auto active_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].active); };
   const auto reserved_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].reserved); };
-  Line active{"active", {}}, reserved{"reserved", {}};
+  Line active{"active"}, reserved{"reserved"};
   for (const std::size_t i : extremes(d.curve.size(), kMostPoints, {active_at, reserved_at})) {
     active.points.emplace_back(i + 1, active_at(i));
     reserved.points.emplace_back(i + 1, reserved_at(i));
@@ -142,16 +139,13 @@ std::vector<Section> alive(const HighestPeak& peak) {
       {fmt::format("Active as requested; reserved as taken from the device. Of {}, at "
                    "least every highest and lowest of a stretch is drawn.",
                    plural(std::ssize(d.curve), "event"))},
-      {{"Active and reserved", "event", "memory", true, {std::move(active), std::move(reserved)}}},
-      {}};
+      {{"Active and reserved", "event", "memory", true, {std::move(active), std::move(reserved)}}}};
   const Fragmentation& f = d.fragmentation;
   Section end{"Left at the program's end",
               {fmt::format("Allocated {}, reserved {}.", figure(f.allocated), figure(f.reserved)),
                fmt::format("Free in {} of segments in use: {}; in free segments: {}.",
                            plural(f.fragments, "fragment"), figure(f.free_in_used),
-                           figure(f.free_segments))},
-              {},
-              {}};
+                           figure(f.free_segments))}};
   constexpr std::size_t kSteps = 8;
   Section phases{"Peaks by step and phase",
                  {"Of active bytes, as requested, on the same device: the first steps, the highest "
@@ -170,8 +164,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
                                : "not known: no optimizer of torch.optim has stepped",
                            "", "", ""});
     for (const Part& part : waste.parts)
-      wastes.rows.push_back({"", exact(static_cast<double>(part.bytes)), std::to_string(part.count),
-                             part.module, part.site});
+      wastes.rows.push_back(
+          {"", exact(part.bytes), std::to_string(part.count), part.module, part.site});
   }
   return {std::move(kinds), std::move(phases), std::move(wastes),
           std::move(time),  std::move(parts),  std::move(end)};
@@ -184,8 +178,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   Document out{"exec",
                headline(report),
                headline_status(report),
-               {{"", {fmt::format("{}", fmt::join(first.program, " "))}, {}, {}}}};
-  Section failed{"Verdicts that failed", {}, {}, {}};
+               {{"", {fmt::format("{}", fmt::join(first.program, " "))}}}};
+  Section failed{"Verdicts that failed"};
   bool measured = false;
   for (const ProgramRecord& program : report.programs) {
     for (const std::string& line : program.failures)
@@ -195,28 +189,27 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (!failed.text.empty()) out.sections.push_back(std::move(failed));
   if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
-        {"The program branched by values that are not known", lines_of(decided), {}, {}});
+        {"The program branched by values that are not known", lines_of(decided)});
   if (measured) out.sections.push_back(peaks(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
   const HighestPeak* highest = highest_of(peaks_of);
   if (highest == nullptr) {
-    out.sections.push_back({"Alive at the highest peak",
-                            {"Not known: there is no memory snapshot of a process that has ended."},
-                            {},
-                            {}});
+    out.sections.push_back(
+        {"Alive at the highest peak",
+         {"Not known: there is no memory snapshot of a process that has ended."}});
   } else {
     for (Section& section : alive(*highest)) out.sections.push_back(std::move(section));
   }
   if (Section calls = collectives(first); !calls.rows.empty())
     out.sections.push_back(std::move(calls));
-  Section races{"Races", {}, {}, {}};
+  Section races{"Races"};
   for (const ProgramRecord& program : report.programs)
     for (const ProcessRecord& process : program.processes)
       for (const Race& race : process.races)
         races.text.push_back(name_of(process) + ": " + race.explanation);
   if (!races.text.empty()) out.sections.push_back(std::move(races));
   if (const std::string told = unknowns(first); !told.empty())
-    out.sections.push_back({"Values that were not known", lines_of(told), {}, {}});
+    out.sections.push_back({"Values that were not known", lines_of(told)});
   return html(out);
 }
 

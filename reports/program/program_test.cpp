@@ -3,9 +3,8 @@
 
 #include "reports/compare/compare.h"
 #include "reports/headline.h"
-#include "reports/junit.h"
-#include "reports/markdown.h"
 #include "reports/program/text.h"
+#include "reports/renderings.h"
 
 namespace tidemark {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
-#include "reports/markdown.h"
 #include "reports/program/places.h"
+#include "reports/renderings.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -34,9 +34,7 @@ std::vector<UnknownValue> events_of(const ProgramRecord& program) {
   return out;
 }
 
-std::string signed_bytes(Bytes bytes) {
-  return (bytes > 0 ? "+" : "") + exact(static_cast<double>(bytes));
-}
+std::string signed_bytes(Bytes bytes) { return (bytes > 0 ? "+" : "") + exact(bytes); }
 
 }  // namespace
 
@@ -111,13 +109,13 @@ std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& 
     for (const auto& devices : all) {
       const auto found = devices.find(name);
       const bool known = found != devices.end() && found->second.process->ended;
-      row.push_back(known ? exact(static_cast<double>(found->second.device->active)) : "unknown");
+      row.push_back(known ? exact(found->second.device->active) : "unknown");
       if (known) peaks.push_back(found->second.device->active);
     }
     const bool whole = peaks.size() == programs.size();
     const Bytes difference =
         whole ? *std::ranges::max_element(peaks) - *std::ranges::min_element(peaks) : 0;
-    row.push_back(whole ? exact(static_cast<double>(difference)) : "unknown");
+    row.push_back(whole ? exact(difference) : "unknown");
     row.push_back(whole && difference > 0 ? bytes_text(difference) : "");
   }
   return rows;
@@ -157,7 +155,7 @@ std::string bracket_text(const std::vector<ProgramRecord>& programs) {
   const RunAhead ahead = run_ahead(programs);
   if (ahead.parts.empty()) return text;
   const auto peak = [](const ProgramRecord& program) {
-    return fmt::format("{} bytes of {} under {}", exact(static_cast<double>(program.alive->active)),
+    return fmt::format("{} bytes of {} under {}", exact(program.alive->active),
                        program.alive->where, program.schedule);
   };
   text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
@@ -185,11 +183,10 @@ std::string programs_markdown(const std::vector<ProgramRecord>& programs) {
         "|---|---:|---:|---:|---:|---:|---:|\n";
     for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices)
-        out += fmt::format(
-            "| {}{} | {} | {} | {} | {} | {} | {} |\n", place_of(process, device),
-            process.ended ? "" : " (ended early)", exact(static_cast<double>(device.allocated)),
-            exact(static_cast<double>(device.active)), exact(static_cast<double>(device.reserved)),
-            device.retries, device.ooms, process.races.size());
+        out += fmt::format("| {}{} | {} | {} | {} | {} | {} | {} |\n", place_of(process, device),
+                           process.ended ? "" : " (ended early)", exact(device.allocated),
+                           exact(device.active), exact(device.reserved), device.retries,
+                           device.ooms, process.races.size());
   }
   return out;
 }

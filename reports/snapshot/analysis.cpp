@@ -104,8 +104,6 @@ class Analysis {
     Holdings now = out_.end;
     for (auto e = trace_->rbegin(); e != trace_->rend(); ++e) apply(*e, now, -1);
     out_.begin = out_.peak = now;
-    if (trace_->empty()) return;
-    out_.peak_time_us = trace_->front().time_us;
     out_.curve.reserve(trace_->size());
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
@@ -118,7 +116,6 @@ class Analysis {
       if (now.active <= out_.peak.active) continue;
       out_.peak = now;
       out_.peak_event = i + 1;
-      out_.peak_time_us = e.time_us;
     }
   }
 
@@ -132,7 +129,6 @@ class Analysis {
         continue;
       if (!seen.emplace(e.address, true).second || e.action == Action::alloc) continue;
       live_[e.address] = {0, e.size, 0, false};
-      ++out_.skipped_frees;
     }
     for (const auto& [address, block] : at_end_)
       if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};
@@ -200,14 +196,10 @@ class Analysis {
     for (const Site& one : out_.sites) {
       Site& sum = merged[{one.site, one.size}];
       sum.site = one.site, sum.size = one.size;
-      sum.count += one.count, sum.bytes += one.bytes, sum.allocations += one.allocations;
-      sum.lifetime_us += one.lifetime_us, sum.ended += one.ended;
+      sum += one;
     }
     out_.sites.clear();
-    for (auto& [key, one] : merged) {
-      if (one.ended > 0) one.lifetime_us /= static_cast<double>(one.ended);
-      out_.sites.push_back(std::move(one));
-    }
+    for (auto& [key, one] : merged) out_.sites.push_back(std::move(one));
     std::ranges::stable_sort(out_.sites,
                              [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
   }
@@ -260,6 +252,12 @@ bool pytorchs_own(const StackFrame& frame) {
 
 }  // namespace
 
+Site& Site::operator+=(const Site& other) {
+  count += other.count, bytes += other.bytes, allocations += other.allocations;
+  lifetime_us += other.lifetime_us, ended += other.ended;
+  return *this;
+}
+
 std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   const auto& frames = snapshot.stacks[stack];
   if (frames.empty()) return "(no stack was recorded)";
@@ -293,12 +291,7 @@ std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
       for (const Site& one : device.sites) {
         SiteChange& change = all[{one.site, one.size}];
         change.site = one.site, change.size = one.size;
-        Site& sum = change.*side;
-        const double total = sum.lifetime_us * static_cast<double>(sum.ended) +
-                             one.lifetime_us * static_cast<double>(one.ended);
-        sum.count += one.count, sum.bytes += one.bytes, sum.allocations += one.allocations;
-        sum.ended += one.ended;
-        if (sum.ended > 0) sum.lifetime_us = total / static_cast<double>(sum.ended);
+        change.*side += one;
       }
     }
   };
@@ -307,7 +300,7 @@ std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
   std::vector<SiteChange> out;
   for (auto& [key, c] : all) {
     const auto figures = [](const Site& s) {
-      return std::tuple(s.count, s.bytes, s.allocations, s.ended, s.lifetime_us);
+      return std::tuple(s.count, s.bytes, s.allocations, s.ended, s.mean_us());
     };
     if (figures(c.before) != figures(c.after)) out.push_back(std::move(c));
   }
@@ -315,7 +308,7 @@ std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
     const auto weight = [](const SiteChange& c) {
       return std::tuple(std::abs(c.after.bytes - c.before.bytes),
                         std::abs(c.after.allocations - c.before.allocations) * c.size,
-                        std::abs(c.after.lifetime_us - c.before.lifetime_us));
+                        std::abs(c.after.mean_us() - c.before.mean_us()));
     };
     return weight(a) > weight(b);
   });

@@ -24,8 +24,10 @@ struct Site {
   std::int64_t size = 0;
   std::int64_t count = 0, bytes = 0;  // at the peak
   std::int64_t allocations = 0;       // in the whole trace
-  double lifetime_us = 0;             // mean, of those that ended
+  double lifetime_us = 0;             // of all that ended
   std::int64_t ended = 0;
+  double mean_us() const { return ended == 0 ? 0 : lifetime_us / static_cast<double>(ended); }
+  Site& operator+=(const Site& other);  // of the same place and size
 };
 
 /// Blocks of one kind that were alive at the peak, allocated in one module and at one place.
@@ -67,11 +69,10 @@ struct Fragmentation {
 
 struct DeviceSummary {
   std::size_t device = 0, events = 0;
-  std::int64_t ooms = 0, skipped_frees = 0;  // of blocks from before the trace
-  std::optional<OutOfMemory> oom;            // the last one
-  Holdings begin, peak, end;                 // peak: at the highest active
-  std::size_t peak_event = 0;  // in the trace; 0 with no event: the moment of the file
-  std::int64_t peak_time_us = 0;
+  std::int64_t ooms = 0;
+  std::optional<OutOfMemory> oom;    // the last one
+  Holdings begin, peak, end;         // peak: at the highest active
+  std::size_t peak_event = 0;        // in the trace; 0 with no event: the moment of the file
   std::vector<Site> sites;           // the largest share of the peak first
   std::vector<Part> parts;           // where the file has labels; by kind, the largest first
   std::vector<Waste> wastes;         // where the file has labels

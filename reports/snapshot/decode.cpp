@@ -7,9 +7,11 @@
 #include <optional>
 #include <unordered_map>
 
+#include "harness/record/string_table.h"
 #include "reports/snapshot/recording.h"
 #include "reports/snapshot/snapshot.h"
 #include "reports/snapshot/unpickle.h"
+#include "reports/trace.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -25,7 +27,7 @@ constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocatio
 /// The tree, read as what a snapshot says. Messages name the place.
 class Decoder {
  public:
-  explicit Decoder(const Tree& tree) : tree_(tree) {}
+  explicit Decoder(const Tree& tree) : tree_(tree) { modules_[""]; }
 
   Snapshot run() {
     const Id root = tree_.root;
@@ -45,6 +47,7 @@ class Decoder {
       if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
       if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
     }
+    out_.modules = modules_.all();
     return std::move(out_);
   }
 
@@ -182,12 +185,6 @@ class Decoder {
     place_.clear();
   }
 
-  std::optional<Action> action(const std::string& name) const {
-    for (int a = 0; a <= static_cast<int>(Action::oom); ++a)
-      if (name == name_of(static_cast<Action>(a))) return static_cast<Action>(a);
-    return std::nullopt;
-  }
-
   void devices(Id list) {
     place_ = "device_traces";
     need(list, Type::list);
@@ -200,8 +197,7 @@ class Decoder {
         const Id id = tree_.items(events)[i];
         item_ = i;
         need(id, Type::dictionary);
-        const std::string name = text(id, "action", "");
-        const auto what = action(name);
+        const auto what = action_named(text(id, "action", ""));
         if (!what)
           continue;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
         TraceEvent event;
@@ -217,7 +213,7 @@ class Decoder {
         event.stream = integer(id, "stream", 0);
         event.time_us = integer(id, "time_us", 0);
         event.stack = stack(id);
-        event.module = module(text(id, "user_metadata", ""));
+        event.module = modules_[text(id, "user_metadata", "")];
         // Anything may have been asked for where it was refused.
         if (event.size < 0 || (event.size > kHuge && *what != Action::oom))
           fail(fmt::format("a size of {} bytes", event.size));
@@ -226,13 +222,6 @@ class Decoder {
       item_.reset();
     }
     place_.clear();
-  }
-
-  std::uint32_t module(const std::string& name) {
-    const auto [at, fresh] =
-        modules_.emplace(name, static_cast<std::uint32_t>(out_.modules.size()));
-    if (fresh) out_.modules.push_back(name);
-    return at->second;
   }
 
   /// Calls `take` with the cells of every row of a list.
@@ -307,7 +296,7 @@ class Decoder {
   std::unordered_map<Id, std::uint32_t> frame_of_, stack_of_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> stacks_;
-  std::map<std::string, std::uint32_t> modules_{{"", 0}};
+  StringTable modules_;
 };
 
 }  // namespace
@@ -315,8 +304,14 @@ class Decoder {
 Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
   try {
     if (bytes.empty()) throw SnapshotError("is empty");
-    const std::string unpacked = is_gzip(bytes) ? unpack_gzip(bytes, kLargest) : "";
-    if (is_gzip(bytes)) bytes = unpacked;
+    std::optional<std::string> unpacked;
+    if (bytes.starts_with("\x1f\x8b")) {
+      unpacked = gunzip(bytes, kLargest);
+      if (!unpacked) throw SnapshotError("is a damaged or cut off gzip file");
+      if (unpacked->size() > kLargest)
+        throw SnapshotError(fmt::format("unpacks to more than {} bytes", kLargest));
+      bytes = *unpacked;
+    }
     const auto first = bytes.find_first_not_of(" \t\r\n");
     const bool json =
         first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace tidemark {
 
 struct SnapshotError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// What a hostile file becomes where its stacks are written out has an end. Throws SnapshotError.
+inline void limit_text(const std::string& text) {
+  if (text.size() > std::size_t{4} << 30)
+    throw SnapshotError("becomes more than 4 GiB of text: its stacks are too long");
+}
 
 }  // namespace tidemark

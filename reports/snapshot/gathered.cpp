@@ -1,11 +1,10 @@
-#include "reports/snapshot/gathered.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "reports/snapshot/walk.h"
+#include "reports/snapshot/wastes.h"
 
 namespace tidemark {
 namespace {

@@ -1,9 +1,8 @@
 // Gathered inputs that the graph keeps: which blocks count, and with how many bytes.
-#include "reports/snapshot/gathered.h"
-
 #include <gtest/gtest.h>
 
 #include "reports/snapshot/testing/trace.h"
+#include "reports/snapshot/wastes.h"
 
 namespace tidemark {
 namespace {

@@ -8,11 +8,6 @@ namespace tidemark {
 
 namespace {
 
-constexpr Action kActionOf[] = {Action::alloc,          Action::free_requested,
-                                Action::free_completed, Action::segment_alloc,
-                                Action::segment_free,   Action::segment_map,
-                                Action::segment_unmap,  Action::oom};  // by AllocatorAction
-
 class Composer {
  public:
   explicit Composer(const RankRecord& rank) : rank_(rank) {}
@@ -96,6 +91,6 @@ class Composer {
 
 Snapshot snapshot_of(const RankRecord& rank) { return Composer(rank).run(); }
 
-Action action_of(AllocatorAction action) { return kActionOf[static_cast<std::size_t>(action)]; }
+Action action_of(AllocatorAction action) { return static_cast<Action>(action); }
 
 }  // namespace tidemark

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "reports/snapshot/walk.h"
+
 namespace tidemark {
 namespace {
 
@@ -53,28 +55,14 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   if (device >= snapshot.traces.size()) return out;
-  const auto& trace = snapshot.traces[device];
-  std::map<std::int64_t, std::size_t> live;  // address: the allocation
+  TraceWalk walk(snapshot.traces[device]);
   auto label = snapshot.labels.begin();
-  std::int64_t allocations = 0;
-  const auto take = [&] {
-    for (; label != snapshot.labels.end() && label->allocations <= allocations; ++label) {
-      if (static_cast<std::size_t>(label->device) != device) continue;
-      const auto after = live.upper_bound(label->address);
-      if (after == live.begin()) continue;
-      const auto& [address, event] = *std::prev(after);
-      if (label->address < address + std::max<std::int64_t>(trace[event].size, 1))
-        out[event] = &*label;
-    }
-  };
-  for (std::size_t i = 0; i < trace.size(); ++i) {
-    if (trace[i].action == Action::alloc) {
-      live[trace[i].address] = i;
-      ++allocations;
-      take();
-    } else if (trace[i].action == Action::free_completed) {
-      live.erase(trace[i].address);
-    }
+  while (walk.next()) {
+    if (walk.event().action != Action::alloc) continue;
+    for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
+         ++label)
+      if (static_cast<std::size_t>(label->device) == device)
+        if (const auto block = walk.block_at(label->address)) out[*block] = &*label;
   }
   return out;
 }

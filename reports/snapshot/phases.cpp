@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "reports/snapshot/walk.h"
+
 namespace tidemark {
 namespace {
 
@@ -43,12 +45,7 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
                                 const std::vector<TraceEvent>& trace, const Holdings& begin,
                                 const std::vector<Holdings>& curve) {
   std::map<ProgramPhase::Moment, std::size_t> moments{{{}, 0}};  // events of the trace until then
-  ProgramPhase::Moment now;
-  for (std::size_t i = 0; i < trace.size(); ++i) {
-    now.allocations += trace[i].action == Action::alloc;
-    now.frees += trace[i].action == Action::free_completed;
-    moments.emplace(now, i + 1);
-  }
+  for (TraceWalk walk(trace); walk.next();) moments.emplace(walk.moment(), walk.place() + 1);
   const Highest highest(begin, curve);
   struct Row {
     std::size_t begin, place;  // in the trace, and among `phases`

@@ -1,7 +1,6 @@
 #include "reports/snapshot/recording.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -28,8 +27,7 @@ BlockState state(const Node& node) {
 
 Action action(const Node& node) {
   const std::string name = node.text();
-  for (int a = 0; a <= static_cast<int>(Action::oom); ++a)
-    if (name == name_of(static_cast<Action>(a))) return static_cast<Action>(a);
+  if (const auto known = action_named(name)) return *known;
   node.fail(fmt::format("'{}' is no action", name));
 }
 
@@ -55,27 +53,6 @@ SnapshotSegment segment(const Node& node) {
 }
 
 }  // namespace
-
-bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
-
-std::string unpack_gzip(std::string_view packed, std::size_t most) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw SnapshotError("zlib cannot start");
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string out, part(1 << 20, '\0');
-  int result = Z_OK;
-  while (result == Z_OK && out.size() <= most) {
-    stream.next_out = reinterpret_cast<Bytef*>(part.data());
-    stream.avail_out = static_cast<uInt>(part.size());
-    result = inflate(&stream, Z_NO_FLUSH);
-    out.append(part, 0, part.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  if (out.size() > most) throw SnapshotError(fmt::format("unpacks to more than {} bytes", most));
-  if (result != Z_STREAM_END) throw SnapshotError("is a damaged or cut off gzip file");
-  return out;
-}
 
 bool is_recording(std::string_view json) {
   return json.find("\"segments_at_end\"") != std::string_view::npos;

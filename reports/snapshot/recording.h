@@ -9,10 +9,6 @@
 
 namespace tidemark {
 
-bool is_gzip(std::string_view bytes);
-/// Throws SnapshotError where the file is damaged or holds more than `most` bytes.
-std::string unpack_gzip(std::string_view packed, std::size_t most);
-
 /// Whether a JSON text is a recording and no snapshot.
 bool is_recording(std::string_view json);
 /// Addresses are relative to the lowest. Throws SnapshotError.

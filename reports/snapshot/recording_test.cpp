@@ -2,9 +2,10 @@
 #include "reports/snapshot/recording.h"
 
 #include <gmock/gmock.h>
-#include <zlib.h>
 
 #include "reports/snapshot/rewind.h"
+#include "reports/testing/refusal.h"
+#include "reports/trace.h"
 
 namespace tidemark {
 namespace {
@@ -25,36 +26,12 @@ std::string without(const std::string& part, const std::string& instead) {
   return text.replace(text.find(part), part.size(), instead);
 }
 
-std::string packed(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(text.size() + 100, '\0'), in = text;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(out.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-template <class Act>
-std::string why(Act act) {
-  try {
-    act();
-  } catch (const SnapshotError& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "(nothing wrong)";
-}
 std::string read_error(const std::string& bytes) {
-  return why([&] { parse_snapshot(bytes, "f"); });
+  return refusal<SnapshotError>([&] { parse_snapshot(bytes, "f"); });
 }
 
 TEST(Recording, IsReadAsASnapshotPackedOrNot) {
-  for (const std::string& bytes : {kText, packed(kText)}) {
+  for (const std::string& bytes : {kText, gzip(kText)}) {
     const Snapshot snapshot = parse_snapshot(bytes, "f");
     ASSERT_EQ(2u, snapshot.segments.size());
     ASSERT_EQ(5u, only_trace(snapshot).size());
@@ -65,8 +42,7 @@ TEST(Recording, IsReadAsASnapshotPackedOrNot) {
 }
 
 TEST(Recording, WrongInputIsAnErrorOfOneLine) {
-  EXPECT_THAT(read_error(packed(kText).substr(0, 100)),
-              HasSubstr("f: is a damaged or cut off gzip"));
+  EXPECT_THAT(read_error(gzip(kText).substr(0, 100)), HasSubstr("f: is a damaged or cut off gzip"));
   EXPECT_THAT(read_error(kText.substr(0, kText.size() - 3)), HasSubstr("is not JSON, or cut off"));
   EXPECT_THAT(read_error(without("[2,1,0,3,0]", "[2,1,0,4,0]")), HasSubstr("there is no action 4"));
   EXPECT_THAT(read_error(without("2097152,512]", "2097152]")), HasSubstr("has not 5 values"));
@@ -102,7 +78,7 @@ TEST(Rewind, RefusesWhatItCannotFollow) {
   const auto with = [&](auto change) {
     Snapshot snapshot = good;
     change(snapshot);
-    return why([&] { segments_before(snapshot); });
+    return refusal<SnapshotError>([&] { segments_before(snapshot); });
   };
   EXPECT_THAT(with([](Snapshot& s) { s.traces.clear(); }), HasSubstr("has no trace: record with"));
   EXPECT_THAT(with([](Snapshot& s) { s.traces.push_back(s.traces[0]); }),

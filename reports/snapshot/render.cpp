@@ -13,16 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string bytes(std::int64_t value) { return exact(static_cast<double>(value)); }
-
 std::string holdings(const Holdings& h) {
-  return fmt::format("allocated {}, active {}, reserved {} bytes", bytes(h.allocated),
-                     bytes(h.active), bytes(h.reserved));
+  return fmt::format("allocated {}, active {}, reserved {} bytes", exact(h.allocated),
+                     exact(h.active), exact(h.reserved));
 }
 
 std::string lifetime(const Site& s) {
   if (s.ended == 0) return s.allocations > 0 ? "never freed" : "";
-  return "lives " + duration(static_cast<Ns>(s.lifetime_us * 1000));
+  return "lives " + duration(static_cast<Ns>(s.mean_us() * 1000));
 }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
@@ -35,9 +33,9 @@ std::string fragmentation(const Fragmentation& f) {
   return fmt::format(
       "{} segments of {} bytes: {} allocated ({} requested), {} pending, {} free in {} fragments "
       "of segments in use ({} of reserved), {} in free segments; largest free block {}",
-      f.segments, bytes(f.reserved), bytes(f.allocated), bytes(f.requested), bytes(f.pending),
-      bytes(f.free_in_used), f.fragments, percent(f.free_in_used, f.reserved),
-      bytes(f.free_segments), bytes(f.largest_free));
+      f.segments, exact(f.reserved), exact(f.allocated), exact(f.requested), exact(f.pending),
+      exact(f.free_in_used), f.fragments, percent(f.free_in_used, f.reserved),
+      exact(f.free_segments), exact(f.largest_free));
 }
 
 std::vector<const Site*> at_peak(const DeviceSummary& device) {
@@ -54,7 +52,7 @@ std::string when(const DeviceSummary& d) {
 }
 
 std::string pending_line(const PendingFree& p) {
-  std::string out = fmt::format("{} bytes at {:#x}, stream {:#x}: {}", bytes(p.size), p.address,
+  std::string out = fmt::format("{} bytes at {:#x}, stream {:#x}: {}", exact(p.size), p.address,
                                 p.stream, p.site);
   if (p.waiting_us >= 0) out += ", waiting for " + duration(p.waiting_us * 1000);
   return out;
@@ -65,8 +63,8 @@ std::string sites_text(const DeviceSummary& d, std::size_t top) {
   std::string out = fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size());
   for (std::size_t i = 0; i < std::min(top, sites.size()); ++i)
     out +=
-        fmt::format("    {} bytes ({}) in {} x {}: {}{}\n", bytes(sites[i]->bytes),
-                    percent(sites[i]->bytes, d.peak.active), sites[i]->count, bytes(sites[i]->size),
+        fmt::format("    {} bytes ({}) in {} x {}: {}{}\n", exact(sites[i]->bytes),
+                    percent(sites[i]->bytes, d.peak.active), sites[i]->count, exact(sites[i]->size),
                     sites[i]->site, lifetime(*sites[i]).empty() ? "" : ", " + lifetime(*sites[i]));
   if (sites.size() > top) out += fmt::format("    and {} more (--top N)\n", sites.size() - top);
   return out;
@@ -92,7 +90,7 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
   out +=
-      fmt::format("  pending frees at the end: {}, {} bytes\n", d.pending.size(), bytes(waiting));
+      fmt::format("  pending frees at the end: {}, {} bytes\n", d.pending.size(), exact(waiting));
   for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
     out += "    " + pending_line(d.pending[i]) + "\n";
   if (d.pending.size() > top)
@@ -111,7 +109,7 @@ Json site_json(const Site& s) {
           {"bytes_at_peak", s.bytes},
           {"allocations", s.allocations},
           {"ended", s.ended},
-          {"mean_lifetime_us", s.ended > 0 ? Json(s.lifetime_us) : Json(nullptr)}};
+          {"mean_lifetime_us", s.ended > 0 ? Json(s.mean_us()) : Json(nullptr)}};
 }
 
 Json part_json(const Part& one) {
@@ -177,10 +175,10 @@ std::int64_t peaks(const Snapshot& snapshot) {
   return out;
 }
 
-std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + bytes(by); }
+std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + exact(by); }
 
 std::string part_line(const Part& part) {
-  return fmt::format("      {:>24} in {}{}{}{}{}\n", bytes(part.bytes), plural(part.count, "block"),
+  return fmt::format("      {:>24} in {}{}{}{}{}\n", exact(part.bytes), plural(part.count, "block"),
                      part.module.empty() ? "" : ", ", one_line(part.module),
                      part.site.empty() ? "" : ", ", part.site);
 }
@@ -191,7 +189,7 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
   std::string out;
   for (const TensorKind& kind : kinds_of(d.parts)) {
     out +=
-        fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, bytes(kind.bytes),
+        fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, exact(kind.bytes),
                     100.0 * static_cast<double>(kind.bytes) / static_cast<double>(d.peak.active));
     for (const Part& part : kind.parts.first(std::min(top, kind.parts.size())))
       out += part_line(part);
@@ -207,8 +205,8 @@ std::string oom_text(const DeviceSummary& d) {
   return fmt::format(
       "out of memory: {}{} wanted {} bytes and the device had {}: at least {} bytes would have to "
       "go",
-      where, d.oom->site, bytes(d.oom->wanted), bytes(d.oom->device_free),
-      bytes(std::max<std::int64_t>(0, d.oom->wanted - d.oom->device_free)));
+      where, d.oom->site, exact(d.oom->wanted), exact(d.oom->device_free),
+      exact(std::max<std::int64_t>(0, d.oom->wanted - d.oom->device_free)));
 }
 
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top) {
@@ -227,7 +225,7 @@ std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::si
     std::vector<std::string> row{std::to_string(step) + (step == highest ? ", the highest" : "")};
     for (std::size_t i = 1; i < names.size(); ++i) {
       const auto peak = peaks.find(names[i]);
-      row.push_back(peak == peaks.end() ? "" : bytes(peak->second));
+      row.push_back(peak == peaks.end() ? "" : exact(peak->second));
     }
     rows.push_back(std::move(row));
   }
@@ -240,7 +238,7 @@ std::string wastes_text(const DeviceSummary& d, std::size_t top) {
   for (const Waste& waste : d.wastes) {
     out += fmt::format("    {}: {}\n", waste.name,
                        waste.bytes
-                           ? fmt::format("{} of {} bytes", bytes(*waste.bytes), bytes(waste.active))
+                           ? fmt::format("{} of {} bytes", exact(*waste.bytes), exact(waste.active))
                            : "not known, no optimizer of torch.optim has stepped");
     for (const Part& part : std::span(waste.parts).first(std::min(top, waste.parts.size())))
       out += part_line(part);
@@ -276,9 +274,9 @@ std::string snapshot_summary_json(const Named& named) {
 }
 
 std::string snapshot_html(const Named& named, std::size_t top) {
-  Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}, {}, {}}}};
+  Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}}}};
   for (const DeviceSummary& d : analyse(named.snapshot)) {
-    Line allocated{"allocated", {}}, active{"active", {}}, reserved{"reserved", {}};
+    Line allocated{"allocated"}, active{"active"}, reserved{"reserved"};
     for (std::size_t i = 0; i < d.curve.size(); ++i) {
       const auto x = static_cast<double>(i + 1);
       allocated.points.emplace_back(x, static_cast<double>(d.curve[i].allocated));
@@ -296,7 +294,7 @@ std::string snapshot_html(const Named& named, std::size_t top) {
                     {{"bytes at the peak", "count", "size", "site", "lifetime"}}};
     for (const Site* one : at_peak(d))
       if (section.rows.size() <= top)
-        section.rows.push_back({bytes(one->bytes), std::to_string(one->count), bytes(one->size),
+        section.rows.push_back({exact(one->bytes), std::to_string(one->count), exact(one->size),
                                 one->site, lifetime(*one)});
     out.sections.push_back(std::move(section));
     if (!d.parts.empty()) {
@@ -307,11 +305,11 @@ std::string snapshot_html(const Named& named, std::size_t top) {
       for (const Part& one : d.parts)
         if (kinds.rows.size() <= top)
           kinds.rows.push_back(
-              {one.kind, bytes(one.bytes), std::to_string(one.count), one.module, one.site});
+              {one.kind, exact(one.bytes), std::to_string(one.count), one.module, one.site});
       out.sections.push_back(std::move(kinds));
     }
     if (d.pending.empty()) continue;
-    Section waiting{fmt::format("Pending frees ({})", d.pending.size()), {}, {}, {}};
+    Section waiting{fmt::format("Pending frees ({})", d.pending.size())};
     for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
       waiting.text.push_back(pending_line(d.pending[i]));
     out.sections.push_back(std::move(waiting));
@@ -323,14 +321,14 @@ std::string difference_text(const Named& before, const Named& after, std::size_t
   const auto changes = differ(before.snapshot, after.snapshot);
   const std::int64_t a = peaks(before.snapshot), b = peaks(after.snapshot);
   std::string out = fmt::format("A: {}\nB: {}\npeak of active: {} -> {} bytes ({})\n",
-                                one_line(before.path), one_line(after.path), bytes(a), bytes(b),
+                                one_line(before.path), one_line(after.path), exact(a), exact(b),
                                 a == b ? "no difference" : signed_bytes(b - a));
   for (std::size_t i = 0; i < std::min(top, changes.size()); ++i) {
     const SiteChange& c = changes[i];
     out += fmt::format("  {} bytes at the peak ({} -> {}), {} x {} -> {} x {}: {}",
-                       signed_bytes(c.after.bytes - c.before.bytes), bytes(c.before.bytes),
-                       bytes(c.after.bytes), c.before.count, bytes(c.size), c.after.count,
-                       bytes(c.size), c.site);
+                       signed_bytes(c.after.bytes - c.before.bytes), exact(c.before.bytes),
+                       exact(c.after.bytes), c.before.count, exact(c.size), c.after.count,
+                       exact(c.size), c.site);
     if (c.before.allocations != c.after.allocations)
       out += fmt::format("; allocated {} times -> {} times", c.before.allocations,
                          c.after.allocations);

@@ -43,17 +43,11 @@ class Rewinding {
         throw SnapshotError("has segments of a private pool (CUDA graphs), which are not followed");
       Rewound& out = add(segment);
       out.pieces.clear();
-      for (const SnapshotBlock& block : segment.blocks)
-        out.pieces[block.address] = {block.size, block.requested,
-                                     block.state == BlockState::inactive};
-      for (auto at = out.pieces.begin(); at != out.pieces.end();) {
-        const auto next = std::next(at);
-        if (at->second.free && next != out.pieces.end() && next->second.free) {
-          at->second.size += next->second.size;
-          out.pieces.erase(next);
-        } else {
-          at = next;
-        }
+      for (const SnapshotBlock& block : segment.blocks) {
+        const bool free = block.state == BlockState::inactive;
+        const Piece piece{block.size, block.requested, free};
+        const auto at = out.pieces.insert_or_assign(block.address, piece).first;
+        if (free) out.merge(at);
       }
     }
   }

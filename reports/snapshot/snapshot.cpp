@@ -1,6 +1,7 @@
 #include "reports/snapshot/snapshot.h"
 
-#include <cstddef>
+#include <algorithm>
+#include <iterator>
 
 namespace tidemark {
 
@@ -10,11 +11,17 @@ const char* name_of(BlockState state) {
                                              : "inactive";
 }
 
-const char* name_of(Action action) {
-  constexpr const char* kNames[] = {"alloc",         "free_requested", "free_completed",
-                                    "segment_alloc", "segment_free",   "segment_map",
-                                    "segment_unmap", "snapshot",       "oom"};
-  return kNames[static_cast<std::size_t>(action)];
+constexpr const char* kActionNames[] = {
+    "alloc",        "free_requested", "free_completed", "segment_alloc",
+    "segment_free", "segment_map",    "segment_unmap",  "oom",
+    "snapshot"};
+
+const char* name_of(Action action) { return kActionNames[static_cast<std::size_t>(action)]; }
+
+std::optional<Action> action_named(std::string_view name) {
+  const auto* found = std::ranges::find(kActionNames, name);
+  if (found == std::end(kActionNames)) return std::nullopt;
+  return static_cast<Action>(found - kActionNames);
 }
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct SnapshotSegment {
   std::vector<SnapshotBlock> blocks;  // contiguous; their sizes sum to total_size
 };
 
+/// The first ones are AllocatorAction's, in its order.
 enum class Action {
   alloc,
   free_requested,
@@ -44,10 +46,11 @@ enum class Action {
   segment_free,
   segment_map,
   segment_unmap,
-  snapshot,
-  oom
+  oom,
+  snapshot
 };
 const char* name_of(Action);
+std::optional<Action> action_named(std::string_view name);
 
 struct TraceEvent {
   Action action = Action::alloc;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <unordered_map>
 
 #include "reports/units.h"
@@ -14,35 +14,15 @@ namespace {
 constexpr std::size_t kDepth = 1000;        // marks within marks
 constexpr std::size_t kStack = 10'000'000;  // values waiting to be put into a container
 
-const char* forbidden(unsigned char op) {
-  switch (op) {
-    case 'c':
-      return "GLOBAL";
-    case 0x93:
-      return "STACK_GLOBAL";
-    case 'R':
-      return "REDUCE";
-    case 'b':
-      return "BUILD";
-    case 'i':
-      return "INST";
-    case 'o':
-      return "OBJ";
-    case 0x81:
-      return "NEWOBJ";
-    case 0x92:
-      return "NEWOBJ_EX";
-    case 0x82:
-    case 0x83:
-    case 0x84:
-      return "EXT";
-    case 'P':
-    case 'Q':
-      return "PERSID";
-    default:
-      return nullptr;
-  }
-}
+/// Opcodes that import, call or build something.
+struct Forbidden {
+  unsigned char op;
+  const char* name;
+};
+constexpr Forbidden kForbidden[] = {
+    {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"}, {'i', "INST"},
+    {'o', "OBJ"},    {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"}, {0x82, "EXT"},  {0x83, "EXT"},
+    {0x84, "EXT"},   {'P', "PERSID"},        {'Q', "PERSID"}};
 
 class Machine {
  public:
@@ -53,8 +33,14 @@ class Machine {
       throw SnapshotError("is no pickle of protocol 2 or later, and no JSON");
     if (const auto protocol = byte(); protocol < 2 || protocol > 5)
       fail(fmt::format("protocol {} is not one of 2 to 5", protocol));
-    while (step()) {
+    for (;;) {
+      start_ = at_;
+      const unsigned char op = byte();
+      if (op == '.') break;
+      execute(op);
     }
+    tree_.root = pop();
+    if (!stack_.empty() || !marks_.empty()) fail("ends with values left over");
     return std::move(tree_);
   }
 
@@ -90,17 +76,20 @@ class Machine {
     if (stack_.size() >= kStack) fail("more than 10,000,000 values wait for their container");
     stack_.push_back(id);
   }
+  /// Fails where nothing stands above the last mark.
+  void need_value(const char* what) const {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail(what);
+  }
   Id pop() {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("takes a value where none is");
+    need_value("takes a value where none is");
     const Id id = stack_.back();
     stack_.pop_back();
     return id;
   }
-  Id top(Type type) {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("takes a value where none is");
-    if (tree_[stack_.back()].type != type)
-      fail(fmt::format("adds to {}, not to {}", name_of(tree_[stack_.back()].type), name_of(type)));
-    return stack_.back();
+  std::vector<Id> topmost(std::size_t n) {
+    std::vector<Id> values(n);
+    for (std::size_t i = n; i-- > 0;) values[i] = pop();
+    return values;
   }
   /// The values above the last mark, which goes with them.
   std::vector<Id> above() {
@@ -112,29 +101,22 @@ class Machine {
     return out;
   }
 
-  void append(const std::vector<Id>& values) {
-    const Id list = top(Type::list);
-    for (Id id : values) tree_.append(list, id);
-  }
-  void set(const std::vector<Id>& values) {
-    if (values.size() % 2 != 0) fail("a key has no value");
-    const Id dictionary = top(Type::dictionary);
-    for (Id id : values) tree_.append(dictionary, id);
+  /// To the list or dictionary (keys and values in turn) on top.
+  void append(Type type, const std::vector<Id>& values) {
+    if (type == Type::dictionary && values.size() % 2 != 0) fail("a key has no value");
+    need_value("takes a value where none is");
+    const Id container = stack_.back();
+    if (tree_[container].type != type)
+      fail(fmt::format("adds to {}, not to {}", name_of(tree_[container].type), name_of(type)));
+    for (Id id : values) tree_.append(container, id);
   }
   void tuple(const std::vector<Id>& values) {
-    const Id list = tree_.list();
-    for (Id id : values) tree_.append(list, id);
-    push(list);
-  }
-  void tuple(std::size_t n) {
-    std::vector<Id> values(n);
-    for (std::size_t i = n; i-- > 0;) values[i] = pop();
-    tuple(values);
+    push(tree_.list());
+    append(Type::list, values);
   }
 
   void put(std::uint32_t at) {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back()))
-      fail("remembers a value where none is");
+    need_value("remembers a value where none is");
     memo_[at] = stack_.back();
   }
   void get(std::uint32_t at) {
@@ -165,134 +147,91 @@ class Machine {
     return std::bit_cast<double>(bits);
   }
 
-  bool step() {
-    start_ = at_;
-    const unsigned char op = byte();
+  void execute(unsigned char op) {
     switch (op) {
-      case '.':
-        tree_.root = pop();
-        if (!stack_.empty() || !marks_.empty()) fail("ends with values left over");
-        return false;
-      case 0x95:
+      case 0x95:  // FRAME: a hint for readers of streams
         take(8);
-        break;  // FRAME: a hint for readers of streams
+        return;
       case '(':
         if (marks_.size() >= kDepth) fail("nested more than 1,000 deep");
-        marks_.push_back(stack_.size());
-        break;
+        return marks_.push_back(stack_.size());
       case '0':
         pop();
-        break;
+        return;
       case '1':
         above();
-        break;
+        return;
       case 'N':
-        push(tree_.none());
-        break;
+        return push(tree_.none());
       case 0x88:
-        push(tree_.integer(1, Type::boolean));
-        break;
       case 0x89:
-        push(tree_.integer(0, Type::boolean));
-        break;
+        return push(tree_.integer(op == 0x88, Type::boolean));
       case 'J':
-        push(tree_.integer(static_cast<std::int32_t>(number<std::uint32_t>())));
-        break;
+        return push(tree_.integer(static_cast<std::int32_t>(number<std::uint32_t>())));
       case 'K':
-        push(tree_.integer(byte()));
-        break;
+        return push(tree_.integer(byte()));
       case 'M':
-        push(tree_.integer(number<std::uint16_t>()));
-        break;
+        return push(tree_.integer(number<std::uint16_t>()));
       case 0x8a:
-        long_integer(byte());
-        break;
+        return long_integer(byte());
       case 0x8b:
-        long_integer(number<std::uint32_t>());
-        break;
+        return long_integer(number<std::uint32_t>());
       case 'G':
-        push(tree_.real(big_endian_real()));
-        break;
+        return push(tree_.real(big_endian_real()));
       case 0x8c:
       case 'C':
       case 'U':
-        push(tree_.text(take(byte())));
-        break;
+        return push(tree_.text(take(byte())));
       case 'X':
       case 'B':
       case 'T':
-        push(tree_.text(take(number<std::uint32_t>())));
-        break;
+        return push(tree_.text(take(number<std::uint32_t>())));
       case 0x8d:
       case 0x8e:
-        push(tree_.text(take(number<std::uint64_t>())));
-        break;
+        return push(tree_.text(take(number<std::uint64_t>())));
       case '}':
-        push(tree_.dictionary());
-        break;
+        return push(tree_.dictionary());
       case ']':
       case ')':
-        push(tree_.list());
-        break;
+        return push(tree_.list());
       case 't':
       case 'l':
-        tuple(above());
-        break;
+        return tuple(above());
       case 0x85:
-        tuple(1);
-        break;
       case 0x86:
-        tuple(2);
-        break;
       case 0x87:
-        tuple(3);
-        break;
+        return tuple(topmost(op - 0x84U));
       case 'd': {
         const auto values = above();
         push(tree_.dictionary());
-        set(values);
-        break;
+        return append(Type::dictionary, values);
       }
-      case 'a': {
-        const Id value = pop();
-        append({value});
-        break;
-      }
+      case 'a':
+        return append(Type::list, topmost(1));
       case 'e':
-        append(above());
-        break;
-      case 's': {
-        const Id value = pop(), key = pop();
-        set({key, value});
-        break;
-      }
+        return append(Type::list, above());
+      case 's':
+        return append(Type::dictionary, topmost(2));
       case 'u':
-        set(above());
-        break;
+        return append(Type::dictionary, above());
       case 'q':
-        put(byte());
-        break;
+        return put(byte());
       case 'r':
-        put(number<std::uint32_t>());
-        break;
+        return put(number<std::uint32_t>());
       case 0x94:
-        put(static_cast<std::uint32_t>(memo_.size()));
-        break;
+        return put(static_cast<std::uint32_t>(memo_.size()));
       case 'h':
-        get(byte());
-        break;
+        return get(byte());
       case 'j':
-        get(number<std::uint32_t>());
-        break;
+        return get(number<std::uint32_t>());
       default:
         refuse(op);
     }
-    return true;
   }
 
   [[noreturn]] void refuse(unsigned char op) {
-    const char* name = forbidden(op);
-    if (name == nullptr)
+    const auto* known = std::ranges::find(kForbidden, op, &Forbidden::op);
+    if (known == std::end(kForbidden))
       fail(fmt::format("opcode 0x{:02x} is none that a memory snapshot has", op));
     std::string what;
     if (op == 'c') {
@@ -301,7 +240,7 @@ class Machine {
         what = " (" + one_line(std::string(bytes_.substr(at_, end - at_))) + ")";
     }
     fail(fmt::format("opcode {}{} would run code: this is no memory snapshot, and nothing was run",
-                     name, what));
+                     known->name, what));
   }
 
   std::string_view bytes_;

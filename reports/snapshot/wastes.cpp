@@ -4,7 +4,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "reports/snapshot/gathered.h"
 #include "reports/snapshot/walk.h"
 
 namespace tidemark {

@@ -16,10 +16,20 @@ namespace tidemark {
 /// moments: activations (blocks allocated in a module's
 ///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
 ///   buckets of FSDP, DDP, DeepSpeed);
-/// * at the begin of a backward: gathered inputs of tensor-parallel layers (gathered.h).
+/// * at the begin of a backward: gathered inputs of tensor-parallel layers (gathered_waste).
 /// Bytes as requested. `labels` are labels_of the device. Without a step of an optimizer the second
 /// and third are not known.
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
                              std::size_t peak_event);
+
+/// The last of them: gathered inputs of tensor-parallel layers that autograd keeps from forward to
+/// backward.
+/// Of one device, at the begin of a backward where it is most of all such moments: outputs of
+/// all-gathers, and their copies by PyTorch's own gathers along another dimension than the first,
+/// that a backward frees later. A layer that keeps its shard and gathers again in the backward
+/// saves all of them but the shards, so a block counts with its bytes as requested, less those of
+/// its shard where the shard is not alive then as well. Sharding buffers (FSDP, DDP, DeepSpeed) do
+/// not count. Unknown where no backward has run.
+Waste gathered_waste(const Snapshot& snapshot, std::size_t device, const LabelOf& labels);
 
 }  // namespace tidemark

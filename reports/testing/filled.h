@@ -34,19 +34,15 @@ class Filler {
   }
 
   void title(const char*, const char* = "") {}
-  template <class T>
-  void operator()(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+  void operator()(const char* key, auto& x, const Meaning& meaning = {}, const char* = "") {
     value(x, meaning, key);
   }
-  template <class T>
-  void later(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+  void later(const char* key, auto& x, const Meaning& meaning = {}, const char* = "") {
     value(x, meaning, key);
   }
-  template <class T>
-  void optional(const char* key, T& x, const Meaning& meaning = {}, const char* = "") {
+  void optional(const char* key, auto& x, const Meaning& meaning = {}, const auto&...) {
     value(x, meaning, key);
   }
-  void unless(const char* key, std::string& x, const char*) { value(x, {}, key); }
   template <class T>
   void keyed(const char* key, std::vector<T>& all, const char*) {
     value(all, {}, key);
@@ -58,14 +54,9 @@ class Filler {
     all.push_back(all.back());
   }
   void exact(const char* key, const char*, std::optional<double>& x) { value(x, {}, key); }
-  template <class Value>
-  void derived(const char*, Value, const char*, const char*) {}
-  template <class Fields>
-  void group(const char*, const char*, Fields fields) {
-    fields(*this);
-  }
-  template <class Fields>
-  void either(const char* key, std::string& text, Fields fields) {
+  void derived(const char*, auto, const char*, const char*) {}
+  void group(const char*, const char*, auto fields) { fields(*this); }
+  void either(const char* key, std::string& text, auto fields) {
     if (++last_ % 2 == 0)
       value(text, {}, key);
     else
@@ -78,16 +69,9 @@ class Filler {
     each(column);
   }
   void grouped(const char* key, std::vector<Verdict>& all, const char*) { value(all, {}, key); }
-  template <class Fields>
-  void details(Fields fields) {
-    fields(*this);
-  }
-  template <class Fields>
-  void exported(Fields fields) {
-    fields(*this);
-  }
-  template <class Holds>
-  void check(Holds, const char*) {}
+  void details(auto fields) { fields(*this); }
+  void exported(auto fields) { fields(*this); }
+  void check(auto, const char*) {}
 
  private:
   template <class Row>
@@ -140,10 +124,7 @@ class Filler {
     else
       x = text({}, key);
   }
-  template <class T>
-  void composed(T& x, const Meaning&, const std::string&) {
-    tidemark::visit(x, *this);
-  }
+  void composed(auto& x, const Meaning&, const std::string&) { tidemark::visit(x, *this); }
 
   std::int64_t& last_;
 };

@@ -18,31 +18,6 @@ std::vector<Sample> noise(std::size_t n, unsigned seed) {
   return out;
 }
 
-namespace {
-
-/// Spans of any length on three streams, a race between two of the shortest.
-void add_spans(RankRecord& rank, std::size_t n, unsigned seed) {
-  std::mt19937_64 random(seed);
-  Ns now = 0;
-  rank.spans.all.clear();
-  for (std::size_t i = 0; i < n; ++i) {
-    now += static_cast<Ns>(random() % 5000);
-    rank.spans.all.push_back({static_cast<std::uint32_t>(1 + random() % 2),
-                              static_cast<std::uint32_t>(random() % rank.spans.names.size()),
-                              static_cast<SpanKind>(random() % 4), now,
-                              now + static_cast<Ns>(random() % 100'000), 0});
-    Span& span = rank.spans.all.back();
-    span.end = span.begin + 1 + static_cast<Ns>(random() % 20'000);
-  }
-  rank.races = {{{"a", "stream 1", 3}, {"b", "stream 2", static_cast<std::int64_t>(n) - 2}, 1, ""}};
-  for (std::int64_t i : {std::int64_t{3}, static_cast<std::int64_t>(n) - 2}) {
-    Span& span = rank.spans.all[static_cast<std::size_t>(i)];
-    span.end = span.begin;
-  }
-}
-
-}  // namespace
-
 Report huge_report() {
   Report report = small_report();
   const TrialRecord seed = sample_report(1).trials.back();
@@ -52,10 +27,7 @@ Report huge_report() {
     trial.steps = static_cast<int>(++draw);
     for (VariantRecord& variant : trial.variants) {
       variant.ranks.resize(8, variant.ranks.front());
-      for (RankRecord& rank : variant.ranks) {
-        rank.timeline = noise(700, ++draw);
-        add_spans(rank, 700, draw);
-      }
+      for (RankRecord& rank : variant.ranks) rank.timeline = noise(700, ++draw);
     }
     const Verdict one = trial.verdicts.front();
     for (int i = 0; i < 4000; ++i) {

@@ -8,8 +8,7 @@
 #include <cmath>
 #include <deque>
 
-#include "reports/testing/sample_memory.h"
-#include "reports/testing/sample_verdicts.h"
+#include "reports/testing/sample_parts.h"
 
 namespace tidemark {
 namespace {
@@ -212,15 +211,15 @@ Report sample_report(int layers) {
   report.trials.erase(report.trials.begin(), report.trials.end() - 1);
   for (Mode mode : {Mode::math, Mode::shapes}) {
     for (const char* schedule : {"instant", "calibrated", "lagging"}) {
-      TrialRecord trial;
-      trial.scenario = "fsdp_prefetch";
-      trial.size = mode == Mode::math ? "smoke" : "scale";
-      trial.schedule = schedule;
-      trial.mode = mode;
-      trial.ranks = 4;
-      trial.steps = 12;
-      trial.params = {
-          {"batch", 16}, {"hidden", 384}, {"layers", layers}, {"reshard_after_forward", 1}};
+      TrialRecord trial{
+          .scenario = "fsdp_prefetch",
+          .size = mode == Mode::math ? "smoke" : "scale",
+          .schedule = schedule,
+          .mode = mode,
+          .ranks = 4,
+          .steps = 12,
+          .params = {
+              {"batch", 16}, {"hidden", 384}, {"layers", layers}, {"reshard_after_forward", 1}}};
       const int factor = mode == Mode::math ? 1 : 2;
       for (const Policy& policy : kPolicies)
         trial.variants.push_back(variant(policy, trial, factor * layers));

@@ -1,6 +1,8 @@
 // Reports made up for tests: no run is needed to test what renders them.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "harness/record/record.h"
 
 namespace tidemark {
@@ -36,6 +38,10 @@ Report hostile_report();
 /// Where two long texts part, or empty: a test's own comparison of megabytes would take gigabytes
 /// to print.
 std::string first_difference(const std::string& a, const std::string& b);
+
+/// The data that a report's page carries. Throws std::runtime_error where it holds none that can be
+/// unpacked.
+nlohmann::ordered_json unpacked_page_data(const std::string& page);
 
 /// A folder of this test alone, empty, removed at the end.
 class ScratchFolder {

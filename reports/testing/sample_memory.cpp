@@ -1,8 +1,8 @@
-#include "reports/testing/sample_memory.h"
-
 #include <fmt/format.h>
 
 #include <limits>
+
+#include "reports/testing/sample_parts.h"
 
 namespace tidemark {
 namespace {

@@ -1,15 +1,10 @@
-#include "reports/testing/sample_verdicts.h"
+#include "reports/testing/sample_parts.h"
 
 namespace tidemark {
 namespace {
 
 Verdict verdict(const std::string& name, const VariantRecord& variant, int rank) {
-  Verdict out;
-  out.name = name;
-  out.variant = variant.name;
-  out.rank = rank;
-  out.status = Status::pass;
-  return out;
+  return {.name = name, .variant = variant.name, .rank = rank, .status = Status::pass};
 }
 
 Verdict memory(const VariantRecord& variant, const RankRecord& rank, const Phase& phase,

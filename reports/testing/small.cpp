@@ -5,28 +5,26 @@
 #include <stdexcept>
 
 #include "reports/testing/sample.h"
-#include "reports/testing/sample_memory.h"
+#include "reports/testing/sample_parts.h"
 
 namespace tidemark {
 namespace {
 
 RunRecord run() {
-  RunRecord out;
-  out.id = "3f9a1c";
-  out.started = "2026-01-02T03:04:05Z";
-  out.tidemark = "0.1.0";
-  out.git = "0123456789ab";
-  out.host = "example";
-  out.torch = "2.11.0";
-  out.nccl = "2.28.9";
-  out.mpi = "Open MPI 4.1.4";
-  out.argv = {"tidemark", "run", "fsdp_prefetch", "--schedule", "all", "--capacity=64G"};
-  out.duration_ns = 1'234'000'000;
-  out.device_kind = "virtual";
-  out.profile = "h100-80g";
-  out.capacity_bytes = Bytes{80} << 30;
-  out.env = {{"NCCL_ALGO", "Ring"}, {"TIDEMARK_GPU", "h100-80g"}};
-  return out;
+  return {.id = "3f9a1c",
+          .started = "2026-01-02T03:04:05Z",
+          .tidemark = "0.1.0",
+          .git = "0123456789ab",
+          .host = "example",
+          .torch = "2.11.0",
+          .nccl = "2.28.9",
+          .mpi = "Open MPI 4.1.4",
+          .argv = {"tidemark", "run", "fsdp_prefetch", "--schedule", "all", "--capacity=64G"},
+          .duration_ns = 1'234'000'000,
+          .device_kind = "virtual",
+          .profile = "h100-80g",
+          .capacity_bytes = Bytes{80} << 30,
+          .env = {{"NCCL_ALGO", "Ring"}, {"TIDEMARK_GPU", "h100-80g"}}};
 }
 
 RankRecord rank(int index, Bytes peak, Bytes active) {
@@ -103,12 +101,11 @@ TrialRecord trial(const char* schedule, Bytes active) {
 }  // namespace
 
 Report small_report() {
-  TrialRecord skipped;
-  skipped.scenario = "fsdp_prefetch";
-  skipped.size = "seed";
-  skipped.schedule = "instant";
-  skipped.ranks = 2;
-  skipped.skipped = "size seed runs in shapes only";
+  const TrialRecord skipped{.scenario = "fsdp_prefetch",
+                            .size = "seed",
+                            .schedule = "instant",
+                            .ranks = 2,
+                            .skipped = "size seed runs in shapes only"};
   return {run(), {trial("instant", 5 * kMiB), trial("lagging", 9 * kMiB), skipped}};
 }
 
@@ -152,15 +149,11 @@ Report cut_report() {
   for (VariantRecord& variant : done.variants) variant.fit = fit_of(report.run, variant);
   cut.not_run = "the run ended in it: " + report.run.ended;
   cut.verdicts.clear();
-  VariantRecord stopped;
-  stopped.name = "stash";
-  stopped.role = Role::fixed;
-  stopped.error = "the ranks ended early (rank 1 was killed (signal 9))";
+  const VariantRecord stopped{.name = "stash",
+                              .role = Role::fixed,
+                              .error = "the ranks ended early (rank 1 was killed (signal 9))"};
   cut.variants[1] = stopped;
-  VariantRecord control;
-  control.name = "no_reference";
-  control.role = Role::control;
-  control.not_run = before;
+  const VariantRecord control{.name = "no_reference", .role = Role::control, .not_run = before};
   cut.variants.push_back(control);
   lost.skipped.clear();
   lost.not_run = before;

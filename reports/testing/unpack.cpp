@@ -1,7 +1,7 @@
-#include "reports/testing/unpack.h"
-
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "reports/testing/sample.h"
 #include "reports/trace.h"
 
 namespace tidemark {
@@ -32,7 +32,7 @@ nlohmann::ordered_json unpacked_page_data(const std::string& page) {
   if (begin == std::string::npos) throw std::runtime_error("the page has no data");
   const auto from = begin + mark.size();
   return nlohmann::ordered_json::parse(
-      gunzip(from_base64(page.substr(from, page.find('<', from) - from))));
+      gunzip(from_base64(page.substr(from, page.find('<', from) - from))).value());
 }
 
 }  // namespace tidemark

@@ -1,5 +1,7 @@
-// Blocks, map, spans, events and gradients of a made-up rank.
+// Blocks, map, spans, events, gradients and verdicts of a made-up trial.
 #pragma once
+
+#include <vector>
 
 #include "harness/record/record.h"
 
@@ -14,5 +16,8 @@ void add_memory(RankRecord& rank, Bytes unit, bool pending);
 void add_race(RankRecord& rank);
 
 std::vector<GradientError> sample_gradients(Role role, bool wrong);
+
+/// All pass but one of `separate_streams` under lagging; controls are caught.
+std::vector<Verdict> sample_verdicts(const TrialRecord& trial);
 
 }  // namespace tidemark

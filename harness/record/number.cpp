@@ -1,4 +1,6 @@
-#include "reports/curves/number.h"
+#include "harness/record/number.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
@@ -32,6 +34,12 @@ std::optional<std::int64_t> parse_step(std::string_view text) {
   if (read.ec == std::errc() && read.ptr == text.data() + text.size()) return step;
   const auto value = parse_number(text);
   return value ? whole(*value) : std::nullopt;
+}
+
+std::string decimal(double value) {
+  std::string out = fmt::format("{}", value);
+  if (out.find_first_of(".en") == std::string::npos) out += ".0";
+  return out;
 }
 
 }  // namespace tidemark

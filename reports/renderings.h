@@ -1,0 +1,34 @@
+// Renderings of a report for people and for other programs, as text. report.html is html.h.
+#pragma once
+
+#include <string>
+
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+/// Text that `tidemark run` prints at its end: tables of verdicts and peaks, what failed and why,
+/// and the last lines of headline.h. At most 100 columns but for names, formulas and commands. ANSI
+/// colours with `colour`.
+std::string text_of(const Report& report, bool colour = false);
+
+/// summary.md: for a pull request or a CI job's summary. What failed comes first.
+std::string markdown(const Report& report);
+/// Text that Markdown and HTML leave alone.
+std::string markdown_text(const std::string& text);
+
+/// junit.xml: one suite a scenario, one case a verdict. A variant that ended in error is a case of
+/// its own, a trial that did not run a skipped one.
+std::string junit(const Report& report);
+
+/// benchmark.json in Google Benchmark's shape, for its compare.py and whatever else reads that: one
+/// entry a trial and variant, "scenario/size/rN/mode/schedule/variant": real_time is the typical
+/// step time in ns on the device's clock, peak_allocated, peak_active, peak_reserved (bytes, worst
+/// rank) are counters.
+std::string benchmark_json(const Report& report);
+
+/// The first page of report.html, the contents of <main>: how the run went, what failed, what every
+/// fix saves. `base` is another run whose figures stand beside, or null.
+std::string page_overview(const Report& report, const Report* base);
+
+}  // namespace tidemark
