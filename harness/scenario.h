@@ -147,9 +147,6 @@ struct Scenario {
   std::function<std::string(const Trial&, const Variant&, int rank)> unseen = {};
   /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.
   std::function<std::vector<Verdict>(const Trial&, const Variant&, const RankRecord&)> inspect = {};
-  /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For
-  /// others the reference's tolerance counts.
-  std::function<bool(const Variant&)> bitwise;
   std::function<Oracle(const Trial&)> reference;
 };
 
