@@ -56,6 +56,8 @@ struct Trial {
   int ranks = 1, steps = 4;
   std::uint64_t seed = 0;
   std::int64_t operator[](const std::string& name) const { return params.at(name); }
+  /// The device is neither done at once nor held back: calibrated, random, a real GPU's own time.
+  bool has_clock() const { return schedule != "instant" && schedule != "lagging"; }
 };
 
 /// A part of one named parameter (or of its gradient): elements [offset, offset + values.numel())
@@ -147,9 +149,6 @@ struct Scenario {
   std::function<std::string(const Trial&, const Variant&, int rank)> unseen = {};
   /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.
   std::function<std::vector<Verdict>(const Trial&, const Variant&, const RankRecord&)> inspect = {};
-  /// Variants whose numbers must equal the baseline's bit for bit; all fixed ones by default. For
-  /// others the reference's tolerance counts.
-  std::function<bool(const Variant&)> bitwise;
   std::function<Oracle(const Trial&)> reference;
 };
 

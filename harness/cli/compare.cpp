@@ -41,15 +41,15 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-/// What --events and --numbers have in common: two folders, and which traces are the same.
-template <class Read, class Compare>
-int run_exact(const CompareArguments& arguments, const char* flag, const char* held, Read read,
-              Compare compare) {
+/// What --events and --numbers have in common: the two are exactly the same, but for what the
+/// comparison says. `held`: what was to be held against each other, where nothing was.
+template <class Compare>
+int run_exact(const CompareArguments& arguments, const char* flag, const char* held,
+              const std::string& first, const std::string& second, Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(
         fmt::format("compare {} is exact and plain text: no --threshold, no --format", flag));
-  const std::string &first = arguments.reports[0], &second = arguments.reports[1];
-  const auto comparison = compare(read(first), read(second));
+  const auto comparison = compare(first, second);
   const std::string text = comparison.text(first, second);
   arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
   if (comparison.exit_code() == 4)
@@ -85,29 +85,25 @@ std::string snapshot_in(const std::string& path) {
   return found[0];
 }
 
-int run_compare_traces(const CompareArguments& arguments) {
-  if (!arguments.thresholds.empty() || arguments.output.format != "text")
-    throw std::runtime_error(
-        "compare --events is exact and plain text: no --threshold, no --format");
-  const std::string first = snapshot_in(arguments.reports[0]),
-                    second = snapshot_in(arguments.reports[1]);
-  const TraceComparison comparison =
-      compare_traces(read_snapshot(first), first, read_snapshot(second), second);
-  const std::string text = comparison.text(first, second);
-  arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
-  return comparison.exit_code();
-}
-
 int run_compare_events(const CompareArguments& arguments) {
-  if (is_snapshot(arguments.reports[0]) || is_snapshot(arguments.reports[1]))
-    return run_compare_traces(arguments);
-  return run_exact(arguments, "--events", "trace is in both {} and {} and was held back",
-                   read_events, compare_events);
+  const std::string &first = arguments.reports[0], &second = arguments.reports[1];
+  if (is_snapshot(first) || is_snapshot(second))
+    return run_exact(arguments, "--events", "", snapshot_in(first), snapshot_in(second),
+                     [](const std::string& a, const std::string& b) {
+                       return compare_traces(read_snapshot(a), a, read_snapshot(b), b);
+                     });
+  return run_exact(arguments, "--events", "trace is in both {} and {} and was held back", first,
+                   second, [](const std::string& a, const std::string& b) {
+                     return compare_events(read_events(a), read_events(b));
+                   });
 }
 
 int run_compare_numbers(const CompareArguments& arguments) {
   return run_exact(arguments, "--numbers", "numbers are in both {} and {} and are bounded",
-                   read_numbers, compare_numbers);
+                   arguments.reports[0], arguments.reports[1],
+                   [](const std::string& a, const std::string& b) {
+                     return compare_numbers(read_numbers(a), read_numbers(b));
+                   });
 }
 
 /// Without its verdicts' formulas, which are not compared and take half of the record's memory.

@@ -1,6 +1,7 @@
 #include "harness/judge/counts.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tidemark {
 namespace {
@@ -9,31 +10,32 @@ std::string text_of(const std::vector<Call>& calls, std::size_t i) {
   return i < calls.size() ? calls[i].op + " of " + calls[i].unit : "nothing";
 }
 
-Verdict of_equality(const std::string& name, double expected, double measured,
-                    const std::string& unit, const std::string& formula) {
-  Verdict verdict;
-  verdict.name = name;
-  verdict.low = verdict.high = expected;
-  verdict.formula = formula;
-  verdict.measured = measured;
-  verdict.status = measured == expected ? Status::pass : Status::fail;
-  verdict.unit = unit;
+}  // namespace
+
+Verdict bounded(const std::string& name, double low, double high, double measured,
+                const std::string& formula) {
+  Verdict verdict{.name = name, .low = low, .high = high, .formula = formula};
+  if (!std::isnan(measured)) verdict.measured = measured;
+  // Written so that a NaN fails.
+  verdict.status = measured >= low && measured <= high ? Status::pass : Status::fail;
   return verdict;
 }
 
-}  // namespace
-
 Verdict equal(const std::string& name, const Formula& expected, double measured,
               const std::string& unit) {
-  auto verdict = of_equality(name, expected.evaluate(), measured, unit, expected.text);
+  const double value = expected.evaluate();
+  auto verdict = bounded(name, value, value, measured, expected.text);
   verdict.values = expected.values;
+  verdict.unit = unit;
   return verdict;
 }
 
 Verdict counted(const std::string& name, std::int64_t expected, std::int64_t measured,
                 const std::string& unit, const std::string& what) {
-  return of_equality(name, static_cast<double>(expected), static_cast<double>(measured), unit,
-                     what);
+  const auto value = static_cast<double>(expected);
+  auto verdict = bounded(name, value, value, static_cast<double>(measured), what);
+  verdict.unit = unit;
+  return verdict;
 }
 
 std::int64_t times(const std::vector<Call>& calls, const std::string& op) {

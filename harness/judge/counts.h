@@ -1,4 +1,5 @@
-// Verdicts that scenarios give on a rank's record (Scenario::inspect): counts and calls.
+// Verdicts on a figure, and those that scenarios give on a rank's record (Scenario::inspect):
+// counts and calls.
 #pragma once
 
 #include <string>
@@ -9,6 +10,9 @@
 
 namespace tidemark {
 
+/// Passes where `measured` lies in [low, high]. NaN was not measured, and fails.
+Verdict bounded(const std::string& name, double low, double high, double measured,
+                const std::string& formula);
 /// Passes where `measured` is what the formula is worth.
 Verdict equal(const std::string& name, const Formula& expected, double measured,
               const std::string& unit);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "harness/judge/parity.h"
@@ -13,25 +12,6 @@ namespace tidemark {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-
-const Shard* covering(const std::vector<Shard>& all, const Shard& part) {
-  for (const Shard& each : all)
-    if (each.name == part.name && each.offset <= part.offset &&
-        part.offset + part.values.numel() <= each.offset + each.values.numel())
-      return &each;
-  return nullptr;
-}
-
-at::Tensor elements(const Shard& whole, const Shard& part) {
-  return whole.values.reshape({-1})
-      .narrow(0, part.offset - whole.offset, part.values.numel())
-      .contiguous();
-}
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
 
 struct Compared {
   Distance distance;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "harness/judge/counts.h"
 #include "harness/judge/saving.h"
 
 namespace tidemark {
@@ -12,18 +13,20 @@ namespace {
 
 constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
 
-Verdict bounded(const std::string& name, const Seen& seen, double low, double high,
-                double measured) {
-  Verdict verdict;
-  verdict.name = name;
+Verdict figure(const std::string& name, const Seen& seen, double low, double high, double measured,
+               const std::string& formula) {
+  auto verdict = bounded(name, low, high, measured, formula);
   verdict.variant = seen.variant->name;
   verdict.rank = seen.record.rank;
-  verdict.low = low;
-  verdict.high = high;
-  if (!std::isnan(measured)) verdict.measured = measured;
-  // Written so that a NaN fails.
-  verdict.status = measured >= low && measured <= high ? Status::pass : Status::fail;
   return verdict;
+}
+
+/// Of the run as a whole: open, until something is known of it.
+Verdict of_run(const Seen& seen) {
+  const bool control = seen.variant->role == Role::control;
+  return {.name = control ? "control/" + seen.variant->caught_by : "run",
+          .variant = seen.variant->name,
+          .rank = seen.record.rank};
 }
 
 }  // namespace
@@ -53,7 +56,6 @@ namespace {
 struct Judge {
   const Scenario& scenario;
   const Trial& trial;
-  const std::vector<Seen>& all;
   const Oracle* oracle;
   const Seen* baseline = nullptr;
   const Seen* lost = nullptr;  // the baseline that did not finish, where none did
@@ -63,8 +65,8 @@ struct Judge {
     const double expected = expectation.formula.evaluate();
     const double found = measured(seen.record, expectation);
     const auto slack = static_cast<double>(expectation.slack);
-    auto verdict = bounded(verdict_name(expectation), seen, expected, expected + slack, found);
-    verdict.formula = expectation.formula.text;
+    auto verdict = figure(verdict_name(expectation), seen, expected, expected + slack, found,
+                          expectation.formula.text);
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
     verdict.why = expectation.why;
@@ -85,16 +87,13 @@ struct Judge {
   std::vector<Verdict> rest(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
-    auto verdict =
-        bounded("rest/held", seen, before, before, static_cast<double>(seen.record.rest_after));
-    verdict.formula = "held before the step";
-    verdicts.push_back(verdict);
+    verdicts.push_back(figure("rest/held", seen, before, before,
+                              static_cast<double>(seen.record.rest_after), "held before the step"));
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
       auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
       const double left =
           found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
-      verdicts.push_back(bounded(std::string("rest/") + transient, seen, 0, 0, left));
-      verdicts.back().formula = "0";
+      verdicts.push_back(figure(std::string("rest/") + transient, seen, 0, 0, left, "0"));
     }
     return verdicts;
   }
@@ -105,15 +104,14 @@ struct Judge {
     Bytes sum = 0;
     for (const auto& category : seen.record.categories) sum += category.peak_share;
     const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
-    auto verdict = bounded("account/shares", seen, peak, peak, static_cast<double>(sum));
-    verdict.formula = "highest allocated of all phases";
-    return verdict;
+    return figure("account/shares", seen, peak, peak, static_cast<double>(sum),
+                  "highest allocated of all phases");
   }
 
   Verdict equal(const std::string& name, const Seen& seen, const Difference& difference) const {
-    auto verdict = bounded(name, seen, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0));
+    auto verdict = figure(name, seen, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0),
+                          "the same bits as " + baseline->variant->name);
     verdict.unit = "ulp";
-    verdict.formula = "the same bits as " + baseline->variant->name;
     if (!difference.equal) verdict.why = "first difference: " + difference.where;
     return verdict;
   }
@@ -121,9 +119,9 @@ struct Judge {
   Verdict close(const std::string& name, const Seen& seen, const Difference& difference,
                 double condition = 1) const {
     const double tolerance = oracle->tolerance * condition;
-    auto verdict = bounded(name, seen, 0, tolerance, difference.relative);
+    auto verdict = figure(name, seen, 0, tolerance, difference.relative,
+                          "|measured - reference| / |reference|");
     verdict.unit = "relative";
-    verdict.formula = "|measured - reference| / |reference|";
     verdict.slack = tolerance;
     verdict.why = oracle->why;
     if (verdict.status == Status::fail)
@@ -135,8 +133,7 @@ struct Judge {
     std::vector<Verdict> verdicts;
     if (trial.mode == Mode::shapes) return verdicts;
     const Numbers& mine = seen.numbers;
-    if (baseline != nullptr && &seen != baseline &&
-        (!scenario.bitwise || scenario.bitwise(*seen.variant))) {
+    if (baseline != nullptr && &seen != baseline) {
       const Numbers& theirs = baseline->numbers;
       verdicts.push_back(
           equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
@@ -161,9 +158,9 @@ struct Judge {
   }
 
   Verdict races(const Seen& seen) const {
-    auto verdict = bounded("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()));
+    auto verdict =
+        figure("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()), "0");
     verdict.unit = "races";
-    verdict.formula = "0";
     if (!seen.record.races.empty()) verdict.why = seen.record.races.front().explanation;
     return verdict;
   }
@@ -182,7 +179,7 @@ struct Judge {
       if (seen.variant->role == Role::fixed && trial.schedule == "lagging")
         verdicts.push_back(most_saved(*lost, before, seen, forms.at(&seen)));
     }
-    if (trial.mode == Mode::math && (!scenario.bitwise || scenario.bitwise(*seen.variant)))
+    if (trial.mode == Mode::math)
       for (const char* what : {"loss", "gradients", "parameters"})
         verdicts.push_back({.name = std::string("parity/baseline/") + what,
                             .variant = seen.variant->name,
@@ -245,10 +242,7 @@ struct Judge {
 
   /// A control is caught where a verdict of its declared kind fails.
   Verdict caught(const Seen& seen) const {
-    Verdict verdict;
-    verdict.name = "control/" + seen.variant->caught_by;
-    verdict.variant = seen.variant->name;
-    verdict.rank = seen.record.rank;
+    Verdict verdict = of_run(seen);
     verdict.unit = "verdicts";
     verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
     verdict.low = 1;
@@ -285,28 +279,11 @@ struct Judge {
   }
 };
 
-// It threw: an error of the run, or just what its scenario says of this control.
-Verdict broke_off(const Seen& seen) {
-  Verdict verdict;
-  const bool control = seen.variant->role == Role::control;
-  verdict.name = control ? "control/" + seen.variant->caught_by : "run";
-  verdict.variant = seen.variant->name;
-  verdict.rank = seen.record.rank;
-  verdict.status = seen.variant->caught_by.starts_with("error/") ? Status::pass : Status::fail;
-  verdict.formula = "it runs to its end";
-  verdict.why = seen.error;
-  if (verdict.status == Status::pass) {
-    verdict.formula = "it breaks off with an error";
-    verdict.why = "caught by an error: " + seen.error;
-  }
-  return verdict;
-}
-
 }  // namespace
 
-std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial,
                            const std::vector<Seen>& seen, const Oracle* oracle) {
-  Judge court{scenario, trial, seen, oracle};
+  Judge court{scenario, trial, oracle};
   for (const auto& each : seen)
     if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
       court.baseline = &each;
@@ -320,15 +297,14 @@ std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int ran
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
     if (!each.error.empty()) {
-      verdicts.push_back(broke_off(each));
+      auto verdict = of_run(each);
+      verdict.status = Status::fail;
+      verdict.formula = "it runs to its end";
+      verdict.why = each.error;
+      verdicts.push_back(verdict);
     } else if (!each.skipped.empty()) {
-      Verdict skipped;
-      skipped.name =
-          each.variant->role == Role::control ? "control/" + each.variant->caught_by : "run";
-      skipped.variant = each.variant->name;
-      skipped.rank = rank;
-      skipped.why = each.skipped;
-      verdicts.push_back(skipped);
+      verdicts.push_back(of_run(each));
+      verdicts.back().why = each.skipped;
     } else if (each.variant->role == Role::control) {
       verdicts.push_back(court.caught(each));
     } else {

@@ -29,7 +29,7 @@ std::string verdict_name(const Expectation& expectation);
 /// unless the expectation states a slack), savings against the first baseline, parity, rest,
 /// trajectory through the expectations' moments, races; and for controls one verdict: that
 /// something of the declared kind fails for them.
-std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial, int rank,
+std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial,
                            const std::vector<Seen>& seen, const Oracle* oracle);
 
 }  // namespace tidemark

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
 
 #include "harness/record/number.h"
 
@@ -18,6 +17,25 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 at::Tensor flat_double(const at::Tensor& values) { return values.reshape({-1}).to(at::kDouble); }
 
 }  // namespace
+
+const Shard* covering(const std::vector<Shard>& all, const Shard& part) {
+  for (const Shard& each : all)
+    if (each.name == part.name && each.offset <= part.offset &&
+        part.offset + part.values.numel() <= each.offset + each.values.numel())
+      return &each;
+  return nullptr;
+}
+
+at::Tensor elements(const Shard& whole, const Shard& part) {
+  return whole.values.reshape({-1})
+      .narrow(0, part.offset - whole.offset, part.values.numel())
+      .contiguous();
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
 
 double ulp_distance(double a, double b, at::ScalarType type) {
   if (a == b) return 0;
@@ -74,8 +92,6 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
 Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
                           const std::vector<Shard>& b) {
   Difference result;
-  std::map<std::string, std::vector<const Shard*>> others;
-  for (const auto& shard : b) others[shard.name].push_back(&shard);
   auto fail = [&](const std::string& where) {
     if (result.equal) {
       result.where = where;
@@ -89,21 +105,14 @@ Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
   for (const auto& mine : a) {
     const std::int64_t size = mine.values.numel();
     if (size == 0) continue;
-    const Shard* other = nullptr;
-    for (const auto* candidate : others[mine.name])
-      if (candidate->offset <= mine.offset &&
-          mine.offset + size <= candidate->offset + candidate->values.numel())
-        other = candidate;
+    const Shard* other = covering(b, mine);
     if (other == nullptr) {
       fail(what + " of " + mine.name + " is missing on the other side");
       continue;
     }
     at::Tensor x = mine.values.reshape({-1}).contiguous();
-    at::Tensor y =
-        other->values.reshape({-1}).narrow(0, mine.offset - other->offset, size).contiguous();
-    if (x.scalar_type() == y.scalar_type() &&
-        std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0)
-      continue;
+    at::Tensor y = elements(*other, mine);
+    if (same_bits(x, y)) continue;
     x = flat_double(x);
     y = flat_double(y);
     const double error = (x - y).norm().item<double>();

@@ -17,6 +17,13 @@ struct Numbers {
   std::vector<Shard> parameters;  // at the end
 };
 
+/// The shard that has all elements of `part`, or null.
+const Shard* covering(const std::vector<Shard>& all, const Shard& part);
+/// The elements of `part`, in `whole`, which covers it: flat.
+at::Tensor elements(const Shard& whole, const Shard& part);
+/// Of contiguous tensors of as many elements.
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+
 struct Difference {
   bool equal = true;
   std::string where;  // "loss at step 1", "gradient of mlps.0.fc1.weight [element 17]"

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/judge/counts.h"
 namespace tidemark {
 namespace {
 
@@ -43,18 +44,15 @@ std::string renamed(const Formula& formula, const Formula& other, const std::str
 
 Verdict difference(const std::string& name, const Expectation& before, const std::string& baseline,
                    const Expectation& after, const std::string& variant, double measured) {
-  Verdict verdict;
-  verdict.name = name;
+  std::map<std::string, double> values;
+  const std::string formula = "(" + renamed(before.formula, after.formula, baseline, values) +
+                              ") - (" + renamed(after.formula, before.formula, variant, values) +
+                              ")";
+  auto verdict = bounded(name, lowest(before) - highest(after), highest(before) - lowest(after),
+                         measured, formula);
   verdict.variant = variant;
-  verdict.low = lowest(before) - highest(after);
-  verdict.high = highest(before) - lowest(after);
+  verdict.values = std::move(values);
   verdict.slack = *verdict.high - *verdict.low;
-  if (!std::isnan(measured)) verdict.measured = measured;
-  verdict.formula = "(" + renamed(before.formula, after.formula, baseline, verdict.values) +
-                    ") - (" + renamed(after.formula, before.formula, variant, verdict.values) + ")";
-  // Written so that a NaN fails.
-  verdict.status =
-      measured >= *verdict.low && measured <= *verdict.high ? Status::pass : Status::fail;
   if (verdict.slack > 0) verdict.why = after.slack > 0 ? after.why : before.why;
   return verdict;
 }

@@ -180,16 +180,16 @@ int leave(int rank, int code) {
   return 0;  // mpirun comments on any other code; the launching process returns the real one
 }
 
+bool write_first(const fs::path& file, const std::string& text) {
+  const int opened = open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (opened < 0) return false;
+  [[maybe_unused]] const auto written = write(opened, text.data(), text.size());
+  close(opened);
+  return true;
+}
+
 bool first_to_fail(const std::string& what) {
-  const char* session = std::getenv(kSession);
-  if (session == nullptr) return true;
-  const int file =
-      open((fs::path(session) / "failed").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file >= 0) {
-    [[maybe_unused]] const auto written = write(file, what.data(), what.size());
-    close(file);
-  }
-  return file >= 0;
+  return !launched_by_tidemark() || write_first(session_folder() / "failed", what);
 }
 
 }  // namespace tidemark

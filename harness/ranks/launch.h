@@ -47,6 +47,9 @@ void ask_again(const std::string& why);
 bool launched_by_tidemark();
 /// In a rank: the session's folder, which the launching process removes at the end; empty without.
 std::filesystem::path session_folder();
+/// Writes a file of the session unless another rank has: whether this one did.
+bool write_first(const std::filesystem::path& file, const std::string& text);
+
 /// From a rank, to report a fatal error once a run, however many ranks meet it at the same moment.
 bool first_to_fail(const std::string& what);
 

@@ -1,6 +1,5 @@
 #include "harness/ranks/rank_ending.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -35,16 +34,6 @@ std::string text_of(int status) {
   return std::string("crashed: ") + strsignal(signal) + " " + number;
 }
 
-// Of the first one alone: mpirun ends the others as soon as this process has ended.
-void write_down(const std::string& rank, int status) {
-  const int file =
-      open((session_folder() / kEnded).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  const std::string text = "rank " + rank + " " + text_of(status) + "\n";
-  [[maybe_unused]] const auto written = write(file, text.data(), text.size());
-  close(file);
-}
-
 [[noreturn]] void end_likewise(int status) {
   if (WIFSIGNALED(status)) {
     const rlimit none{0, 0};  // the child has left its core already
@@ -73,7 +62,10 @@ void record_how_this_rank_ends() {
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) _exit(3);
-  if (status != 0) write_down(rank, status);
+  // Of the first one alone: mpirun ends the others as soon as this process has ended.
+  if (status != 0)
+    write_first(session_folder() / kEnded,
+                std::string("rank ") + rank + " " + text_of(status) + "\n");
   end_likewise(status);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "harness/judge/counts.h"
+
 namespace tidemark {
 namespace {
 
@@ -30,16 +32,9 @@ Verdict between(const std::string& schedule, const Phase& low, const Phase& meas
   const auto peak = [](const Phase& phase) {
     return static_cast<double>(phase[Statistic::requested].peak);
   };
-  Verdict verdict;
-  verdict.name = "bracket/requested/" + measured.name;
-  verdict.low = peak(low);
-  verdict.high = peak(high);
-  verdict.measured = peak(measured);
-  verdict.formula = "instant <= " + schedule + " <= lagging";
+  auto verdict = bounded("bracket/requested/" + measured.name, peak(low), peak(high),
+                         peak(measured), "instant <= " + schedule + " <= lagging");
   verdict.values = {{"instant", peak(low)}, {"lagging", peak(high)}};
-  verdict.status = *verdict.low <= *verdict.measured && *verdict.measured <= *verdict.high
-                       ? Status::pass
-                       : Status::fail;
   return verdict;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "harness/judge/counts.h"
 #include "harness/judge/judge.h"
 
 namespace tidemark {
@@ -67,14 +68,10 @@ struct Check {
   }
 
   Verdict verdict(const std::string& parameter, const std::string& variant, int rank) const {
-    Verdict verdict;
-    verdict.name = "memory/growth/" + parameter;
+    auto verdict = bounded("memory/growth/" + parameter, 0, 0, broken,
+                           fmt::format("closed forms that do not hold at {} = {}", parameter, at));
     verdict.variant = variant;
     verdict.rank = rank;
-    verdict.low = verdict.high = 0;
-    verdict.measured = broken;
-    verdict.status = broken == 0 ? Status::pass : Status::fail;
-    verdict.formula = fmt::format("closed forms that do not hold at {} = {}", parameter, at);
     verdict.unit = "closed forms";
     verdict.why = first;
     return verdict;

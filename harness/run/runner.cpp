@@ -60,10 +60,8 @@ struct OwnTrial {
   std::vector<Seen> seen;
 };
 
-// What a rank whose variant broke off adds to the error. A control that breaks off has done what it
-// should: there is nothing to look into.
+// What a rank whose variant broke off adds to the error.
 std::string circumstances(const OwnTrial& own, const Variant& variant) {
-  if (variant.role == Role::control) return "";
   const std::string explained = own.given.options.explain ? own.given.options.explain(variant) : "";
   return flight::here() + (explained.empty() ? "" : "; " + explained);
 }
@@ -74,8 +72,6 @@ void broke_off(const OwnTrial& own, const Variant& variant, const std::string& e
   record = {.name = variant.name, .role = variant.role, .error = error, .what = variant.what};
   seen = {.variant = &variant, .error = error};
   seen.record.rank = own.given.world.rank();
-  // A control that is to be caught by breaking off has done what it should.
-  if (variant.caught_by.starts_with("error/")) record.error.clear();
 }
 
 // The first pass: every selected variant runs, to a record of this rank.
@@ -153,12 +149,12 @@ std::vector<Verdict> explore_variants(OwnTrial& own) {
 // The third pass: verdicts on this rank's record.
 std::vector<Verdict> judge_variants(OwnTrial& own) {
   const auto& [scenario, trial, world, options] = own.given;
-  if (trial.mode != Mode::math) return judge(scenario, trial, world.rank(), own.seen, nullptr);
+  if (trial.mode != Mode::math) return judge(scenario, trial, own.seen, nullptr);
   const Oracle oracle = shared_oracle(scenario, trial, world);
   compare_gradients(own.seen, oracle, own.record);
   for (const Seen& seen : own.seen)
     if (options.numbers && seen.ran()) options.numbers(*seen.variant, seen.numbers, oracle);
-  return judge(scenario, trial, world.rank(), own.seen, &oracle);
+  return judge(scenario, trial, own.seen, &oracle);
 }
 
 }  // namespace

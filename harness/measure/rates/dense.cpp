@@ -57,19 +57,16 @@ std::int64_t side_for(at::ScalarType type, Held& held) {
 }
 
 Rate dense_rate(const char* name, at::ScalarType type, bool tf32, const Deadline& deadline) {
-  Rate rate{"dense_tflops", name, std::nullopt, why_none(deadline)};
-  if (deadline.over()) return rate;
+  if (deadline.over()) return {"dense_tflops", name, std::nullopt, why_none(deadline)};
   const Tf32 precision(tf32);
   Held held;
   const std::int64_t side = side_for(type, held);
   Product small(side / 2, type), large(side, type);
-  rate.measured = repeat(deadline, [&] {
+  const auto how = fmt::format("matrix products of {} and {} a side", side / 2, side);
+  return measured("dense_tflops", name, how, deadline, [&] {
     const double longer = large.time(held);  // flop/ns are GFLOP/s
     return 1e-3 * (flops(side) - flops(side / 2)) / (longer - small.time(held));
   });
-  rate.how = rate.measured ? fmt::format("matrix products of {} and {} a side", side / 2, side)
-                           : why_none(deadline);
-  return rate;
 }
 
 }  // namespace

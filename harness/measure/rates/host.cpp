@@ -29,13 +29,6 @@ double on_host(int count, Call call) {
   return static_cast<double>(platform().now() - begin) / count;
 }
 
-Rate host_rate(const char* name, const char* how, const Deadline& deadline,
-               const std::function<double()>& measure) {
-  Rate rate{"host", name, repeat(deadline, measure), how};
-  if (!rate.measured) rate.how = why_none(deadline);
-  return rate;
-}
-
 struct Segments {
   std::vector<void*> all = std::vector<void*>(kSegments);
   double allocate() {
@@ -54,29 +47,32 @@ struct Segments {
 std::vector<Rate> host_rates(const Deadline& deadline) {
   const at::NoGradGuard no_grad;
   at::Tensor one = at::ones({1}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat));
-  std::vector<Rate> all{host_rate("launch_ns", "operators of one kernel", deadline, [&] {
+  std::vector<Rate> all{measured("host", "launch_ns", "operators of one kernel", deadline, [&] {
     return on_host(kOperators, [&](std::size_t) { one.add_(1); });
   })};
   c10::cuda::CUDAEvent done{cudaEventDisableTiming};
   done.record();
   done.synchronize();
-  all.push_back(host_rate("poll_ns", "queries of an event that is done", deadline,
-                          [&] { return on_host(kCalls, [&](std::size_t) { done.query(); }); }));
-  all.push_back(host_rate("synchronise_ns", "synchronisations of an idle stream", deadline, [&] {
-    return on_host(kCalls, [](std::size_t) { c10::cuda::getCurrentCUDAStream().synchronize(); });
-  }));
+  all.push_back(measured("host", "poll_ns", "queries of an event that is done", deadline,
+                         [&] { return on_host(kCalls, [&](std::size_t) { done.query(); }); }));
+  all.push_back(
+      measured("host", "synchronise_ns", "synchronisations of an idle stream", deadline, [&] {
+        return on_host(kCalls,
+                       [](std::size_t) { c10::cuda::getCurrentCUDAStream().synchronize(); });
+      }));
   const auto& synchronise = all.back().measured;
   const double waiting = synchronise ? synchronise->median : NAN;
   Segments segments;
-  all.push_back(host_rate("allocate_ns", "cudaMalloc of 20 MiB", deadline, [&] {
+  all.push_back(measured("host", "allocate_ns", "cudaMalloc of 20 MiB", deadline, [&] {
     const double ns = segments.allocate();
     segments.release();
     return ns;
   }));
-  all.push_back(host_rate("release_ns", "cudaFree of 20 MiB less a synchronisation", deadline, [&] {
-    segments.allocate();
-    return segments.release() - waiting;
-  }));
+  all.push_back(
+      measured("host", "release_ns", "cudaFree of 20 MiB less a synchronisation", deadline, [&] {
+        segments.allocate();
+        return segments.release() - waiting;
+      }));
   return all;
 }
 

@@ -26,31 +26,24 @@ class Sum {
 };
 
 Rate bandwidth(const Deadline& deadline) {
-  Rate rate{"memory", "gbps", std::nullopt, ""};
   const Bytes large = share_of_free(1024 * kMiB), small = large / 4;
-  if (large < 256 * kMiB) {  // the small ones are to be beyond any L2
-    rate.how = "too little memory is free";
-    return rate;
-  }
+  if (large < 256 * kMiB)  // the small ones are to be beyond any L2
+    return {"memory", "gbps", std::nullopt, "too little memory is free"};
   Held held;
   Sum longer(large), shorter(small);
-  rate.measured = repeat(deadline, [&] {
+  const auto how = fmt::format("sums of {} and {} MiB", small / kMiB, large / kMiB);
+  return measured("memory", "gbps", how, deadline, [&] {
     const double time = longer.time(held);
     return 3 * static_cast<double>(large - small) / (time - shorter.time(held));
   });
-  rate.how = rate.measured ? fmt::format("sums of {} and {} MiB", small / kMiB, large / kMiB)
-                           : why_none(deadline);
-  return rate;
 }
 
 Rate kernel_latency(const Deadline& deadline) {
-  Rate rate{"host", "kernel_latency_ns", std::nullopt, ""};
   Held held;
   at::Tensor one = at::ones({1}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat));
-  rate.measured =
-      repeat(deadline, [&] { return held.each([&] { one.add_(1); }, /*less=*/100, /*more=*/100); });
-  rate.how = rate.measured ? "operators of one element, one behind the other" : why_none(deadline);
-  return rate;
+  return measured("host", "kernel_latency_ns", "operators of one element, one behind the other",
+                  deadline,
+                  [&] { return held.each([&] { one.add_(1); }, /*less=*/100, /*more=*/100); });
 }
 
 }  // namespace

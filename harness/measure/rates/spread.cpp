@@ -28,6 +28,13 @@ std::optional<Spread> repeat(const Deadline& deadline, const std::function<doubl
                 static_cast<int>(values.size())};
 }
 
+Rate measured(const std::string& group, const std::string& name, const std::string& how,
+              const Deadline& deadline, const std::function<double()>& measure) {
+  Rate rate{group, name, repeat(deadline, measure), how};
+  if (!rate.measured) rate.how = why_none(deadline);
+  return rate;
+}
+
 std::string why_none(const Deadline& deadline) {
   return deadline.over() ? "no time was left" : "the measurements are lost in their noise";
 }

@@ -38,6 +38,9 @@ class Deadline {
 /// measurement: none where fewer than kLeast are left.
 inline constexpr int kRepetitions = 9, kLeast = 3;
 std::optional<Spread> repeat(const Deadline& deadline, const std::function<double()>& measure);
+/// The constant by repeat(): measured of `how`, or why not.
+Rate measured(const std::string& group, const std::string& name, const std::string& how,
+              const Deadline& deadline, const std::function<double()>& measure);
 
 /// Why repeat() gave none.
 std::string why_none(const Deadline& deadline);
