@@ -136,9 +136,11 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   const Session session;
   set("TIDEMARK_EXEC", session.folder);
   set("TIDEMARK_EXEC_SNAPSHOTS", snapshots);
+  set("TIDEMARK_USERS", session.folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
   const fs::path notes = session.folder / "partners";
   fs::create_directory(notes);
+  fs::create_directory(session.folder / "users");
   const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
   int left = 0;
@@ -148,7 +150,7 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   if (left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(left, "process", "processes").c_str());
-  out.processes = read_records(session.folder);
+  out.processes = read_records(session.folder, session.folder / "users");
   return out;
 }
 
@@ -156,8 +158,8 @@ void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void say_peaks(const ProgramRecord& program) {
   if (program.processes.empty())
-    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it was "
-        "killed in its first half second\n");
+    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it has "
+        "not the environment of tidemark exec (env -i and sudo clear it)\n");
   else
     say(decisions(program) + table(program) + unknowns(program));
 }

@@ -53,6 +53,20 @@ def case_verdicts():
     said.ends(137, "was ended by signal 9", "3.00", "ended early")
 
 
+def case_unmeasured():
+    """No verdict passes by the peaks of other processes, or by those of what a process has become."""
+    large = "import torch, os; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
+    wish, too_much = ("--max-peak", "100MiB"), "allocated 1,073,741,824 bytes, 968,884,224 more than 104,857,600"
+    python(f"import sys\n{large}\nos.execv(sys.executable, [sys.executable, '-c', 'import torch; y = torch.ones(1, device=0)'])", *wish).ends(1, too_much)
+    beside = "import subprocess, sys\ny = torch.ones(1, device='cuda')\nsubprocess.run([sys.executable, %s, '''%s\n%s'''])"
+    python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: os._exit(7)", *wish).ends(
+        7, " 4.00 ")
+    unknown, report = "unknown: process", FOLDER / "unmeasured"
+    said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report).ends(1, f"FAIL {unknown}", "were not recorded")
+    said.check("were not recorded" in (report / "report.html").read_text(), "the page says it")
+    python(beside % ("'-I', '-c'", f"import sys; sys.path.append({SITE!r}); {large}", ""), "--compare", report).ends(1, f"FAIL --compare: {unknown}", "were not recorded")
+
+
 def case_ranks():
     check_training(Said("--ranks", 2, "--", sys.executable, TRAIN))
     said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)

@@ -2,6 +2,7 @@
 process's peaks. `tidemark_exec.py --check` prints, after `tidemark-check:`, the libraries for the torch of this Python, or what is wrong
 with it."""
 import atexit
+import functools
 import glob
 import importlib.machinery
 import json
@@ -253,8 +254,11 @@ class Record:
         self.lock = threading.Lock()
         self.labels = None  # of a memory snapshot, where one is wanted
         self.before = {}  # device -> what it was before the program reset its peaks
+        self.path = self.free_path()
         for name in ("_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats"):
             self.keep_at(name)
+        for name in ("_exit", "execv", "execve"):
+            self.write_before(name)
         self.learn_rank()
         os.register_at_fork(after_in_child=self.forked)
         atexit.register(self.write, True)
@@ -269,6 +273,29 @@ class Record:
             return reset(device)
 
         setattr(self.torch._C, name, kept)
+
+    def free_path(self):
+        """A process may become another program (exec), and numbers of processes come again: what stands in the folder stays."""
+        folder, number = os.environ["TIDEMARK_EXEC"], 0
+        while os.path.exists(path := os.path.join(folder, f"{self.pid}{f'-{number}' if number else ''}.json")):
+            number += 1
+        return path
+
+    def write_before(self, name):
+        """Functions of os that end this program's process without the end of Python."""
+        end = getattr(os, name)
+
+        def ending(*words, **more):
+            # In a child of a fork that does not use CUDA nothing is written; a signal may have come while this thread was writing.
+            if os.getpid() == self.pid and self.lock.acquire(timeout=1):
+                self.lock.release()
+                self.write(True)
+            try:
+                end(*words, **more)
+            finally:  # no such program
+                self.write(False)
+
+        setattr(os, name, functools.wraps(end)(ending))
 
     def learn_rank(self):
         """The rank is that of the process group, which may be gone at the end."""
@@ -285,6 +312,7 @@ class Record:
     def forked(self):
         """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
         self.pid, self.rank, self.before, self.lock = os.getpid(), None, {}, threading.Lock()
+        self.path = self.free_path()
         self.events.counts, self.events.lock = {}, threading.Lock()
         self.ended = threading.Event()
         from multiprocessing import util
@@ -334,11 +362,10 @@ class Record:
             record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
                       "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
                       "collectives": self.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
-            path = os.path.join(os.environ["TIDEMARK_EXEC"], f"{self.pid}.json")
             try:
-                with open(path + ".new", "w", encoding="utf-8") as file:
+                with open(self.path + ".new", "w", encoding="utf-8") as file:
                     json.dump(record, file)
-                os.replace(path + ".new", path)
+                os.replace(self.path + ".new", self.path)
             except FileNotFoundError:
                 return  # the command has ended before this process
             if ended and self.labels:
