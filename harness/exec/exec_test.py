@@ -177,6 +177,21 @@ def case_unknown():
     said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
 
 
+def case_tuned():
+    """Inductor's autotuner keeps what a kernel changes on the host; values that are not known stay where they are."""
+    said = python("""from types import SimpleNamespace
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')
+tuner = CachingAutotuner.__new__(CachingAutotuner)
+tuner.optimize_mem, tuner.mutated_arg_names, tuner.fn = True, ['x'], SimpleNamespace(arg_names=['x'])
+kept = tuner.copy_args_to_cpu_if_needed(x)
+tuner.restore_args_from_cpu(kept)
+(kept_of, on_host), = kept.values()
+print(kept_of is x, on_host.numel(), on_host.is_pinned())
+""").ends(0)
+    said.check(said.out == "True 1048576 True\n", "a place on the host, without values")
+
+
 def case_asks_absent():
     begin = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
     python(begin + "dist.recv_object_list([None], src=6)", "--as-rank", 1, "--of", 8).ends(

@@ -166,6 +166,8 @@ def begin(torch):
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
+    if mode != "math":
+        sys.meta_path.insert(0, Finder("torch._inductor.runtime.triton_heuristics", tidemark_answers.tune_without_copies))
     if mode == "known":
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
