@@ -164,6 +164,10 @@ def case_unknown():
     said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
     python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
     python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
+    for mode in "known", "math":  # CUDA's bins of integers; the CPU has none
+        said = python("i = torch.tensor([0, 1, 1, 5, 7, 7, 9], device='cuda', dtype=torch.int32)\nprint(i.histc(4, 0, 7).tolist(), i.histc(3).tolist())",
+                      "--mode", mode).ends(0)
+        said.check(said.out == "[3, 0, 1, 2] [3, 1, 3]\n", "tokens of each expert")
     # Storages are saved as bytes, by torch.save and by pickle; known ones as they are.
     said = python("import io, pickle\n" + big + "kept = []\nfor y in x, x.bfloat16(), torch.arange(3, device='cuda'):\n"
                   "  for new in True, False:\n    file = io.BytesIO()\n    torch.save([y], file, _use_new_zipfile_serialization=new)\n    file.seek(0)\n"
