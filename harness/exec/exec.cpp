@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
@@ -113,9 +116,12 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
 struct Session {
   fs::path folder;
   Session() {
-    std::string name = fs::temp_directory_path() / "tidemark-exec-XXXXXX";
+    std::error_code none;
+    const fs::path place = fs::temp_directory_path(none);
+    if (none) throw UsageError("exec: TMPDIR is no folder: " + std::string(std::getenv("TMPDIR")));
+    std::string name = place / "tidemark-exec-XXXXXX";
     if (mkdtemp(name.data()) == nullptr)
-      throw UsageError("exec: no folder can be made in " + fs::temp_directory_path().string());
+      throw UsageError("exec: no folder can be made in " + place.string());
     folder = name;
   }
   ~Session() {
@@ -205,7 +211,9 @@ void write(const ExecOptions& exec, const Report& report, const std::vector<High
   if (exec.out.empty()) return;
   std::ofstream file(exec.out);
   file << text;
-  if (!file.flush()) say("tidemark: --out " + exec.out + " cannot be written\n");
+  if (!file.flush())
+    throw std::runtime_error("exec: --out " + exec.out +
+                             " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace

@@ -354,6 +354,9 @@ def case_refused():
     bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
     if bare:
         Said("--", sys.executable, "-c", "0", path="").refuses("has no torch")
+    Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is no folder: /nowhere")
+    python("torch.ones(1, device='cuda')", "--report", FOLDER / "async", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync").ends(
+        2, "error: exec: --report needs PyTorch's own allocator: cudaMallocAsync")
     Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
     Said("--schedule", "never", "--", "true").refuses("--schedule")
     Said("--capacity", "much", "--", "true").refuses("--capacity much")

@@ -331,7 +331,10 @@ class Record:
             return {}
         found = dict(self.before)
         for device in range(self.torch.cuda.device_count()):
-            now = self.torch.cuda.memory_stats(device)
+            try:
+                now = self.torch.cuda.memory_stats(device)
+            except RuntimeError:  # an allocator of the program's own (CUDAPluggableAllocator) counts nothing
+                return {}
             if now.get("reserved_bytes.all.peak", 0) > 0 or device in found:
                 old = found.get(device, {})
                 found[device] = {key: max(int(now.get(name, 0)), old.get(key, 0)) for key, name in self.NAMES.items()}
@@ -370,6 +373,11 @@ class Record:
                 os.replace(self.path + ".new", self.path)
             except FileNotFoundError:
                 return  # the command has ended before this process
+            except OSError as error:
+                if ended:
+                    print(f"tidemark: the peaks of process {self.pid} cannot be written to {error.filename or self.path}: {error.strerror}",
+                          file=sys.stderr, flush=True)
+                return
             if ended and self.labels:
                 name = f"process{self.pid}" if rank is None else f"rank{rank}"
                 self.labels.write(os.path.join(os.environ["TIDEMARK_EXEC_SNAPSHOTS"], name))
