@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
@@ -113,9 +116,12 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
 struct Session {
   fs::path folder;
   Session() {
-    std::string name = fs::temp_directory_path() / "tidemark-exec-XXXXXX";
+    std::error_code none;
+    const fs::path place = fs::temp_directory_path(none);
+    if (none) throw UsageError("exec: TMPDIR is no folder: " + std::string(std::getenv("TMPDIR")));
+    std::string name = place / "tidemark-exec-XXXXXX";
     if (mkdtemp(name.data()) == nullptr)
-      throw UsageError("exec: no folder can be made in " + fs::temp_directory_path().string());
+      throw UsageError("exec: no folder can be made in " + place.string());
     folder = name;
   }
   ~Session() {
@@ -136,9 +142,11 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   const Session session;
   set("TIDEMARK_EXEC", session.folder);
   set("TIDEMARK_EXEC_SNAPSHOTS", snapshots);
+  set("TIDEMARK_USERS", session.folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
   const fs::path notes = session.folder / "partners";
   fs::create_directory(notes);
+  fs::create_directory(session.folder / "users");
   const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
   int left = 0;
@@ -148,7 +156,7 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   if (left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(left, "process", "processes").c_str());
-  out.processes = read_records(session.folder);
+  out.processes = read_records(session.folder, session.folder / "users");
   return out;
 }
 
@@ -156,8 +164,8 @@ void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void say_peaks(const ProgramRecord& program) {
   if (program.processes.empty())
-    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it was "
-        "killed in its first half second\n");
+    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it has "
+        "not the environment of tidemark exec (env -i and sudo clear it)\n");
   else
     say(decisions(program) + table(program) + unknowns(program));
 }
@@ -203,7 +211,9 @@ void write(const ExecOptions& exec, const Report& report, const std::vector<High
   if (exec.out.empty()) return;
   std::ofstream file(exec.out);
   file << text;
-  if (!file.flush()) say("tidemark: --out " + exec.out + " cannot be written\n");
+  if (!file.flush())
+    throw std::runtime_error("exec: --out " + exec.out +
+                             " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace

@@ -53,6 +53,20 @@ def case_verdicts():
     said.ends(137, "was ended by signal 9", "3.00", "ended early")
 
 
+def case_unmeasured():
+    """No verdict passes by the peaks of other processes, or by those of what a process has become."""
+    large = "import torch, os; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
+    wish, too_much = ("--max-peak", "100MiB"), "allocated 1,073,741,824 bytes, 968,884,224 more than 104,857,600"
+    python(f"import sys\n{large}\nos.execv(sys.executable, [sys.executable, '-c', 'import torch; y = torch.ones(1, device=0)'])", *wish).ends(1, too_much)
+    beside = "import subprocess, sys\ny = torch.ones(1, device='cuda')\nsubprocess.run([sys.executable, %s, '''%s\n%s'''])"
+    python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: os._exit(7)", *wish).ends(
+        7, " 4.00 ")
+    unknown, report = "unknown: process", FOLDER / "unmeasured"
+    said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report).ends(1, f"FAIL {unknown}", "were not recorded")
+    said.check("were not recorded" in (report / "report.html").read_text(), "the page says it")
+    python(beside % ("'-I', '-c'", f"import sys; sys.path.append({SITE!r}); {large}", ""), "--compare", report).ends(1, f"FAIL --compare: {unknown}", "were not recorded")
+
+
 def case_ranks():
     check_training(Said("--ranks", 2, "--", sys.executable, TRAIN))
     said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
@@ -150,6 +164,10 @@ def case_unknown():
     said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
     python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
     python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
+    for mode in "known", "math":  # CUDA's bins of integers; the CPU has none
+        said = python("i = torch.tensor([0, 1, 1, 5, 7, 7, 9], device='cuda', dtype=torch.int32)\nprint(i.histc(4, 0, 7).tolist(), i.histc(3).tolist())",
+                      "--mode", mode).ends(0)
+        said.check(said.out == "[3, 0, 1, 2] [3, 1, 3]\n", "tokens of each expert")
     # Storages are saved as bytes, by torch.save and by pickle; known ones as they are.
     said = python("import io, pickle\n" + big + "kept = []\nfor y in x, x.bfloat16(), torch.arange(3, device='cuda'):\n"
                   "  for new in True, False:\n    file = io.BytesIO()\n    torch.save([y], file, _use_new_zipfile_serialization=new)\n    file.seek(0)\n"
@@ -161,6 +179,21 @@ def case_unknown():
     said.check(said.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")
     said = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
     said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
+
+
+def case_tuned():
+    """Inductor's autotuner keeps what a kernel changes on the host; values that are not known stay where they are."""
+    said = python("""from types import SimpleNamespace
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')
+tuner = CachingAutotuner.__new__(CachingAutotuner)
+tuner.optimize_mem, tuner.mutated_arg_names, tuner.fn = True, ['x'], SimpleNamespace(arg_names=['x'])
+kept = tuner.copy_args_to_cpu_if_needed(x)
+tuner.restore_args_from_cpu(kept)
+(kept_of, on_host), = kept.values()
+print(kept_of is x, on_host.numel(), on_host.is_pinned())
+""").ends(0)
+    said.check(said.out == "True 1048576 True\n", "a place on the host, without values")
 
 
 def case_asks_absent():
@@ -321,6 +354,9 @@ def case_refused():
     bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
     if bare:
         Said("--", sys.executable, "-c", "0", path="").refuses("has no torch")
+    Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is no folder: /nowhere")
+    python("torch.ones(1, device='cuda')", "--report", FOLDER / "async", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync").ends(
+        2, "error: exec: --report needs PyTorch's own allocator: cudaMallocAsync")
     Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
     Said("--schedule", "never", "--", "true").refuses("--schedule")
     Said("--capacity", "much", "--", "true").refuses("--capacity much")

@@ -14,7 +14,8 @@
 
 namespace tidemark {
 
-std::vector<ProcessRecord> read_records(const std::filesystem::path& folder) {
+std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
+                                        const std::filesystem::path& users) {
   std::vector<ProcessRecord> records;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     if (file.path().extension() != ".json") continue;
@@ -22,6 +23,11 @@ std::vector<ProcessRecord> read_records(const std::filesystem::path& folder) {
     const auto record = nlohmann::ordered_json::parse(text, nullptr, false);
     if (record.is_discarded()) continue;
     JsonReader::read(Node(record, file.path().string()), records.emplace_back());
+  }
+  for (const auto& file : std::filesystem::directory_iterator(users)) {
+    const int pid = std::stoi(file.path().filename());
+    if (std::ranges::find(records, pid, &ProcessRecord::pid) == records.end())
+      records.emplace_back().pid = pid;
   }
   std::ranges::sort(records, {}, [](const ProcessRecord& one) {
     return std::pair(one.rank.value_or(-1), one.pid);

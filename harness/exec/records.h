@@ -9,8 +9,11 @@
 
 namespace tidemark {
 
-/// The records of a folder, by rank; each as python/tidemark_exec.py writes it.
-std::vector<ProcessRecord> read_records(const std::filesystem::path& folder);
+/// The records of `folder`, by rank; each as python/tidemark_exec.py writes it. A process that is
+/// named in the folder `users` (TIDEMARK_USERS) and has written nothing has a record without
+/// devices.
+std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
+                                        const std::filesystem::path& users);
 
 /// Facts of this run of `tidemark exec`: `version`'s of tidemark, the time, the machine, the
 /// virtual GPU, the program's torch.

@@ -18,7 +18,9 @@ std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wi
   if (wishes.any() && program.processes.empty())
     lines.push_back("unknown: no process has recorded CUDA memory, so nothing was measured");
   for (const ProcessRecord& process : program.processes) {
-    if (wishes.any() && !process.ended)
+    if (wishes.any() && process.devices.empty())
+      lines.push_back("unknown: " + unrecorded(process));
+    else if (wishes.any() && !process.ended)
       lines.push_back(
           fmt::format("unknown: {} was killed, and its figures are of at most half a second before",
                       name_of(process)));
@@ -72,6 +74,10 @@ Grown grown(const Report& base, const Report& now, const std::vector<Threshold>&
     if (!out.failures.empty() && change.metric.starts_with("alive/") &&
         change.after > change.before && out.parts.size() < kMost)
       out.parts.push_back(sentence(change));
+  for (const ProgramRecord& program : now.programs)
+    for (const ProcessRecord& process : program.processes)
+      if (process.devices.empty())
+        out.failures.push_back("--compare: unknown: " + unrecorded(process));
   for (const std::string& missing : comparison.missing)
     out.failures.push_back("--compare: unknown: " + missing + " has no peak in this run");
   for (const std::string& fresh : comparison.fresh)

@@ -45,6 +45,9 @@ Section peaks(const Report& report) {
       {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
   for (const ProgramRecord& program : report.programs)
     for (const ProcessRecord& process : program.processes)
+      if (process.devices.empty()) out.text.push_back(unrecorded(process) + ".");
+  for (const ProgramRecord& program : report.programs)
+    for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices)
         out.rows.push_back({place_of(process, device), program.schedule, figure(device.allocated),
                             figure(device.active), figure(device.reserved),

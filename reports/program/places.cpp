@@ -15,6 +15,13 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
              : fmt::format("{} cuda:{}", name_of(process), device.device);
 }
 
+std::string unrecorded(const ProcessRecord& process) {
+  return name_of(process) +
+         " took CUDA memory and its peaks were not recorded: it was killed in its first half "
+         "second, or it is no Python that reads PYTHONPATH, or the memory is not that of PyTorch's "
+         "caching allocator";
+}
+
 std::string DeviceAt::name() const {
   const std::string rank = process->rank ? fmt::format("rank {}", *process->rank) : "";
   return rank + (rank.empty() || variant.empty() ? "" : " ") + variant;

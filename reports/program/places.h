@@ -12,6 +12,8 @@ namespace tidemark {
 std::string name_of(const ProcessRecord& process);
 /// The same with the device, where that is not cuda:0 alone.
 std::string place_of(const ProcessRecord& process, const DeviceRecord& device);
+/// A sentence about a process without devices: its peaks are not known.
+std::string unrecorded(const ProcessRecord& process);
 
 struct DeviceAt {
   const ProcessRecord* process = nullptr;

@@ -52,6 +52,8 @@ std::string table(const ProgramRecord& program) {
                           place_of(process, device), unit(device.allocated), unit(device.active),
                           unit(device.reserved), device.retries, device.ooms, process.races.size(),
                           process.ended ? "" : "  (ended early: as of half a second before)");
+  for (const ProcessRecord& process : program.processes)
+    if (process.devices.empty()) text += unrecorded(process) + "\n";
   return text;
 }
 

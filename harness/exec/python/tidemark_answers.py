@@ -1,4 +1,6 @@
-"""Functions of PyTorch's Python part that answer on the virtual platform: the version of cuDNN, printing, and saving what is not known."""
+"""Functions of PyTorch's Python part that answer on the virtual platform: the version of cuDNN, printing, saving what is not known, and
+Inductor's autotuning."""
+import functools
 
 
 def name_cudnn(cudnn):
@@ -46,3 +48,26 @@ def save_as_floats(torch):
 
     torch.storage._StorageBase.cpu = cpu
     torch.UntypedStorage._write_file = _write_file
+
+
+def tune_without_copies(module, run):
+    """While Inductor's autotuner measures a kernel, it keeps on the host what the kernel changes, and brings it back. Kernels change nothing
+    here, and values that are not known cannot come to the host: the buffers are allocated, and nothing is copied."""
+    run(module)
+    from torch import Tensor
+    from torch.overrides import TorchFunctionMode
+
+    class NoCopies(TorchFunctionMode):
+        def __torch_function__(self, function, types, words=(), named=None):
+            return words[0] if function is Tensor.copy_ else function(*words, **(named or {}))
+
+    def without_copies(inner):
+        def outer(*words, **named):
+            with NoCopies():
+                return inner(*words, **named)
+
+        return functools.wraps(inner)(outer)
+
+    for name in ("copy_args_to_cpu_if_needed", "restore_args_from_cpu"):
+        if hasattr(module.CachingAutotuner, name):  # since torch 2.6
+            setattr(module.CachingAutotuner, name, without_copies(getattr(module.CachingAutotuner, name)))

@@ -2,6 +2,7 @@
 process's peaks. `tidemark_exec.py --check` prints, after `tidemark-check:`, the libraries for the torch of this Python, or what is wrong
 with it."""
 import atexit
+import functools
 import glob
 import importlib.machinery
 import json
@@ -165,6 +166,8 @@ def begin(torch):
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
+    if mode != "math":
+        sys.meta_path.insert(0, Finder("torch._inductor.runtime.triton_heuristics", tidemark_answers.tune_without_copies))
     if mode == "known":
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
@@ -253,8 +256,11 @@ class Record:
         self.lock = threading.Lock()
         self.labels = None  # of a memory snapshot, where one is wanted
         self.before = {}  # device -> what it was before the program reset its peaks
+        self.path = self.free_path()
         for name in ("_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats"):
             self.keep_at(name)
+        for name in ("_exit", "execv", "execve"):
+            self.write_before(name)
         self.learn_rank()
         os.register_at_fork(after_in_child=self.forked)
         atexit.register(self.write, True)
@@ -269,6 +275,29 @@ class Record:
             return reset(device)
 
         setattr(self.torch._C, name, kept)
+
+    def free_path(self):
+        """A process may become another program (exec), and numbers of processes come again: what stands in the folder stays."""
+        folder, number = os.environ["TIDEMARK_EXEC"], 0
+        while os.path.exists(path := os.path.join(folder, f"{self.pid}{f'-{number}' if number else ''}.json")):
+            number += 1
+        return path
+
+    def write_before(self, name):
+        """Functions of os that end this program's process without the end of Python."""
+        end = getattr(os, name)
+
+        def ending(*words, **more):
+            # In a child of a fork that does not use CUDA nothing is written; a signal may have come while this thread was writing.
+            if os.getpid() == self.pid and self.lock.acquire(timeout=1):
+                self.lock.release()
+                self.write(True)
+            try:
+                end(*words, **more)
+            finally:  # no such program
+                self.write(False)
+
+        setattr(os, name, functools.wraps(end)(ending))
 
     def learn_rank(self):
         """The rank is that of the process group, which may be gone at the end."""
@@ -285,6 +314,7 @@ class Record:
     def forked(self):
         """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
         self.pid, self.rank, self.before, self.lock = os.getpid(), None, {}, threading.Lock()
+        self.path = self.free_path()
         self.events.counts, self.events.lock = {}, threading.Lock()
         self.ended = threading.Event()
         from multiprocessing import util
@@ -301,7 +331,10 @@ class Record:
             return {}
         found = dict(self.before)
         for device in range(self.torch.cuda.device_count()):
-            now = self.torch.cuda.memory_stats(device)
+            try:
+                now = self.torch.cuda.memory_stats(device)
+            except RuntimeError:  # an allocator of the program's own (CUDAPluggableAllocator) counts nothing
+                return {}
             if now.get("reserved_bytes.all.peak", 0) > 0 or device in found:
                 old = found.get(device, {})
                 found[device] = {key: max(int(now.get(name, 0)), old.get(key, 0)) for key, name in self.NAMES.items()}
@@ -334,13 +367,17 @@ class Record:
             record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
                       "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
                       "collectives": self.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
-            path = os.path.join(os.environ["TIDEMARK_EXEC"], f"{self.pid}.json")
             try:
-                with open(path + ".new", "w", encoding="utf-8") as file:
+                with open(self.path + ".new", "w", encoding="utf-8") as file:
                     json.dump(record, file)
-                os.replace(path + ".new", path)
+                os.replace(self.path + ".new", self.path)
             except FileNotFoundError:
                 return  # the command has ended before this process
+            except OSError as error:
+                if ended:
+                    print(f"tidemark: the peaks of process {self.pid} cannot be written to {error.filename or self.path}: {error.strerror}",
+                          file=sys.stderr, flush=True)
+                return
             if ended and self.labels:
                 name = f"process{self.pid}" if rank is None else f"rank{rank}"
                 self.labels.write(os.path.join(os.environ["TIDEMARK_EXEC_SNAPSHOTS"], name))

@@ -56,7 +56,7 @@ class Labels:
         self.keeps_lt = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)  # cuBLASLt's workspaces, between products
         self.metadata = getattr(torch._C, "_cuda_setMemoryMetadata", None)  # torch 2.10 and later
         # A stack at each free too ("all") would clear an exception that is on its way while tensors are freed: of torch 2.11 with checkpointing and dropout.
-        torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(context="alloc", stacks="python", max_entries=sys.maxsize))
+        torch.cuda._lazy_call(lambda: self.record_history(torch))
         warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # which are these
         hooks = torch.nn.modules.module
         hooks.register_module_forward_pre_hook(outside_compilation(torch, self.enter))
@@ -65,6 +65,13 @@ class Labels:
         self.phases.follow()
         optimizer.register_optimizer_step_pre_hook(self.before_step)
         optimizer.register_optimizer_step_post_hook(self.after_step)
+
+    @staticmethod
+    def record_history(torch):
+        try:
+            torch.cuda.memory._record_memory_history(context="alloc", stacks="python", max_entries=sys.maxsize)
+        except RuntimeError as error:  # of cudaMallocAsync, or an allocator of the program's own
+            sys.modules["tidemark_exec"].stop(f"--report needs PyTorch's own allocator: {str(error).splitlines()[0]}")
 
     def stack(self):
         if not hasattr(self.calls, "stack"):

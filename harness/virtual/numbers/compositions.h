@@ -12,6 +12,7 @@ using Compositions = std::unordered_map<std::string, HostKernel>;
 
 void add_attention(Compositions& table);
 void add_dropout(Compositions& table);
+void add_histogram(Compositions& table);
 void add_matmul(Compositions& table);
 void add_norms(Compositions& table);
 void add_softmax(Compositions& table);

@@ -146,6 +146,7 @@ HostKernel composition(const std::string& name) {
     add_dropout(table);
     add_matmul(table);
     add_norms(table);
+    add_histogram(table);
     add_softmax(table);
     return table;
   }();
