@@ -153,6 +153,15 @@ TEST_F(Command, RepetitionsLeaveTheSameRecord) {
   EXPECT_EQ(repetitions, 2 * 3);  // two comparisons in each of three schedules
 }
 
+// Freed blocks wait for several streams there, which the allocator polls in an order that follows
+// from their numbers.
+TEST_F(Command, RepetitionsPollTheSameStreamsInTheSameOrder) {
+  auto result = run(
+      "run frozen_reshard/multi_grad_hook --size smoke --mode shapes --ranks 2 --stand-for 0 --set "
+      "layout=flat --set no_sync=none --schedule lagging --repetitions 4 --out a");
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
 // One process runs them all, one after the other: none may depend on what ran before.
 TEST_F(Command, EveryScenarioPassesBesideTheOthers) {
   auto result =
