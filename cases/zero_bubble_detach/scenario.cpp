@@ -183,7 +183,8 @@ std::string unfit(const Trial& trial) {
     return "sequence=1: a token that attends to itself alone gives queries and keys no gradient "
            "but "
            "rounding, so numbers prove nothing; set sequence=2 or more, or --mode shapes";
-  return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention() : "";
+  return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention(hidden / heads)
+                                                        : "";
 }
 
 // Where no backward is split there is nothing that a wrong fix could break.
