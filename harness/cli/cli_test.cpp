@@ -74,6 +74,7 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run ddp_bucket_view --mode math --set hidden=1", 2, "a norm of so few elements"},
            Case{"run zero_bubble_detach --size smoke --mode math --set sequence=1", 2,
                 "sequence=1: a token that attends to itself alone"},
+           Case{"run fsdp_prefetch --out ''", 2, "--out: is empty; name a folder"},
            Case{"run --alloc-conf nosuch:1", 2, "--alloc-conf nosuch:1: Unrecognized key"},
            Case{"run --device quantum", 2, "auto, virtual, cuda"},
            Case{"run --timeout 0", 2, "--timeout"},
@@ -200,7 +201,8 @@ TEST_F(Command, SettingsOfTheAllocatorLeaveRequestedBytes) {
 
 TEST_F(Command, WrongSettingsOfTheAllocatorAreOneLine) {
   for (const std::string settings :
-       {"nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ","})
+       {"nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",",
+        "pinned_use_background_threads:True"})
     for (const std::string twin : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", ""}) {
       const std::string flag = twin.empty() ? " --alloc-conf " + settings : "";
       auto result = run("run ddp_bucket_view --size smoke --ranks 1" + flag,
@@ -210,6 +212,15 @@ TEST_F(Command, WrongSettingsOfTheAllocatorAreOneLine) {
       EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
       EXPECT_THAT(result.err, Not(HasSubstr("report a bug")));
     }
+}
+
+TEST_F(Command, ATemporaryFolderThatIsNotThereIsOneLine) {
+  const std::string nowhere = (folder_ / "nosuch").string();
+  auto result = run("run ddp_bucket_view --size smoke --ranks 1 --out a", "TMPDIR=" + nowhere);
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err,
+              HasSubstr("error: no folder for this run can be made in " + nowhere + ": "));
+  EXPECT_EQ(lines(result.err), 2u) << result.err;  // after the note that names the device
 }
 
 // One process runs them all, one after the other: none may depend on what ran before.

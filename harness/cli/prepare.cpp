@@ -35,6 +35,11 @@ void export_settings(const Options& options) {
   try {  // PyTorch parses them at first use: here, where a mistake is still one line
     c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
     c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::release_lock_on_cudamalloc();
+    if (virtual_device() != nullptr &&
+        c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
+      fault =
+          "with a thread that asks for events when it likes, no two runs are the same; leave "
+          "pinned_use_background_threads out";
   } catch (const c10::Error& error) {
     fault = error.what_without_backtrace();
     if (fault.find("backend") != std::string::npos)
