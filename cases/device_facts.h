@@ -29,17 +29,24 @@ inline reference::DeviceFacts current_device_facts() {
           .placement = reference::placement_named(placement ? placement : "")};
 }
 
-/// Why the plans do not follow attention in bf16 on the current device, or empty.
-inline std::string without_flash_attention() {
+/// Why the plans do not follow attention in bf16 with heads of `head` elements on the current
+/// device, or empty: PyTorch takes flash attention for training where it has its backward
+/// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+inline std::string without_flash_attention(std::int64_t head) {
   int device = 0, major = 0, minor = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (major >= 8) return "";
-  return "flash attention needs compute capability 8.0, this GPU has " + std::to_string(major) +
-         "." + std::to_string(minor) +
-         ", and there PyTorch takes other kernels for bf16, which are "
-         "not modelled; set precision=fp32";
+  const std::string has = "this GPU has " + std::to_string(major) + "." + std::to_string(minor) +
+                          ", and there PyTorch takes other kernels for bf16, which are not "
+                          "modelled; set ";
+  if (major < 8) return "flash attention needs compute capability 8.0, " + has + "precision=fp32";
+  const bool little_shared_memory = (major == 8 && minor >= 6) || major == 12;
+  if (little_shared_memory && head > 192 && head <= 224)
+    return "flash attention has no backward for heads of " + std::to_string(head) +
+           " elements on GPUs of compute capability 8.6, 8.9 and 12, " + has +
+           "hidden, heads or precision=fp32";
+  return "";
 }
 
 }  // namespace tidemark

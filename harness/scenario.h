@@ -185,6 +185,10 @@ inline constexpr int kMostRanks = 64;
 /// Why this trial cannot run (too many ranks, or what the scenario says), or empty.
 std::string why_unfit(const Scenario& scenario, const Trial& trial);
 
+/// Why expectations are of requested bytes alone here, or empty: settings of PyTorch's allocator
+/// (PYTORCH_ALLOC_CONF) that change how it rounds, splits, collects or makes segments, which
+/// Vocabulary (judge/form.h) and the model of the allocator do not follow.
+std::string unfollowed_settings();
 /// None where the scenario has no forms.
 std::vector<Expectation> forms_of(const Scenario& scenario, const Trial& trial,
                                   const Variant& variant, int rank);

@@ -208,7 +208,7 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
               "begins, or at the end of backward"));
 
   const auto left = std::ranges::find(record.categories, "frozen", &Category::name);
-  if (!waits_for_clock(trial))
+  if (!waits_for_clock(trial) && (expected.frozen_bytes == 0 || unfollowed_settings().empty()))
     verdicts.push_back(counted("rest/frozen", expected.frozen_bytes,
                                left == record.categories.end() ? 0 : left->end, "bytes",
                                "frozen units that the policy keeps whole between steps"));

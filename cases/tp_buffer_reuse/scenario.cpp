@@ -125,7 +125,7 @@ std::string unfit(const Trial& trial) {
     return "a rank gets " + std::to_string(d.shard_rows()) +
            " rows, of at most 65536; set a smaller sequence or microbatch";
   }
-  return d.bf16 ? without_flash_attention() : "";
+  return d.bf16 ? without_flash_attention(d.head()) : "";
 }
 
 Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t heads,

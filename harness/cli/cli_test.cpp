@@ -70,6 +70,11 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run --steps 1", 2, "--steps 1"},
            Case{"run --gpu nosuch", 2, "there are: a100-40g"},
            Case{"run --capacity lots", 2, "--capacity lots"},
+           Case{"run fsdp_prefetch --mode math --set hidden=2", 2, "a norm of so few elements"},
+           Case{"run ddp_bucket_view --mode math --set hidden=1", 2, "a norm of so few elements"},
+           Case{"run zero_bubble_detach --size smoke --mode math --set sequence=1", 2,
+                "sequence=1: a token that attends to itself alone"},
+           Case{"run fsdp_prefetch --out ''", 2, "--out: is empty; name a folder"},
            Case{"run --alloc-conf nosuch:1", 2, "--alloc-conf nosuch:1: Unrecognized key"},
            Case{"run --device quantum", 2, "auto, virtual, cuda"},
            Case{"run --timeout 0", 2, "--timeout"},
@@ -151,6 +156,71 @@ TEST_F(Command, RepetitionsLeaveTheSameRecord) {
     for (const Verdict& verdict : trial.verdicts)
       repetitions += verdict.name == "parity/repetition";
   EXPECT_EQ(repetitions, 2 * 3);  // two comparisons in each of three schedules
+}
+
+// Freed blocks wait for several streams there, which the allocator polls in an order that follows
+// from their numbers.
+TEST_F(Command, RepetitionsPollTheSameStreamsInTheSameOrder) {
+  auto result = run(
+      "run frozen_reshard/multi_grad_hook --size smoke --mode shapes --ranks 2 --stand-for 0 --set "
+      "layout=flat --set no_sync=none --schedule lagging --repetitions 4 --out a");
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
+// The model of the allocator has its default settings: of others requested bytes alone are claimed.
+TEST_F(Command, SettingsOfTheAllocatorLeaveRequestedBytes) {
+  for (const std::string settings :
+       {"max_split_size_mb:21", "expandable_segments:True", "roundup_power2_divisions:4",
+        "large_segment_size_mb:30",
+        "per_process_memory_fraction:0.9,garbage_collection_threshold:0.1"}) {
+    auto result =
+        run("run ddp_bucket_view tp_buffer_reuse/no_recompute --size seed --ranks 2 "
+            "--stand-for 1 --steps 2 --schedule lagging --set layers=2 --races off "
+            "--details none --capacity 80GB --alloc-conf " +
+            settings + " --out " + settings);
+    EXPECT_EQ(result.code, 0) << result.out << result.err;
+    int skipped = 0, requested = 0;
+    for (const TrialRecord& trial : read_report(folder_ / settings).trials)
+      for (const Verdict& verdict : trial.verdicts) {
+        skipped += verdict.name == "memory/settings" &&
+                   verdict.why.find("PYTORCH_ALLOC_CONF=" + settings) == 0;
+        requested += verdict.name.starts_with("memory/form/requested/");
+        EXPECT_FALSE(verdict.name.starts_with("memory/replay/reserved/")) << settings;
+      }
+    EXPECT_EQ(skipped, 3 + 1) << settings;
+    EXPECT_GT(requested, 20) << settings;
+  }
+  // What changes nothing of that leaves all verdicts.
+  auto inert =
+      run("run ddp_bucket_view --size smoke --stand-for 0 --ranks 2 --schedule instant "
+          "--alloc-conf garbage_collection_threshold:0.5 --out inert");
+  EXPECT_EQ(inert.code, 0) << inert.out << inert.err;
+  EXPECT_THAT(read(folder_ / "inert" / "junit.xml"), HasSubstr("memory/replay/reserved/"));
+  EXPECT_THAT(read(folder_ / "inert" / "junit.xml"), Not(HasSubstr("memory/settings")));
+}
+
+TEST_F(Command, WrongSettingsOfTheAllocatorAreOneLine) {
+  for (const std::string settings :
+       {"nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",",
+        "pinned_use_background_threads:True"})
+    for (const std::string twin : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", ""}) {
+      const std::string flag = twin.empty() ? " --alloc-conf " + settings : "";
+      auto result = run("run ddp_bucket_view --size smoke --ranks 1" + flag,
+                        twin.empty() ? "" : twin + "=" + settings);
+      EXPECT_EQ(result.code, 2) << settings << twin << result.err;
+      EXPECT_EQ(result.err.find("error: --alloc-conf " + settings), 0u) << twin << result.err;
+      EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+      EXPECT_THAT(result.err, Not(HasSubstr("report a bug")));
+    }
+}
+
+TEST_F(Command, ATemporaryFolderThatIsNotThereIsOneLine) {
+  const std::string nowhere = (folder_ / "nosuch").string();
+  auto result = run("run ddp_bucket_view --size smoke --ranks 1 --out a", "TMPDIR=" + nowhere);
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err,
+              HasSubstr("error: no folder for this run can be made in " + nowhere + ": "));
+  EXPECT_EQ(lines(result.err), 2u) << result.err;  // after the note that names the device
 }
 
 // One process runs them all, one after the other: none may depend on what ran before.

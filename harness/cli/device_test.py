@@ -55,6 +55,10 @@ def main() -> None:
         run = said(*attention, gpu, *(word for value in ("hidden=288", "heads=4", "kv_heads=2") for word in ("--set", value)))
         check(run.code == 0, f"heads of 72 elements on {gpu}: {run.code} {run.out[-800:]} {run.err}")
     said(*attention, "t4-16g", "--set", "precision=bf16").refuses(2, "flash attention needs compute capability 8.0, this GPU has 7.5", "bf16 on a T4")
+    heads = [word for value in ("hidden=832", "heads=4", "kv_heads=4", "precision=bf16") for word in ("--set", value)]
+    for gpu in ("l40s-48g", "rtx5090-32g"):
+        said(*attention, gpu, *heads).refuses(2, "flash attention has no backward for heads of 208 elements", f"heads of 208 elements on {gpu}")
+    check(said(*attention, "a100-80g", *heads).code == 0, "heads of 208 elements on an A100")
 
     # Refused before anything is loaded: the driver, then the libraries.
     nothing = {"TIDEMARK_CUDA_DRIVER": str(work / "nosuch")}

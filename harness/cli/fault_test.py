@@ -139,6 +139,14 @@ def breaks_off(action, plan, what):
               f"{what}: a snapshot of each moment", snapshots)
 
 
+def leader_hangs():
+    """Rank 0 takes no message any more, however long what the others have to tell it is."""
+    outcome = Outcome("leader-hangs", STEP[:1], "rank=0 call=all_gather nth=2 do=hang")
+    if outcome.ended(3):
+        error = next(iter(outcome.variants.values()))["error"]
+        check("rank 0 has not come to the end of the variant in time" in error, f"{outcome.name}: who was waited for", outcome)
+
+
 def slows(calls):
     plan = ";".join(f"rank={BROKEN} nth={nth} do=slow" for nth in calls)
     outcome = Outcome("slow", STEP[:1], plan, "--set", "layers=1", timeout=60)
@@ -170,6 +178,7 @@ def main():
         for action in ("throw", "oom"):
             tasks.append((breaks_off, action, plan, action))
         tasks.append((slows, [warm[first] + 1 + position for position in range(1, calls + 1)]))
+        tasks.append((leader_hangs,))
         for position in range(1, calls + 1):
             for action in ("hang", "kill", "exit"):
                 tasks.append((dies, action, f"nth={warm[first] + 1 + position}", f"call {position}", STEP[:1], ["--set", "layers=1"], position))

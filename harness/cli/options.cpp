@@ -101,7 +101,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       "races), under lagging where it is among the schedules; all: of every rank and schedule; "
       "none")
       ->check(CLI::IsMember({"none", "worst", "all"}));
-  flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)");
+  flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)")
+      ->check([](const std::string& folder) {
+        return folder.empty() ? "is empty; name a folder, or leave --out out" : std::string();
+      });
   flag(run, "timeout", options.timeout,
        "seconds after which a rank that waits for another gives up")
       ->check(CLI::Range(1, 86400));

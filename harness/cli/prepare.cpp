@@ -31,13 +31,25 @@ void export_settings(const Options& options) {
   set_twin("TIDEMARK_CAPACITY", options.capacity);
   set_twin("PYTORCH_ALLOC_CONF", options.alloc_conf);
   set_twin("TIDEMARK_TIMEOUT", std::to_string(options.timeout));
+  std::string fault;
   try {  // PyTorch parses them at first use: here, where a mistake is still one line
     c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
     c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::release_lock_on_cudamalloc();
+    if (virtual_device() != nullptr &&
+        c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
+      fault =
+          "with a thread that asks for events when it likes, no two runs are the same; leave "
+          "pinned_use_background_threads out";
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw UsageError("--alloc-conf " + options.alloc_conf + ": " + text.substr(0, text.find('\n')));
+    fault = error.what_without_backtrace();
+    if (fault.find("backend") != std::string::npos)
+      fault = "tidemark measures PyTorch's own caching allocator; leave backend out";
+  } catch (const std::logic_error&) {  // of std::stoull
+    fault = "a value is no number, or too large";
   }
+  if (!fault.empty())
+    throw UsageError(
+        fmt::format("--alloc-conf {}: {}", options.alloc_conf, fault.substr(0, fault.find('\n'))));
 }
 
 // A real GPU cannot be widened.

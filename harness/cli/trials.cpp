@@ -52,6 +52,14 @@ class Progress {
   Clock::time_point start_ = Clock::now();
 };
 
+// Both sides of the first place where they differ, with what stands before it.
+std::string first_difference(const std::string& a, const std::string& b) {
+  constexpr std::size_t kBefore = 60, kLength = 100;
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  const std::size_t from = at - std::min(at, kBefore);
+  return fmt::format("{} against {}", b.substr(from, kLength), a.substr(from, kLength));
+}
+
 TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options& options,
                         const RunOptions& run_options) {
   auto record = run_trial(*planned.scenario, planned.trial, world, run_options);
@@ -69,9 +77,10 @@ TrialRecord run_planned(const PlannedTrial& planned, World& world, const Options
     Verdict verdict{
         .name = "parity/repetition", .variant = "all", .status = Status::pass, .unit = "reports"};
     verdict.formula = "a repeated trial leaves the same record, byte for byte";
-    if (json_text(other) != first) {
+    if (const std::string text = json_text(other); text != first) {
       verdict.status = Status::fail;
-      verdict.why = fmt::format("repetition {} differs from the first run", again + 1);
+      verdict.why = fmt::format("repetition {} differs from the first run, in {}", again + 1,
+                                first_difference(first, text));
     }
     record.verdicts.push_back(verdict);
   }

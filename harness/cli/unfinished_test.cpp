@@ -92,22 +92,36 @@ TEST_F(Command, AnInterruptedRunReportsWhatIsDone) {
               HasSubstr("the ranks ended early (interrupted)"));
 }
 
+bool runs_in(const fs::path& folder) {
+  return std::ranges::any_of(fs::directory_iterator("/proc"), [&](const auto& process) {
+    return std::isdigit(process.path().filename().string()[0]) != 0 &&
+           read(process.path() / "environ").find("TIDEMARK_OUT=" + folder.string()) !=
+               std::string::npos;
+  });
+}
+
+// A terminal that is closed sends SIGHUP, and SIGKILL leaves the launching process no time.
 TEST_F(Command, ATerminatedRunLeavesNoProcess) {
-  pid_t pid = start("run fsdp_prefetch --ranks 2 --steps 20000 --out a");
-  until_it_runs();
-  kill(pid, SIGTERM);
-  const auto begin = Clock::now();
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 20);
-  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  const std::string marker = (folder_ / "a").string();
-  for (const auto& process : fs::directory_iterator("/proc")) {
-    std::error_code ignored;
-    if (!std::isdigit(process.path().filename().string()[0])) continue;
-    EXPECT_THAT(read(process.path() / "environ"),
-                ::testing::Not(HasSubstr("TIDEMARK_OUT=" + marker)))
-        << process.path() << " is still there";
+  for (const int signal : {SIGTERM, SIGHUP, SIGQUIT, SIGKILL}) {
+    const std::string out = std::to_string(signal);
+    fs::remove(folder_ / "err");
+    pid_t pid = start("run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out " + out,
+                      "TIDEMARK_FAULT='rank=1 nth=30 do=hang'");
+    until_it_runs();
+    EXPECT_TRUE(runs_in(folder_ / out));
+    kill(pid, signal);
+    const auto begin = Clock::now();
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
+    int status = 0;
+    waitpid(pid, &status, 0);
+    EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_EQ(WIFEXITED(status) && WEXITSTATUS(status) == 130, signal != SIGKILL);
+    while (signal == SIGKILL && runs_in(folder_ / out) && seconds() < 20)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_LT(seconds(), 20) << signal;
+    EXPECT_FALSE(runs_in(folder_ / out)) << "a process is still there after signal " << signal;
   }
 }
 

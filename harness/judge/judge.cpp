@@ -200,6 +200,11 @@ struct Judge {
       std::ranges::move(more, std::back_inserter(verdicts));
     };
     for (const auto& expectation : forms.at(&seen)) verdicts.push_back(memory(seen, expectation));
+    if (const std::string why = unfollowed_settings(); !why.empty())
+      verdicts.push_back({.name = "memory/settings",
+                          .variant = seen.variant->name,
+                          .rank = seen.record.rank,
+                          .why = why});
     verdicts.push_back(shares(seen));
     if (seen.variant->role != Role::baseline && baseline != nullptr)
       add(savings(*baseline, forms.at(baseline), seen, forms.at(&seen)));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,10 +108,15 @@ std::filesystem::path session_folder() {
 }
 
 Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage) {
-  std::string session = (fs::temp_directory_path() / "tidemark-XXXXXX").string();
-  if (mkdtemp(session.data()) == nullptr) {
-    std::fprintf(stderr, "error: no folder for this run can be made in %s: %s\n",
-                 fs::temp_directory_path().c_str(), std::strerror(errno));
+  const char* chosen = std::getenv("TMPDIR");
+  std::error_code none;
+  const fs::path place = fs::temp_directory_path(none);
+  std::string session = (place / "tidemark-XXXXXX").string();
+  if (none || mkdtemp(session.data()) == nullptr) {
+    std::fprintf(stderr,
+                 "error: no folder for this run can be made in %s: %s; set another TMPDIR\n",
+                 none && chosen != nullptr ? chosen : place.c_str(),
+                 none ? none.message().c_str() : std::strerror(errno));
     return {};
   }
   std::vector<std::string> command{"mpirun", "-q", "-n", std::to_string(ranks)};
@@ -119,8 +125,10 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
   for (auto& word : command) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
-  const pid_t pid = fork();
+  const pid_t launcher = getpid(), pid = fork();
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // mpirun and its ranks do not outlive this process
+    if (getppid() != launcher) _exit(3);
     setpgid(0, 0);  // Ctrl-C in a terminal is for this process to pass on
     setenv(kSession, session.c_str(), 1);
     setenv("OMP_NUM_THREADS", "1", 0);
@@ -139,8 +147,11 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
   const long killed_before = killed_for_memory();
   struct sigaction forward {};
   forward.sa_handler = pass_on;
-  sigaction(SIGINT, &forward, nullptr);
-  sigaction(SIGTERM, &forward, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction before {};
+    sigaction(signal, &forward, &before);
+    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);  // nohup
+  }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -132,8 +132,16 @@ std::optional<std::pair<int, std::string>> arrived(MPI_Comm comm, int source, in
   return std::pair(status.MPI_SOURCE, text);
 }
 
-void send(MPI_Comm comm, const std::string& text, int target, int tag) {
-  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, target, tag, comm);
+// MPI_Send can wait for a target that hangs, since a longer text leaves only once it is asked for.
+// A text that has not left by `end` stays for the rest of the process.
+void send(MPI_Comm comm, const std::string& text, int target, int tag, Clock::time_point end) {
+  auto kept = std::make_unique<std::string>(text);
+  MPI_Request request;
+  MPI_Isend(kept->data(), static_cast<int>(kept->size()), MPI_CHAR, target, tag, comm, &request);
+  int left = 0;
+  for (MPI_Test(&request, &left, MPI_STATUS_IGNORE); !left && in_time(end);)
+    MPI_Test(&request, &left, MPI_STATUS_IGNORE);
+  if (!left) static_cast<void>(kept.release());
 }
 
 bool waits(MPI_Comm comm, int tag) {
@@ -150,7 +158,7 @@ std::string World::meet(const std::string& leaders) const {
   if (alone_ || size_ == 1) return leaders;
   auto end = after(leads_ ? patience : patience + 2 * kGrace);
   if (!leads_) {
-    send(comm_, {}, 0, kMeeting);
+    send(comm_, {}, 0, kMeeting, end);
     do {
       if (auto answer = arrived(comm_, 0, kMet)) {
         if (answer->second.at(0) == kNotHere) throw std::runtime_error(answer->second.substr(1));
@@ -171,7 +179,8 @@ std::string World::meet(const std::string& leaders) const {
     trouble = fmt::format("only {} of {} ranks have joined the communicator in time",
                           here.size() + 1, size_);
   for (const int rank : here)
-    send(comm_, trouble.empty() ? kHere + leaders : kNotHere + trouble, rank, kMet);
+    send(comm_, trouble.empty() ? kHere + leaders : kNotHere + trouble, rank, kMet,
+         after(patience));
   if (!trouble.empty()) throw std::runtime_error(trouble);
   return leaders;
 }
@@ -182,7 +191,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
   auto end = after(leads_ ? patience : patience + 2 * kGrace);
   const std::string text = mine.substr(0, 2000);
   if (!leads_) {
-    send(comm_, text, 0, kTelling);
+    send(comm_, text, 0, kTelling, end);
     std::vector<std::string> all;
     do {
       while (auto message = arrived(comm_, 0, kAnswering)) {
@@ -208,7 +217,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
       tell(message->first, message->second);
     while (auto message = arrived(comm_, MPI_ANY_SOURCE, kMeeting))
       send(comm_, kNotHere + std::string("rank 0 has aborted the communicator before it was made"),
-           message->first, kMet);
+           message->first, kMet, end);
     if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
   } while (in_time(end));
   std::vector<std::string> all;
@@ -221,7 +230,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     throw std::runtime_error(
         fmt::format("rank {} has not come to the end of the variant in time{}", missing, trouble));
   for (int peer = 1; peer < size_; ++peer)
-    for (const auto& one : all) send(comm_, one, peer, kAnswering);
+    for (const auto& one : all) send(comm_, one, peer, kAnswering, after(patience));
   return all;
 }
 

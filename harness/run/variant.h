@@ -31,7 +31,8 @@ struct Recording {
 void release_device();
 
 /// Every variant starts from the same device: nothing allocated, nothing cached, time 0, the same
-/// random numbers. Throws std::logic_error where memory of an earlier variant is still alive.
+/// random numbers, the same streams. Throws std::logic_error where memory of an earlier variant is
+/// still alive.
 void prepare_device(const Trial& trial);
 
 /// Runs the trial's steps. Throws what the program throws.
