@@ -79,8 +79,9 @@ TEST_F(Nvml, KnowsADeviceByAllItsNames) {
 TEST_F(Nvml, ClocksAreThoseOfCuda) {
   nvmlDevice_t d = nullptr;
   NVML(nvmlDeviceGetHandleByIndex_v2(1, &d));
-  for (const auto& [type, attribute] :
-       {std::pair{0, cudaDevAttrClockRate}, {1, cudaDevAttrClockRate}, {2, cudaDevAttrMemoryClockRate}}) {
+  for (const auto& [type, attribute] : {std::pair{0, cudaDevAttrClockRate},
+                                        {1, cudaDevAttrClockRate},
+                                        {2, cudaDevAttrMemoryClockRate}}) {
     unsigned mhz = 0;
     int khz = 0;
     NVML(nvmlDeviceGetMaxClockInfo(d, type, &mhz));
