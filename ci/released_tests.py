@@ -39,7 +39,7 @@ TESTS = (
     Tests("test/test_cuda.py", only=MEMORY, path=(".", "test")),
     Tests("test/test_cuda.py", only=MEMORY, path=(".", "test"), alloc_conf="expandable_segments:True"),  # as test_cuda_expandable_segments.py does
     Tests("tests/nn/data_parallel/test_fsdp_memory.py"),
-    Tests("torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py"),
+    Tests("torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py", mode="known"),  # math refuses Triton's kernels
     *(Tests(f"src/accelerate/test_utils/scripts/{name}.py", script=True, path=("src",))
       for name in ("test_script", "test_ops", "test_sync", "test_ddp_comm_hook", "test_distributed_data_loop", "external_deps/test_peak_memory_usage")))
 
@@ -49,7 +49,8 @@ EXPECTED = {
     "test/test_cuda.py::test_memory_snapshot": "downloads a program that draws flame graphs",
     **{f"test/test_cuda.py::{name}": LEFT for name in ("test_memory_plots_free_segment_stack", "test_memory_snapshot_script", "test_memory_snapshot_with_cpp")},
     "test/test_cuda.py::test_mempool_with_allocator": "compiles an extension, which wants CUDA's toolkit",
-    "torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py": "imports modules that PyTorch has since 2.12 alone, and has Inductor compile its attention",
+    "torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py": "imports modules that PyTorch has since 2.12 alone; with 2.14.1 it captures its "
+    "traced step as a CUDA graph, which the platform does not have",
     "src/accelerate/test_utils/scripts/external_deps/test_peak_memory_usage.py": "downloads a model and a data set",
 }
 

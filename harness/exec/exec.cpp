@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/device/linked_device.h"
@@ -50,12 +52,53 @@ Libraries libraries_of(const fs::path& program) {
   }
 }
 
+fs::path temporary_files() {
+  std::error_code none;
+  const fs::path place = fs::temp_directory_path(none);
+  if (none) throw UsageError("exec: TMPDIR is no folder: " + std::string(std::getenv("TMPDIR")));
+  return place;
+}
+
+/// A folder that is removed at the end.
+struct Session {
+  fs::path folder;
+  explicit Session(const fs::path& in = temporary_files()) {
+    std::string name = in / "tidemark-exec-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr)
+      throw UsageError("exec: no folder can be made in " + in.string());
+    folder = name;
+  }
+  ~Session() {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+};
+
+/// Names of files without a space and a colon, at which ld.so and Python separate their lists: a
+/// folder with one is named by a link to it.
+class Listed {
+ public:
+  std::string operator()(const fs::path& file) {
+    if (file.string().find_first_of(" :") == std::string::npos) return file;
+    if (!links_) links_.emplace("/tmp");
+    const auto [link, is_new] =
+        known_.try_emplace(file.parent_path(), links_->folder / std::to_string(known_.size()));
+    if (is_new) fs::create_directory_symlink(fs::absolute(file.parent_path()), link->second);
+    return link->second / file.filename();
+  }
+
+ private:
+  std::optional<Session> links_;
+  std::map<fs::path, fs::path> known_;
+};
+
 // What all processes of the program inherit.
-void set_environment(const ExecOptions& exec, const Libraries& libraries) {
+void set_environment(const ExecOptions& exec, const Libraries& libraries, Listed& listed) {
   const fs::path folder = linked_folder();
-  std::vector<std::string> preloaded(libraries.preloaded.begin(), libraries.preloaded.end());
+  std::vector<std::string> preloaded;
+  for (const fs::path& library : libraries.preloaded) preloaded.push_back(listed(library));
   put_before("LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":")));
-  put_before("PYTHONPATH", folder / "python");
+  put_before("PYTHONPATH", listed(folder / "python"));
   set("TRITON_LIBCUDA_PATH", folder);
   set("TIDEMARK_EXEC_LAYER", libraries.layer);
   set("TIDEMARK_EXEC_TORCH", libraries.torch);
@@ -111,24 +154,6 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
   }
   return all;
 }
-
-/// A folder that is removed at the end.
-struct Session {
-  fs::path folder;
-  Session() {
-    std::error_code none;
-    const fs::path place = fs::temp_directory_path(none);
-    if (none) throw UsageError("exec: TMPDIR is no folder: " + std::string(std::getenv("TMPDIR")));
-    std::string name = place / "tidemark-exec-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr)
-      throw UsageError("exec: no folder can be made in " + place.string());
-    folder = name;
-  }
-  ~Session() {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-};
 
 /// The cores that this process may use.
 int cores() {
@@ -224,7 +249,8 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
   const Report base = exec.base.empty() ? Report() : read_base(exec.base);
   const fs::path program = find_program(exec.program.front());
   const Libraries libraries = libraries_of(program);
-  set_environment(exec, libraries);
+  Listed listed;
+  set_environment(exec, libraries, listed);
 
   std::vector<HighestPeak> peaks;
   Report report =

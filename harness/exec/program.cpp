@@ -62,9 +62,13 @@ fs::path find_program(const std::string& name) {
 
 std::optional<fs::path> python_of(const fs::path& program) {
   if (is_python(program.filename().string())) return program;
-  std::istringstream words(head_of(program));
+  const std::string head = head_of(program);
+  if (const auto quote = head.find('"'); quote != std::string::npos) {  // a path with spaces
+    const fs::path quoted = head.substr(quote + 1, head.find('"', quote + 1) - quote - 1);
+    if (is_python(quoted.filename().string())) return quoted;
+  }
+  std::istringstream words(head);
   for (std::string word; words >> word;) {
-    std::erase(word, '"');
     if (!is_python(fs::path(word).filename().string())) continue;
     if (word.find('/') == std::string::npos) return find_program(word);  // of /usr/bin/env
     return fs::path(word);

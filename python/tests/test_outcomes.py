@@ -23,7 +23,7 @@ def run(folder, sample, *words, environment=None, plugin=True):
     if junit.exists():
         for case in xml.parse(junit).iter("testcase"):
             found = [child for child in case if child.tag in ("failure", "error", "skipped")]
-            outcomes[case.get("name")] = (found[0].tag if found else "passed", found[0].get("message") if found else "")
+            outcomes.setdefault(case.get("name"), (found[0].tag if found else "passed", found[0].get("message") if found else ""))
     return outcomes, done.stdout + done.stderr, done.returncode
 
 
@@ -40,11 +40,31 @@ def outcomes(tmp_path_factory):
     ("test_killed", "error", r"rank 1 was ended by signal 9 \(Killed\)"), ("test_too_slow", "error", r"timed out after 12 s"),
     ("test_refused", "error", r"depends on values that are not known"),
     ("test_no_such_phase", "error", r"memory: no phase 'backward' has ended \(phases: none\)"),
-    ("test_rank_does_not_fit", "error", r"exec: --as-rank 9 of 8: ranks are 0 to 7"), ("test_no_such_gpu", "error", r"exec: .*abacus"),
+    ("test_rank_does_not_fit", "error", r"tidemark.as_rank: 9 is no rank of 8: they are 0 to 7"), ("test_no_such_gpu", "error", r"exec: .*abacus"),
     ("test_no_ranks", "error", r"tidemark.ranks: 0 is no whole number from 1 to 1024"), ("test_skipped", "skipped", "not here"),
 ])
 def test_outcome(outcomes, test, outcome, line):
     assert outcomes[test][0] == outcome and re.search(line, outcomes[test][1] or ""), outcomes[test]
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mistakes")
+    found, output, code = run(folder, "sample_mistakes.py", "--tidemark-report", folder / "report")
+    assert code == 1, output
+    assert (folder / "report" / "report.html").exists(), output  # also with a mode that there is not
+    return found
+
+
+@pytest.mark.parametrize("test, outcome, line", [
+    ("test_ranks_in_a_list", "error", r"tidemark.as_rank: \[0, 1\] is no rank of 3: they are 0 to 2"),
+    ("test_rank_twice", "error", r"tidemark.as_rank: names rank 1 twice"), ("test_no_rank", "error", r"tidemark.as_rank: needs at least one rank"),
+    ("test_no_such_mode", "error", r"nonsense not in"), ("test_bytes_that_are_none", "error", r"memory.value: half is 1.5, and no whole number of bytes"),
+    ("test_huge_power", "error", r"has a number of more than 1024 bits"), ("test_partner_leaves", "error", r"rank 1: the process ended before the test had"),
+    ("test_ends_pytest", "error", r"the test has ended pytest: Exit: enough"), ("test_fails_in_a_fork", "failure", r"in the copy"),
+])
+def test_mistake(mistakes, test, outcome, line):
+    assert mistakes[test][0] == outcome and re.search(line, mistakes[test][1] or ""), mistakes[test]
 
 
 def test_pairs(tmp_path):
@@ -52,7 +72,11 @@ def test_pairs(tmp_path):
     assert code == 1, output
     assert {name: outcome for name, (outcome, _) in outcomes.items()} == {
         "test_holds": "passed", "test_control_is_not_caught": "failure", "test_wrong_fixes": "failure", "test_other_shapes": "error",
-        "test_returns_nothing": "error"}, output
+        "test_returns_nothing": "error", "test_same_names": "error", "test_sparse": "error", "test_expected_to_fail": "skipped", "test_skipped": "skipped",
+        "test_without_partners": "error"}, output
+    assert "two results are named result.x.y" in output and "result is a tensor of layout torch.sparse_coo, and no dense one" in output
+    assert outcomes["test_expected_to_fail"][1] == "known" and "not here" in outcomes["test_skipped"][1], outcomes
+    assert "a rank without partners has no numbers to compare" in output
     assert "FAIL caught/races/ innocent: rank 0" in output and "no verdict of races/ has failed; all verdicts hold" in output
     assert "FAIL rest/step leaks: rank 0" in output and "FAIL parity/bits other_values: rank 0" in output
     assert "the sides have different shapes: result is torch.float32 (4,) in the baseline and torch.float32 (3,) here" in output
@@ -66,7 +90,7 @@ def test_pairs(tmp_path):
     tidemark = os.environ["TIDEMARK"]
     assert (tmp_path / "report" / "report.html").exists()
     said = subprocess.run([tidemark, "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
-    assert "2 variants ended in error, 4 of " in said, said
+    assert "5 variants ended in error, 4 of " in said, said
     assert "- again: `pytest samples/sample_pairs.py::test_wrong_fixes`" in (tmp_path / "report" / "summary.md").read_text()
     assert "the same run" in subprocess.run([tidemark, "compare", tmp_path / "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
 
@@ -81,6 +105,49 @@ def test_without_the_plugin(tmp_path):
     (tmp_path / "test_it.py").write_text("import tidemark\n@tidemark.ranks(2)\ndef test_it(): pass\n")
     outcomes, output, code = run(tmp_path, str(tmp_path / "test_it.py"), plugin=False)
     assert code == 1 and outcomes["test_it"][0] == "error" and "fixture 'tidemark_platform' not found" in output, output
+
+
+def test_plugins_that_ask_for_xdist(tmp_path):
+    """A plugin that breaks in a rank's pytest is named; marks of plugins that a rank's pytest does without are known there."""
+    (tmp_path / "test_it.py").write_text("import pytest, tidemark\n@pytest.mark.flaky\n@tidemark.ranks(1)\ndef test_it(): pass\n")
+    (tmp_path / "rerun.py").write_text("def pytest_configure(config):\n    config.addinivalue_line('markers', 'flaky: runs again')\n"
+                                       "    getattr(config, 'workerinput', {'sock_port': 0})['sock_port']\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"}
+    outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), "-p", "rerun", "--strict-markers", environment=environment)
+    assert outcomes["test_it"][0] == "error" and "pytest itself failed in the rank: KeyError: 'sock_port'" in outcomes["test_it"][1], output
+    (tmp_path / "rerun.py").write_text("def pytest_configure(config):\n    if not hasattr(config, 'workerinput'):\n"
+                                       "        config.addinivalue_line('markers', 'flaky: runs again')\n")
+    outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), "-p", "rerun", "--strict-markers", environment=environment)
+    assert outcomes["test_it"][0] == "passed", output
+
+
+def test_torch_without_nvidias_libraries(tmp_path):
+    """A module of tests may import torch at its head where NVIDIA's libraries are not installed: ordinary tests then see no GPU, and ranks one."""
+    (tmp_path / "test_it.py").write_text("import os\nimport torch\ndef test_ordinary():\n    assert not torch.cuda.is_available() and torch.ones(3).sum() == 3\n"
+                                         "    assert 'TIDEMARK_DEVICES' not in os.environ\ndef test_rank(memory):\n    kept = torch.ones(3, device='cuda')\n"
+                                         "    memory.now().requested.equals('12')\n    del kept\n")
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), environment=environment)
+    assert outcomes == {"test_ordinary": ("passed", ""), "test_rank": ("passed", "")}, output
+
+
+def test_another_plugins_timeout(tmp_path):
+    """pytest-timeout interrupts the wait for the ranks: that is this test's error, and the session goes on."""
+    (tmp_path / "test_it.py").write_text("import time\ndef test_it(memory):\n    time.sleep(1000)\ndef test_after():\n    pass\n")
+    (tmp_path / "alarm.py").write_text("import signal, pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_protocol(item):\n"
+                                       "    signal.signal(signal.SIGALRM, lambda *_: pytest.fail('Timeout (>3.0s)'))\n    signal.alarm(3)\n"
+                                       "    try:\n        return (yield)\n    finally:\n        signal.alarm(0)\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"}
+    outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), "-p", "alarm", environment=environment)
+    assert outcomes["test_it"][0] == "error" and "Timeout (>3.0s)" in outcomes["test_it"][1] and outcomes["test_after"][0] == "passed", output
+
+
+def test_in_a_job_with_gpus(tmp_path):
+    """What the job of this pytest has of GPUs and ranks is not that of a test."""
+    (tmp_path / "test_it.py").write_text("import os, torch\ndef test_it(memory):\n    assert memory.ranks == 1 and torch.cuda.device_count() == 1\n")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "3"}
+    outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), environment=environment)
+    assert outcomes["test_it"][0] == "passed", output
 
 
 def test_killed_pytest_leaves_nothing_running(tmp_path):

@@ -4,7 +4,9 @@ import os
 import re
 import sys
 import time
+import traceback
 
+GRACE = 0.5  # seconds that a rank with an exception looks whether another one has gone before
 LINGER = 3  # seconds that a rank with a failure waits for the others' reports; then its end ends them
 
 # What the platform cannot answer: the outcome is an error, since neither passing nor failing would say something about the test.
@@ -19,6 +21,7 @@ class Child:
         self.order, self.rank = order, os.environ.get("RANK", "0")
         self.file = open(os.path.join(order["folder"], f"rank{self.rank}.jsonl"), "w", encoding="utf-8")
         self.failed = self.ran = False
+        self.write(pid=os.getpid())
 
     def write(self, **line):
         self.file.write(json.dumps(line, default=str) + "\n")
@@ -35,9 +38,29 @@ class Child:
     def pytest_runtest_logreport(self, report):
         self.ran, self.failed = True, self.failed or report.failed
         self.write(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
+        if report.failed and len(self.order["ranks"]) > 1:
+            self.look_for_others(GRACE if getattr(report, "tidemark_kind", "") == "exception" else 0)
 
     def pytest_configure(self, config):
         self.config = config
+        known = config.getini("markers")
+        for line in self.order["markers"]:  # of plugins that are blocked here
+            if line not in known:
+                config.addinivalue_line("markers", line)
+
+    def pytest_internalerror(self, excinfo, excrepr):
+        self.broke(excinfo.value, str(excrepr))
+
+    def pytest_keyboard_interrupt(self, excinfo):
+        self.failed = True
+        self.write(problem=f"the test has ended pytest: {excinfo.typename}: {excinfo.value}".rstrip(": "))
+
+    def broke(self, error, text):
+        self.failed = True
+        self.write(problem=f"pytest itself failed in the rank: {type(error).__name__}: {' '.join(str(error).split())}", text=text)
+
+    def run(self, config):
+        return config.hook.pytest_cmdline_main(config=config)
 
     def end(self):
         """No other process waits for this rank for ever, and a group that is left alive crashes when Python ends."""
@@ -56,12 +79,35 @@ class Child:
         while time.monotonic() < until and not all(map(self.has_ended, self.order["ranks"])):
             time.sleep(0.05)
 
-    def has_ended(self, rank):
+    def look_for_others(self, grace):
+        """Notes ranks that are gone without an end, by a signal or an exit: this rank's failure, of a collective say, may come from that."""
+        until = time.monotonic() + grace
+        while not (gone := [rank for rank in self.order["ranks"] if self.is_gone(rank)]) and time.monotonic() < until:
+            time.sleep(0.05)
+        if gone:
+            self.write(gone=gone)
+
+    def lines(self, rank):
         try:
             with open(os.path.join(self.order["folder"], f"rank{rank}.jsonl"), encoding="utf-8") as file:
-                return '"end"' in file.read()
+                return [json.loads(line) for line in file if line.endswith("\n")]
         except FileNotFoundError:
-            return False
+            return []
+
+    def has_ended(self, rank):
+        return any("end" in line for line in self.lines(rank))
+
+    def is_gone(self, rank):
+        lines = self.lines(rank)
+        return bool(lines) and not any("end" in line for line in lines) and not is_alive(lines[0]["pid"])
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def kind_of(excinfo, misuse):
@@ -73,11 +119,28 @@ def kind_of(excinfo, misuse):
     return "refused" if excinfo.errisinstance((RuntimeError, NotImplementedError)) and REFUSED.search(str(excinfo.value)) else "exception"
 
 
+# Plugins of which the worker's half asks a server of the main process.
+BLOCKED = ("terminal", "rerunfailures")
+
+
 def main(order):
+    child = Child(order)
+    try:
+        code = child.run(configured(child))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        child.broke(error, traceback.format_exc())
+        code = 3
+    child.end()
+    return int(code)
+
+
+def configured(child):
     from _pytest.config import Config
 
-    options = order["options"]
-    options["plugins"] = [*options.get("plugins", []), "no:terminal"]
+    order, options = child.order, child.order["options"]
+    options["plugins"] = [*options.get("plugins", []), *(f"no:{name}" for name in BLOCKED)]
     if options.get("basetemp"):
         os.makedirs(options["basetemp"], exist_ok=True)
         options["basetemp"] = os.path.join(options["basetemp"], "rank" + os.environ.get("RANK", "0"))
@@ -85,13 +148,11 @@ def main(order):
     # The sign by which plugins that write files know that another pytest collects the results, as under xdist.
     config.workerinput = {"workerid": "tidemark", "workercount": 1, "testrunuid": "tidemark", "mainargv": order["args"]}
     config.workeroutput = {}
-    child = config.tidemark_child = Child(order)
+    config.tidemark_child = child
     config.pluginmanager.register(child, "tidemark_child")
     if not config.pluginmanager.hasplugin("tidemark.plugin") and not config.pluginmanager.hasplugin("tidemark"):
         child.write(problem="tidemark's plugin is not there in the child: load it in the same way everywhere (-p tidemark.plugin, or install the wheel)")
-    code = config.hook.pytest_cmdline_main(config=config)
-    child.end()
-    return int(code)
+    return config
 
 
 if __name__ == "__main__":

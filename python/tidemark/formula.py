@@ -2,6 +2,7 @@
 `a if c else b`; functions are min, max, ceil, floor, block(n) (n bytes rounded up to the caching allocator's 512) and roundup(n, granule)."""
 import ast
 import math
+import numbers
 import operator
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ ARGUMENTS = {"ceil": 1, "floor": 1, "block": 1, "roundup": 2}
 BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 COMPARISONS = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne}
 LARGEST_EXPONENT = 64
+MOST_BITS = 1024  # of a number on the way; bytes have 64
 
 
 class Misuse(Exception):
@@ -33,9 +35,9 @@ class Formula:
             value = values.get(name)
             if name not in values:
                 self.wrong(f"has no value for {name}")
-            if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
+            if isinstance(value, bool) or not isinstance(value, (numbers.Integral, Fraction)):
                 self.wrong(f"needs a whole number for {name}, and not {value!r}")
-            self.values[name] = value
+            self.values[name] = value if isinstance(value, Fraction) else int(value)  # numpy's too
 
     def wrong(self, what):
         raise Misuse(f"formula '{self.text}' {what}")
@@ -62,6 +64,12 @@ class Formula:
         return found
 
     def of(self, node):
+        value = self.exactly(node)
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+            self.wrong(f"has a number of more than {MOST_BITS} bits")
+        return value
+
+    def exactly(self, node):
         if isinstance(node, ast.Constant) and type(node.value) in (int, float) and math.isfinite(node.value):
             return Fraction(str(node.value))
         if isinstance(node, ast.Name) and node.id in self.values:

@@ -22,7 +22,7 @@ PATIENCE = 15  # seconds between asking the ranks to end and killing them
 NOT_FOR_CHILDREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
                     "collectonly", "usepdb", "trace", "maxfail", "numprocesses", "maxprocesses", "dist", "distload", "tx", "px", "looponfail",
                     "file_or_dir", "cov_source", "htmlpath", "durations", "cacheclear", "cacheshow", "version", "help", "tidemark_report", "pyargs",
-                    "reruns", "log_file"}
+                    "reruns", "log_file", "strict", "strict_config", "strict_markers"}
 
 
 def executable(on_path=True):
@@ -40,7 +40,7 @@ class Said:
     """What became of the ranks: their reports and records by rank, and why some of them did not end."""
 
     def __init__(self, ranks, folder, code, timed_out, place):
-        self.place, self.code, self.reports, self.records, self.problems, missing = place, code, {}, {}, [], []
+        self.place, self.code, self.reports, self.records, self.problems, missing, gone = place, code, {}, {}, [], [], {}
         for rank in ranks:
             lines = read_lines(os.path.join(folder, f"rank{rank}.jsonl"))
             self.reports[rank] = [line["report"] for line in lines if "report" in line]
@@ -48,10 +48,16 @@ class Said:
             self.problems += [(rank, line["problem"], line.get("text", "")) for line in lines if "problem" in line]
             if not any("end" in line for line in lines):
                 missing.append(rank)
+            gone[rank] = [other for line in lines for other in line.get("gone", ())]
         with open(os.path.join(folder, "output"), encoding="utf-8", errors="replace") as file:
             self.output = file.read()
-        failed = any(report["outcome"] == "failed" for reports in self.reports.values() for report in reports)
+        failed = [rank for rank, reports in self.reports.items() if any(report["outcome"] == "failed" for report in reports)]
         if self.problems:
+            return
+        if failed and all(gone[rank] for rank in failed):  # a rank that had ended without a result came first
+            first = gone[failed[0]][0]
+            said = re.search(rf"^tidemark: (rank {first} (?:was ended by signal|ended with exit code).*)$", self.output, re.M)
+            self.problems.append((first, said[1] if said else "the process ended before the test had", ""))
             return
         if timed_out:
             self.problems.append((missing[0] if missing else 0, timed_out, ""))
@@ -79,7 +85,8 @@ def reason(output, code):
 def options_for_child(config, basetemp):
     """The options of this pytest that its children have too, as plain data."""
     options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_CHILDREN and plain(value)}
-    return {**options, "basetemp": basetemp, "usepdb": False, "dist": "no", "numprocesses": None, "tx": [], "maxfail": 0}
+    lax = [*(options.get("override_ini") or []), "strict=false", "strict_config=false", "strict_markers=false"]  # this pytest has checked them
+    return {**options, "basetemp": basetemp, "usepdb": False, "dist": "no", "numprocesses": None, "tx": [], "maxfail": 0, "override_ini": lax}
 
 
 def plain(value):
@@ -99,7 +106,9 @@ def run(item, settings, variant=None, results=None):
         temporary = getattr(config, "_tmp_path_factory", None)
         basetemp = str(temporary.mktemp("tidemark")) if temporary else os.path.join(folder, "tmp")
         order = {"folder": folder, "nodeid": item.nodeid, "ranks": ranks, "variant": variant, "results": results, "path": place.path, "before": place.before,
-                 "after": place.after, "trees": [str(place.tree), str(place.copy)] if place.copy else None, "args": [place.at(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp)}
+                 "after": place.after, "trees": [str(place.tree), str(place.copy)] if place.copy else None, "args": [place.at(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp), "markers": config.getini("markers")}
+        if variant is not None:
+            order["options"]["runxfail"] = True  # the pair as a whole is expected to fail, and no variant
         order["options"]["rootdir"] = place.at(config.rootpath)
         order["options"]["inifilename"] = place.at(config.inipath) if config.inipath else None
         with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as file:

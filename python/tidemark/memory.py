@@ -1,5 +1,6 @@
 """The fixture `memory`: what a test says about its memory, to the byte."""
 import contextlib
+import numbers
 import os
 
 from tidemark import verdict as verdicts
@@ -121,6 +122,8 @@ class Memory:
 
     def value(self, name, number):
         """Bytes that a test has computed of others, for `equals`."""
+        if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+            raise Misuse(f"memory.value: {name} is {number!r}, and no whole number of bytes")
         return Measured(number, f"memory/{name}", self)
 
     def steps(self, count):

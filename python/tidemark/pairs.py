@@ -4,6 +4,7 @@ import os
 import tempfile
 
 import pytest
+from _pytest.skipping import evaluate_xfail_marks
 
 from tidemark import launch, parity, report
 from tidemark import verdict as verdicts
@@ -20,6 +21,8 @@ class Pair:
         self.baseline, self.values = name_of(baseline), {}
         self.controls = {name_of(one): family for one, family in controls.items()}
         for one in (baseline, *fixed, *controls):
+            if not name_of(one):
+                raise Misuse("tidemark.pair: a variant has no name")
             if name_of(one) in self.values:
                 raise Misuse(f"tidemark.pair: two variants are named {name_of(one)}")
             self.values[name_of(one)] = one
@@ -65,11 +68,19 @@ def pair(*, baseline, fixed=(), controls=None, pythons=None, commits=None):
 def run(item, settings):
     """Runs all variants and judges them; returns pytest's reports."""
     made, ranks = settings["pair"], ranks_of(settings)
+    if settings["mode"] == "math" and settings.get("as_rank") is not None:
+        raise Misuse("tidemark.pair: a rank without partners has no numbers to compare: use ranks instead of as_rank, or mode('known') for the memory alone")
+    expected = None if item.config.option.runxfail else evaluate_xfail_marks(item)
+    if expected and not expected.run:
+        return [outcome(item, "setup", "skipped", "", settings, made, wasxfail="[NOTRUN] " + expected.reason)]
     said, all_verdicts, durations = {}, [], [0, 0]
-    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as whole:
+        folder = {name: os.path.join(whole, str(i)) for i, name in enumerate(made.values)}
         for name in made.values:
-            os.makedirs(os.path.join(folder, name))
-            said[name] = launch.run(item, settings, variant=name, results=os.path.join(folder, name))
+            os.makedirs(folder[name])
+            said[name] = launch.run(item, settings, variant=name, results=folder[name])
+            if name == made.baseline and (skipped := skipped_by_all(said[name])):
+                return [outcome(item, skipped["when"], "skipped", tuple(skipped["longrepr"]), settings, made)]
             stop_at_error(name, said[name], made)
             durations[1] += sum(max((one["duration"] for one in reports if one["when"] == "call"), default=0) for reports in said[name].reports.values())
         for name in made.values:
@@ -81,13 +92,38 @@ def run(item, settings):
                 all_verdicts.append(caught(name, made.controls[name], mine))
     wrong = [one for one in all_verdicts if one["status"] == verdicts.FAIL and made.role(one["variant"]) != "control" or one["name"].startswith("caught/")
              and one["status"] == verdicts.FAIL]
-    call = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed" if wrong else "passed", text_of(wrong) or None, "call",
-                             duration=durations[1])
-    report.attach([call], said, {name: made.role(name) for name in made.values}, settings, all_verdicts)
+    call = outcome(item, "call", "failed" if wrong else "passed", text_of(wrong) or None, settings, made, said, all_verdicts)
+    call.duration = durations[1]
+    if expected:
+        as_expected(call, expected)
     call.sections = [("tidemark", table(made, all_verdicts))]
     if wrong:
         call.sections += [(f"tidemark exec, {name}", one.output) for name, one in said.items() if one.output.strip()]
     return [pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "setup"), call]
+
+
+def outcome(item, when, what, longrepr, settings, made, said=None, all_verdicts=(), **more):
+    """A report of pytest, with what a trial needs."""
+    one = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, what, longrepr, when)
+    vars(one).update(more)
+    report.attach([one], said or {}, {name: made.role(name) for name in made.values}, settings, all_verdicts)
+    return one
+
+
+def as_expected(call, expected):
+    """A failure that the mark xfail expects, as pytest reports it."""
+    if call.failed and (expected.raises is None or issubclass(AssertionError, expected.raises)):
+        call.outcome, call.wasxfail = "skipped", expected.reason
+    elif call.passed and expected.strict:
+        call.outcome, call.longrepr = "failed", "[XPASS(strict)] " + expected.reason
+    elif call.passed:
+        call.wasxfail = expected.reason
+
+
+def skipped_by_all(said):
+    """The report of a skip of every rank, or None."""
+    skips = [next((one for one in reports if one["outcome"] == "skipped"), None) for reports in said.reports.values()]
+    return skips[0] if skips and all(skips) and not said.problems else None
 
 
 def stop_at_error(name, said, made):
@@ -125,7 +161,7 @@ def judge(made, name, said, ranks, folder, settings):
             continue
         found += [saving(one, base, record) for one in record["savings"]]
         if settings["mode"] == "math":
-            places = [os.path.join(folder, variant, f"rank{rank}") for variant in (made.baseline, name)]
+            places = [os.path.join(folder[variant], f"rank{rank}") for variant in (made.baseline, name)]
             found.append(parity.compare(*places, rank, made.role(name) == "control"))
         else:
             found.append(verdicts.verdict("parity/bits", None, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))

@@ -25,8 +25,10 @@ def tensors_of(torch, value, name):
             yield from tensors_of(torch, {key: one for key, one in state.items() if isinstance(one, torch.Tensor)}, f"{name}.state[{i}]")
     elif isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, (bool, int, float)):
-        yield name, torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+    elif isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, int) and not -2**63 <= value < 2**63:
+            raise Misuse(f"tidemark.pair: {name} is an integer of more than 64 bits")
+        yield name, torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.complex128 if isinstance(value, complex) else torch.int64)
     elif isinstance(value, dict):
         for key, one in value.items():
             yield from tensors_of(torch, one, f"{name}.{key}")
@@ -40,10 +42,15 @@ def tensors_of(torch, value, name):
 
 def write(torch, value, place):
     """`place`.json names the tensors, `place`.bin has their bytes."""
-    index = []
+    index, names = [], set()
     with open(place + ".bin", "wb") as file:
         for name, tensor in tensors_of(torch, value, "result"):
             tensor = getattr(tensor, "_local_tensor", tensor).detach()
+            if name in names:
+                raise Misuse(f"tidemark.pair: two results are named {name}: give the keys of a dict other names")
+            if tensor.layout is not torch.strided or tensor.is_meta:
+                raise Misuse(f"tidemark.pair: {name} is a {'tensor without data (meta)' if tensor.is_meta else f'tensor of layout {tensor.layout}'}, and no dense one")
+            names.add(name)
             shape, dtype = list(tensor.shape), str(tensor.dtype)
             tensor = tensor.to("cpu").contiguous()
             if tensor.nbytes and not tensor.data_ptr():

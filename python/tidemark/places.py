@@ -14,13 +14,16 @@ from tidemark.formula import Misuse
 PACKAGE = Path(os.path.dirname(os.path.abspath(__file__)))
 PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli")  # and what it imports
 
+# The real GPUs of this pytest's job, and its place in it where a launcher has started it: not those of a test's ranks.
+OF_THE_JOB = {"CUDA_VISIBLE_DEVICES", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
+
 
 class Place:
     """`path` is the processes' sys.path; None: their Python's own, between `before` and `after`."""
 
     def __init__(self):
         self.python, self.path, self.before, self.after = sys.executable, [place for place in sys.path if place != str(PACKAGE)], [], []
-        self.environment = dict(os.environ)
+        self.environment = {name: value for name, value in os.environ.items() if name not in OF_THE_JOB}
         self.tree = self.copy = None  # the working tree and the commit's
         self.elsewhere, self.commit = False, ""
 

@@ -3,12 +3,13 @@ stays an ordinary one. In a rank's process the same plugin provides the fixtures
 import json
 import os
 import time
+import traceback
 import types
 
 import pytest
 from _pytest.runner import CallInfo
 
-from tidemark import child, launch, pairs, parity, places, report
+from tidemark import child, launch, libraries, pairs, parity, places, report
 from tidemark.formula import Misuse
 from tidemark.settings import settings_of
 
@@ -20,6 +21,11 @@ def pytest_addoption(parser):
     group.addoption("--tidemark", action="store_true", help="run all tests on the virtual platform, and not only those with its marks or fixtures")
     group.addoption("--tidemark-report", metavar="DIR", help="write a report of the tests, each a trial with its verdicts, into this empty folder")
     parser.addini("tidemark_timeout", "seconds after which a test on the virtual platform is ended, with an error", default="600")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    libraries.wait_for_torch()
 
 
 def pytest_configure(config):
@@ -50,8 +56,11 @@ def pytest_runtest_protocol(item, nextitem):
         settings = settings_of(item)
         reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings), settings)
     except Misuse as error:
-        reports = [problem_report(item, str(error))]
-        report.attach(reports, {}, {"test": "baseline"}, {})
+        reports = unjudged(item, str(error))
+    except pytest.fail.Exception as error:  # of another plugin that has interrupted the wait, such as pytest-timeout
+        reports = unjudged(item, str(error))
+    except Exception as error:
+        reports = unjudged(item, f"tidemark itself failed: {type(error).__name__}: {error}", [("tidemark", traceback.format_exc())])
     setup = next((one for one in reports if one.when == "setup"), None)
     if setup is not None:  # what no phase of the test itself has taken: the start of the processes
         setup.duration = max(setup.duration, time.time() - begun - sum(one.duration for one in reports if one is not setup))
@@ -62,6 +71,13 @@ def pytest_runtest_protocol(item, nextitem):
         item.ihook.pytest_runtest_logreport(report=one)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def unjudged(item, line, sections=()):
+    """The reports of a test that no rank has run."""
+    reports = [problem_report(item, line, sections)]
+    report.attach(reports, {}, {"test": "baseline"}, {})
+    return reports
 
 
 def problem_report(item, line, sections=()):
@@ -80,7 +96,7 @@ def merged(item, said, settings):
         return reports
     reports = []
     for when in ("setup", "call", "teardown"):
-        of_ranks = {rank: read_report(item, one) for rank, all_of in said.reports.items() for one in all_of if one["when"] == when}
+        of_ranks = {rank: read_report(item, one) for rank, all_of in said.reports.items() if (one := worst(all_of, when))}
         if of_ranks:
             reports.append(merge(of_ranks, len(said.reports), sections))
     failing = [one for one in reports if one.failed]
@@ -90,6 +106,11 @@ def merged(item, said, settings):
         reports = [error]
     report.attach(reports, {"test": said}, {"test": "baseline"}, settings, [{**one, "variant": "test"} for one in said.verdicts()])
     return reports
+
+
+def worst(reports, when):
+    """The report of a phase; of two, where the test has forked and its copy went on, the one that failed."""
+    return max((one for one in reports if one["when"] == when), key=lambda one: one["outcome"] == "failed", default=None)
 
 
 def read_report(item, data):

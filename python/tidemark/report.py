@@ -12,6 +12,7 @@ from tidemark.formula import Misuse
 SCHEMA, VERSION = "tidemark/report", "2.1"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
+MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
 ENDED = ("failure/ended", "failure/exception")
 
 
@@ -98,11 +99,16 @@ def trial(name, test):
     error = test["why"] if test["outcome"] == "error" else None
     skipped = test["why"] if test["outcome"] == "skipped" else None
     variants = [] if skipped else [variant(one, role, test["records"].get(one, []), error, test["whats"].get(one, "")) for one, role in test["roles"].items()]
-    return {"scenario": name, "size": "test", "mode": settings.get("mode") or "known", "schedule": first["run"]["schedule"] if first else settings.get("schedule") or "calibrated",
+    return {"scenario": name, "size": "test", "mode": one_of(MODES, settings.get("mode")), "schedule": first["run"]["schedule"] if first else one_of(SCHEDULES, settings.get("schedule")),
             "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
                                                                                    default=0),
-            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": grouped(verdicts), "story": "",
+            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": "",
             "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
+
+
+def one_of(words, word):
+    """`word`, or where it is none of them, of a test that has not run therefore, the default."""
+    return word if word in words else words[0]
 
 
 def variant(name, role, records, error, what):

@@ -81,7 +81,20 @@ def settings_of(item):
     for name, most in (("ranks", 1024), ("devices", 64), ("timeout", 86400), ("of", 1 << 20)):
         if found.get(name) is not None and (type(found[name]) is not int or not 1 <= found[name] <= most):
             raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is no whole number from 1 to {most}")
+    if found.get("as_rank") is not None:
+        check_ranks(found["as_rank"], found.get("of"))
     return found
+
+
+def check_ranks(ranks, of):
+    """Those of as_rank: at least one, each once, from 0 to of - 1."""
+    if of is None or not isinstance(ranks, (list, tuple)) or not ranks:
+        raise Misuse("tidemark.as_rank: needs at least one rank, and of how many: as_rank(0, 511, of=512)")
+    for i, rank in enumerate(ranks):
+        if type(rank) is not int or not 0 <= rank < of:
+            raise Misuse(f"tidemark.as_rank: {rank!r} is no rank of {of}: they are 0 to {of - 1}")
+        if rank in ranks[:i]:
+            raise Misuse(f"tidemark.as_rank: names rank {rank} twice")
 
 
 def flags_of(settings):

@@ -10,8 +10,9 @@ SEED = {"layers": 32, "hidden": 4096}
 SMALL = {"layers": 13, "hidden": 1024, "ffn": 2816, "heads": 16, "kv_heads": 4, "vocabulary": 5003, "sequence": 384,
          "microbatch": 2, "microbatches": 6, "virtual_stages": 3, "checkpointing": 1}
 ONE, TWO = {"virtual_stages": 1}, {"virtual_stages": 2}
-PROGRAMS = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, SPLIT), ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, SPLIT),
-            ("interleaved_zb", 2, SMALL, SPLIT), ("interleaved_zb", 3, SMALL | TWO, SPLIT), ("interleaved_zb", 2, SMALL | {"norm": "floats"}, WHOLE),
+PROGRAMS = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, SPLIT), ("interleaved_zb", 4, SEED | {"checkpointing": 1}, SPLIT),
+            ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, SPLIT), ("interleaved_zb", 2, SMALL, SPLIT),
+            ("interleaved_zb", 3, SMALL | TWO, SPLIT), ("interleaved_zb", 2, SMALL | {"norm": "floats"}, WHOLE),
             ("zbv", 4, SEED | TWO | {"checkpointing": 0}, SPLIT), ("zbv", 3, SMALL | TWO, SPLIT), ("zbv", 2, SMALL | TWO | {"checkpointing": 2}, SPLIT),
             ("gpipe", 4, SEED | ONE | {"checkpointing": 0}, WHOLE), ("gpipe", 3, SMALL | ONE, WHOLE),
             ("1f1b", 4, SEED | ONE | {"checkpointing": 0}, WHOLE), ("1f1b", 3, SMALL | ONE, WHOLE), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, WHOLE),
@@ -28,7 +29,8 @@ def words(schedule, ranks, steps, parameters, *more):
 
 
 # Norms in floats, because these releases refuse a fused one; 2.5.1 in its third step.
-OLDER = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, ("2.5.1", "2.6.0")), ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, ("2.6.0",)),
+OLDER = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, ("2.5.1", "2.6.0")), ("interleaved_zb", 4, SEED | {"checkpointing": 1}, ("2.6.0",)),
+         ("interleaved_zb", 4, SEED | {"checkpointing": 2, "microbatches": 4}, ("2.6.0",)),
          ("interleaved_zb", 2, SMALL, ("2.5.1", "2.6.0")), ("interleaved_zb", 3, SMALL | TWO | {"checkpointing": 0}, ("2.5.1", "2.6.0")),
          ("zbv", 4, SEED | TWO | {"checkpointing": 0}, ("2.6.0",)), ("zbv", 3, SMALL | TWO, ("2.6.0",)),
          ("gpipe", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),

@@ -174,6 +174,19 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned* c
   return processes(d, count, to);
 }
 
+// Of its cores and of its memory; an application does not set them here.
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) {
+  constexpr int kGraphics = 0, kSm = 1, kMemory = 2;  // NVML_CLOCK_...; 3: video
+  return ask(d, mhz, [&](int number) {
+    if (type != kGraphics && type != kSm && type != kMemory) return NVML_ERROR_NOT_SUPPORTED;
+    int khz = 0;
+    device::attribute(&khz, type == kMemory ? cudaDevAttrMemoryClockRate : cudaDevAttrClockRate,
+                      number);
+    *mhz = static_cast<unsigned>(khz / 1000);
+    return NVML_SUCCESS;
+  });
+}
+
 // As of a GPU that cannot be parted.
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
   return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });

@@ -75,6 +75,24 @@ TEST_F(Nvml, KnowsADeviceByAllItsNames) {
   EXPECT_EQ(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2(2, &none));
 }
 
+// Inductor asks for the clock of the cores before it estimates how long a graph takes.
+TEST_F(Nvml, ClocksAreThoseOfCuda) {
+  nvmlDevice_t d = nullptr;
+  NVML(nvmlDeviceGetHandleByIndex_v2(1, &d));
+  for (const auto& [type, attribute] : {std::pair{0, cudaDevAttrClockRate},
+                                        {1, cudaDevAttrClockRate},
+                                        {2, cudaDevAttrMemoryClockRate}}) {
+    unsigned mhz = 0;
+    int khz = 0;
+    NVML(nvmlDeviceGetMaxClockInfo(d, type, &mhz));
+    CUDA(cudaDeviceGetAttribute(&khz, attribute, 1));
+    EXPECT_EQ(static_cast<unsigned>(khz / 1000), mhz);
+    EXPECT_GT(mhz, 100u);
+  }
+  unsigned mhz = 0;
+  EXPECT_EQ(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetMaxClockInfo(d, 3, &mhz));
+}
+
 TEST_F(Nvml, MemoryIsThatOfCudaOnTheDeviceThatHasIt) {
   void* memory = nullptr;
   CUDA(cudaSetDevice(1));

@@ -211,8 +211,14 @@ class Compiler:
         with open(os.path.join(wheel.lib, "libc10.so"), "rb") as file:
             abi = int(re.search(rb"_ZN3c10[A-Za-z0-9_]*NSt7__cxx1112basic_string", file.read()) is not None)  # not before 2.7
         self.plain = ["-std=c++20", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-I" + root, "-isystem", self.cuda]
-        # CUDA 12's package of headers lacks some that do not depend on the version.
-        self.after = ["-idirafter", built["json"], "-idirafter", built["cuda_include"], "-idirafter", os.path.join(built["cuda_include"], "cccl")]
+        # CUDA 12's package of headers lacks some: crt/ comes with its compiler's, nv/ with CCCL's, and the build has both of its own version.
+        beside = [os.path.join(wheel.folder, "..", "nvidia", name, "include") for name in ("cuda_nvcc", "cuda_cccl")]
+        places = [built["json"], *filter(os.path.isdir, beside), built["cuda_include"], os.path.join(built["cuda_include"], "cccl")]
+        self.after = [word for place in places for word in ("-idirafter", place)]
+        if not any(os.path.exists(os.path.join(place, "crt", "host_defines.h")) for place in (self.cuda, *places)):
+            package = "nvidia-cuda-nvcc-cu12" if wheel.major == 12 else "nvidia-cuda-crt"
+            raise CannotPrepare(f"its virtual libraries need the headers of CUDA {wheel.cuda}, and these lack crt/host_defines.h: install "
+                                f"{package}=={wheel.cuda}.* beside it")
         self.torch = [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", include, "-isystem", os.path.join(include, "torch", "csrc", "api", "include")]
         self.cache = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
         self.device = os.path.join(built["virtual"], "libtidemark_device.so.1")

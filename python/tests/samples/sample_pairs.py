@@ -1,4 +1,5 @@
 """Pairs of every outcome, of one function."""
+import pytest
 import torch
 
 import tidemark
@@ -58,3 +59,31 @@ def test_other_shapes(variant, memory):
 @tidemark.pair(baseline="one", fixed=["two"])
 def test_returns_nothing(variant, memory):
     pass
+
+
+@tidemark.pair(baseline="one", fixed=["two"])
+def test_same_names(variant, memory):
+    return {"x": {"y": torch.ones(2)}, "x.y": torch.ones(2) if variant == "one" else torch.zeros(2)}
+
+
+@tidemark.pair(baseline="one", fixed=["two"])
+def test_sparse(variant, memory):
+    return torch.eye(3).to_sparse()
+
+
+@pytest.mark.xfail(strict=True, reason="known")
+@tidemark.pair(baseline="one", fixed=["two"])
+def test_expected_to_fail(variant, memory):
+    return torch.tensor([1.0 if variant == "one" else 2.0])
+
+
+@pytest.mark.skip(reason="not here")
+@tidemark.pair(baseline="one", fixed=["two"])
+def test_skipped(variant, memory):
+    pass
+
+
+@tidemark.as_rank(0, of=8)
+@tidemark.pair(baseline="one", fixed=["two"])
+def test_without_partners(variant, memory):
+    return torch.ones(3)
