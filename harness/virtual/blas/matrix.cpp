@@ -28,19 +28,26 @@ Status with_info(int* info, Status status) {
 }
 }  // namespace
 
+#define SYMMETRIC(T, kind)                                                                         \
+  CUBLAS int cublas##T##kind##mm_v2(Handle* h, int side, int, int m, int n, const void*,           \
+                                    const void*, int, const void*, int, const void*, void*, int) { \
+    return symmetric(h, #T #kind "mm", T, side, m, n);                                             \
+  }                                                                                                \
+  CUBLAS int cublas##T##kind##rk_v2(Handle* h, int, int, int n, int k, const void*, const void*,   \
+                                    int, const void*, void*, int) {                                \
+    return rank_k(h, #T #kind "rk", T, n, k, 1);                                                   \
+  }                                                                                                \
+  CUBLAS int cublas##T##kind##r2k_v2(Handle* h, int, int, int n, int k, const void*, const void*,  \
+                                     int, const void*, int, const void*, void*, int) {             \
+    return rank_k(h, #T #kind "r2k", T, n, k, 2);                                                  \
+  }
+#define SY(T) SYMMETRIC(T, sy)
+FOUR(SY)
+#define HE(T) SYMMETRIC(T, he)
+HE(C)
+HE(Z)
+
 #define LEVEL3(T)                                                                                  \
-  CUBLAS int cublas##T##symm_v2(Handle* h, int side, int, int m, int n, const void*, const void*,  \
-                                int, const void*, int, const void*, void*, int) {                  \
-    return symmetric(h, #T "symm", T, side, m, n);                                                 \
-  }                                                                                                \
-  CUBLAS int cublas##T##syrk_v2(Handle* h, int, int, int n, int k, const void*, const void*, int,  \
-                                const void*, void*, int) {                                         \
-    return rank_k(h, #T "syrk", T, n, k, 1);                                                       \
-  }                                                                                                \
-  CUBLAS int cublas##T##syr2k_v2(Handle* h, int, int, int n, int k, const void*, const void*, int, \
-                                 const void*, int, const void*, void*, int) {                      \
-    return rank_k(h, #T "syr2k", T, n, k, 2);                                                      \
-  }                                                                                                \
   CUBLAS int cublas##T##trmm_v2(Handle* h, int side, int, int, int, int m, int n, const void*,     \
                                 const void*, int, const void*, int, void*, int) {                  \
     return triangular(h, #T "trmm", T, side, m, n);                                                \
@@ -76,18 +83,3 @@ Status with_info(int* info, Status status) {
                           d(batch) * 2 * (d(m) * d(n) + d(m) * d(nrhs))));                         \
   }
 FOUR(LEVEL3)
-
-#define HERMITIAN(T)                                                                               \
-  CUBLAS int cublas##T##hemm_v2(Handle* h, int side, int, int m, int n, const void*, const void*,  \
-                                int, const void*, int, const void*, void*, int) {                  \
-    return symmetric(h, #T "hemm", T, side, m, n);                                                 \
-  }                                                                                                \
-  CUBLAS int cublas##T##herk_v2(Handle* h, int, int, int n, int k, const void*, const void*, int,  \
-                                const void*, void*, int) {                                         \
-    return rank_k(h, #T "herk", T, n, k, 1);                                                       \
-  }                                                                                                \
-  CUBLAS int cublas##T##her2k_v2(Handle* h, int, int, int n, int k, const void*, const void*, int, \
-                                 const void*, int, const void*, void*, int) {                      \
-    return rank_k(h, #T "her2k", T, n, k, 2);                                                      \
-  }
-HERMITIAN(C) HERMITIAN(Z)

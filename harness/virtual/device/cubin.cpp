@@ -23,18 +23,6 @@ enum Attribute : std::uint8_t {
   regcount = 0x2f,
 };
 
-template <class T>
-T value_at(const char* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-bool is_cubin(const char* elf) {
-  return kElf64.compare(0, kElf64.npos, elf, kElf64.size()) == 0 &&
-         value_at<Elf64_Ehdr>(elf).e_machine == kCuda;
-}
-
 class Cubin {
  public:
   explicit Cubin(const char* elf) : elf_(elf), header_(value_at<Elf64_Ehdr>(elf)) {}
@@ -139,6 +127,11 @@ class Cubin {
 };
 
 }  // namespace
+
+bool is_cubin(const char* code) {
+  return kElf64.compare(0, kElf64.npos, code, kElf64.size()) == 0 &&
+         value_at<Elf64_Ehdr>(code).e_machine == kCuda;
+}
 
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code) {
   const auto* const elf = static_cast<const char*>(code);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,15 @@ struct CompiledKernel {
   std::optional<std::vector<std::size_t>> parameters;
 };
 
+/// What stands there, aligned or not.
+template <class T>
+T value_at(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+bool is_cubin(const char* code);
 /// By mangled name. None where `code` is no cubin (PTX text, a fat binary). The sections are as
 /// `cuobjdump -elf` prints them: .nv.info (EIATTR_REGCOUNT, EIATTR_FRAME_SIZE), .nv.info.KERNEL
 /// (EIATTR_KPARAM_INFO, EIATTR_CBANK_PARAM_SIZE, EIATTR_REQNTID, EIATTR_MAX_THREADS),

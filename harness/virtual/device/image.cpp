@@ -1,10 +1,14 @@
 #include "harness/virtual/device/image.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "harness/virtual/device/cubin.h"
 
 namespace tidemark::device {
 namespace {
@@ -39,24 +43,17 @@ constexpr std::uint16_t kPtx = 1, kElf = 2;
 // for sm_75 to sm_120.
 constexpr std::uint64_t kOneArchitecture = 0x100000;
 
-template <class T>
-T read(const void* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
 bool machine_code_runs(int code, bool one_architecture, int device) {
   return one_architecture ? code == device : code / 10 == device / 10 && code <= device;
 }
 
 Image choose_entry(const char* at, int device) {
-  const auto head = read<Container>(at);
+  const auto head = value_at<Container>(at);
   const char* const end = at + head.header_bytes + head.bytes;
   Image machine, compiled;
   at += head.header_bytes;
   while (at + sizeof(Entry) <= end) {
-    const auto entry = read<Entry>(at);
+    const auto entry = value_at<Entry>(at);
     if (entry.header_bytes < sizeof(Entry)) break;  // not a format that is known here
     const int code = static_cast<int>(entry.capability);
     const bool alone = entry.flags & kOneArchitecture;
@@ -70,11 +67,11 @@ Image choose_entry(const char* at, int device) {
 }
 
 // The capability stands in e_flags: in the low byte, in ABI version 8 in the second one.
-Image choose_cubin(const unsigned char* elf, int device) {
-  const bool new_abi = elf[8] >= 8;
-  const auto flags = read<std::uint32_t>(elf + 48);
-  const int code = static_cast<int>(new_abi ? flags >> 8 & 0xff : flags & 0xff);
-  const bool alone = flags & (new_abi ? 0x8 : 0x800);
+Image choose_cubin(const char* elf, int device) {
+  const auto header = value_at<Elf64_Ehdr>(elf);
+  const bool new_abi = header.e_ident[EI_ABIVERSION] >= 8;
+  const int code = static_cast<int>(header.e_flags >> (new_abi ? 8 : 0) & 0xff);
+  const bool alone = header.e_flags & (new_abi ? 0x8 : 0x800);
   return machine_code_runs(code, alone, device) ? Image{code, code} : Image{};
 }
 
@@ -91,13 +88,11 @@ Image choose_ptx(std::string_view text, int device) {
 
 Image choose_image(const void* code, int capability) {
   if (!code) return {capability, capability};
-  const auto* bytes = static_cast<const unsigned char*>(code);
-  const auto magic = read<std::uint32_t>(code);
-  if (magic == kWrapper) return choose_image(read<Wrapper>(code).container, capability);
-  if (magic == kContainer) return choose_entry(static_cast<const char*>(code), capability);
-  if (std::memcmp(bytes, "\177ELF\2", 5) == 0 && bytes[18] == 190)
-    return choose_cubin(bytes, capability);
   const auto* text = static_cast<const char*>(code);
+  const auto magic = value_at<std::uint32_t>(text);
+  if (magic == kWrapper) return choose_image(value_at<Wrapper>(text).container, capability);
+  if (magic == kContainer) return choose_entry(text, capability);
+  if (is_cubin(text)) return choose_cubin(text, capability);
   if (std::strncmp(text, "//", 2) == 0 || std::strncmp(text, ".version", 8) == 0)
     return choose_ptx(text, capability);
   return {capability, capability};
