@@ -43,8 +43,9 @@ Status with_info(int* info, Status status) {
   }
 #define SY(T) SYMMETRIC(T, sy)
 FOUR(SY)
-SYMMETRIC(C, he)
-SYMMETRIC(Z, he)
+#define HE(T) SYMMETRIC(T, he)
+HE(C)
+HE(Z)
 
 #define LEVEL3(T)                                                                                  \
   CUBLAS int cublas##T##trmm_v2(Handle* h, int side, int, int, int, int m, int n, const void*,     \
@@ -81,4 +82,4 @@ SYMMETRIC(Z, he)
                      work(h, #T "gelsBatched", T, d(batch) * k * d(m) * (d(n) + 2 * d(nrhs)),      \
                           d(batch) * 2 * (d(m) * d(n) + d(m) * d(nrhs))));                         \
   }
-    FOUR(LEVEL3)
+FOUR(LEVEL3)
