@@ -36,6 +36,7 @@ RandomTrials random_trials() {
                 {"layout", flat},
                 {"backward_prefetch", draw.pick({1, 1, 0})}};
           },
+      .most_steps = 6,
       .alone = {.trials = 110,
                 .at_least = {{"memory", 4 * 12},
                              {"trajectory", 4 * 2},
@@ -43,6 +44,7 @@ RandomTrials random_trials() {
                              {"order", 4},
                              {"control", 4}},
                 .races = 8},  // they take most of the time
+      .most_ranks = 16,
       .together = {
           .trials = 16, .at_least = {{"parity", 4 * 3}, {"memory", 4 * 12}}, .mode = Mode::math}};
 }

@@ -6,7 +6,7 @@ RandomTrials random_trials() {
   return {.scenario = "fsdp_prefetch",
           .seed = 8,
           .params =
-              [](Draw& draw, const Trial&) {
+              [](Draw& draw, const Trial& trial) {
                 // Widths that no rank count divides, that blocks of the allocator round, and any
                 // other.
                 const int hidden =
@@ -15,11 +15,13 @@ RandomTrials random_trials() {
                         : draw.between(1, 3000);
                 return Params{{"layers", draw.between(1, 12)},
                               {"hidden", hidden},
-                              {"batch", draw.pick({8, 16, 24})},
+                              {"batch", std::max(trial.ranks, draw.pick({8, 16, 24, 77, 128}))},
                               {"precision", draw.pick({0, 0, 1, 2})},
                               {"reshard_after_forward", draw.pick({1, 1, 0})}};
               },
+          .most_steps = 7,
           .alone = {.trials = 120, .at_least = {{"memory", 7 * 10}}},
+          .most_ranks = kMostRanks,
           .together = {.trials = 12, .at_least = {{"memory", 7 * 10}}}};
 }
 
