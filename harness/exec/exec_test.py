@@ -59,8 +59,8 @@ def case_unmeasured():
     wish, too_much = ("--max-peak", "100MiB"), "allocated 1,073,741,824 bytes, 968,884,224 more than 104,857,600"
     python(f"import sys\n{large}\nos.execv(sys.executable, [sys.executable, '-c', 'import torch; y = torch.ones(1, device=0)'])", *wish).ends(1, too_much)
     beside = "import subprocess, sys\ny = torch.ones(1, device='cuda')\nsubprocess.run([sys.executable, %s, '''%s\n%s'''])"
-    python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: os._exit(7)", *wish).ends(
-        7, " 4.00 ")
+    python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: z = torch.ones(1 << 21, device='cuda')\n"
+           "import time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)", *wish).ends(137, " 12.00 ", "ended early")
     unknown, report = "unknown: process", FOLDER / "unmeasured"
     said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report).ends(1, f"FAIL {unknown}", "were not recorded")
     said.check("were not recorded" in (report / "report.html").read_text(), "the page says it")

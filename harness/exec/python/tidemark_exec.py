@@ -294,8 +294,11 @@ class Record:
                 self.write(True)
             try:
                 end(*words, **more)
-            finally:  # no such program
+            except OSError:  # no such program: this one goes on
+                self.ended = threading.Event()
+                threading.Thread(target=self.watch, name="tidemark", daemon=True).start()
                 self.write(False)
+                raise
 
         setattr(os, name, functools.wraps(end)(ending))
 
