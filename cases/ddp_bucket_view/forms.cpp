@@ -63,9 +63,7 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /
   const bool own = policy.gradients == Gradients::separate;
   std::vector<Expectation> all;
   const auto add = [&](const char* phase, bool at_end, const std::vector<FormMoment>& moments) {
-    const auto more = paper.forms(
-        phase, at_end, {Statistic::requested, Statistic::allocated, Statistic::active}, moments);
-    all.insert(all.end(), more.begin(), more.end());
+    append(all, paper.forms(phase, at_end, kOnPaper, moments));
   };
   const std::string after = own ? "rest + G" : "rest";
   add("forward", false, {{"the output", "rest + 2*n + (3*L + 2)*x"}});

@@ -45,6 +45,4 @@ std::vector<Symbol> symbols();
 /// Peaks and ends of the last step in all four statistics, by the replay of the step's allocations.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 
-Oracle oracle(const Trial& trial);
-
 }  // namespace tidemark::ddp_bucket_view

@@ -141,10 +141,6 @@ class Amounts {
   Vocabulary paper_;
 };
 
-void append(std::vector<Expectation>& all, std::vector<Expectation> more) {
-  std::ranges::move(more, std::back_inserter(all));
-}
-
 std::string all_of(Moment moment) {
   moment.alive.add(moment.waiting);
   return moment.alive.text();

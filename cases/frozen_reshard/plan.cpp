@@ -302,9 +302,7 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   if (variant.role == Role::control) return all;
   for (const auto& [phase, extents] : expected.predicted.phases) {
     if (phase == "zero_grad") continue;
-    for (const Statistic statistic : kStatistics)
-      all.push_back(
-          replayed(statistic, phase, false, extents[static_cast<std::size_t>(statistic)].peak));
+    append(all, replayed(phase, extents, /*ends=*/false));
     if (phase.starts_with("backward"))
       all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
   }

@@ -148,9 +148,7 @@ std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bo
   return late;
 }
 
-bool waits_for_clock(const Trial& trial) {
-  return trial["layout"] != 0 && trial.schedule != "instant" && trial.schedule != "lagging";
-}
+bool waits_for_clock(const Trial& trial) { return trial["layout"] != 0 && trial.has_clock(); }
 
 namespace {
 

@@ -41,7 +41,7 @@ class Paper {
 
   std::vector<Expectation> all() const {
     const bool recorded = policy_.sharding.records() && gathers_;
-    const bool clocked = recorded && trial_.schedule != "instant" && trial_.schedule != "lagging";
+    const bool clocked = recorded && trial_.has_clock();
     const bool waits = recorded && trial_.schedule == "lagging";
     const auto in_time = policy_.sharding.layout == GatherLayout::separate_streams
                              ? Buffers::deferred
@@ -50,9 +50,7 @@ class Paper {
     const auto waiting = policy_.sharding.in_flight_limit > 0 ? Buffers::limited : Buffers::all;
     auto all = under(gathers_ ? in_time : Buffers::none, {Statistic::allocated});
     const std::vector others{Statistic::active, Statistic::requested};
-    if (!clocked)
-      for (auto& one : under(!gathers_ ? Buffers::none : waits ? waiting : in_time, others))
-        all.push_back(std::move(one));
+    if (!clocked) append(all, under(!gathers_ ? Buffers::none : waits ? waiting : in_time, others));
     return all;
   }
 
@@ -116,8 +114,7 @@ class Paper {
   std::vector<Expectation> under(Buffers buffers, const std::vector<Statistic>& statistics) const {
     std::vector<Expectation> all;
     const auto add = [&](const char* phase, const std::vector<FormMoment>& moments) {
-      for (auto& one : paper_.forms(phase, false, statistics, moments))
-        all.push_back(std::move(one));
+      append(all, paper_.forms(phase, false, statistics, moments));
     };
     add("forward", forward(buffers));
     add("backward", backward(buffers));

@@ -5,20 +5,21 @@
 #include "cases/device_facts.h"
 #include "cases/fsdp_prefetch/policy.h"
 #include "harness/judge/form.h"
+#include "reference/memory/multi_mlp_plan.h"
 #include "reference/memory/sharded_plan.h"
 
 namespace tidemark::fsdp_prefetch {
 namespace {
 
-class Plan : reference::ShardedPlan {
+class Plan : reference::MultiMlpPlan<reference::ShardedPlan> {
  public:
-  Plan(const Trial& trial, const Policy& policy, int rank, const reference::DeviceFacts& device)
-      : ShardedPlan(shapes(trial), policy.sharding, trial.ranks, rank, trial.schedule != "lagging",
-                    device),
+  Plan(const Trial& trial, const Policy& policy, int rank)
+      : MultiMlpPlan({trial["layers"], trial["hidden"], trial["batch"] / trial.ranks,
+                      policy.sharding.gathered},
+                     shapes(trial), policy.sharding, trial.ranks, rank, trial.schedule != "lagging",
+                     current_device_facts()),
         steps_(trial.steps),
-        explicit_prefetch_(policy.explicit_prefetch),
-        rows_(trial["batch"] / trial.ranks),
-        elements_(rows_ * trial["hidden"]) {}
+        explicit_prefetch_(policy.explicit_prefetch) {}
 
   reference::Predicted run() {
     for (int i = 0; i < steps_; ++i) step();
@@ -26,11 +27,6 @@ class Plan : reference::ShardedPlan {
   }
 
  private:
-  struct Saved {  // of a block, for backward
-    Tensor input, wide, active;
-  };
-  using Statistics = std::array<Tensor, 2>;
-
   static std::vector<UnitShape> shapes(const Trial& trial) {
     const auto h = trial["hidden"];
     std::vector<UnitShape> all{{{{h, 1}, {h, 1}}}};  // the root first
@@ -38,17 +34,12 @@ class Plan : reference::ShardedPlan {
     return all;
   }
 
-  Tensor activation() { return hold(elements_ * options_.gathered); }
-  Statistics norm_statistics() {  // mean and 1 / deviation, fp32
-    auto mean = hold(rows_ * 4);
-    return {std::move(mean), hold(rows_ * 4)};
-  }
-  Tensor gradient_of(const Part& part) { return hold(part.numel * options_.gathered); }
-
   void step() {
     phase("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
     phase("forward");
+    input_ = hold(sizes_.rows * sizes_.hidden * options_.stored);
+    if (options_.stored != options_.gathered) cast_input_ = activation();
     forward();
     phase("backward");
     backward();
@@ -62,97 +53,41 @@ class Plan : reference::ShardedPlan {
     end();
   }
 
-  void forward() {
-    input_ = hold(elements_ * options_.stored);
-    if (options_.stored != options_.gathered) cast_input_ = activation();
-    pre_forward(0);
-    auto x = activation();
-    first_statistics_ = norm_statistics();
-    for (std::size_t i = 1; i < units_.size(); ++i) {
-      pre_forward(i);
-      if (explicit_prefetch_ && i + 1 < units_.size()) unshard(i + 1);
-      Saved saved{x, activation(), {}};
-      multiplied(multiplied_forward_);
-      saved.active = activation();
-      const auto out = activation();
-      post_forward(i);
-      x = activation();
-      saved_.push_back(std::move(saved));
-    }
-    last_ = x;
-    auto output = activation();
-    last_statistics_ = norm_statistics();
-    post_forward(0);
-    end_forward();
-    output_ = std::move(output);
-    loss_ = hold(options_.gathered);
+  void before_forward(std::size_t unit) override {
+    pre_forward(unit);
+    if (explicit_prefetch_ && unit > 0 && unit + 1 < units_.size()) unshard(unit + 1);
   }
-
-  void backward() {
-    const auto one = hold(options_.gathered);
-    auto dy = activation();
-    pre_backward(0);
-    auto dx = activation();
-    auto& norms = units_[0].parts;
-    norms[1].gradient = gradient_of(norms[1]);
-    dy.reset();
-    last_.reset();
-    last_statistics_ = {};
-    for (auto i = units_.size() - 1; i > 0; --i) {
-      auto& parts = units_[i].parts;
-      auto saved = std::move(saved_.back());
-      saved_.pop_back();
-      pre_backward(i);
-      parts[1].gradient = gradient_of(parts[1]);
-      multiplied(multiplied_backward_);
-      auto dactive = activation();
-      saved.active.reset();
-      auto dwide = activation();
-      dactive.reset();
-      saved.wide.reset();
-      parts[0].gradient = gradient_of(parts[0]);
-      const auto through = activation();  // added to dx in place
-      dwide.reset();
-      saved.input.reset();
-      post_backward(i);
-    }
-    norms[0].gradient = gradient_of(norms[0]);
-    dx.reset();
-    cast_input_.reset();
-    first_statistics_ = {};
-    post_backward(0);
-    end_backward();
+  void after_forward(std::size_t unit) override {
+    post_forward(unit);
+    if (unit == 0) end_forward();
+  }
+  void before_backward(std::size_t unit) override { pre_backward(unit); }
+  void computed(std::size_t unit, std::size_t which, Tensor gradient) override {
+    units_[unit].parts[which].gradient = std::move(gradient);
+  }
+  void after_backward(std::size_t unit) override {
+    if (unit == 0) cast_input_.reset();
+    post_backward(unit);
+    if (unit == 0) end_backward();
   }
 
   const int steps_;
   const bool explicit_prefetch_;
-  const std::int64_t rows_, elements_;  // of one rank; of a layer's output
-  std::vector<Saved> saved_;
-  Statistics first_statistics_, last_statistics_;
-  Tensor input_, cast_input_, output_, loss_, last_;
-  bool multiplied_forward_ = false, multiplied_backward_ = false;
+  Tensor input_, cast_input_;
 };
 
 }  // namespace
-
-reference::Predicted plan(const Trial& trial, const Policy& policy, int rank,
-                          const reference::DeviceFacts& device) {
-  return Plan(trial, policy, rank, device).run();
-}
 
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role == Role::control) return {};
   const Policy policy = policy_of(trial, variant.name);
   // With a clock, which recorded blocks are free again when memory is asked for decides how large
   // the blocks are that it gets.
-  const bool clocked = trial.schedule != "instant" && trial.schedule != "lagging";
-  if (policy.sharding.records() && trial.ranks > 1 && clocked) return {};
-  const auto predicted = plan(trial, policy, rank, current_device_facts());
+  if (policy.sharding.records() && trial.ranks > 1 && trial.has_clock()) return {};
+  const auto predicted = Plan(trial, policy, rank).run();
   std::vector<Expectation> all;
-  for (const Statistic statistic : kStatistics)
-    for (const char* phase : {"forward", "backward", "optimizer"})
-      all.push_back(replayed(statistic, phase, false,
-                             predicted.phases.at(phase)[static_cast<std::size_t>(statistic)].peak));
+  for (const char* phase : {"forward", "backward", "optimizer"})
+    append(all, replayed(phase, predicted.phases.at(phase), /*ends=*/false));
   return all;
 }
 

@@ -7,7 +7,6 @@
 
 #include "harness/parallel/policies.h"
 #include "harness/scenario.h"
-#include "reference/memory/replay.h"
 
 namespace tidemark {
 class World;
@@ -29,18 +28,12 @@ Policy policy_of(const Trial& trial, const std::string& variant);
 
 std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
 
-/// The memory of the step on paper: phases zero_grad, forward, backward and optimizer of the last
-/// step.
-reference::Predicted plan(const Trial& trial, const Policy& policy, int rank,
-                          const reference::DeviceFacts& device);
-/// Peaks of the plan in all four statistics. Empty of a control, and where recorded buffers wait
-/// for a clock (calibrated, a real GPU).
+/// Peaks by the replay of the step in all four statistics. Empty of a control, and where recorded
+/// buffers wait for a clock (calibrated, a real GPU).
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 /// Peaks of the last of at least two steps, in requested, allocated and active bytes; where
 /// recorded buffers wait for a clock, in allocated bytes alone.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
-
-Oracle oracle(const Trial& trial);
 
 }  // namespace tidemark::fsdp_prefetch

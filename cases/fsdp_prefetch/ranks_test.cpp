@@ -112,7 +112,7 @@ TEST(Ranks, OneTwoAndFourAgreeWithinTwiceTheErrorModel) {
     }
     if (!all.leads()) continue;
     trial.ranks = 1;
-    const Oracle exact = oracle(trial);
+    const Oracle exact = fsdp_prefetch_scenario().reference(trial);
     const double allowed = 2 * exact.tolerance;
     for (const auto& [ranks, outcome] : outcomes) {
       if (ranks == 1) continue;

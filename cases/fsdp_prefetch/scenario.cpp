@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "cases/fsdp_prefetch/policy.h"
+#include "cases/numbers.h"
 
 namespace tidemark {
 namespace fsdp_prefetch {
@@ -129,7 +130,10 @@ Scenario fsdp_prefetch_scenario() {
   s.replay = replay;
   s.statistic = Statistic::active;
   s.symbols = symbols();
-  s.reference = oracle;
+  s.reference = [](const Trial& trial) {
+    return multi_mlp_oracle(trial, trial["batch"] / trial.ranks * trial.ranks,
+                            trial["precision"] == 0);
+  };
   return s;
 }
 

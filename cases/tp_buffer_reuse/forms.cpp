@@ -300,9 +300,7 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /
   const Paper paper(d, *policy);
   std::vector<Expectation> all;
   const auto add = [&](const std::string& phase, bool at_end, const Moments& moments) {
-    const auto more = vocabulary.forms(
-        phase, at_end, {Statistic::requested, Statistic::allocated, Statistic::active}, moments);
-    all.insert(all.end(), more.begin(), more.end());
+    append(all, vocabulary.forms(phase, at_end, kOnPaper, moments));
   };
   for (std::int64_t round = 0; round < d.rounds; ++round) {
     const auto forward = "forward" + d.suffix(round), backward = "backward" + d.suffix(round);

@@ -69,11 +69,6 @@ class Plan : reference::Replay {
     Handle output;
   };
 
-  /// cuBLAS's workspace is made by a thread's first product, after its output.
-  void multiplied(bool& yet) {
-    if (!std::exchange(yet, true)) take(device_.workspace_bytes);
-  }
-
   void step(bool first) {
     for (std::int64_t round = 0; round < d_.rounds; ++round) {
       begin("forward" + d_.suffix(round));
@@ -345,14 +340,8 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   if (!policy) return {};
   const auto predicted = Plan(Dimensions(trial), *policy, current_device_facts()).run(trial.steps);
   std::vector<Expectation> all;
-  for (const auto& [phase, levels] : predicted.phases) {
-    if (phase == "zero_grad") continue;
-    for (const Statistic statistic : kStatistics) {
-      const auto& level = levels[static_cast<std::size_t>(statistic)];
-      all.push_back(replayed(statistic, phase, true, level.end));
-      all.push_back(replayed(statistic, phase, false, level.peak));
-    }
-  }
+  for (const auto& [phase, levels] : predicted.phases)
+    if (phase != "zero_grad") append(all, replayed(phase, levels, /*ends=*/true));
   return all;
 }
 

@@ -68,9 +68,8 @@ class Rank {
     for (const Action& action : order_) {
       advance(action);
       if (!marked(action, z_.microbatches)) continue;
-      for (auto& one :
-           paper_.forms_at(moment_of(action), {Statistic::requested}, {"", text_of(held())}))
-        all.push_back(std::move(one));
+      append(all,
+             paper_.forms_at(moment_of(action), {Statistic::requested}, {"", text_of(held())}));
     }
     return all;
   }
@@ -159,14 +158,10 @@ class Rank {
         if (moment.terms.contains(symbol) && moment.terms.at(symbol) > 0) return {};
       highest.push_back({moment.where, text_of(moment.terms)});
     }
-    const std::vector<Statistic> statistics{Statistic::requested, Statistic::allocated,
-                                            Statistic::active};
     const FormMoment end{"every gradient is there", text_of(resting)};
-    auto all = paper_.forms("pipeline", false, statistics, highest);
-    for (auto& one : paper_.forms("pipeline", true, statistics, {end}))
-      all.push_back(std::move(one));
-    for (auto& one : paper_.forms("optimizer", false, statistics, {end}))
-      all.push_back(std::move(one));
+    auto all = paper_.forms("pipeline", false, kOnPaper, highest);
+    append(all, paper_.forms("pipeline", true, kOnPaper, {end}));
+    append(all, paper_.forms("optimizer", false, kOnPaper, {end}));
     return all;
   }
 

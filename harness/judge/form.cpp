@@ -22,6 +22,10 @@ Bytes segment_of(Bytes rounded) {
 
 }  // namespace
 
+void append(std::vector<Expectation>& all, std::vector<Expectation> more) {
+  std::ranges::move(more, std::back_inserter(all));
+}
+
 void Vocabulary::count(const std::string& symbol, double number) {
   amounts_[symbol] = {number, number, number, number, 0};
 }

@@ -17,6 +17,12 @@ struct FormMoment {
   std::map<std::string, double> counts = {};
 };
 
+/// The statistics that forms are of.
+inline const std::vector<Statistic> kOnPaper{Statistic::requested, Statistic::allocated,
+                                             Statistic::active};
+
+void append(std::vector<Expectation>& all, std::vector<Expectation> more);
+
 /// The symbols of a scenario's forms with their values in one trial on one rank.
 ///
 /// Requested bytes of a symbol are the sum of its tensors. The caching allocator
@@ -66,6 +72,18 @@ class Vocabulary {
 
 /// The replay's figures of a phase as expectations memory/replay/<statistic>/<phase>[/end].
 Expectation replayed(Statistic statistic, const std::string& phase, bool at_end, Bytes bytes);
+/// The same of all four statistics: peaks, and ends where they are wanted. `extents` has them in
+/// the order of kStatistics (reference/memory/replay.h).
+template <class Extents>
+std::vector<Expectation> replayed(const std::string& phase, const Extents& extents, bool ends) {
+  std::vector<Expectation> all;
+  for (std::size_t i = 0; const Statistic statistic : kStatistics) {
+    const auto& extent = extents[i++];
+    all.push_back(replayed(statistic, phase, false, extent.peak));
+    if (ends) all.push_back(replayed(statistic, phase, true, extent.end));
+  }
+  return all;
+}
 /// The same of a named moment: trajectory/replay/<moment>.
 Expectation replayed_at(const std::string& moment, Statistic statistic, Bytes bytes);
 

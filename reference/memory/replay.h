@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/memory/allocator.h"
@@ -41,6 +43,8 @@ inline std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1)
 class Replay {
  public:
   using Handle = Allocator::Handle;
+  /// Memory that lives as long as its last holder, as a tensor's does.
+  using Tensor = std::shared_ptr<Allocator::Block>;
   enum Stream { compute, copy_in, communication, reduction };
 
  protected:
@@ -57,6 +61,13 @@ class Replay {
   void replace(Handle& old, Handle next) {
     drop(old);
     old = next;
+  }
+  Tensor hold(std::int64_t bytes) {
+    return {take(bytes), [this](auto* block) { memory_.free(block); }};
+  }
+  /// cuBLAS takes its workspace at the first product of a thread, and keeps it.
+  void multiplied(bool& before) {
+    if (!std::exchange(before, true)) take(device_.workspace_bytes);
   }
   void passing(std::int64_t bytes) { memory_.free(take(bytes)); }
 

@@ -45,8 +45,6 @@ std::string unit_name(std::size_t index);
 
 class ShardedPlan : protected Replay {
  protected:
-  // Memory lives as long as its last holder, as a tensor's does.
-  using Tensor = std::shared_ptr<Allocator::Block>;
   enum class Kind { other, unit, shard };
   enum class State { idle, forward, pre_backward, post_backward };
 
@@ -84,7 +82,6 @@ class ShardedPlan : protected Replay {
   static Kind kind(const Unit& unit, Kind of_counted) {
     return unit.counted ? of_counted : Kind::other;
   }
-  /// cuBLAS takes its workspace at the first product of a thread.
   void multiplied(bool& before);
   void phase(const std::string& name);
 
