@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import environments
 from environments import TIDEMARK, environment, wheels
 
 TORCH = "2.11.0"
@@ -62,11 +63,7 @@ class Count:
 
 def prepared(torch):
     """The Python of an environment with this torch and what the tests import beside it."""
-    return environment(wheels() / f"tests-{torch}", torch, lambda _, pip: run_pip(pip))
-
-
-def run_pip(pip):
-    subprocess.run(list(map(str, (*pip, *PACKAGES))), check=True)
+    return environment(wheels() / f"tests-{torch}", torch, lambda _, pip: environments.run(*pip, *PACKAGES))
 
 
 def reason_of(text):

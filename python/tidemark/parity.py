@@ -1,6 +1,7 @@
 """The results of a pair's function as bytes, in a file of each rank, and the comparison of two such files."""
 import ctypes
 import json
+import math
 import os
 import struct
 
@@ -93,15 +94,8 @@ def compare(base, other, rank, may_differ):
     if not differing:
         return verdicts.verdict("parity/bits", True, measured=0, expected=0, unit="", rank=rank)
     entry, mine, its = differing[0]
-    size = entry["bytes"] // max(1, product(entry["shape"]))
+    size = entry["bytes"] // max(1, math.prod(entry["shape"]))
     place = next(i for i in range(0, len(mine), size) if mine[i:i + size] != its[i:i + size])
     old, new = (number(data[place:place + size], entry["dtype"]) for data in (mine, its))
     why = f"{entry['name']} differs first in element {place // size}: {old!r} in the baseline, {new!r} here; {len(differing)} of {len(before)} tensors differ"
     return verdicts.verdict("parity/bits", False, measured=len(differing), expected=0, unit="tensors", why=why, rank=rank)
-
-
-def product(shape):
-    total = 1
-    for size in shape:
-        total *= size
-    return total
