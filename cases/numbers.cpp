@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "harness/measure/recorder.h"
 #include "reference/deterministic.h"
 #include "reference/multi_mlp.h"
 
@@ -17,6 +18,35 @@ void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::
                   {host.mutable_data_ptr<double>(), static_cast<std::size_t>(tensor.numel())});
   tensor.copy_(host.to(tensor.scalar_type()).pin_memory().view(tensor.sizes()),
                /*non_blocking=*/true);
+}
+
+at::Tensor batch(const Trial& trial, const std::string& name, at::IntArrayRef size, int rank,
+                 at::ScalarType type) {
+  const CategoryScope category("inputs");
+  auto x = at::empty(size, at::TensorOptions().dtype(type).device(at::kCUDA));
+  if (trial.mode == Mode::math) fill(trial.seed, name, rank * x.numel(), x);
+  return x;
+}
+
+at::Tensor Parameters::add(const Trial& trial, const std::string& name, at::IntArrayRef size,
+                           at::ScalarType type) {
+  const CategoryScope category("parameters");
+  names_.push_back(name);
+  values.push_back(at::empty(size, at::TensorOptions().dtype(type).device(at::kCUDA)));
+  if (trial.mode == Mode::math) fill(trial.seed, name, 0, values.back());
+  return values.back().requires_grad_(true);
+}
+
+std::vector<at::Tensor> Parameters::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const auto& p : values) all.push_back(p.grad());
+  return all;
+}
+
+std::vector<Shard> Parameters::named(const std::vector<at::Tensor>& each) const {
+  std::vector<Shard> all;
+  for (std::size_t k = 0; k < each.size(); ++k) all.push_back({names_[k], 0, each[k]});
+  return all;
 }
 
 namespace {

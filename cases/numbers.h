@@ -16,6 +16,27 @@ namespace tidemark {
 /// the tensor's type, on the current stream.
 void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::Tensor tensor);
 
+/// This rank's part of a batch, in category "inputs"; with its numbers in mode math, where the
+/// parts lie one behind the other by rank.
+at::Tensor batch(const Trial& trial, const std::string& name, at::IntArrayRef size, int rank,
+                 at::ScalarType type);
+
+/// The parameters of a model that is whole on this rank, or of its stages, in the model's order.
+class Parameters {
+ public:
+  /// Makes one, in category "parameters"; with its first numbers in mode math.
+  at::Tensor add(const Trial& trial, const std::string& name, at::IntArrayRef size,
+                 at::ScalarType type = at::kFloat);
+  std::vector<at::Tensor> gradients() const;
+  /// A tensor for each parameter, under its name.
+  std::vector<Shard> named(const std::vector<at::Tensor>& each) const;
+
+  std::vector<at::Tensor> values;
+
+ private:
+  std::vector<std::string> names_;
+};
+
 /// What a tolerance's reason says besides where the model is trained with Adam.
 inline constexpr const char* kAfterAdam =
     "; of parameters times what Adam makes of an error, and of the loss besides by what these "

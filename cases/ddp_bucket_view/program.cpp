@@ -24,11 +24,11 @@ class Training final : public Program {
   Training(const Trial& trial, const Policy& policy, const World& world)
       : trial_(trial), policy_(policy), communicator_(world) {
     const auto hidden = trial["hidden"];
-    make_parameter("pre_norm.weight", {hidden});
+    model_.add(trial, "pre_norm.weight", {hidden});
     for (std::int64_t i = 0; i < trial["layers"]; ++i)
       for (const char* layer : {"fc1", "fc2"})
-        make_parameter("mlps." + std::to_string(i) + "." + layer + ".weight", {hidden, hidden});
-    make_parameter("post_norm.weight", {hidden});
+        model_.add(trial, "mlps." + std::to_string(i) + "." + layer + ".weight", {hidden, hidden});
+    model_.add(trial, "post_norm.weight", {hidden});
     bucket_of_.resize(parameters_.size());
     views_.resize(parameters_.size());
 
@@ -52,7 +52,8 @@ class Training final : public Program {
     if (index > 0) zero_gradients();
 
     recorder.phase("forward");
-    input_ = input(index);
+    input_ = batch(trial_, "input." + std::to_string(index), {trial_["rows"], trial_["hidden"]},
+                   communicator_.rank(), at::kFloat);
     if (index == 1 && policy_.rebuilds) make_buckets(filled(computed_));
     computed_.clear();
     output_ = forward(input_);
@@ -70,14 +71,14 @@ class Training final : public Program {
     // The mean over the ranks, for the report.
     communicator_.all_reduce(loss_.detach(), Reduction::average, {});
     recorder.loss(loss_);
-    recorder.gradients(shards(gradients()));
+    recorder.gradients(model_.named(model_.gradients()));
 
     recorder.phase("optimizer");
-    adam_.step(parameters_, gradients());
+    adam_.step(parameters_, model_.gradients());
     recorder.record.counters.collectives = communicator_.calls();
   }
 
-  std::vector<Shard> parameters() override { return shards(parameters_); }
+  std::vector<Shard> parameters() override { return model_.named(parameters_); }
 
  private:
   struct Bucket {
@@ -85,14 +86,6 @@ class Training final : public Program {
     at::Tensor flat;
     std::size_t missing = 0;  // gradients that this backward has yet to compute
   };
-
-  void make_parameter(const std::string& name, at::IntArrayRef size) {
-    const CategoryScope category("parameters");
-    names_.push_back(name);
-    parameters_.push_back(at::empty(size, at::TensorOptions().device(at::kCUDA)));
-    if (trial_.mode == Mode::math) fill(trial_.seed, name, 0, parameters_.back());
-    parameters_.back().requires_grad_(true);
-  }
 
   std::vector<Order> filled(const Order& order) const {
     const auto most = static_cast<std::size_t>(trial_["bucket_bytes"]);
@@ -138,15 +131,6 @@ class Training final : public Program {
         p.mutable_grad().reset();
   }
 
-  at::Tensor input(int index) {
-    const CategoryScope category("inputs");
-    const auto rows = trial_["rows"], hidden = trial_["hidden"];
-    auto x = at::empty({rows, hidden}, parameters_.front().options());
-    if (trial_.mode == Mode::math)
-      fill(trial_.seed, "input." + std::to_string(index), communicator_.rank() * rows * hidden, x);
-    return x;
-  }
-
   at::Tensor forward(const at::Tensor& input) const {
     const auto hidden = trial_["hidden"];
     auto x = at::layer_norm(input, {hidden}, parameters_.front());
@@ -185,22 +169,12 @@ class Training final : public Program {
       parameters_[k].mutable_grad().copy_(views_[k]);
   }
 
-  std::vector<at::Tensor> gradients() const {
-    std::vector<at::Tensor> all;
-    for (const auto& p : parameters_) all.push_back(p.grad());
-    return all;
-  }
-  std::vector<Shard> shards(const std::vector<at::Tensor>& tensors) const {
-    std::vector<Shard> all;
-    for (std::size_t k = 0; k < tensors.size(); ++k) all.push_back({names_[k], 0, tensors[k]});
-    return all;
-  }
-
   const Trial& trial_;
   const Policy policy_;
   Communicator communicator_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_, views_;  // in the model's order, and of the buckets
+  Parameters model_;
+  std::vector<at::Tensor>& parameters_ = model_.values;
+  std::vector<at::Tensor> views_;  // of the buckets, by parameter
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
   std::vector<Bucket> buckets_;
   Order bucket_of_, computed_;  // computed_: in this backward, or the one before

@@ -93,7 +93,6 @@ class Training final : public Program {
   Training(const Trial& trial, const Policy& policy, const World& world)
       : trial_(trial),
         setup_(setup_of(trial, policy, world.rank())),
-        numbers_(trial.mode == Mode::math),
         communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
         step_(communicator_.get(), setup_.sharding),
         model_(step_, setup_),
@@ -101,7 +100,7 @@ class Training final : public Program {
         inputs_(static_cast<std::size_t>(setup_.microbatches)),
         losses_(inputs_.size()) {
     step_.observe = [this](const char* what, ShardedUnit* unit) { observe(what, unit); };
-    if (!numbers_) return;
+    if (trial.mode == Mode::shapes) return;
     for (const auto& weight : shards_of(parameters_))
       fill(trial.seed, weight.name, weight.offset, weight.values);
     auto& shared = model_.shared_inputs();
@@ -181,18 +180,11 @@ class Training final : public Program {
     loss_ = at::zeros({}, at::TensorOptions().dtype(step_.stored).device(at::kCUDA));
   }
 
-  at::Tensor input(int step, std::int64_t microbatch) {
-    const CategoryScope category("inputs");
-    auto x = at::empty({setup_.rows, setup_.hidden},
-                       at::TensorOptions().dtype(step_.stored).device(at::kCUDA));
-    const auto name = "input." + std::to_string(step) + "." + std::to_string(microbatch);
-    if (numbers_) fill(trial_.seed, name, step_.rank() * x.numel(), x);
-    return x.requires_grad_(setup_.input_gradient);
-  }
-
   void forward(int index, std::int64_t microbatch) {
     const auto m = static_cast<std::size_t>(microbatch);
-    inputs_[m] = input(index, microbatch);
+    const auto name = "input." + std::to_string(index) + "." + std::to_string(microbatch);
+    inputs_[m] = batch(trial_, name, {setup_.rows, setup_.hidden}, step_.rank(), step_.stored)
+                     .requires_grad_(setup_.input_gradient);
     // Row by row and then over the rows: the same temporaries whatever the number of rows.
     losses_[m] = at::mean(at::mean(model_.forward(inputs_[m]), 1), 0);
   }
@@ -225,7 +217,6 @@ class Training final : public Program {
 
   const Trial& trial_;
   const Setup setup_;
-  const bool numbers_;
   std::unique_ptr<Communicator> communicator_;
   ShardedStep step_;
   LinearChain model_;

@@ -84,7 +84,8 @@ class Training final : public Program {
     for (auto* p : parameters_) p->gradient.reset();
 
     recorder.phase("forward");
-    input_ = input(index);
+    input_ = batch(trial_, "input." + std::to_string(index),
+                   {trial_["batch"] / trial_.ranks, trial_["hidden"]}, step_.rank(), step_.stored);
     output_ = model_.forward(step_.gathered == step_.stored ? input_ : input_.to(step_.gathered));
     {
       const CategoryScope category("outputs");
@@ -110,15 +111,6 @@ class Training final : public Program {
   std::vector<Shard> parameters() override { return shards_of(parameters_); }
 
  private:
-  at::Tensor input(int index) {
-    const CategoryScope category("inputs");
-    const auto rows = trial_["batch"] / trial_.ranks, hidden = trial_["hidden"];
-    auto x = at::empty({rows, hidden}, at::TensorOptions().dtype(step_.stored).device(at::kCUDA));
-    if (trial_.mode == Mode::math)
-      fill(trial_.seed, "input." + std::to_string(index), step_.rank() * rows * hidden, x);
-    return x;
-  }
-
   const Trial& trial_;
   std::unique_ptr<Communicator> communicator_;
   ShardedStep step_;

@@ -125,7 +125,6 @@ class Training final : public Program {
   Training(const Trial& trial, const Policy& policy, const World& world)
       : trial_(trial),
         dimensions_(trial),
-        numbers_(trial.mode == Mode::math),
         communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
         group_(communicator_.get(), policy.gather),
         stage_(dimensions_, group_, policy.fused_glu) {
@@ -135,7 +134,7 @@ class Training final : public Program {
       const CategoryScope category("outputs");
       loss_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
     }
-    if (!numbers_) return;
+    if (trial.mode == Mode::shapes) return;
     for (auto& weight : stage_.weights())
       for (const auto& piece : weight.pieces)
         fill(trial.seed, piece.name, piece.offset,
@@ -198,15 +197,9 @@ class Training final : public Program {
 
   Microbatch forward(int step, std::int64_t microbatch) {
     const auto& d = dimensions_;
-    at::Tensor x;
-    {
-      const CategoryScope category("inputs");
-      x = at::empty({d.shard_rows(), d.hidden}, stage_.weights()[0].value.options());
-    }
-    if (numbers_) {
-      fill(trial_.seed, "input." + std::to_string(step) + "." + std::to_string(microbatch),
-           group_.rank() * x.numel(), x);
-    }
+    const auto name = "input." + std::to_string(step) + "." + std::to_string(microbatch);
+    auto x = batch(trial_, name, {d.shard_rows(), d.hidden}, group_.rank(),
+                   d.bf16 ? at::kBFloat16 : at::kFloat);
     x.set_requires_grad(true);  // from the stage before, which waits for its gradient
     auto y = stage_.forward(x);
     const at::NoGradGuard no_grad;
@@ -236,7 +229,6 @@ class Training final : public Program {
 
   const Trial& trial_;
   const Dimensions dimensions_;
-  const bool numbers_;
   std::unique_ptr<Communicator> communicator_;
   TensorParallel group_;
   Stage stage_;

@@ -15,6 +15,7 @@ namespace {
 // Nothing ever waits for another stream, so every schedule of the device is the instant one.
 class RankPlan : reference::Replay {
   using Key = std::pair<int, int>;  // stage, microbatch
+  using Tensor = reference::autograd::Tensor;
 
  public:
   RankPlan(const Trial& trial, const StagePolicy& policy, int rank,

@@ -117,14 +117,8 @@ class Training final : public Program {
     for (const auto& place : stages_of(sizes_, schedule_, rank_)) {
       std::vector<at::Tensor> own;
       std::vector<int> tasks;
-      for (const auto& p : model.parameters(place, tasks)) {
-        const CategoryScope category("parameters");
-        own.push_back(at::empty(p.shape, device.dtype(type)));
-        if (trial.mode == Mode::math) fill(trial.seed, p.name, 0, own.back());
-        own.back().requires_grad_();
-        names_.push_back(p.name);
-      }
-      parameters_.insert(parameters_.end(), own.begin(), own.end());
+      for (const auto& p : model.parameters(place, tasks))
+        own.push_back(parameters_.add(trial, p.name, p.shape, type));
       if (place.first) inputs_ = tokens();
       if (place.last) targets_ = tokens();
       stages[place.number] =
@@ -139,7 +133,7 @@ class Training final : public Program {
 
   void step(int index, Recorder& recorder) override {
     recorder.phase("zero_grad");
-    for (auto& p : parameters_) p.mutable_grad().reset();
+    for (auto& p : parameters_.values) p.mutable_grad().reset();
     fill_inputs(index);
 
     recorder.phase("pipeline");
@@ -161,26 +155,18 @@ class Training final : public Program {
 
     recorder.phase("optimizer");
     const at::NoGradGuard no_grad;
-    std::vector<Shard> gradients;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      auto& p = parameters_[i];
+    for (auto& p : parameters_.values) {
       const CategoryScope category("gradients");
       if (!p.grad().defined())
         p.mutable_grad() = at::zeros_like(p);  // a control's: nothing got here
       p.mutable_grad().div_(sizes_.microbatches);
-      gradients.push_back({names_[i], 0, p.grad()});
     }
-    recorder.gradients(gradients);
-    for (auto& p : parameters_) p.sub_(p.grad(), kRate);
+    recorder.gradients(parameters_.named(parameters_.gradients()));
+    for (auto& p : parameters_.values) p.sub_(p.grad(), kRate);
     if (communicator_) recorder.record.counters.collectives = communicator_->calls();
   }
 
-  std::vector<Shard> parameters() override {
-    std::vector<Shard> shards;
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-      shards.push_back({names_[i], 0, parameters_[i].detach()});
-    return shards;
-  }
+  std::vector<Shard> parameters() override { return parameters_.named(parameters_.values); }
 
  private:
   void fill_inputs(int index) {
@@ -221,8 +207,7 @@ class Training final : public Program {
   const PipelineSchedule schedule_;
   const int rank_;
   std::unique_ptr<Communicator> communicator_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
+  Parameters parameters_;
   at::Tensor inputs_, targets_;  // [microbatches, tokens], on the ranks that read them
   std::unique_ptr<PipelineRank> pipeline_;
 };
