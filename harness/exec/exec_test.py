@@ -40,6 +40,10 @@ def case_alone():
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 7 * MIB - 1).ends(
         1, "FAIL --max-peak: process", "allocated 7,340,032 bytes, 1 more than 7,340,031")
     Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has recorded CUDA memory")
+    (FOLDER / "bin").mkdir()
+    (FOLDER / "bin" / "true").symlink_to("/bin/true")
+    said = Said("--", FOLDER / "bin" / "true").ends(0)
+    said.check(os.listdir(FOLDER / "bin") == ["true"], "nothing is written beside the program")
 
 
 def case_verdicts():

@@ -71,8 +71,11 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
   std::size_t next = 0;
   int code = 0;
   Clock::time_point ending{};  // when the rest was asked to end
+  const auto note = [&](const std::string& name, const char* state) {  // a name may be a path
+    return notes / (std::filesystem::path(name).filename().string() + state);
+  };
   const auto is = [&](const std::string& name, const char* state) {
-    return std::filesystem::exists(notes / (name + state));
+    return std::filesystem::exists(note(name, state));
   };
   const auto working = [&] {  // `waits` becomes `ready`, so it is looked for first
     return std::ranges::count_if(running, [&](const auto& one) {
@@ -92,7 +95,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
       const auto ready =
           std::ranges::find_if(running, [&](const auto& one) { return is(one.second, ".ready"); });
       if (ready != running.end()) {
-        std::filesystem::remove(notes / (ready->second + ".ready"));
+        std::filesystem::remove(note(ready->second, ".ready"));
       } else if (next < starts.size()) {
         const Start& one = starts[next++];
         running[start(one, groups)] = one.name;
@@ -121,8 +124,8 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     }
     const std::string name = running[ended];
     running.erase(ended);
-    std::filesystem::remove(notes / (name + ".ready"));
-    std::ofstream(notes / (name + ".ended")).flush();
+    std::filesystem::remove(note(name, ".ready"));
+    std::ofstream(note(name, ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
     if (WIFSIGNALED(status) && ending == Clock::time_point{})
