@@ -19,7 +19,7 @@ class NoEnvironment(Exception):
 
 
 class NotHere(Exception):
-    """What only the user has, and has not named."""
+    """A source that only the user has, and has not named."""
 
 
 def need_tidemark():

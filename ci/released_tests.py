@@ -70,7 +70,7 @@ def run_pip(pip):
 
 
 def reason_of(text):
-    """What went wrong: of pytest's lines of an exception the first, else the last that names an error."""
+    """The error of a test: pytest's first line of an exception, else the last line that names an error."""
     if of_pytest := [line for line in text.splitlines() if line.startswith("E  ")]:
         return of_pytest[0][1:].strip()[:300]
     lines = [line for line in text.splitlines() if re.search(r"(Error|Exception)\b|error:", line) and "ChildFailedError" not in line]

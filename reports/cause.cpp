@@ -151,7 +151,8 @@ std::string shaped_by_capacity(const VariantRecord& variant) {
   }
   if (ranks.empty()) return "";
   return fmt::format(
-      "the capacity shaped this run: the allocator emptied its cache and asked again {} on {}",
+      "the capacity affected this run: the allocator freed its cached memory and tried again {} on "
+      "{}",
       most == 1 ? "once" : fmt::format("{} times", most), ranks_text(ranks));
 }
 

@@ -129,8 +129,8 @@ std::string owners(const TrialRecord& trial) {
         "driver), bytes:{}\n",
         plain(trial.schedule), known);
   if (!without.empty())
-    out += fmt::format("\nWhose it is under {} is not known of {}: {}\n", plain(trial.schedule),
-                       ranks_text(without), plain(why));
+    out += fmt::format("\nNVML does not say who uses it under {} on {}: {}\n",
+                       plain(trial.schedule), ranks_text(without), plain(why));
   return out;
 }
 
@@ -160,8 +160,9 @@ std::string unheld(const TrialRecord& trial) {
   for (const VariantRecord& variant : trial.variants)
     for (const RankRecord& rank : variant.ranks)
       if (!rank.unheld.empty())
-        out += fmt::format("\nNot held back under {}: {} rank {}: {}\n", plain(trial.schedule),
-                           plain(variant.name), rank.rank, plain(rank.unheld));
+        out +=
+            fmt::format("\nThe device was not held back under {}: {} rank {}: {}\n",
+                        plain(trial.schedule), plain(variant.name), rank.rank, plain(rank.unheld));
   return out;
 }
 

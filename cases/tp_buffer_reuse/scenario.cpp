@@ -115,7 +115,7 @@ std::string unfit(const Trial& trial) {
   }
   if (trial["heads"] % trial["kv_heads"] != 0) {
     return "heads=" + std::to_string(trial["heads"]) +
-           " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
+           " is not a multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
   }
   const Dimensions d(trial);
   if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > 256)

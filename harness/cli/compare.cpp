@@ -46,8 +46,8 @@ template <class Read, class Compare>
 int run_exact(const CompareArguments& arguments, const char* flag, const char* held, Read read,
               Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
-    throw std::runtime_error(
-        fmt::format("compare {} is exact and plain text: no --threshold, no --format", flag));
+    throw std::runtime_error(fmt::format(
+        "compare {} is exact and prints text: leave out --threshold and --format", flag));
   const std::string &first = arguments.reports[0], &second = arguments.reports[1];
   const auto comparison = compare(read(first), read(second));
   const std::string text = comparison.text(first, second);
@@ -88,7 +88,7 @@ std::string snapshot_in(const std::string& path) {
 int run_compare_traces(const CompareArguments& arguments) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(
-        "compare --events is exact and plain text: no --threshold, no --format");
+        "compare --events is exact and prints text: leave out --threshold and --format");
   const std::string first = snapshot_in(arguments.reports[0]),
                     second = snapshot_in(arguments.reports[1]);
   const TraceComparison comparison =
@@ -121,7 +121,7 @@ int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
   if (arguments.events && arguments.numbers)
-    throw std::runtime_error("--events and --numbers are two comparisons: give one at a time");
+    throw std::runtime_error("--events and --numbers are two comparisons: give one of them");
   if (arguments.events) return run_compare_events(arguments);
   if (arguments.numbers) return run_compare_numbers(arguments);
   CompareOptions options;
@@ -151,28 +151,31 @@ int run_compare(CompareArguments arguments) {
 
 void add_compare(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
-      "compare", "two reports: what changed, beyond which threshold, in the direction that is bad");
+      "compare",
+      "compare two reports, and name the figures that got worse by more than a threshold");
   auto arguments = std::make_shared<CompareArguments>();
   command->add_option("reports", arguments->reports,
                       "BASE and NEW: report.json or the output folder of a run");
-  command->add_option("--threshold", arguments->thresholds,
-                      "KIND=VALUE or GLOB=VALUE ...: memory=0 time=5% 'memory/active/*=1MiB' "
-                      "(default: everything 0, time 5%)");
-  command->add_flag("--allow-missing", arguments->allow_missing,
-                    "a trial, variant or metric that is missing in NEW is no regression");
+  command->add_option(
+      "--threshold", arguments->thresholds,
+      "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 time=5% "
+      "'memory/active/*=1MiB' (default: time=5%, all others 0)");
+  command->add_flag(
+      "--allow-missing", arguments->allow_missing,
+      "do not count a trial, variant or metric that is missing in NEW as a regression");
   command->add_flag("--events", arguments->events,
-                    "hold the allocators' events against each other instead (run --events, a "
-                    "recording of reports/measured, or PyTorch memory snapshots with a trace): "
-                    "every one of them must be the same");
+                    "compare the allocators' events instead; all must be equal. Each side is a run "
+                    "with --events, a recording of reports/measured, or a PyTorch memory snapshot "
+                    "with a trace");
   command->add_flag("--numbers", arguments->numbers,
-                    "hold losses, gradients and parameters against each other instead (run "
-                    "--numbers): the same bits by the same arithmetic, else within the sum of what "
-                    "each side is allowed against the reference");
+                    "compare losses, gradients and parameters of runs with --numbers instead: bit "
+                    "for bit if the arithmetic is the same, else within the sum of the tolerances "
+                    "of both sides");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
-      "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 "
-      "nothing "
-      "is left to compare");
+      "exit codes: 0 no regression, 1 a regression (a missing figure is one), 2 usage or bad "
+      "input, "
+      "4 nothing is left to compare");
   add_losses(*command, act);
   command->callback([arguments, command, &act] {
     if (command->get_subcommands().empty()) act = [arguments] { return run_compare(*arguments); };

@@ -146,7 +146,7 @@ class Rates(unittest.TestCase):
         (self.folder / "broken" / "x.json").write_text("[")
         mpirun = ("mpirun", "-n", "1", "--allow-run-as-root")
         for words, code, says, before, more in (
-                (["--out", "there.json"], 2, "is there already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
+                (["--out", "there.json"], 2, "exists already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
                 (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", (), {}), (["extra"], 2, "extra", (), {}),
                 (["--capacity", "many"], 2, "--capacity many", (), {}), ([], 2, "start it without mpirun", mpirun, {}), (["--capacity", str(1 << 22)], 3, "out of memory", (), {}),
                 (["--device", "quantum"], 2, "auto, virtual, cuda", (), {})):

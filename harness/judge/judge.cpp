@@ -69,8 +69,8 @@ struct Judge {
     verdict.slack = slack;
     verdict.why = expectation.why;
     if (!expectation.where.empty())
-      verdict.why =
-          "highest: " + expectation.where + (verdict.why.empty() ? "" : "; ") + verdict.why;
+      verdict.why = "highest moment of the form: " + expectation.where +
+                    (verdict.why.empty() ? "" : "; ") + verdict.why;
     if (std::isnan(found))
       verdict.why = expectation.moment.empty()
                         ? "the program has no phase '" + expectation.phase + "'"

@@ -190,7 +190,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not come to the end of the variant in time" +
+    throw std::runtime_error("rank 0 has not arrived at the end of the variant in time" +
                              (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, text)));
   }
   std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
@@ -218,8 +218,8 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     all.push_back(told[rank].value_or(""));
   }
   if (!missing.empty())
-    throw std::runtime_error(
-        fmt::format("rank {} has not come to the end of the variant in time{}", missing, trouble));
+    throw std::runtime_error(fmt::format(
+        "rank {} has not arrived at the end of the variant in time{}", missing, trouble));
   for (int peer = 1; peer < size_; ++peer)
     for (const auto& one : all) send(comm_, one, peer, kAnswering);
   return all;

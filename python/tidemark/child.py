@@ -65,7 +65,7 @@ class Child:
 
 
 def kind_of(excinfo, misuse):
-    """What an exception in a test is: assertion, misuse, refused or exception."""
+    """Kind of an exception in a test: assertion, misuse, refused or exception."""
     if excinfo.errisinstance(AssertionError):
         return "assertion"
     if excinfo.errisinstance(misuse):

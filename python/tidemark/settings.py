@@ -32,7 +32,7 @@ def gpu(profile):
 
 
 def capacity(size):
-    """Of each GPU: bytes, or as in "6GiB"."""
+    """Memory of each GPU: bytes, or as in "6GiB"."""
     return Setting(capacity=str(size))
 
 
@@ -62,7 +62,7 @@ def races():
 
 
 def timeout(seconds):
-    """Of the whole test; it is ended then, and its outcome is an error."""
+    """Time-out of the whole test in seconds: the test is then ended, and its outcome is an error."""
     return Setting(timeout=seconds)
 
 
@@ -80,7 +80,7 @@ def settings_of(item):
             found.setdefault(name, value)
     for name, most in (("ranks", 1024), ("devices", 64), ("timeout", 86400), ("of", 1 << 20)):
         if found.get(name) is not None and (type(found[name]) is not int or not 1 <= found[name] <= most):
-            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is no whole number from 1 to {most}")
+            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is not a whole number from 1 to {most}")
     return found
 
 

@@ -210,7 +210,7 @@ TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
     EXPECT_TRUE(bytes_of(file()) == before) << "was changed: " << says;
     fs::remove(file());
   };
-  EXPECT_THAT(why([&] { read_history(file(), {"", {}}); }), HasSubstr("there is no history"));
+  EXPECT_THAT(why([&] { read_history(file(), {"", {}}); }), HasSubstr("has no history"));
   std::ofstream(file()) << std::string(5000, 'x');
   refused("is not a history");
   { Database(file(), Database::Open::write, 0).run("CREATE TABLE mine (x)"); }

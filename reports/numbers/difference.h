@@ -60,7 +60,7 @@ class WholeNorms {
 };
 
 /// Losses, gradients, parameters, in this order and each once. `bits_decide`: what has the same
-/// bits on both sides is right even where it is no number.
+/// bits on both sides is right even where it is not a number.
 std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog& b,
                                           bool bits_decide, const WholeNorms& of_a = {},
                                           const WholeNorms& of_b = {});

@@ -127,7 +127,7 @@ export const tests = ({ browser, axe, file }) => ({
       memory[0],
       'rank 0, 500.0 MiB: this process 480.0 MiB, other processes 20.00 MiB, kept by the driver besides 550.0 MiB',
     );
-    assert.match(memory[1], /^rank 1, 500.0 MiB: whose it is NVML does not tell \(process 7 is not/);
+    assert.match(memory[1], /^rank 1, 500.0 MiB: NVML does not say who uses it \(process 7 is not/);
     assert.equal(
       await timed.locator('#hardware li data').first().getAttribute('title'),
       '524,288,000 bytes',

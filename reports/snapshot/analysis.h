@@ -99,8 +99,8 @@ struct Named {
   std::string path;
   const Snapshot& snapshot;
 };
-/// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60: at
-/// least 40 bytes would have to go"; "" without one.
+/// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60
+/// free: at least 40 bytes have to be freed"; "" without one.
 std::string oom_text(const DeviceSummary& device);
 std::string snapshot_text(const Named& snapshot, std::size_t top);
 /// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.

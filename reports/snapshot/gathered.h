@@ -5,7 +5,7 @@
 
 namespace tidemark {
 
-/// Of one device, at the begin of a backward where it is most of all such moments: outputs of
+/// Of one device, when a backward begins where it is most of all such moments: outputs of
 /// all-gathers, and their copies by PyTorch's own gathers along another dimension than the first,
 /// that a backward frees later. A layer that keeps its shard and gathers again in the backward
 /// saves all of them but the shards, so a block counts with its bytes as requested, less those of

@@ -34,7 +34,7 @@ std::string contents(const fs::path& path) {
 Json parsed(const std::string& text, const std::string& where) {
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("name") || !json.contains("device"))
-    throw std::runtime_error(where + ": is no GPU profile");
+    throw std::runtime_error(where + ": is not a GPU profile");
   return json;
 }
 

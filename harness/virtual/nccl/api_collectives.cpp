@@ -63,7 +63,7 @@ void set_reduction(const Arguments& of, ncclComm& comm, Operation& operation) {
   std::lock_guard lock(comm.mutex);
   auto place = comm.reductions.find(of.reduction);
   if (place == comm.reductions.end())
-    fail(ncclInvalidArgument, "{} is no reduction of this communicator", of.reduction);
+    fail(ncclInvalidArgument, "{} is not a reduction of this communicator", of.reduction);
   if (place->second.type != of.type) {
     fail(ncclInvalidArgument, "the reduction was made for {}, the data is {}",
          name_of(place->second.type), name_of(of.type));

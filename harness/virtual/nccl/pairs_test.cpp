@@ -85,7 +85,7 @@ TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
     if (rank_ != last_) {
       EXPECT_EQ(one.call(buffer_.data(), comm), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(comm),
-                  AllOf(HasSubstr("rank " + std::to_string(last_) + " has not come after 0.3 s"),
+                  AllOf(HasSubstr("rank " + std::to_string(last_) + " has not arrived after 0.3 s"),
                         HasSubstr("waits in " + std::string(one.name) + "(count 4, float32")));
     }
     barrier();

@@ -195,7 +195,7 @@ TEST_F(Staged, WhoDoesNotComeIsNamed) {
   std::int64_t value = rank;
   if (rank > 0) {
     EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
-    fails_with(comms[0], "rank 0 has not come after 1 s");
+    fails_with(comms[0], "rank 0 has not arrived after 1 s");
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
