@@ -1,4 +1,4 @@
-// benchmark.json in Google Benchmark's shape, for its compare.py and whatever else reads that.
+// benchmark.json in Google Benchmark's format, for its compare.py and other tools that read it.
 #pragma once
 
 #include <string>

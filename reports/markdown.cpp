@@ -82,7 +82,8 @@ bool broken(const OverviewRow& row) {
                              [](const Cell& c) { return c.failed > 0 || !c.error.empty(); });
 }
 
-// Of each rank the most of any variant: it holds its context and libraries all along.
+// For each rank the largest value of any variant: a rank keeps its context and libraries
+// throughout.
 std::string outside(const TrialRecord& trial) {
   std::map<int, Bytes> most;
   for (const VariantRecord& variant : trial.variants)
@@ -99,7 +100,8 @@ std::string outside(const TrialRecord& trial) {
       plain(trial.schedule), out);
 }
 
-// Of each rank the variant with the most, as above; what one of them knows, the rank knows.
+// For each rank the variant with the largest value, as above. A value that is known for one variant
+// is known for the rank.
 std::string owners(const TrialRecord& trial) {
   std::map<int, OutsideOwners> most;
   for (const VariantRecord& variant : trial.variants)

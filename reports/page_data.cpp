@@ -124,7 +124,7 @@ Json list(const Items& items, Convert convert, std::size_t most = SIZE_MAX) {
   return out;
 }
 
-/// What is used after it was freed first, then by size.
+/// Uses of freed memory come first, then larger races.
 bool worse_race(const Race& a, const Race& b) {
   const auto freed = [](const Race& race) {
     return race.explanation.find("freed before") != std::string::npos;
@@ -166,7 +166,8 @@ Json gradient_row(const GradientError& g, Strings& strings) {
   return {strings[g.name], g.shape, g.first, distance_row(g.baseline), distance_row(g.reference)};
 }
 
-/// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.
+/// The number of entries of each list with which all lists together have at most `most`; short
+/// lists leave their share to long ones.
 std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::size_t fewest,
                        std::size_t each) {
   std::ranges::sort(lengths);

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Figures in units for people, and figures that people write.
 #pragma once
 
 #include <optional>

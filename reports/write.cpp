@@ -76,7 +76,7 @@ class FilesOfVariant {
   std::vector<File>& out_;
 };
 
-/// Those that can be made of the report. Names no file that is neither made nor in `folder`.
+/// The files that can be made of the report. It names no file that is neither made nor in `folder`.
 std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool details) {
   std::vector<File> out;
   std::map<std::string, int> taken;

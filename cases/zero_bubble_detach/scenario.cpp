@@ -18,7 +18,7 @@ namespace tidemark {
 namespace zero_bubble_detach {
 
 const VariantTable<StagePolicy>& variants() {
-  // What the four changes do together; what goes further starts here, and so do the wrong ones.
+  // The four changes together. Variants that go further start here, and so do the wrong fixes.
   static constexpr StagePolicy kAll{
       .detach_outputs = true, .detach_loss = true, .detach_last = true, .clean_hooks = true};
   static const auto with = [](bool StagePolicy::*flag) {
@@ -97,8 +97,8 @@ Bytes highest(const Step& step) {
   return most;
 }
 
-/// What a step has more than the step before, from step `first` on: `expected` in all of them, or
-/// the first figure that is not.
+/// The increase from one step to the next, from step `first` on: `expected` in all steps, or the
+/// first figure that differs.
 Verdict grows(const std::string& name, const Formula& expected, const std::vector<Step>& steps,
               std::size_t first, const std::function<Bytes(const Step&)>& figure) {
   Verdict verdict;
@@ -182,7 +182,7 @@ std::string unfit(const Trial& trial) {
   return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention() : "";
 }
 
-// Where no backward is split there is nothing that a wrong fix could break.
+// If no backward is split, a wrong fix has nothing to break.
 std::string leave_out(const Trial& trial, const Variant& variant) {
   if (variants()[variant.name].backward_cycle && Sizes(trial).habits.outputs_go)
     return "PyTorch 2.5.1 does not have these habits";

@@ -41,7 +41,7 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-/// What --events and --numbers have in common: two folders, and which traces are the same.
+/// Common part of --events and --numbers: two folders, and the traces that both have.
 template <class Read, class Compare>
 int run_exact(const CompareArguments& arguments, const char* flag, const char* held, Read read,
               Compare compare) {

@@ -47,7 +47,7 @@ Libraries libraries_of(const fs::path& program) {
   }
 }
 
-// What all processes of the program inherit.
+// Sets the environment that all processes of the program inherit.
 void set_environment(const ExecOptions& exec, const Libraries& libraries) {
   const fs::path folder = linked_folder();
   std::vector<std::string> preloaded(libraries.preloaded.begin(), libraries.preloaded.end());

@@ -35,7 +35,8 @@ std::string text_of(int status) {
   return std::string("crashed: ") + strsignal(signal) + " " + number;
 }
 
-// Of the first one alone: mpirun ends the others as soon as this process has ended.
+// Writes the ending of the first rank alone: mpirun ends the others as soon as this process has
+// ended.
 void write_down(const std::string& rank, int status) {
   const int file =
       open((session_folder() / kEnded).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);

@@ -198,7 +198,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
   const auto tell = [&](int rank, const std::string& what) {
     told[static_cast<std::size_t>(rank)] = what;
     if (what.empty()) return;
-    // Where one has failed the others have been told, so they are here soon or never.
+    // If a rank has failed, the others have been told, so they arrive soon or never.
     if (trouble.empty()) end = std::min(end, after(kGrace));
     trouble += fmt::format("; rank {}: {}", rank, what);
   };

@@ -1,4 +1,4 @@
-// One metric of two runs, held against each other step by step.
+// Comparison of one metric of two runs, step by step.
 #pragma once
 
 #include <optional>

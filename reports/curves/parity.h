@@ -1,5 +1,5 @@
-// The parity of two curves: bit for bit, within a tolerance, or within so many ULPs. Every
-// step must hold; none is an outlier that is forgiven.
+// The parity of two curves: bit for bit, within a tolerance, or within a number of ULPs. Every step
+// must hold; no outlier is accepted.
 #pragma once
 
 #include <optional>

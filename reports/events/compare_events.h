@@ -1,5 +1,5 @@
-// Two machines' allocator events held against each other, a virtual GPU against a real one above
-// all: the first difference of each trace by name.
+// Comparison of the allocator events of two machines, above all of a virtual GPU with a real one:
+// the first difference of each trace, by name.
 #pragma once
 
 #include <filesystem>
@@ -32,8 +32,8 @@ struct EventComparison {
 EventComparison compare_events(const std::vector<EventLog>& first,
                                const std::vector<EventLog>& second);
 
-/// Of a run's folder (`run --events`), or of a file that write_measured made. Throws
-/// std::runtime_error in one line; a folder without any events is an error.
+/// Reads the events of a run's folder (`run --events`), or of a file that write_measured made.
+/// Throws std::runtime_error in one line; a folder without events is an error.
 std::vector<EventLog> read_events(const std::filesystem::path& path);
 
 /// A run as data to keep (reports/measured/): who and what it ran on, and all its events but the

@@ -83,7 +83,7 @@ std::vector<Section> run_ahead_sections(const Report& report) {
   return out;
 }
 
-// Of all processes together, which is what a network carries.
+// Collectives of all processes together, which is the load of a network.
 Section collectives(const ProgramRecord& program) {
   using Key = std::tuple<std::string, int, std::string>;
   struct Sum {

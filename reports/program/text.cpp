@@ -16,7 +16,7 @@
 namespace tidemark {
 namespace {
 
-// Of all processes together; those by which the program branched first, then the most frequent.
+// Events of all processes together: those that decided a branch first, then the most frequent.
 std::vector<UnknownValue> events_of(const ProgramRecord& program) {
   std::map<std::tuple<bool, std::string, std::string, std::string>, UnknownValue> events;
   for (const ProcessRecord& process : program.processes)

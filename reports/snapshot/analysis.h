@@ -92,7 +92,8 @@ struct SiteChange {
   std::int64_t size = 0;
   Site before, after;
 };
-/// Of all devices together, what changed most at the peak first; what did not change is left out.
+/// Changes of all devices together, the largest change at the peak first; sites without a change
+/// are left out.
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
 
 struct Named {

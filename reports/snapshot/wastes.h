@@ -1,5 +1,5 @@
-// Memory that a program has and does not need: what the four documents behind the scenarios are
-// about, looked for in the snapshot that `tidemark exec --report` writes.
+// Memory that a program has and does not need, found in the snapshot that `tidemark exec --report`
+// writes. The kinds are those of the scenarios.
 #pragma once
 
 #include <vector>

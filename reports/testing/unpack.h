@@ -1,4 +1,4 @@
-// Reads back what a report's page carries.
+// Reader of the data that a report's page carries.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -56,7 +56,7 @@ std::string source(const Rate& rate, const Origin& origin) {
                      number(rate, spread.high).dump(), rate.how, origin.machine, origin.date);
 }
 
-/// As the shipped ones are laid out: a figure a line.
+/// The profile as text in the layout of the shipped profiles: one line for each figure.
 std::string laid_out(const Json& profile) {
   std::string text = "{";
   const char* next = "\n";

@@ -143,7 +143,7 @@ int value_of(int a, int device, const Profile& p) {
       return 128 << 20;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
       return p.shared_reserved;
-    // What the virtual device can do.
+    // Abilities of the virtual device.
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:

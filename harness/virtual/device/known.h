@@ -47,7 +47,7 @@ class ByteSet {
   void add(std::uintptr_t begin, std::uintptr_t end);
   void remove(std::uintptr_t begin, std::uintptr_t end);
   bool covers(std::uintptr_t begin, std::uintptr_t end) const;
-  /// What of [begin, end) is in the set.
+  /// The parts of [begin, end) that are in the set.
   std::vector<Range> within(std::uintptr_t begin, std::uintptr_t end) const;
   std::uint64_t bytes() const { return bytes_; }
 

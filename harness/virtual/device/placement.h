@@ -75,8 +75,8 @@ class AscendingPlacement : public Placement {
   Ranges free_;
 };
 
-/// Where the program says, for replays of recordings; the highest range where it says nothing or
-/// that is not free.
+/// Places that the program dictates, for replays of recordings; the highest range if it dictates
+/// none, or one that is not free.
 class DictatedPlacement : public Placement {
  public:
   explicit DictatedPlacement(Span span) : free_(span.begin, span.bytes) {}

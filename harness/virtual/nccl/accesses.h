@@ -1,4 +1,4 @@
-// For race detection: what an operation reads and writes on its own rank.
+// Accesses of an operation on its own rank, for race detection.
 #pragma once
 
 #include "harness/virtual/nccl/exchange.h"

@@ -62,7 +62,7 @@ nvmlReturn_t give_device(std::uintptr_t number, nvmlDevice_t* to) {
   return NVML_SUCCESS;
 }
 
-/// Of a device that this process sees. `body` gets its number in CUDA.
+/// Calls `body` with the CUDA number of a device that this process sees.
 template <class Body>
 nvmlReturn_t ask(nvmlDevice_t d, const void* result, Body body) {
   if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
@@ -174,7 +174,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned* c
   return processes(d, count, to);
 }
 
-// As of a GPU that cannot be parted.
+// The answer of a GPU that has no MIG.
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
   return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
 }
