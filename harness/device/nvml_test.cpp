@@ -37,7 +37,7 @@ TEST(Nvml, ThisProcessAndTheOthersAreToldApart) {
   EXPECT_EQ(told_apart(use, 100, 400 * kMiB), expected);
 }
 
-TEST(Nvml, WhatIsNotKnownIsNotGuessed) {
+TEST(Nvml, UnknownUseIsNotGuessed) {
   GpuUse use;
   use.unknown = "nvmlInit_v2: Driver Not Loaded";
   EXPECT_EQ(why(use), use.unknown);

@@ -80,7 +80,7 @@ bool soon(Condition condition) {
 }
 
 // The last one: a process does not go on after it.
-TEST(LiveCommunicators, AreAbortedOnceAndOneThatHangsHoldsNobody) {
+TEST(LiveCommunicators, AreAbortedOnceAndAHangingAbortBlocksNoOther) {
   World world(MPI_COMM_WORLD);
   destroys = 0;
   std::vector<std::unique_ptr<Communicator>> three;

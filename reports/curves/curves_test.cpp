@@ -111,7 +111,7 @@ TEST(Curves, AmongMetricsTheLossIsMeant) {
   EXPECT_EQ(select(file, "l*").size(), 2u);
 }
 
-TEST(Curves, WhatIsNoCurveIsSaidInOneLine) {
+TEST(Curves, AFileThatIsNoCurveIsAnErrorOfOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "holds no point"},
       {"# only a comment\n", "holds no point"},

@@ -132,7 +132,7 @@ TEST_F(Past, ARunIsThereOnce) {
   EXPECT_EQ(only(kActive).points[0].value, 6.0 * kMiB);
 }
 
-TEST_F(Past, NoNumberStaysNone) {
+TEST_F(Past, AMissingValueStaysMissing) {
   Report report = numbered(1);
   report.trials[0].variants[0].loss.back().value = NAN;
   record_run(folder_ / "1", report);
@@ -201,7 +201,7 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
+TEST_F(Past, AFileThatIsNoHistoryIsNotChanged) {
   const auto refused = [&](const char* says) {
     const std::string before = bytes_of(file());
     EXPECT_THAT(why([&] { record(1); }), HasSubstr(says));

@@ -37,7 +37,7 @@ TEST_P(Streams, EnoughHostTimeCompletesWorkOnlyWhenCalibrated) {
   cudaGetLastError();
 }
 
-TEST_P(Streams, SynchronisingCoversWhatIsOrderedBeforeAndNothingElse) {
+TEST_P(Streams, SynchronisingCoversOnlyOperationsOrderedBefore) {
   const cudaStream_t a = make_stream(), b = make_stream(), c = make_stream();
   const cudaEvent_t e = make_event();
   run(a, kLong);

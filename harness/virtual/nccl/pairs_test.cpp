@@ -55,7 +55,7 @@ class Pairs : public ::testing::Test {
   DeviceBuffer buffer_{4096};
 };
 
-TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
+TEST_F(Pairs, TwoMismatchedCollectivesAreNamedOnEveryRank) {
   int pairs = 0;
   for (const Collective& one : collectives()) {
     for (const Collective& other : collectives()) {
@@ -77,7 +77,7 @@ TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
   RecordProperty("cases", pairs);
 }
 
-TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
+TEST_F(Pairs, TheMissingRankAndItsCollectiveAreNamed) {
   setenv("TIDEMARK_TIMEOUT", "0.3", 1);
   for (const Collective& one : collectives()) {
     SCOPED_TRACE(one.name);
@@ -94,7 +94,7 @@ TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
   RecordProperty("cases", static_cast<int>(collectives().size()));
 }
 
-TEST_F(Pairs, NoCollectiveRunsOnACommunicatorThatIsOver) {
+TEST_F(Pairs, NoCollectiveRunsAfterDestroyOrAbort) {
   for (const Collective& one : collectives()) {
     SCOPED_TRACE(one.name);
     ncclComm_t aborted = world_communicator(), destroyed = world_communicator();

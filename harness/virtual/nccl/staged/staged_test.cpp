@@ -158,7 +158,7 @@ TEST_F(Staged, AGroupSendsAndReceivesInAnyOrderOnTwoStreams) {
   EXPECT_EQ(total, sum);
 }
 
-TEST_F(Staged, DestroyWaitsForWhatIsUnderWay) {
+TEST_F(Staged, DestroyWaitsForRunningOperations) {
   if (size == 1) GTEST_SKIP() << "nothing to exchange";
   std::int64_t value = rank;
   Gate gate;
