@@ -165,6 +165,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
        "highest and the last. A step ends with the program's optimizers."},
       {},
       phase_rows(d, kSteps)};
+  if (phases.rows.empty())
+    phases.text = {"The program ran no phase: no module, backward or optimizer."};
   Section wastes{"Held without need",
                  {"Memory on the same device that the program keeps and does not need, in bytes as "
                   "requested, beside all active bytes of that moment."},
