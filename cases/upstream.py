@@ -1,6 +1,6 @@
-"""Released code held against the scenarios, in bytes: what ci/upstream and the folders `upstream/` of the scenarios share.
+"""Released code compared with the scenarios, in bytes: what ci/upstream and the folders `upstream/` of the scenarios share.
 
-A row is a program of released code below `tidemark exec`, and the variant of the scenario that does the same at the same sizes. Every
+A row is a program of released code under `tidemark exec`, and the variant of the scenario that does the same at the same sizes. Every
 peak of the last step, of every phase, rank and statistic, is the scenario's, plus the differences that the row names. A difference is a
 formula in the scenario's own words (`tidemark list`), derived from the code of both; it is evaluated, and never fitted. What has no
 formula is not judged, and the row says so."""

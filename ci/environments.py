@@ -1,4 +1,4 @@
-"""For scripts that run programs below `tidemark exec`: the executable, and Python environments that are made once and kept."""
+"""For scripts that run programs under `tidemark exec`: the executable, and Python environments that are made once and kept."""
 import json
 import os
 import subprocess

@@ -1,5 +1,5 @@
 """PyTorch's own memory tests, and those of libraries, on the virtual platform, counted: ci/upstream --tests CHECKOUT... The files are taken from where the user has
-them, as they are; each runs below `tidemark exec` with two devices. A test that fails and is not in EXPECTED fails the command."""
+them, as they are; each runs under `tidemark exec` with two devices. A test that fails and is not in EXPECTED fails the command."""
 import os
 import re
 import subprocess

@@ -24,7 +24,7 @@ struct Policy {
   Gradients gradients = Gradients::separate;
   /// One bucket at first; from the second step on buckets in the order of the first backward.
   bool rebuilds = false;
-  /// The stream waits for all buckets at once, and no step lets go of the handles.
+  /// The stream waits for all buckets at once, and no step releases the handles.
   bool keeps_handles = false;
 };
 

@@ -232,9 +232,9 @@ Scenario frozen_reshard_scenario() {
   s.title = "resharding frozen parameters in backward";
   s.story =
       "Fully sharded units are gathered again in backward, frozen ones too where their input's "
-      "gradient needs them. The hook that frees a unit hangs on its parameters' gradients, which "
-      "a frozen unit does not have: all of them pile up through backward, although each is done "
-      "as soon as the gradient of its input is.";
+      "gradient needs them. The hook that frees a unit is attached to its parameters' gradients, "
+      "which a frozen unit does not have. Frozen units therefore accumulate through backward, "
+      "although each could be freed as soon as the gradient of its input is computed.";
   s.parameters = {
       {"layers", "linear layers, one sharded unit each", 2, 512, true},
       {"hidden", "width of every layer", 1, 65536, true},

@@ -61,7 +61,7 @@ const VariantTable<StagePolicy>& variants() {
         "left, so the graph goes with the weight pass"},
        kAll},
       {{"release_after_input", Role::fixed,
-        "the input pass also lets go what only it has read, so that less waits for the weight "
+        "the input pass also frees what only it has read, so that less waits for the weight "
         "pass"},
        with(&StagePolicy::release)},
       {{"one_weight_task", Role::fixed,

@@ -170,7 +170,7 @@ TEST_F(Command, EveryScenarioPassesBesideTheOthers) {
   EXPECT_GE(report["trials"].size(), 4u);
 }
 
-// Somebody else's mpirun: what the launching process settles is settled by the ranks.
+// Under another mpirun the ranks make the settings that the launching process would make.
 TEST_F(Command, UnderAnotherLauncherTheFlagsCountToo) {
   const std::string two = "--oversubscribe -n 2 " TIDEMARK_BINARY " ";
   auto mpirun = [&](const std::string& arguments) {

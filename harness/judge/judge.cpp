@@ -172,7 +172,7 @@ struct Judge {
     return "not judged: no baseline (" + lost->variant->name + " did not finish)";
   }
 
-  // All that would have been held against the baseline.
+  // All that would have been compared with the baseline.
   std::vector<Verdict> unjudged(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     if (lost == nullptr) return verdicts;

@@ -95,7 +95,7 @@ TEST(LiveCommunicators, AreAbortedOnceAndAHangingAbortBlocksNoOther) {
   EXPECT_EQ(aborts, 3);
   EXPECT_EQ(aborted, 2);
 
-  EXPECT_EQ(live_communicators::trouble(), "") << "nobody asks one that is gone";
+  EXPECT_EQ(live_communicators::trouble(), "") << "an aborted one is not asked";
   const auto refused = [&](const std::function<void()>& use) {
     try {
       use();

@@ -1,4 +1,4 @@
-"""The pytest of one rank: runs one test of the pytest that started it, below `tidemark exec`, and writes its reports to a file."""
+"""The pytest of one rank: runs one test of the pytest that started it, under `tidemark exec`, and writes its reports to a file."""
 import json
 import os
 import re

@@ -1,4 +1,4 @@
-"""Starts the ranks of one test below `tidemark exec` and reads what they say."""
+"""Starts the ranks of one test under `tidemark exec` and reads what they say."""
 import ctypes
 import json
 import os

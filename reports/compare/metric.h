@@ -24,7 +24,7 @@ struct Metric {
   Worse worse = Worse::up;
   std::string unit = "bytes";
   std::vector<std::optional<double>> values;  // by step; one where there is one figure a run
-  std::optional<double> scale = {};  // what a change is held against to say how large it is; none:
+  std::optional<double> scale = {};  // what a change is compared with to say how large it is; none:
                                      // the value before
   bool counted = false;              // an absent one is 0, not missing: nothing of it happened
 };

@@ -1,4 +1,4 @@
-// Events of two machines' allocators, held against each other: equal is equal, and whatever is
+// Events of two machines' allocators, compared with each other: equal is equal, and whatever is
 // changed is found where it was changed.
 #include "reports/events/events.h"
 

@@ -19,14 +19,14 @@ namespace tidemark {
 /// tensor's norm that as many elements have: the same steps hold for this larger norm.
 double bound_of(double a, double b);
 
-/// From this bound on twice the numbers, or none at all, could pass: it is held against nothing.
+/// From this bound on twice the numbers, or none at all, could pass: it is compared with nothing.
 inline constexpr double kSaysNothing = 1;
 
 struct TensorDifference {
   std::string what;  // "gradients of mlps.0.fc1.weight", "loss"
   int rank = 0;
   bool bits = true;         // whether these are the same
-  std::string unlike;       // why its elements cannot be held against each other; empty: they can
+  std::string unlike;       // why its elements cannot be compared with each other; empty: they can
   double distance = 0;      // |A - B| / min(|A|, |B|), see bound_of; of losses that of a step
   double bound = 0;         // of the model
   std::int64_t differ = 0;  // elements with other bits

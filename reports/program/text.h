@@ -1,4 +1,4 @@
-// Text about programs below `tidemark exec`, for the terminal and the page.
+// Text about programs under `tidemark exec`, for the terminal and the page.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-"""Released sharding with frozen units held against this scenario: FSDP2, as released and with the reshard of frozen units put off to the end of
+"""Released sharding with frozen units compared with this scenario: FSDP2, as released and with the reshard of frozen units put off to the end of
 backward; FSDP1; fairscale."""
 from upstream import Difference, Row
 

@@ -149,7 +149,7 @@ TEST_P(Streams, AWatchdogLeavesTheClockAlone) {
     for (int i = 0; i < 100'000 && !done; ++i) done = cudaStreamQuery(s) == cudaSuccess;
   }).join();
   EXPECT_TRUE(done)
-      << "a thread that waits for the device while nobody drives it must not spin for ever";
+      << "a thread that waits for the device while no thread drives it must not spin for ever";
 }
 
 TEST_P(Streams, AWatchdogWaitsWhereItPollsWithoutAPause) {

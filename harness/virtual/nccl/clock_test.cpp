@@ -102,7 +102,7 @@ TEST_F(Clock, NothingTakesNothing) {
 }
 
 TEST_F(Clock, ASendDoesNotWaitAReceiveWaitsForItsSender) {
-  if (size_ < 2) GTEST_SKIP() << "nobody to send to";
+  if (size_ < 2) GTEST_SKIP() << "no partner to send to";
   constexpr std::size_t count = 1000003;
   Ns cost = ring(count, 1);
   begin();
