@@ -22,8 +22,8 @@ const VariantTable<Policy>& variants() {
         "forward"},
        {{.frozen = never}}},
       {{"late", Role::baseline,
-        "everything frozen is resharded at the very end of backward: the calls and the numbers of "
-        "a fix, the peak of the waste"},
+        "all frozen units are resharded at the end of backward: calls and numbers are those of a "
+        "fix, the peak is that of the waste"},
        {{.frozen = end}}},
       {{"multi_grad_hook", Role::fixed,
         "a frozen unit is resharded when the gradients of all its inputs have been computed; a "
@@ -44,8 +44,8 @@ const VariantTable<Policy>& variants() {
        {.sharding = {.frozen = will_execute},
         .needs =
             {{"microbatches", 2}, {"in_flight", 1}, {"shared_input", 1}, {"input_gradient", 1}}}},
-      {{"late_as_fix", Role::control, "late, offered as the fix: only the trajectory tells",
-        "trajectory/"},
+      {{"late_as_fix", Role::control,
+        "`late` declared as a fix: only the trajectory shows the waste", "trajectory/"},
        {.sharding = {.frozen = end}, .needs = {{"input_gradient", 1}}}},
       {{"early", Role::control,
         "frozen units are resharded in the pre-backward hook, before their input's gradient",
