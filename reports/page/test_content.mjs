@@ -190,10 +190,10 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await text(page, '#time .legend'), /record_stream[\s\S]*active 512.0 MiB/);
     await page.getByLabel('Trial').selectOption({ index: 1 });
     await settled(page);
-    assert.match(await text(page, '#loss'), /ran in shapes/);
+    assert.match(await text(page, '#loss'), /ran in mode shapes/);
     await page.reload();
     await settled(page);
-    assert.match(await text(page, '#loss'), /ran in shapes/, 'the address keeps the trial');
+    assert.match(await text(page, '#loss'), /ran in mode shapes/, 'the address keeps the trial');
     await whole(page, 'scenario');
   },
 
