@@ -148,8 +148,8 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
   for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
 }
 
-// Paper and plan are two derivations, and neither reads the other: they are held against each other
-// at many more parameters than a program is run with. More draws with TIDEMARK_TEST_SEEDS.
+// Paper and plan are two derivations, and neither reads the other: they are compared with each
+// other at many more parameters than a program is run with. More draws with TIDEMARK_TEST_SEEDS.
 TEST_P(Forms, OfRequestedBytesAreTheReplays) {
   Draw draw(29);
   int compared = 0;

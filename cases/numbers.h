@@ -1,5 +1,5 @@
-// The reference's numbers in a case's hands: as the values of tensors, and as what its variants are
-// held against.
+// Conversion of the reference's numbers: to the values of tensors, and to the oracle that the
+// variants of a case are compared with.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,20 +37,20 @@ class Parameters {
   std::vector<std::string> names_;
 };
 
-/// What a tolerance's reason says besides where the model is trained with Adam.
+/// The part of a tolerance's reason that holds for a model trained with Adam.
 inline constexpr const char* kAfterAdam =
     "; of parameters times what Adam makes of an error, and of the loss besides by what these "
     "errors "
     "make of it";
 
-/// What reference::train() returned; the tolerance is the case's to say.
+/// The oracle of the result of reference::train(), without a tolerance, which the case sets.
 Oracle oracle_of(const reference::Trained& result);
 
-/// Of `depth` products and norms in a row, each a sum of at most `terms` terms, to first order, in
-/// parts of the result's norm. fp32: every sum is off by about sqrt(terms) half-units in the last
-/// place, since rounding errors add up like a random walk (u = 2^-24). bf16: so are its sums, which
-/// are added up in fp32, and besides each operand and each result is rounded once, when stored
-/// (v = 2^-8).
+/// Rounding errors of `depth` products and norms in a row, each a sum of at most `terms` terms, to
+/// first order, relative to the norm of the result. fp32: every sum is off by about sqrt(terms)
+/// half-units in the last place, since rounding errors add up like a random walk (u = 2^-24). bf16:
+/// the same holds for its sums, which are added up in fp32, and each operand and each result is
+/// rounded once more when it is stored (v = 2^-8).
 struct Rounding {
   double tolerance;
   std::string why;  // with these texts for the two

@@ -31,7 +31,7 @@ struct RandomTrials {
   Part together = {};  // all processes
   int processes = 1;   // at least, of `together`
 
-  /// What is wrong with the forms of a variant besides their values, or empty. Optional.
+  /// An error of a variant's forms other than their values, or empty. Optional.
   std::function<std::string(const Trial&, const Variant&, int rank)> fault = {};
   /// Moments (the first letters of Expectation::where) of which each is the highest in some trial,
   /// among `on_paper` random ones and these.

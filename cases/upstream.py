@@ -1,6 +1,6 @@
-"""Released code held against the scenarios, in bytes: what ci/upstream and the folders `upstream/` of the scenarios share.
+"""Released code compared with the scenarios, in bytes: what ci/upstream and the folders `upstream/` of the scenarios share.
 
-A row is a program of released code below `tidemark exec`, and the variant of the scenario that does the same at the same sizes. Every
+A row is a program of released code under `tidemark exec`, and the variant of the scenario that does the same at the same sizes. Every
 peak of the last step, of every phase, rank and statistic, is the scenario's, plus the differences that the row names. A difference is a
 formula in the scenario's own words (`tidemark list`), derived from the code of both; it is evaluated, and never fitted. What has no
 formula is not judged, and the row says so."""
@@ -43,7 +43,7 @@ class Phases:
         self.torch.cuda.reset_peak_memory_stats()
 
     def record(self):
-        """What a report has of a rank (python/tidemark/report.py), at the program's end."""
+        """The record of a rank in a report (python/tidemark/report.py), at the program's end."""
         spec = importlib.util.spec_from_file_location("allocator", ROOT / "python" / "tidemark" / "allocator.py")  # the package itself asks for pytest
         allocator = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(allocator)
@@ -142,7 +142,7 @@ class Row:
 
 @dataclass
 class Outcome:
-    """What a row has shown."""
+    """The result of a row."""
     compared: int = 0
     equal: int = 0
     explained: int = 0
@@ -210,7 +210,7 @@ def process_of(row):
 
 
 def theirs(program, python, path, rows):
-    """What the ranks of released programs have written, by row; the rows are of one process. `path`: folders of further packages."""
+    """The records of the ranks of released programs, by row; the rows are of one process. `path`: folders of further packages."""
     (torch, mode, schedule, ranks, alone, each_rank, flags, _, own, shared), = {process_of(row) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         programs_of = [" ".join((*row.words, *([f"--rank={rank}"] if each_rank else []))) for row in rows for rank in range(ranks if each_rank else 1)]

@@ -45,7 +45,7 @@ class Writer:
 
 
 def verdict(row, phase, statistic, rank, scenario, released, differences, words):
-    """Of one figure of the released code, in bytes; `scenario` is the scenario's."""
+    """Verdict on one figure of the released code, in bytes; `scenario` is the scenario's."""
     name = f"memory/released/{statistic}/{phase}"
     if statistic in row.not_judged:
         return recorded(name, RELEASED, "skip", rank, measured=released, why=row.not_judged[statistic])

@@ -1,4 +1,4 @@
-"""For scripts that run programs below `tidemark exec`: the executable, and Python environments that are made once and kept."""
+"""For scripts that run programs under `tidemark exec`: the executable, and Python environments that are made once and kept."""
 import json
 import os
 import subprocess
@@ -19,7 +19,7 @@ class NoEnvironment(Exception):
 
 
 class NotHere(Exception):
-    """What only the user has, and has not named."""
+    """A source that only the user has, and has not named."""
 
 
 def need_tidemark():

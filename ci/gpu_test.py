@@ -78,10 +78,10 @@ def on_a_stand_in(work: Path) -> None:
     check(code == 0 and "exit code 0" in out.splitlines()[-1], f"a good run: {code} {out} {err}")
     check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda", "virtual"], f"virtual, then the GPU, its times, their prediction: {runs}")
     check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-2], f"the patterns, on that many ranks: {runs}")
-    check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are held against each other: {calls}")
+    check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are compared with each other: {calls}")
     check(f"| gpu rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[-1],
           f"what is measured predicts: {calls}")
-    check(calls[-1] == f"| gpu predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is held against the times: {calls[-1]} {out}")
+    check(calls[-1] == f"| gpu predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is compared with the times: {calls[-1]} {out}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
     check("\ncase\n  variant   median\n  a_b   3 us\nmachine" in out, f"what the steps take stands in the table: {out}")
@@ -96,7 +96,7 @@ def on_a_stand_in(work: Path) -> None:
     _, out, _, calls = gpu("--out", "out", FLAGS="--numbers", **{**here, "TIDEMARK_GPU_RANKS": "1 2"})
     check(sum(" --numbers --device" in call for call in calls) == 4, f"numbers are written where they can be: {calls}")
     for n in (1, 2):
-        check(any(call.endswith(f"compare --numbers {gpu.out}/virtual-r{n} {gpu.out}/gpu-r{n}") for call in calls), f"and held against each other: {calls}")
+        check(any(call.endswith(f"compare --numbers {gpu.out}/virtual-r{n} {gpu.out}/gpu-r{n}") for call in calls), f"and compared with each other: {calls}")
         check(re.search(rf"^numbers-r{n} .* 0 ", out, re.M) is not None, f"a row of their own: {out}")
 
     for extra, expected, says in (({"GPU_CODE": "1"}, 1, "gpu-r2"), ({"COMPARE_CODE": "1"}, 1, "virtual-against-gpu-r2"), ({"TEST_CODE": "139"}, 3, "ended with 139"),

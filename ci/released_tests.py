@@ -1,5 +1,5 @@
 """PyTorch's own memory tests, and those of libraries, on the virtual platform, counted: ci/upstream --tests CHECKOUT... The files are taken from where the user has
-them, as they are; each runs below `tidemark exec` with two devices. A test that fails and is not in EXPECTED fails the command."""
+them, as they are; each runs under `tidemark exec` with two devices. A test that fails and is not in EXPECTED fails the command."""
 import os
 import re
 import subprocess
@@ -68,7 +68,7 @@ def prepared(torch):
 
 
 def reason_of(text):
-    """What went wrong: of pytest's lines of an exception the first, else the last that names an error."""
+    """The error of a test: pytest's first line of an exception, else the last line that names an error."""
     if of_pytest := [line for line in text.splitlines() if line.startswith("E  ")]:
         return of_pytest[0][1:].strip()[:300]
     lines = [line for line in text.splitlines() if re.search(r"(Error|Exception)\b|error:", line) and "ChildFailedError" not in line]

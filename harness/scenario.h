@@ -35,7 +35,7 @@ struct Size {
   Params params;
   std::vector<Mode> modes;  // in which it can run
   bool slow = false;        // a variant takes minutes: it is not run again for curves
-  /// Of a size that follows the ranks: the parameters on so many. Null: always `params`.
+  /// The parameters on a number of ranks, for a size that depends on it. Null: always `params`.
   std::function<Params(int ranks)> on_ranks = {};
   Params params_on(int ranks) const { return on_ranks ? on_ranks(ranks) : params; }
 };
@@ -140,9 +140,9 @@ struct Scenario {
   /// skipped and counted as that. Optional.
   std::function<std::string(const Trial&, const Variant&)> leave_out = {};
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
-  /// Of every variant on every rank: what paper says. Of a control: what it claims.
+  /// The forms of a variant on a rank, derived on paper. A control has those that it claims.
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> forms;
-  /// ... and what the replay of a plan says (Basis::replay), in all four statistics. Optional.
+  /// The results of the replay of the plan (Basis::replay), in all four statistics. Optional.
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> replay = {};
   /// Why this control cannot show on this rank (its own form there is the one that it claims), or
   /// empty. Optional: without it a control must show wherever it runs.

@@ -1,5 +1,5 @@
-// Numbers that any rank can make for any slice of any named tensor, and the reference too: a hash
-// of seed, name and index.
+// Numbers that any rank and the reference can compute for any slice of any named tensor: a hash of
+// seed, name and index.
 #pragma once
 
 #include <cstdint>

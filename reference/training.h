@@ -50,7 +50,7 @@ class AdamState {
   /// What errors of 1 in parts of the gradients' norms make of the loss, whose gradient at the
   /// updated values this is.
   double moves(const Values& gradient) const;
-  /// ... and of the values' norm, in parts of it.
+  /// The same for the norm of the values, relative to it.
   double sways(const Values& values) const;
 
  private:

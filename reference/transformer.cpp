@@ -126,7 +126,7 @@ void attention_backward(const Heads& a, const Values& dy, const Values& q, const
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Of a block, for its backward.
+/// Tensors of a block that its backward needs.
 struct Kept {
   Values input, first, q, k, v, attended, middle, second, gate, up, active;
 };

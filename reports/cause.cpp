@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBrief = 200;  // characters of a text that is not known
 
-/// What one rank says: "rank 2: TEXT [in PLACE, after CALL (before that ...); ...]".
+/// Message of one rank: "rank 2: TEXT [in PLACE, after CALL (before that ...); ...]".
 struct Said {
   int rank = 0;
   std::string text, place;
@@ -58,7 +58,7 @@ std::string brief_text(const std::string& text) {
     const std::string free = found[2].matched ? fmt::format("; {} free of {}", plain_size(found[3]),
                                                             plain_size(found[2]))
                                               : "";
-    // Where ranks share a GPU, or a program asked for a part of it.
+    // A limit, if ranks share a GPU or a program asked for a part of it.
     static const std::regex part("([\\d.]+ \\w+) allowed");
     std::smatch allowed;
     return fmt::format("out of memory: asked {}{}{}", plain_size(found[1]), free,
@@ -146,7 +146,8 @@ std::string shaped_by_capacity(const VariantRecord& variant) {
   }
   if (ranks.empty()) return "";
   return fmt::format(
-      "the capacity shaped this run: the allocator emptied its cache and asked again {} on {}",
+      "the capacity affected this run: the allocator freed its cached memory and tried again {} on "
+      "{}",
       most == 1 ? "once" : fmt::format("{} times", most), ranks_text(ranks));
 }
 

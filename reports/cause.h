@@ -14,7 +14,7 @@ namespace tidemark {
 /// record.
 std::string brief_error(const std::string& error);
 
-/// "the capacity shaped this run: ..." where the allocator had to retry; else empty.
+/// "the capacity affected this run: ..." where the allocator had to retry; else empty.
 std::string shaped_by_capacity(const VariantRecord& variant);
 
 /// One error that ended several variants under one schedule, or one variant under several.

@@ -104,13 +104,14 @@ TEST(Cause, TheCapacityIsNamedWhereItShapedTheRun) {
   Report report = failing(40);
   for (RankRecord& rank : report.trials[1].variants[1].ranks) rank.counters.num_alloc_retries = 2;
   const std::string why = shaped_by_capacity(report.trials[1].variants[1]);
-  EXPECT_EQ(why,
-            "the capacity shaped this run: the allocator emptied its cache and asked again 2 "
-            "times on ranks 0-1");
+  EXPECT_EQ(
+      why,
+      "the capacity affected this run: the allocator freed its cached memory and tried again 2 "
+      "times on ranks 0-1");
   EXPECT_EQ(common_cause(report), "stash: " + why);
   EXPECT_THAT(text_of(report), HasSubstr("and 39 more for this reason: stash: " + why));
-  EXPECT_THAT(text_of(report), HasSubstr("note: stash under lagging: the capacity shaped"));
-  EXPECT_THAT(markdown(report), HasSubstr("the capacity shaped this run"));
+  EXPECT_THAT(text_of(report), HasSubstr("note: stash under lagging: the capacity affected"));
+  EXPECT_THAT(markdown(report), HasSubstr("the capacity affected this run"));
   EXPECT_EQ(shaped_by_capacity(small_report().trials[1].variants[1]), "");
 }
 

@@ -45,10 +45,10 @@ std::string passed_text(const Report& report) {
   return left == 0 ? out : out + "; " + trials_text(report);
 }
 
-// "Peak: 39.2 GiB allocated, 49.6 GiB reserved", of the device that has most of each, after how the
-// program ended where it did not end well.
+// "Peak: 39.2 GiB allocated, 45.1 GiB active, 49.6 GiB reserved", of the device that has most of
+// each, after how the program ended where it did not end well.
 std::string programs_headline(const Report& report) {
-  Bytes allocated = 0, reserved = 0;
+  Bytes allocated = 0, active = 0, reserved = 0;
   bool full = false, measured = false;
   int code = 0;
   std::size_t failed = 0;
@@ -59,6 +59,7 @@ std::string programs_headline(const Report& report) {
       for (const DeviceRecord& device : process.devices) {
         measured = true;
         allocated = std::max(allocated, device.allocated);
+        active = std::max(active, device.active);
         reserved = std::max(reserved, device.reserved);
         full = full || device.ooms > 0;
       }
@@ -68,8 +69,8 @@ std::string programs_headline(const Report& report) {
     end = fmt::format("Exit code {}{}. ", code, full ? " after running out of memory" : "");
   if (failed > 0) end += plural(static_cast<std::int64_t>(failed), "verdict") + " failed. ";
   if (!measured) return end + "No process of the program has recorded CUDA memory";
-  return fmt::format("{}Peak: {} allocated, {} reserved", end, bytes_text(allocated),
-                     bytes_text(reserved));
+  return fmt::format("{}Peak: {} allocated, {} active, {} reserved", end, bytes_text(allocated),
+                     bytes_text(active), bytes_text(reserved));
 }
 
 }  // namespace

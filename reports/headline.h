@@ -38,9 +38,9 @@ std::vector<ControlTally> control_tallies(const Report& report);
 /// tp_buffer_reuse/scale (3 trials): ...".
 std::vector<std::string> gaps(const Report& report);
 
-/// Of variants whose allocator reserved more than the profile's GPU has: "tp_buffer_reuse/seed
-/// (ran with 1 TiB): separate reserves 90.1 GiB and does not fit h100-80g (80 GiB), recompute
-/// fits".
+/// Lines about variants whose allocator reserved more than the profile's GPU has:
+/// "tp_buffer_reuse/seed (ran with 1 TiB): separate reserves 90.1 GiB and does not fit h100-80g (80
+/// GiB), recompute fits".
 std::vector<std::string> fits_text(const Report& report);
 
 }  // namespace tidemark

@@ -98,7 +98,7 @@ TEST(JsonProperties, RandomValuesInRandomPlacesAreAReportOrAnErrorOfOneLine) {
 }
 
 // No verdict becomes right by hand: a pass outside of what was expected is found.
-TEST(JsonProperties, APassThatIsNoneIsFound) {
+TEST(JsonProperties, AFalsePassIsDetected) {
   const ScratchFolder folder;
   const auto whole = Json::parse(json_text(small_report()));
   std::vector<std::size_t> passes;

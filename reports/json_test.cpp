@@ -127,10 +127,10 @@ TEST(Json, SaysWhatIsWrongWithAHeadOrDetails) {
   const std::string head = head_text(report);
   EXPECT_EQ(why_refused(with(head, "\"$0\"", "\"$99999\"")).find("report.json"), 0u);
   EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$99999\"")),
-              HasSubstr("'$99999' is no place among the"));
-  EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$x\"")), HasSubstr("'$x' is no place"));
+              HasSubstr("'$99999' is not a place among the"));
+  EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$x\"")), HasSubstr("'$x' is not a place"));
   EXPECT_THAT(why_refused(with(head, "\"scenario\":\"fsdp_prefetch\"", "\"scenario\":\"$99999\"")),
-              HasSubstr("'$99999' is no place"));
+              HasSubstr("'$99999' is not a place"));
   EXPECT_THAT(why_refused(with(head, "\"shared\": [", "\"shared\": 1, \"\": [")),
               HasSubstr("shared: is number, not an array"));
   const auto refused = [&](const std::string& text) {
@@ -142,7 +142,7 @@ TEST(Json, SaysWhatIsWrongWithAHeadOrDetails) {
   EXPECT_EQ(refused(details_text(variants[1])),
             "d.json: these are not the details of record_stream");
   EXPECT_THAT(refused(with(details_text(variants[0]), "\"rank\":1", "\"rank\":7")),
-              HasSubstr("is no rank of report.json"));
+              HasSubstr("is not a rank of report.json"));
   EXPECT_THAT(refused(with(details_text(variants[0]), "\"time\":[0,", "\"time\":[")),
               HasSubstr("where the columns before it have"));
   EXPECT_THAT(refused("{"), HasSubstr("cut off"));

@@ -81,7 +81,8 @@ bool broken(const OverviewRow& row) {
                              [](const Cell& c) { return c.failed > 0 || !c.error.empty(); });
 }
 
-// Of each rank the most of any variant: it holds its context and libraries all along.
+// For each rank the largest value of any variant: a rank keeps its context and libraries
+// throughout.
 std::string outside(const TrialRecord& trial) {
   std::map<int, Bytes> most;
   for (const VariantRecord& variant : trial.variants)
@@ -97,7 +98,8 @@ std::string outside(const TrialRecord& trial) {
       plain(trial.schedule), out);
 }
 
-// Of each rank the variant with the most, as above; what one of them knows, the rank knows.
+// For each rank the variant with the largest value, as above. A value that is known for one variant
+// is known for the rank.
 std::string owners(const TrialRecord& trial) {
   std::map<int, OutsideOwners> most;
   for (const VariantRecord& variant : trial.variants)
@@ -125,8 +127,8 @@ std::string owners(const TrialRecord& trial) {
         "driver), bytes:{}\n",
         plain(trial.schedule), known);
   if (!without.empty())
-    out += fmt::format("\nWhose it is under {} is not known of {}: {}\n", plain(trial.schedule),
-                       ranks_text(without), plain(why));
+    out += fmt::format("\nNVML does not say who uses it under {} on {}: {}\n",
+                       plain(trial.schedule), ranks_text(without), plain(why));
   return out;
 }
 
@@ -156,8 +158,9 @@ std::string unheld(const TrialRecord& trial) {
   for (const VariantRecord& variant : trial.variants)
     for (const RankRecord& rank : variant.ranks)
       if (!rank.unheld.empty())
-        out += fmt::format("\nNot held back under {}: {} rank {}: {}\n", plain(trial.schedule),
-                           plain(variant.name), rank.rank, plain(rank.unheld));
+        out +=
+            fmt::format("\nThe device was not held back under {}: {} rank {}: {}\n",
+                        plain(trial.schedule), plain(variant.name), rank.rank, plain(rank.unheld));
   return out;
 }
 

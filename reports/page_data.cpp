@@ -94,7 +94,7 @@ Json differences(const std::vector<Sample>& samples, auto member) {
   return out;
 }
 
-/// What is used after it was freed first, then by size.
+/// Uses of freed memory come first, then larger races.
 bool worse_race(const Race& a, const Race& b) {
   const auto freed = [](const Race& race) {
     return race.explanation.find("freed before") != std::string::npos;
@@ -120,7 +120,8 @@ Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budge
   return out;
 }
 
-/// As many of each list as keep all of them within `most`, short lists leaving theirs to long ones.
+/// The number of entries of each list with which all lists together have at most `most`; short
+/// lists leave their share to long ones.
 std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::size_t fewest,
                        std::size_t each) {
   std::ranges::sort(lengths);

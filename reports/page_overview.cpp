@@ -75,7 +75,7 @@ std::string base_text(const Report& base, const Pairs& pairs) {
   return element(
       "p", "gap base",
       fmt::format("<b>Compared with run {}</b> of {}: {}. {} of {} peaks differ. Columns named "
-                  "“before” hold its figures; tidemark compare tells every difference.",
+                  "“before” hold its figures; tidemark compare prints every difference.",
                   text(base.run.id), text(base.run.started), text(headline(base)), changed, all));
 }
 
@@ -94,8 +94,9 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
   if (!run.sharing.empty()) out += sentence(run.sharing, "gap sharing") + "\n";
   if (run.device_kind == "virtual")
     out += element("p", "virtual",
-                   "<b>Virtual device.</b> Memory is PyTorch’s own CUDA allocator, to the byte. "
-                   "Step times are on a virtual clock: they compare variants and forecast no "
+                   "<b>Virtual device.</b> Memory is that of PyTorch’s own CUDA allocator, exact "
+                   "to the byte. "
+                   "Step times are on a virtual clock: they compare variants and do not predict "
                    "hardware.") +
            "\n";
   if (base != nullptr) out += base_text(*base, pairs) + "\n";
@@ -120,7 +121,7 @@ std::string failure_html(const Report& report, const Failure& failure) {
              status(Status::fail, "failed") +
                  fmt::format(" <b>{}</b>, {}, {}, {}", text(v.name), text(failure.trial->name()),
                              text(v.variant), ranks_text(failure.ranks))) +
-         "<dl>" + entry("Why", text(v.why)) +
+         "<dl>" + entry("Explanation", text(v.why)) +
          entry("Measured", sized(v, v.measured, measured_text(v))) +
          entry("Expected", sized(v, v.low == v.high ? v.low : std::nullopt, expected_text(v))) +
          entry("Formula", code_html(formula_text(v))) +
@@ -254,19 +255,19 @@ std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
   std::map<std::string, std::string> controls;
   for (const ControlTally& tally : control_tallies(report)) controls[tally.scenario] = tally.text();
   std::string out =
-      "<p class=\"lede\">Highest peak of a step, on the worst rank, in the scenario’s own "
+      "<p class=\"lede\">The highest peak of a step on the worst rank, in the scenario’s own "
       "statistic "
-      "and under the schedule where a fix saves most. A mark says whether the saving is as "
+      "and under the schedule in which a fix saves most. A mark says whether the saving is as "
       "predicted.</p>\n<div class=\"scroller\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Savings of every scenario\"><table class=\"scenarios\">\n<thead><tr>";
   for (const char* name : {"scenario / size", "result", "fix"})
     out += fmt::format("<th scope=\"col\">{}</th>", name);
-  for (const char* name : {"peak without", "peak with"})
+  for (const char* name : {"peak of baseline", "peak of fix"})
     out += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", name);
   out += "<th scope=\"col\">saved</th><th scope=\"col\">price</th>";
   if (beside)
     out +=
-        "<th scope=\"col\" class=\"figure\">before: peak with</th><th scope=\"col\" "
+        "<th scope=\"col\" class=\"figure\">before: peak of fix</th><th scope=\"col\" "
         "class=\"figure\">change</th>";
   out += "</tr></thead>\n<tbody>\n";
   std::map<std::string, int> place;
@@ -291,10 +292,10 @@ std::string provenance(const RunRecord& run) {
         {"Started", run.started},
         {"Took", run.duration_ns > 0 ? duration(run.duration_ns) + " on the host’s clock" : ""},
         {"Device", device},
-        {"Held against", run.device_kind == "virtual"
-                             ? "recordings of PyTorch’s allocator on real GPUs, event by "
-                               "event (reports/measured/README.md)"
-                             : ""},
+        {"Compared with", run.device_kind == "virtual"
+                              ? "recordings of PyTorch’s allocator on real GPUs, event by "
+                                "event (reports/measured/README.md)"
+                              : ""},
         {"Host", run.host},
         {"tidemark", run.tidemark},
         {"Commit", run.git},

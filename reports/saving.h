@@ -31,13 +31,13 @@ struct Saving {
 /// Over the phases of the last step, on the rank where it is highest; 0 where none ran.
 Bytes worst_peak(const VariantRecord& variant, Statistic statistic);
 
-/// Of every fix that ran, in the order of the variants.
+/// The saving of every fix that ran, in the order of the variants.
 std::vector<Saving> savings_of(const TrialRecord& trial);
 
 /// "1.227x step time, +5 all_gather a step, 8 blocks recomputed"; empty without a baseline.
 std::string price_text(const Saving& saving);
 
-/// Of trials that differ in the schedule alone the one where a fix saves most; null where no fix
+/// The trial in which a fix saves most, of trials that differ in the schedule alone; null if no fix
 /// ran.
 const TrialRecord* telling_trial(const Overview& overview);
 /// Gibibytes from one on: the unit in which a card's memory is told.

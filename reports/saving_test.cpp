@@ -53,7 +53,7 @@ TEST(Saving, HasItsPriceBesideIt) {
             "1.250x step time, +1 all_gather a step, +0.5 broadcast a step, 1 block recomputed");
 }
 
-TEST(Saving, IsToldAlikeOnTheTerminalAndInTheSummary) {
+TEST(Saving, IsTheSameOnTheTerminalAndInTheSummary) {
   Report report = small_report();
   report.trials[1] = lagging();
   const auto table = result_of(overviews(report)[0]);

@@ -179,7 +179,7 @@ std::string trimmed(const std::string& text) {
   return out;
 }
 
-// What holds for the run as a whole; the last line says how it went.
+// Text about the run as a whole; the last line says how it went.
 std::string ending(const Report& report, const Paint& paint) {
   std::string out;
   for (const ControlTally& tally : control_tallies(report))

@@ -1,5 +1,5 @@
-// Long timelines as few samples, for a page that must stay small: a chart of them shows the same
-// peaks.
+// Long timelines reduced to few samples, for a page that must stay small. A chart of the samples
+// shows the same peaks.
 #pragma once
 
 #include <cstddef>

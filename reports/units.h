@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Figures in units for people, and figures that people write.
 #pragma once
 
 #include <concepts>
@@ -32,7 +32,7 @@ std::string plural(std::int64_t n, const std::string& what, const std::string& m
 /// "90.1 GiB", "1 TiB", "512 bytes": three digits at least, no more than one behind the point.
 std::string bytes_text(Bytes bytes);
 /// Bytes as a user writes them: 6442450944, 6GiB, 80GB, 1.5TiB; none for anything else, for less
-/// than one and for what is no whole number of bytes.
+/// than one and for what is not a whole number of bytes.
 std::optional<Bytes> parse_bytes(const std::string& text);
 /// The error for a flag with a text that parse_bytes does not read.
 std::string not_bytes(const std::string& flag, const std::string& text);

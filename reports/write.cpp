@@ -58,7 +58,7 @@ void add_files(VariantRecord& variant, const std::string& place, bool details,
     put(kDetails, "details/" + place + ".json.gz", gzip(text));
 }
 
-/// Those that can be made of the report. Names no file that is neither made nor in `folder`.
+/// The files that can be made of the report. It names no file that is neither made nor in `folder`.
 std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool details) {
   std::vector<File> out;
   std::map<std::string, int> taken;

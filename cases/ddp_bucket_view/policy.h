@@ -24,7 +24,7 @@ struct Policy {
   Gradients gradients = Gradients::separate;
   /// One bucket at first; from the second step on buckets in the order of the first backward.
   bool rebuilds = false;
-  /// The stream waits for all buckets at once, and no step lets go of the handles.
+  /// The stream waits for all buckets at once, and no step releases the handles.
   bool keeps_handles = false;
 };
 
@@ -44,5 +44,7 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
 std::vector<Symbol> symbols();
 /// Peaks and ends of the last step in all four statistics, by the replay of the step's allocations.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
+
+Oracle oracle(const Trial& trial);
 
 }  // namespace tidemark::ddp_bucket_view

@@ -4,7 +4,7 @@ namespace tidemark::testing {
 
 // Numbers want a norm of several elements: of one, every gradient is zero on paper. At least of
 // passed verdicts, since rank 0 counts every rank's: 3 variants with 24 replays and 5 forms of
-// requested bytes each; numbers are held against the reference's three times, and of fixes against
+// requested bytes each; numbers are compared with the reference's three times, and of fixes against
 // the baseline's.
 RandomTrials random_trials() {
   return {

@@ -69,7 +69,7 @@ Scenario ddp_bucket_view_scenario() {
   s.parameters = {{"layers", "blocks of two matrices", 1, 512, true},
                   {"hidden", "width of every layer", 1, 65536, true},
                   {"rows", "rows of one rank's batch", 1, 128},
-                  {"bucket_bytes", "a bucket is full once it has so many; the first at 1 MiB", 1,
+                  {"bucket_bytes", "bytes at which a bucket is full; the first is full at 1 MiB", 1,
                    std::int64_t{1} << 40}};
   const auto size = [](std::int64_t layers, std::int64_t hidden, std::int64_t rows,
                        std::int64_t bucket_bytes) {
@@ -99,9 +99,7 @@ Scenario ddp_bucket_view_scenario() {
   s.statistic = Statistic::requested;
   s.symbols = symbols();
   s.inspect = inspect;
-  s.reference = [](const Trial& trial) {
-    return multi_mlp_oracle(trial, trial["rows"] * trial.ranks, /*single=*/true);
-  };
+  s.reference = oracle;
   return s;
 }
 

@@ -59,7 +59,7 @@ class Amounts {
     return std::clamp<Bytes>(weight.rows - setup_.rank * rows, 0, rows) * weight.columns * bytes_;
   }
 
-  /// Of a flat parameter, whose rows are its elements.
+  /// Bytes of the shard of a flat parameter, whose rows are its elements.
   Bytes flat_shard(const std::vector<Weight>& weights) const {
     Bytes numel = 0;
     for (const auto& [rows, columns] : weights) numel += rows * columns;
@@ -96,9 +96,9 @@ class Amounts {
 
   static constexpr Bytes kCopied = 2048;  // by a block of threads: 128 of them, 16 bytes each
 
-  // Of split_with_sizes_copy (aten/src/ATen/native/cuda/TensorShape.cu): of every weight source,
-  // destination and size, a running count of blocks, and an index for each block of threads, which
-  // copies a square of chunks where not all are resident at once.
+  // Table of split_with_sizes_copy (aten/src/ATen/native/cuda/TensorShape.cu): source, destination
+  // and size of every weight, a running count of blocks, and an index for each block of threads. A
+  // block copies a square of chunks if not all blocks are resident at once.
   Bytes copy_out_table(const std::vector<Weight>& weights) const {
     const auto blocks = [&](Bytes each) {
       Bytes all = 0;
@@ -160,8 +160,8 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
   const Chain chain(setup_of(trial, claim_of(variant), rank));
   const auto paper = Amounts(chain).vocabulary();
   std::vector<Expectation> all;
-  // Where freed blocks wait, what a phase begins with may be the highest; for how long they wait
-  // depends on the device's clock, which has no form, unless the device is instant.
+  // If freed blocks wait, the highest moment may be the begin of a phase. How long they wait
+  // depends on the clock of the device, and has no form unless the device is instant.
   std::vector<Statistic> with_waiting{active, requested};
   if (chain.flat() && trial.schedule != "instant") with_waiting.clear();
   std::vector<FormMoment> at_begin;

@@ -1,6 +1,6 @@
-// The forms' derivation on paper: rules of the chain's units, and the moments of a step at which
-// memory may be highest, with what is alive then as sums of named amounts (symbols() explains
-// them).
+// Forms of the scenario, derived on paper: the rules of the chain's units, and the moments of a
+// step at which memory may be highest. What is alive at a moment is a sum of named amounts
+// (symbols() explains them).
 //
 // Backward takes the units from the last to the first. It stops at the layer below which nothing
 // needs a gradient. A unit is told that its backward is over by a node on its input (trained units

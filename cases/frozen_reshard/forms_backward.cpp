@@ -3,7 +3,7 @@
 namespace tidemark::frozen_reshard {
 namespace {
 
-/// Of one microbatch.
+/// Backward of one microbatch.
 class Backward {
  public:
   Backward(const Chain& chain, int m) : chain_(chain), setup_(chain.setup()), m_(m) {}
@@ -43,8 +43,8 @@ class Backward {
     alive.add(shard_of(j), reduced);
   }
 
-  /// Of the whole backward: `saved` layers of this microbatch are still saved, and so many of its
-  /// input's gradients are there.
+  /// Memory around the whole backward, while `saved` layers of this microbatch are saved and
+  /// `input_gradients` gradients of its input exist.
   Alive around(int saved, int input_gradients) const {
     Alive alive;
     const int later = setup_.in_flight ? chain_.microbatches() - 1 - m_ : 0;
@@ -178,7 +178,7 @@ class Backward {
       auto alive = at(k, over);
       alive.add("x", chain_.input_gradient(layer) + (adapter ? chain_.computes(k - 1) : apart));
       add_shared_of(alive, k);
-      // What is added to a held flat gradient lives until its accumulation is over.
+      // A gradient that is added to a held flat gradient lives until its accumulation is over.
       alive.add(chain_.gradient_of(k), chain_.flat() ? 1 + held : chain_.gradients_of(k));
       return alive;
     };
@@ -191,9 +191,9 @@ class Backward {
     if (chain_.synced(m_, k)) reduce(k, done());
   }
 
-  /// Of the layers from this unit's on, and while its product runs: what is added to the sum of an
-  /// earlier microbatch lives until it is, which is before the product where the layer's input
-  /// needs a gradient.
+  /// Shared memory of the layers from this unit's on, while its product runs. A gradient that is
+  /// added to the sum of an earlier microbatch lives until then, which is before the product if the
+  /// layer's input needs a gradient.
   void add_shared_of(Alive& alive, int k) const {
     const int layer = chain_.layer(k);
     if (chain_.is_adapter(k)) return add_shared(alive, layer + 1);
@@ -219,7 +219,7 @@ class Backward {
     add("product", k, alive);
   }
 
-  // Of the second weight first, since its product came last.
+  // The products of the second weight are first, since its product in forward was last.
   void adapter_products(int k, const Place& working) {
     const int layer = chain_.layer(k);
     const bool trained = !chain_.frozen(k);
@@ -256,7 +256,7 @@ class Backward {
     auto copied = alive;
     copied.add(chain_.is_adapter(k) ? "j" : "i", 1);
     add("reducing", k, copied);
-    // Where there is something to send, the last gradient lives until it is on its way.
+    // If a reduce-scatter is launched, the last gradient lives until then.
     alive.add(chain_.gradient_of(k), (setup_.ranks > 1) - chain_.gradients_of(k));
     alive.add(shard_of(k), 1);
     add("reduced", k, alive);
@@ -293,7 +293,7 @@ class Backward {
     return chain_.reached(j) ? !chain_.told(j) : chain_.whole_before_backward(m_, j);
   }
 
-  /// What the end of unit j's backward frees and nothing has been allocated after; of a frozen one
+  /// Memory that the end of unit j's backward frees, before the next allocation; for a frozen unit
   /// that hooks reshard, if they have run.
   void add_freed(Alive& alive, int j, bool hooked) const {
     if (!chain_.reached(j)) return;

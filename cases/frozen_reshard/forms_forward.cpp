@@ -3,7 +3,7 @@
 namespace tidemark::frozen_reshard {
 namespace {
 
-/// Of one microbatch.
+/// Forward of one microbatch.
 class Forward {
  public:
   Forward(const Chain& chain, int m) : chain_(chain), setup_(chain.setup()), m_(m) {}
@@ -30,8 +30,8 @@ class Forward {
   }
 
  private:
-  /// What is alive besides the work of this layer, when so many units have computed and `current`
-  /// is whole (-1: none). The layer of a nested adapter is whole until both have.
+  /// Memory besides the work of this layer, after `done` units have computed and while `current` is
+  /// whole (-1: none). The layer of a nested adapter is whole until both have computed.
   Alive around(int layer, int done, int current) const {
     Alive alive;
     const int before = setup_.in_flight ? m_ : 0;  // microbatches whose backward is to come

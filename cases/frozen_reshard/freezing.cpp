@@ -1,4 +1,4 @@
-// Which units are frozen, step by step, and which of the others reduce their gradients.
+// Frozen units, step by step, and the units that reduce their gradients.
 #include <algorithm>
 
 #include "cases/frozen_reshard/policy.h"

@@ -26,7 +26,7 @@ TEST(Freezing, ThawingSwapsTheFirstOfEachKind) {
   EXPECT_EQ(units, (Units{1, 0, 0, 1}));
 }
 
-TEST(Freezing, WhoReducesInABackwardThatIsNotTheLast) {
+TEST(Freezing, UnitsThatReduceInAnEarlierBackward) {
   const Units frozen{0, 1, 0, 0};
   EXPECT_EQ(synced_units(frozen, NoSync::never, false), (Units{1, 1, 1, 1}));
   EXPECT_EQ(synced_units(frozen, NoSync::but_last, false), (Units{0, 1, 0, 0}));
@@ -35,7 +35,7 @@ TEST(Freezing, WhoReducesInABackwardThatIsNotTheLast) {
     EXPECT_EQ(synced_units(frozen, each, true), (Units{1, 1, 1, 1}));
 }
 
-TEST(Freezing, LateIsWhoeverIsWholeTwoUnitsOnOrAtTheEnd) {
+TEST(Freezing, AUnitIsLateIfItIsWholeTwoUnitsLaterOrAtTheEnd) {
   const Units frozen(4, true);
   std::vector<Call> late, in_time;
   for (int k = 3; k >= 0; --k) {

@@ -1,4 +1,4 @@
-// The numbers that the variants are held against: the model's training in double precision.
+// The numbers that the variants are compared with: the model's training in double precision.
 #include <algorithm>
 
 #include "cases/frozen_reshard/policy.h"

@@ -202,7 +202,7 @@ class Plan : reference::ShardedPlan {
       gradient_of_input(k + 1, microbatch, false);
   }
 
-  // Of a layer without its adapter, whose gradient of the input is `beside`.
+  // Backward of a layer without its adapter, whose gradient of the input is `beside`.
   Tensor layer(std::size_t k, std::int64_t microbatch, Layer& saved, Tensor& dy,
                Tensor beside = {}) {
     auto& unit = units_[k];

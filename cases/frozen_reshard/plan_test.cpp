@@ -1,6 +1,6 @@
 // The plan's peaks by units and shards, derived on paper: eight linear layers of 2048, 64
 // rows, fp32, one of eight ranks, an input that needs a gradient, Adam, last of three steps. Its
-// bytes are held against released code by upstream/.
+// bytes are compared with released code by upstream/.
 #include <gtest/gtest.h>
 
 #include <algorithm>

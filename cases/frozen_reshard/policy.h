@@ -25,13 +25,13 @@ struct Policy {
 };
 
 const VariantTable<Policy>& variants();
-/// What the variant claims to do: its own policy, or, of a control, that of the fix it pretends to
-/// be, in the trial that it needs.
+/// The policy that the variant claims: its own, or for a control that of the fix that it imitates,
+/// in the trial that it needs.
 Policy claim_of(const Variant& variant);
 
-/// Of a chain of layers. `adapters`: all of them, each with a trained unit behind it (LoRA).
-/// `nested_adapters`: these units inside those of their layers. `mixed`: every layer has two
-/// weights, of which the first is frozen; so is the second of the even layers.
+/// Which units of a chain of layers are frozen. `adapters`: all layers, each with a trained unit
+/// behind it (LoRA). `nested_adapters`: these units inside those of their layers. `mixed`: every
+/// layer has two weights, of which the first is frozen, and in the even layers also the second.
 enum class FreezingPattern {
   even,
   all_but_last,

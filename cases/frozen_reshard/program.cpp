@@ -141,7 +141,7 @@ class Training final : public Program {
   std::vector<Shard> parameters() override { return shards_of(parameters_); }
 
  private:
-  /// What the sharded units tell goes into the record.
+  /// Records the events that the sharded units report.
   void observe(const char* what, ShardedUnit* unit) {
     if (!recorder_) return;
     if (unit) {

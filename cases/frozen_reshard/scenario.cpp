@@ -22,8 +22,8 @@ const VariantTable<Policy>& variants() {
         "forward"},
        {{.frozen = never}}},
       {{"late", Role::baseline,
-        "everything frozen is resharded at the very end of backward: the calls and the numbers of "
-        "a fix, the peak of the waste"},
+        "all frozen units are resharded at the end of backward: calls and numbers are those of a "
+        "fix, the peak is that of the waste"},
        {{.frozen = end}}},
       {{"multi_grad_hook", Role::fixed,
         "a frozen unit is resharded when the gradients of all its inputs have been computed; a "
@@ -44,8 +44,8 @@ const VariantTable<Policy>& variants() {
        {.sharding = {.frozen = will_execute},
         .needs =
             {{"microbatches", 2}, {"in_flight", 1}, {"shared_input", 1}, {"input_gradient", 1}}}},
-      {{"late_as_fix", Role::control, "late, offered as the fix: only the trajectory tells",
-        "trajectory/"},
+      {{"late_as_fix", Role::control,
+        "`late` declared as a fix: only the trajectory shows the waste", "trajectory/"},
        {.sharding = {.frozen = end}, .needs = {{"input_gradient", 1}}}},
       {{"early", Role::control,
         "frozen units are resharded in the pre-backward hook, before their input's gradient",
@@ -230,9 +230,9 @@ Scenario frozen_reshard_scenario() {
   s.title = "resharding frozen parameters in backward";
   s.story =
       "Fully sharded units are gathered again in backward, frozen ones too where their input's "
-      "gradient needs them. The hook that frees a unit hangs on its parameters' gradients, which "
-      "a frozen unit does not have: all of them pile up through backward, although each is done "
-      "as soon as the gradient of its input is.";
+      "gradient needs them. The hook that frees a unit is attached to its parameters' gradients, "
+      "which a frozen unit does not have. Frozen units therefore accumulate through backward, "
+      "although each could be freed as soon as the gradient of its input is computed.";
   s.parameters = {
       {"layers", "linear layers, one sharded unit each", 2, 512, true},
       {"hidden", "width of every layer", 1, 65536, true},

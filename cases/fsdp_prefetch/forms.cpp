@@ -99,8 +99,9 @@ class Paper {
 
   static constexpr Bytes kCopied = 2048;  // by a block of threads: 128 of them, 16 bytes each
 
-  // Of split_with_sizes_copy (aten/src/ATen/native/cuda/TensorShape.cu) for two parameters: source,
-  // destination and size, a running count of blocks, and an index for each block of threads.
+  // Table of split_with_sizes_copy (aten/src/ATen/native/cuda/TensorShape.cu) for two parameters:
+  // source, destination and size, a running count of blocks, and an index for each block of
+  // threads.
   Bytes table(const reference::DeviceFacts& device, Bytes chunk) const {
     const Bytes ranks = trial_.ranks, blocks = 2 * divided(chunk, kCopied);
     const Bytes resident = device.processors * device.threads_per_processor / 128 * 2;
@@ -132,7 +133,8 @@ class Paper {
     return " + (3*" + blocks + more + ")*x";
   }
   std::string last_two() const { return layers_ > 1 ? " + 2*B" : " + B + B0"; }
-  /// What waits, while nothing is gathered, of this step's forward, and of its backward too.
+  /// Freed blocks of this step's forward, and of its backward too, that wait while nothing is
+  /// gathered.
   std::string between_steps(Buffers buffers, bool after_backward) const {
     if (buffers == Buffers::limited) return last_two();
     if (buffers != Buffers::all) return "";

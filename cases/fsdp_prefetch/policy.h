@@ -36,4 +36,6 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
 
+Oracle oracle(const Trial& trial);
+
 }  // namespace tidemark::fsdp_prefetch

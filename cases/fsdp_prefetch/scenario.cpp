@@ -130,10 +130,7 @@ Scenario fsdp_prefetch_scenario() {
   s.replay = replay;
   s.statistic = Statistic::active;
   s.symbols = symbols();
-  s.reference = [](const Trial& trial) {
-    return multi_mlp_oracle(trial, trial["batch"] / trial.ranks * trial.ranks,
-                            trial["precision"] == 0);
-  };
+  s.reference = oracle;
   return s;
 }
 

@@ -125,11 +125,11 @@ struct Operator {
   bool residual = false;
 };
 
-/// What a norm and the column linear behind it keep.
+/// Memory that a norm and the column linear after it keep.
 Sum column(const Dimensions& d, const Policy& policy) {
   return {{"X", 1}, {"s", 1}, {d.ranks == 1 || policy.recomputes() ? "X" : "F", 1}};
 }
-/// What the half of a layer below its MLP keeps.
+/// Memory that the half of a layer below its MLP keeps.
 Sum lower(const Dimensions& d, const Policy& policy) {
   return column(d, policy) + Sum{{"A", 1}, {"X", copies_output(d) ? 1 : 0}};
 }
@@ -147,12 +147,12 @@ std::vector<Sum> attention_backward(const Dimensions& d) {
           gradients + Sum{{"D", 1}, {"B", 1}}};
 }
 
-/// What a layer keeps of a microbatch between forward and backward.
+/// Memory that a layer keeps of a microbatch between forward and backward.
 Sum kept(const Dimensions& d, const Policy& policy) {
   return lower(d, policy) + column(d, policy) + Sum{{"g", 1}, {"f", policy.fused_glu ? 1 : 2}};
 }
 
-/// What is alive of a layer in the parts of its flash attention, in forward.
+/// Memory of a layer that is alive in the parts of its flash attention, in forward.
 Sum within_attention(const Dimensions& d, const Policy& policy) {
   return column(d, policy) + Sum{{"A", 1}, {"S", 1}};
 }
@@ -258,7 +258,7 @@ class Paper {
   /// Gradients that the rounds before have left.
   std::string added(std::int64_t round) const { return round > 0 ? " + L*P" : ""; }
 
-  /// What `count` layers keep, where there are any.
+  /// Memory that `count` layers keep, if there are any.
   std::string layers(const std::string& text, std::int64_t count) const {
     return count == 0 ? "" : " + (" + text + ")*" + layer_;
   }

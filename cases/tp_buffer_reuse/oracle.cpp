@@ -1,4 +1,4 @@
-// The numbers that the variants are held against: all microbatches on one process in double
+// The numbers that the variants are compared with: all microbatches on one process in double
 // precision.
 #include <algorithm>
 

@@ -54,7 +54,7 @@ class Plan : reference::Replay {
   struct Block {
     std::vector<Weight> weights;
   };
-  /// What a block keeps of a microbatch. `x` is the input of its first half, `middle` of its
+  /// Memory that a block keeps of a microbatch. `x` is the input of its first half, `middle` of its
   /// second.
   struct Half {
     Handle x, statistics, gathered;  // of the norm, and what the column linear saves

@@ -35,8 +35,8 @@ const VariantTable<Policy>& variants() {
       {{"recompute_fused_glu", Role::fixed, "gathered again in backward, and the GLU fused"},
        {recomputed, true}},
       {{"async", Role::fixed,
-        "both, with the collectives on a stream of their own and a second buffer for backward's "
-        "gathered gradients"},
+        "gathered again and fused, with collectives on their own stream and a second buffer for "
+        "the gathered gradients of backward"},
        {asynchronous, true}},
       {{"no_recompute", Role::control,
         "one Function that gathers into a fresh tensor and keeps it: saves nothing by itself",
@@ -115,7 +115,7 @@ std::string unfit(const Trial& trial) {
   }
   if (trial["heads"] % trial["kv_heads"] != 0) {
     return "heads=" + std::to_string(trial["heads"]) +
-           " is no multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
+           " is not a multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
   }
   const Dimensions d(trial);
   if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > 256)

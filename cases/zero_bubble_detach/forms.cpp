@@ -74,7 +74,7 @@ class Rank {
     return all;
   }
 
-  /// What every step leaves in cycles, requested bytes.
+  /// Requested bytes that every step leaves in cycles.
   Formula leak() const {
     Terms all;
     for (const auto& [number, stage] : stages_)
@@ -206,8 +206,8 @@ class Rank {
     return all;
   }
 
-  /// What the cycles of all steps hold, and outputs where they stay. An output that a cycle holds,
-  /// as its root or as the next stage's input, is one tensor.
+  /// Memory that the cycles of all steps hold, and outputs that stay. An output that a cycle holds,
+  /// as its root or as the input of the next stage, is one tensor.
   Terms between_steps() const {
     Terms all{{"rest", 1}, {"workspace", 2}};
     const auto add = [&](const std::string& symbol, double count) {

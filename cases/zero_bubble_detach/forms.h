@@ -47,9 +47,9 @@ namespace tidemark::zero_bubble_detach {
 /// By symbol: how many.
 using Terms = std::map<std::string, double>;
 
-/// What a stage holds of a microbatch that is forwarded, split or done. Unless HandOver::moved,
-/// what comes from a neighbour is in a receive buffer, and belongs to `rest`: `input_stays` and
-/// `output_stays` are false then.
+/// Memory that a stage holds of a microbatch that is forwarded, split or done. Unless
+/// HandOver::moved, tensors from a neighbour are in a receive buffer, and belong to `rest`:
+/// `input_stays` and `output_stays` are then false.
 struct HeldStage : StagePlace {
   HeldStage(const Sizes& sizes, const StagePolicy& policy, const PipelineSchedule& schedule,
             const StagePlace& place);
@@ -89,12 +89,12 @@ struct HeldStage : StagePlace {
   Terms leaked() const;
 
  private:
-  /// What a norm in floats at the head keeps but for its weight.
+  /// Memory that a norm in floats at the head keeps, except its weight.
   void add_head_norm(Terms& terms, double count) const;
   bool keeps_loss_graph() const {
     return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
   }
-  /// What it keeps for the end of the step.
+  /// Memory that it keeps until the end of the step.
   Terms returned() const;
   void add_gradients(Terms& terms) const;
 };
@@ -182,17 +182,17 @@ class Passes {
   void norm(const std::string& where);
   void norm_input(bool again, double inputs, const std::string& where);
   void norm_backward(const Stage& stage, bool again, double inputs, const std::string& where);
-  /// What a block saves, until it has saved the last of it.
+  /// Memory that a block saves, up to the last saved tensor.
   void save_block(const std::string& where);
   void run_again(const std::string& where);
-  /// What attention saves; what a block does, its input apart.
+  /// Memory that attention saves; memory that a block saves, without its input.
   Terms attention_saved() const;
   Terms saved_by_block(bool by_parameters_alone = false) const;
   void forward_checkpointed(const std::string& where);
   void block_input(bool again, const std::string& where);
   void block_backward(const Stage& stage, int block, const std::string& where);
-  /// What a weight's operator takes around `computed`, which takes its gradient; `again`: what its
-  /// node reads is there for this run alone.
+  /// Memory that the operator of a weight's gradient takes around `computed`, which takes the
+  /// gradient itself. `again`: the tensors that the node reads exist for this run alone.
   void gradient(bool by_tokens, bool again, const std::string& where,
                 const std::function<void()>& computed);
   /// A parameter's gradient beside what else the operator takes.

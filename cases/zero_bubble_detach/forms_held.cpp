@@ -94,7 +94,7 @@ Terms HeldStage::done() const {
   }
   if (!policy.clean_hooks) {
     add_gradients(t);
-    // Of what is in a receive buffer.
+    // The copy of a gradient that is in a receive buffer.
     if (policy.habits.captured_gradients_copied && !last && !output_stays) t["x"] += 1;
   }
   if (last && keeps_loss_graph()) t["logp"] += 1;

@@ -150,7 +150,7 @@ Terms Passes::saved_by_block(bool by_parameters_alone) const {
   return all;
 }
 
-// What is there as the operators run; each goes when the next has read it.
+// Memory while the operators run; each tensor is freed when the next operator has read it.
 void Passes::forward_checkpointed(const std::string& here) {
   const auto passing = [&](const Terms& terms, const char* name) {
     l_.add(terms);

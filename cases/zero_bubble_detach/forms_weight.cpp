@@ -7,7 +7,7 @@ namespace tidemark::zero_bubble_detach {
 
 struct Passes::Group {
   std::string name, gradient;
-  /// What its node has saved and lets go, where the groups run in order, and in reverse (a tensor
+  /// What its node has saved and frees, where the groups run in order, and in reverse (a tensor
   /// that several nodes saved goes with the last of them).
   Terms saved, saved_reversed;
   Terms taken;             // the gradient that waits for it, unless that is in a receive buffer
@@ -54,7 +54,7 @@ std::vector<Passes::Group> Passes::head_groups() const {
   return {norm_group("norm", floats_ ? 0 : 1), {"head", "w_v", x, x, {{"logits", 1}}}};
 }
 
-// A norm in floats makes its weight's gradient by tokens, and then lets go what it has unpacked,
+// A norm in floats makes its weight's gradient by tokens, and then frees what it has unpacked,
 // which is of the same size, before it sums.
 void Passes::gradient(bool by_tokens, bool again, const std::string& where,
                       const std::function<void()>& computed) {

@@ -1,4 +1,4 @@
-// The numbers that the variants are held against: the whole batch on one process in double
+// The numbers that the variants are compared with: the whole batch on one process in double
 // precision.
 #include <algorithm>
 

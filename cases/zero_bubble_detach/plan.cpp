@@ -51,7 +51,8 @@ class RankPlan : reference::Replay {
   const std::vector<std::int64_t>& after() const { return after_; }
 
  private:
-  /// What a pass gets from its neighbour: in a buffer, or handed over by a stage of this rank.
+  /// The input that a pass gets from its neighbour: in a buffer, or handed over by a stage of this
+  /// rank.
   struct Arrival {
     Tensor buffer, local;
     Tensor take() { return local ? std::exchange(local, nullptr) : buffer; }
@@ -147,8 +148,8 @@ std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant,
   const auto schedule = schedule_of(trial);
   RankPlan plan(trial, variants()[variant.name], rank, device);
   const auto predicted = plan.run(trial.steps);
-  // Where a lookup's gradient sorts its tokens, one of its temporaries is not modelled. It is never
-  // the highest, but what the allocator makes of it cannot be told.
+  // If the gradient of a lookup sorts its tokens, one of its temporaries is not modelled. That
+  // moment is never the highest, but the allocator's use of the temporary is unknown.
   const bool sorts = rank == schedule.rank_of(0) && sizes.lookup(device).sorts;
   std::vector<Expectation> all;
   const auto add = [&](Statistic statistic, const std::string& phase, bool at_end) {

@@ -15,8 +15,8 @@ namespace tidemark::zero_bubble_detach {
 
 using namespace reference::autograd;
 
-/// What PyTorch's operators allocate, save and compute in backward, in the order in which they do
-/// it. Sizes come with the tensors: an activation has as many bytes as its elements.
+/// Allocations, saved tensors and backward of PyTorch's operators, in the order in which PyTorch
+/// makes them. Tensors have sizes: an activation has as many bytes as its elements.
 class Operators {
  public:
   Operators(Autograd& autograd, const Sizes& sizes, const reference::DeviceFacts& device);
@@ -100,8 +100,8 @@ class StagePlan {
     NodePointer start() const { return root ? gradient_node(root) : edge; }
   };
 
-  /// Of the nodes above `start`: a group for each parameter, and the nodes that the weight pass
-  /// does not run.
+  /// Weight groups of the nodes above `start`: a group for each parameter, and the nodes that the
+  /// weight pass does not run.
   Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
   /// Returns the gradients that were added to those there. `copy`: of the run before.
   Tensors weight_run(const Groups& groups, Tensor& copy);

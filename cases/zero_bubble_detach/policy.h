@@ -71,7 +71,7 @@ struct StagePlace {
   bool input_stays = false, output_stays = false;  // the neighbour is on the same rank
   std::int64_t first_layer = 0, end_layer = 1;
 };
-/// Of one rank, in order.
+/// The stages of one rank, in order.
 std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank);
 std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage);
 
@@ -85,9 +85,9 @@ std::string moment_of(const Action& action);
 
 std::unique_ptr<Program> program(const Trial& trial, const StagePolicy& policy, const World& world);
 
-/// Of the last step: requested bytes after the marked actions, and from the second step on the
-/// peaks of the pipeline and of the optimizer and the pipeline's end. Controls: what they claim,
-/// the residency of drop_grads_hooks.
+/// Forms of the last step: requested bytes after the marked actions, and from the second step on
+/// the peaks of the pipeline and of the optimizer, and the end of the pipeline. A control has what
+/// it claims: the residency of drop_grads_hooks.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
 /// The first action at which a pass (forms.h) ends with other amounts than are held after it, or

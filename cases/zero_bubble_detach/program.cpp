@@ -183,7 +183,7 @@ class Training final : public Program {
     tokens(targets_, "targets");
   }
 
-  // What the step would return, when its losses have gone.
+  // Makes the outputs that the step would return, when its losses have been freed.
   void merge_outputs() {
     const auto last = pipeline_->stages().find(schedule_.stages - 1);
     if (!sizes_.habits.outputs_merged || last == pipeline_->stages().end()) return;

@@ -18,7 +18,7 @@ namespace tidemark {
 namespace zero_bubble_detach {
 
 const VariantTable<StagePolicy>& variants() {
-  // What the four changes do together; what goes further starts here, and so do the wrong ones.
+  // The four changes together. Variants that go further start here, and so do the wrong fixes.
   static constexpr StagePolicy kAll{
       .detach_outputs = true, .detach_loss = true, .detach_last = true, .clean_hooks = true};
   static const auto with = [](bool StagePolicy::*flag) {
@@ -28,52 +28,52 @@ const VariantTable<StagePolicy>& variants() {
   };
   static const VariantTable<StagePolicy> all{{
       {{"retained", Role::baseline,
-        "nothing is dropped before the step ends, and then everything is, cycles too: the mildest "
+        "nothing is freed before the step ends, and then everything is, cycles too: the mildest "
         "reading of PyTorch 2.5.1"},
        {}},
       {{"as_released", Role::baseline,
         "PyTorch 2.5.1 while Python's garbage collector does not run: outputs stay until the next "
-        "step begins, cycles for ever, so memory grows with every step"},
+        "step begins, and cycles for ever, so memory grows with every step"},
        {.never_collects = true, .outputs_stay = true, .backward_cycle = true}},
       {{"detach_outputs", Role::fixed,
         "outputs are detached after the input pass (not the last stage's); the hooks' cycles still "
         "keep the graph"},
        {.detach_outputs = true}},
-      {{"detach_outputs_loss", Role::fixed, "the loss too: the log-probabilities go at once"},
+      {{"detach_outputs_loss", Role::fixed,
+        "the loss is detached too: the log-probabilities are freed at once"},
        {.detach_outputs = true, .detach_loss = true}},
       {{"detach_stage_outputs", Role::fixed,
-        "the last stage's outputs too, which are merged and returned"},
+        "the last stage's outputs, which are merged and returned, are detached too"},
        {.detach_outputs = true, .detach_loss = true, .detach_last = true}},
       {{"detach_last_alone", Role::fixed,
-        "the last stage's outputs alone: its loss keeps the graph"},
+        "the last stage's outputs alone are detached: its loss keeps the graph"},
        {.detach_last = true}},
       {{"hooks_alone", Role::fixed,
-        "captured gradients and hooks go right after use, nothing is detached"},
+        "captured gradients and hooks are dropped right after use, and nothing is detached"},
        {.clean_hooks = true}},
       {{"hooks_detach_outputs_loss", Role::fixed,
-        "hooks cleaned, outputs and loss detached: the last stage's outputs keep its graph"},
+        "hooks are dropped, outputs and loss detached: the last stage's outputs keep its graph"},
        {.detach_outputs = true, .detach_loss = true, .clean_hooks = true}},
       {{"hooks_detach_last", Role::fixed,
-        "hooks cleaned, the last stage's outputs detached: every other root keeps its graph"},
+        "hooks are dropped, the last stage's outputs detached: every other root keeps its graph"},
        {.detach_last = true, .clean_hooks = true}},
       {{"drop_grads_hooks", Role::fixed,
-        "everything is detached, and captured gradients and hooks go right after use: no cycle is "
-        "left, so the graph goes with the weight pass"},
+        "everything is detached, captured gradients and hooks are dropped right after use: no "
+        "cycle is left, so the weight pass frees the graph"},
        kAll},
       {{"release_after_input", Role::fixed,
-        "the input pass also lets go what only it has read, so that less waits for the weight "
+        "the input pass also frees what only it has read, so that less waits for the weight "
         "pass"},
        with(&StagePolicy::release)},
       {{"one_weight_task", Role::fixed,
         "all groups of a block share one run of the engine: a checkpointed block is run again "
-        "once, "
-        "not once a group"},
+        "once, not once for each group"},
        with(&StagePolicy::one_weight_task)},
       {{"gradient_edge", Role::fixed,
-        "the backward begins at a gradient edge, so an output goes as soon as it is sent"},
+        "the backward begins at a gradient edge, so an output is freed as soon as it is sent"},
        with(&StagePolicy::roots_as_edges)},
       {{"detach_view", Role::control,
-        "the output is a view, which cannot be detached in place: skipped, it keeps its graph",
+        "the output is a view, which cannot be detached in place: it keeps its graph",
         "trajectory/"},
        with(&StagePolicy::returns_view)},
       {{"detach_copy_kept", Role::control,
@@ -83,7 +83,8 @@ const VariantTable<StagePolicy>& variants() {
         "hooks refer to their groups for ever, and the cycles are never collected", "rest/"},
        {.detach_outputs = true, .detach_loss = true, .detach_last = true, .never_collects = true}},
       {{"detach_before_input", Role::control,
-        "detached before the input pass: no gradient reaches the stage before", "parity/"},
+        "outputs are detached before the input pass: no gradient reaches the stage before",
+        "parity/"},
        with(&StagePolicy::detach_early)},
   }};
   return all;
@@ -97,8 +98,8 @@ Bytes highest(const Step& step) {
   return most;
 }
 
-/// What a step has more than the step before, from step `first` on: `expected` in all of them, or
-/// the first figure that is not.
+/// The increase from one step to the next, from step `first` on: `expected` in all steps, or the
+/// first figure that differs.
 Verdict grows(const std::string& name, const Formula& expected, const std::vector<Step>& steps,
               std::size_t first, const std::function<Bytes(const Step&)>& figure) {
   Verdict verdict;
@@ -187,7 +188,7 @@ std::string unfit(const Trial& trial) {
                                                         : "";
 }
 
-// Where no backward is split there is nothing that a wrong fix could break.
+// If no backward is split, a wrong fix has nothing to break.
 std::string leave_out(const Trial& trial, const Variant& variant) {
   if (variants()[variant.name].backward_cycle && Sizes(trial).habits.outputs_go)
     return "PyTorch 2.5.1 does not have these habits";
@@ -240,12 +241,12 @@ Scenario zero_bubble_detach_scenario() {
       {"ffn", "width inside the feed-forward part of a block", 1, 262144},
       {"heads", "attention heads", 1, 512},
       {"kv_heads", "heads of keys and values, shared by groups of heads", 1, 512},
-      {"vocabulary", "tokens there are", 2, 1048576},
+      {"vocabulary", "number of different tokens", 2, 1048576},
       {"sequence", "tokens of a sequence", 1, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
-      {"microbatches", "of a step", 1, 256, true},
+      {"microbatches", "microbatches of a step", 1, 256, true},
       {.name = "schedule",
-       .what = "of the pipeline",
+       .what = "schedule of the pipeline",
        .low = 0,
        .high = 6,
        .values = {"gpipe", "1f1b", "interleaved_1f1b", "zbh1", "zbh2", "interleaved_zb", "zbv"}},
@@ -258,7 +259,7 @@ Scenario zero_bubble_detach_scenario() {
        false,
        {"none", "every_second", "every"}},
       {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}},
-      {"block", "of the model", 0, 1, false, {"transformer", "mlp"}},
+      {"block", "kind of the model's blocks", 0, 1, false, {"transformer", "mlp"}},
       {"norm",
        "RMSNorm: one fused operator, or of a bf16 model written out in single precision",
        0,

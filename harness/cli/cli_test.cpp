@@ -11,7 +11,7 @@ namespace {
 TEST_F(Command, AloneItPrintsHelp) {
   auto result = run("");
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.out, HasSubstr("exit codes: those of run: 0 all verdicts pass"));
+  EXPECT_THAT(result.out, HasSubstr("exit codes of run: 0 all verdicts pass"));
   EXPECT_EQ(result.err, "");
 }
 
@@ -56,8 +56,8 @@ TEST_F(Command, AMistakeIsOneLineAndItsCode) {
            Case{"run fsdp_prefetch/nosuch", 2, "unknown variant 'nosuch' of fsdp_prefetch"},
            Case{"compare nosuch file", 2, "cannot be read"},
            Case{"compare losses nosuch file", 2, "cannot be read"},
-           Case{"history nosuch", 2, "there is no history"},
-           Case{"snapshot show file", 2, "is no pickle"},
+           Case{"history nosuch", 2, "has no history"},
+           Case{"snapshot show file", 2, "is neither a pickle"},
            Case{"run --size nosuch", 2, "unknown size 'nosuch'"},
            Case{"run --suite nosuch", 2, "smoke, nightly, scale"},
            Case{"run --mode nosuch", 2, "math, shapes"},
@@ -101,7 +101,7 @@ TEST_F(Command, TheHelpOfACommandIsItsOwn) {
   EXPECT_THAT(bench.out, HasSubstr("usage: tidemark bench"));
   auto exec = run("exec --help");
   EXPECT_EQ(exec.code, 0) << exec.err;
-  EXPECT_THAT(exec.out, HasSubstr("exit codes: those of PROGRAM"));
+  EXPECT_THAT(exec.out, HasSubstr("exit codes: that of PROGRAM"));
   EXPECT_THAT(run("run --help").out, HasSubstr("1 a verdict failed"));
   for (const std::string command : {"list", "gpu rates", "exec", "bench", "history"})
     EXPECT_THAT(run(command + " --help").out, ::testing::Not(HasSubstr("a verdict failed")))
@@ -240,7 +240,7 @@ TEST_F(Command, EveryScenarioPassesBesideTheOthers) {
   EXPECT_GE(report["trials"].size(), 4u);
 }
 
-// Somebody else's mpirun: what the launching process settles is settled by the ranks.
+// Under another mpirun the ranks make the settings that the launching process would make.
 TEST_F(Command, UnderAnotherLauncherTheFlagsCountToo) {
   const std::string two = "--oversubscribe -n 2 " TIDEMARK_BINARY " ";
   auto mpirun = [&](const std::string& arguments) {

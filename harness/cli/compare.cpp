@@ -41,14 +41,14 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-/// What --events and --numbers have in common: the two are exactly the same, but for what the
-/// comparison says. `held`: what was to be held against each other, where nothing was.
+/// Common part of --events and --numbers, which compare exactly. `held` names what should have
+/// been compared, for the case that nothing was.
 template <class Compare>
 int run_exact(const CompareArguments& arguments, const char* flag, const char* held,
               const std::string& first, const std::string& second, Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(
-        fmt::format("compare {} is exact and plain text: no --threshold, no --format", flag));
+        fmt::format("compare {} is exact and prints text: leave out --threshold and --format", flag));
   const auto comparison = compare(first, second);
   const std::string text = comparison.text(first, second);
   arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
@@ -117,7 +117,7 @@ int run_compare(CompareArguments arguments) {
   sort_out(arguments);
   arguments.output.check();
   if (arguments.events && arguments.numbers)
-    throw std::runtime_error("--events and --numbers are two comparisons: give one at a time");
+    throw std::runtime_error("--events and --numbers are two comparisons: give one of them");
   if (arguments.events) return run_compare_events(arguments);
   if (arguments.numbers) return run_compare_numbers(arguments);
   CompareOptions options;
@@ -147,28 +147,31 @@ int run_compare(CompareArguments arguments) {
 
 void add_compare(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
-      "compare", "two reports: what changed, beyond which threshold, in the direction that is bad");
+      "compare",
+      "compare two reports, and name the figures that got worse by more than a threshold");
   auto arguments = std::make_shared<CompareArguments>();
   command->add_option("reports", arguments->reports,
                       "BASE and NEW: report.json or the output folder of a run");
-  command->add_option("--threshold", arguments->thresholds,
-                      "KIND=VALUE or GLOB=VALUE ...: memory=0 time=5% 'memory/active/*=1MiB' "
-                      "(default: everything 0, time 5%)");
-  command->add_flag("--allow-missing", arguments->allow_missing,
-                    "a trial, variant or metric that is missing in NEW is no regression");
+  command->add_option(
+      "--threshold", arguments->thresholds,
+      "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 time=5% "
+      "'memory/active/*=1MiB' (default: time=5%, all others 0)");
+  command->add_flag(
+      "--allow-missing", arguments->allow_missing,
+      "do not count a trial, variant or metric that is missing in NEW as a regression");
   command->add_flag("--events", arguments->events,
-                    "hold the allocators' events against each other instead (run --events, a "
-                    "recording of reports/measured, or PyTorch memory snapshots with a trace): "
-                    "every one of them must be the same");
+                    "compare the allocators' events instead; all must be equal. Each side is a run "
+                    "with --events, a recording of reports/measured, or a PyTorch memory snapshot "
+                    "with a trace");
   command->add_flag("--numbers", arguments->numbers,
-                    "hold losses, gradients and parameters against each other instead (run "
-                    "--numbers): the same bits by the same arithmetic, else within the sum of what "
-                    "each side is allowed against the reference");
+                    "compare losses, gradients and parameters of runs with --numbers instead: bit "
+                    "for bit if the arithmetic is the same, else within the sum of the tolerances "
+                    "of both sides");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
-      "exit codes: 0 no regression, 1 a regression (what is missing in NEW is one), 2 bad input, 4 "
-      "nothing "
-      "is left to compare");
+      "exit codes: 0 no regression, 1 a regression (a missing figure is one), 2 usage or bad "
+      "input, "
+      "4 nothing is left to compare");
   add_losses(*command, act);
   command->callback([arguments, command, &act] {
     if (command->get_subcommands().empty()) act = [arguments] { return run_compare(*arguments); };

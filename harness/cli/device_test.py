@@ -100,7 +100,7 @@ def main() -> None:
     run = said("exec", "printenv", "LD_LIBRARY_PATH", TIDEMARK_DEVICE="cuda", **libraries)
     check(run.code == 0 and run.out.startswith(str(work / "stand-ins")), f"exec gives them to another program: {run.code} {run.out}{run.err}")
     said("exec", "printenv", TIDEMARK_DEVICE="cuda", **nothing).refuses(77, "no NVIDIA driver", "exec without a driver")
-    said("exec").refuses(2, "which program", "exec of nothing")
+    said("exec").refuses(2, "no program is given", "exec of nothing")
     said("exec", "/nosuch", **nothing).refuses(2, "/nosuch cannot be started", "exec of what is not there")
     run = said(*RUN, "--schedule", "instant", "--out", "out", "--device", "cuda", LD_LIBRARY_PATH="/nosuch", **libraries)
     check(run.code == 0, f"two ranks on them: {run.code} {run.err}")

@@ -31,7 +31,7 @@ std::string host_name() {
   return host;
 }
 
-// What --set has changed, and how many variants run.
+// The parameters that --set has changed, and the number of variants that run.
 std::string particulars(const PlannedTrial& each) {
   std::string out = fmt::format("{} steps, {} of {} variants", each.trial.steps,
                                 each.variants.size(), each.scenario->variants.size());

@@ -110,7 +110,7 @@ def dies(action, nth, what, patterns, words, position=0):
         elif action == "hang" and position > 0:
             check(re.search(rf"waiting in (?={CALL})[^(]*its call {position} \(", text), f"{outcome.name}: what rank {rank} waited in", outcome)
     if action == "hang":  # the others ran into it, and said so in the end
-        check(f"rank {BROKEN} has not come" in error, f"{outcome.name}: who was waited for", outcome)
+        check(f"rank {BROKEN} has not arrived" in error, f"{outcome.name}: who was waited for", outcome)
     if action == "kill":
         check("signal 9" in error, f"{outcome.name}: how it ended", outcome)
 

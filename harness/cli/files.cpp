@@ -15,8 +15,8 @@ void Output::add(CLI::App* command, const std::vector<std::string>& formats) {
   command->add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
       ->check(CLI::IsMember(formats))
       ->capture_default_str();
-  command->add_option("--out", out, "write to this file, not to the terminal");
-  command->add_flag("--force", force, "--out may replace a file");
+  command->add_option("--out", out, "write to this file instead of the terminal");
+  command->add_flag("--force", force, "let --out replace a file");
 }
 
 void Output::check() const {
@@ -25,8 +25,8 @@ void Output::check() const {
   if (fs::is_directory(out, ignored))
     throw std::runtime_error(fmt::format("--out {}: is a folder; give the name of a file", out));
   if (!force && fs::exists(fs::symlink_status(out, ignored)))
-    throw std::runtime_error(fmt::format(
-        "--out {}: is there already; give another name, or --force to replace it", out));
+    throw std::runtime_error(
+        fmt::format("--out {}: exists already; give another name, or --force to replace it", out));
 }
 
 void Output::deliver(const std::string& text, const std::string& summary) const {

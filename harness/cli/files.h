@@ -1,4 +1,5 @@
-// Commands that read files and need neither a device nor ranks: compare, and those that follow.
+// Commands that read files and need neither a device nor ranks: compare, history, report, snapshot,
+// gpu predicted and gpu recording.
 #pragma once
 
 #include <CLI/CLI.hpp>

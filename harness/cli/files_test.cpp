@@ -191,7 +191,7 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_THAT(first.out, HasSubstr("1 regression"));
   const std::string written = read(out);
   EXPECT_THAT(written, HasSubstr("</html>"));
-  refused({"compare", base, base, "--out", out}, "is there already");
+  refused({"compare", base, base, "--out", out}, "exists already");
   refused({"compare", base, base, "--out", folder_.path()}, "is a folder");
   EXPECT_EQ(read(out), written);
   refused({"compare", base, folder_ / "nosuch", "--force", "--out", out}, "cannot be read");
@@ -215,7 +215,7 @@ TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_THAT(kept.out, HasSubstr("2 step times off by "));
   EXPECT_THAT(read(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
-  refused({"gpu", "predicted", ahead, folder_ / "nosuch", "--out", out}, "is there already");
+  refused({"gpu", "predicted", ahead, folder_ / "nosuch", "--out", out}, "exists already");
   refused({"gpu", "predicted", gpu, ahead},
           "in this order; these are of 'cuda an example, no GPU'");
   refused({"gpu", "predicted", ahead, folder_ / "nosuch"}, "cannot be read");
@@ -258,8 +258,9 @@ TEST_F(Files, NumbersOfTwoRuns) {
                 out + "\n");
   EXPECT_EQ(read(out), within.out);
   refused({"compare", "--numbers", first, folder_ / "base"}, "has no numbers");
-  refused({"compare", "--numbers", first, first, "--format", "json"}, "no --format");
-  refused({"compare", "--numbers", "--events", first, first}, "one at a time");
+  refused({"compare", "--numbers", first, first, "--format", "json"},
+          "leave out --threshold and --format");
+  refused({"compare", "--numbers", "--events", first, first}, "give one of them");
   write(gpu + "/numbers/x/keep_rank0.safetensors", "half");
   refused({"compare", "--numbers", first, gpu}, "keep_rank0.safetensors: is cut off");
 }
@@ -329,9 +330,9 @@ TEST_F(Files, HistoryOfRuns) {
   EXPECT_EQ(run({"history", here, "--metric", "nosuch"}).code, 4);
   EXPECT_EQ(run({"history", here, "--since", "2030-01-01"}).code, 4);
   EXPECT_EQ(run({"history", here, "--last-good"}).code, 4);
-  refused({"history", folder_ / "nosuch"}, "there is no history");
+  refused({"history", folder_ / "nosuch"}, "has no history");
   refused({"history", here, "--since", "monday"}, "neither a date");
-  refused({"history", here, "--prune"}, "say what to keep");
+  refused({"history", here, "--prune"}, "needs what to keep");
   EXPECT_EQ(run({"history", here, "--prune", "--since", "2026-01-02"}).out.substr(0, 5), "1 run");
   EXPECT_EQ(run({"history", here, "--prune", "1"}).out.substr(0, 5), "1 run");
 }

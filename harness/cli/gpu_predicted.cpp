@@ -37,8 +37,7 @@ int run_predicted(const PredictedArguments& arguments) {
 void add_predicted(CLI::App& gpu, Act& act) {
   auto* command = gpu.add_subcommand(
       "predicted",
-      "step times of the virtual device beside those of a GPU: how far a profile is "
-      "off");
+      "compare step times of the virtual device with those of a GPU: the error of a profile");
   auto arguments = std::make_shared<PredictedArguments>();
   command
       ->add_option("virtual", arguments->predicted,
@@ -49,7 +48,7 @@ void add_predicted(CLI::App& gpu, Act& act) {
                    "a run on the GPU with --schedule device --repetitions N")
       ->required();
   arguments->output.add(command, {"text", "json"});
-  command->footer("exit codes: 0 compared, 2 bad input, 4 nothing was compared");
+  command->footer("exit codes: 0 compared, 2 usage or bad input, 4 nothing was compared");
   command->callback([arguments, &act] { act = [arguments] { return run_predicted(*arguments); }; });
 }
 

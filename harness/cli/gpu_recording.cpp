@@ -30,13 +30,13 @@ int write_measured(const MeasuredArguments& arguments) {
 void add_recording(CLI::App& gpu, Act& act) {
   auto* command = gpu.add_subcommand(
       "recording",
-      "write a run's allocator events as one file, which other machines are compared with");
+      "write the allocator events of a run as one file, to compare other machines with it");
   auto arguments = std::make_shared<MeasuredArguments>();
   command->add_option("dir", arguments->folder, "the output folder of a run with --events")
       ->required();
   command->add_option("--out", arguments->output.out, "write to this file, not to the terminal");
   command->add_flag("--force", arguments->output.force, "--out may replace a file");
-  command->footer("exit codes: 0, 2 bad input");
+  command->footer("exit codes: 0 written, 2 usage or bad input");
   command->callback(
       [arguments, &act] { act = [arguments] { return write_measured(*arguments); }; });
 }

@@ -24,7 +24,7 @@ int prune(const HistoryArguments& arguments) {
   const std::string& keep = arguments.prune.empty() ? arguments.since : arguments.prune;
   if (keep.empty())
     throw std::runtime_error(
-        "--prune: say what to keep: --prune 100 (the latest), --prune 90d, --prune 2026-01-31, or "
+        "--prune needs what to keep: --prune 100 (the latest), --prune 90d, --prune 2026-01-31, or "
         "--since with it");
   const int removed = prune_history(arguments.path, keep);
   fmt::print("{} run{} removed from the history (their folders stay)\n", removed,
@@ -37,7 +37,7 @@ int run_history(const HistoryArguments& arguments) {
   if (arguments.last_good) {
     const auto folder = last_good(arguments.path);
     if (!folder.empty()) return fmt::print("{}\n", folder.string()), 0;
-    fmt::print(stderr, "error: {}: no run in it ended with 0 and still has its report\n",
+    fmt::print(stderr, "error: {}: it records no run with exit code 0 whose report still exists\n",
                arguments.path);
     return 4;
   }
@@ -62,15 +62,16 @@ int run_history(const HistoryArguments& arguments) {
 
 void add_history(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
-      "history", "the trend of every metric over the runs recorded, and where it stepped");
+      "history", "print the trend of every metric over the recorded runs, and where it stepped");
   auto arguments = std::make_shared<HistoryArguments>();
   command->add_option("path", arguments->path, "history.sqlite or the folder that holds it")
       ->capture_default_str();
-  command->add_option("--since", arguments->since, "2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h");
+  command->add_option("--since", arguments->since,
+                      "only runs since then: 2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h");
   command->add_option(
       "--metric", arguments->metrics,
-      "glob over metrics (memory/active/*) or over 'trial variant metric'; without, "
-      "those that stepped");
+      "glob over metrics (memory/active/*) or over 'trial variant metric'; default: the metrics "
+      "that stepped");
   auto* pruning =
       command
           ->add_option("--prune", arguments->prune,
@@ -79,7 +80,7 @@ void add_history(CLI::App& app, Act& act) {
   command->add_flag("--last-good", arguments->last_good,
                     "print the folder of the latest run that passed");
   arguments->output.add(command, {"text", "json", "html"});
-  command->footer("exit codes: 0, 2 bad input, 4 no run or no metric matches");
+  command->footer("exit codes: 0 printed, 2 usage or bad input, 4 no run or no metric matches");
   command->callback([arguments, pruning, &act] {
     arguments->pruning = pruning->count() > 0;
     act = [arguments] { return run_history(*arguments); };

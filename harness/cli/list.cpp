@@ -111,7 +111,7 @@ void print(const Scenario& scenario) {
   fmt::print("\n");
 }
 
-/// Those that one of the names or globs matches; all where there is none.
+/// The scenarios that one of the names or globs matches; without names all scenarios.
 std::vector<const Scenario*> named(const std::vector<std::string>& names) {
   std::vector<const Scenario*> out;
   std::string all;

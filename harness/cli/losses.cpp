@@ -39,13 +39,13 @@ ParityRule rule_of(const ParityArguments& arguments) {
   std::string mode = arguments.mode;
   if (mode.empty()) mode = arguments.ulp ? "ulp" : tolerance ? "tolerance" : "exact";
   if (mode == "tolerance" && !tolerance)
-    throw std::runtime_error("--mode tolerance needs --rtol or --atol: how far apart may they be?");
+    throw std::runtime_error("--mode tolerance needs --rtol or --atol");
   if (mode == "ulp" && !arguments.ulp)
-    throw std::runtime_error("--mode ulp needs --ulp: how far apart may they be?");
+    throw std::runtime_error("--mode ulp needs --ulp, the largest difference");
   if ((mode != "tolerance" && tolerance) || (mode != "ulp" && arguments.ulp))
-    throw std::runtime_error(
-        fmt::format("--mode {} takes no {}: --rtol and --atol are of tolerance, --ulp of ulp", mode,
-                    mode != "ulp" && arguments.ulp ? "--ulp" : "--rtol or --atol"));
+    throw std::runtime_error(fmt::format(
+        "--mode {} takes no {}: --rtol and --atol need --mode tolerance, --ulp needs --mode ulp",
+        mode, mode != "ulp" && arguments.ulp ? "--ulp" : "--rtol or --atol"));
   rule.mode = mode == "ulp"         ? ParityMode::ulp
               : mode == "tolerance" ? ParityMode::tolerance
                                     : ParityMode::exact;
@@ -116,36 +116,40 @@ int run_parity(const ParityArguments& arguments) {
 }  // namespace
 
 void add_losses(CLI::App& compare, Act& act) {
-  auto* command = compare.add_subcommand("losses",
-                                         "two loss curves of any training: 'step loss' lines, "
-                                         "CSV, JSON lines, JSON, Megatron's "
-                                         "golden values, report.json");
+  auto* command =
+      compare.add_subcommand("losses",
+                             "compare two loss curves of any training: 'step loss' lines, "
+                             "CSV, JSON lines, JSON, Megatron's "
+                             "golden values, report.json");
   auto arguments = std::make_shared<ParityArguments>();
-  command->add_option("a", arguments->a, "the curve that is right, or a run's folder")->required();
+  command->add_option("a", arguments->a, "the curve that is right: a file, or the folder of a run")
+      ->required();
   command->add_option("b", arguments->b, "the other curve")->required();
   command->add_option("--mode", arguments->mode, "exact (default), tolerance or ulp")
       ->check(CLI::IsMember({"exact", "tolerance", "ulp"}));
-  command->add_option("--rtol", arguments->rtol, "|b - a| <= atol + rtol * |a|");
-  command->add_option("--atol", arguments->atol, "likewise");
-  command->add_option("--ulp", arguments->ulp, "at most so many representable numbers apart");
+  command->add_option("--rtol", arguments->rtol,
+                      "relative part of the tolerance: |b - a| <= atol + rtol * |a|");
+  command->add_option("--atol", arguments->atol, "absolute part of the tolerance, see --rtol");
+  command->add_option("--ulp", arguments->ulp, "largest difference in representable numbers");
   command
-      ->add_option("--precision", arguments->precision, "of what is compared: float32 or float64")
+      ->add_option("--precision", arguments->precision,
+                   "precision in which the losses are compared: float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
   command->add_flag("--common", arguments->common, "compare only the steps that both curves have");
   command->add_option("--select", arguments->select,
                       "glob over the curves' names; in a report "
                       "scenario/size/rRANKS/mode/schedule/variant");
-  command->add_option("--select-a", arguments->select_a, "for A alone");
-  command->add_option("--select-b", arguments->select_b, "for B alone");
+  command->add_option("--select-a", arguments->select_a, "the same, for A alone");
+  command->add_option("--select-b", arguments->select_b, "the same, for B alone");
   command
-      ->add_option("--format-a", arguments->format_a,
-                   "how A is written, where its content misleads")
+      ->add_option("--format-a", arguments->format_a, "format of A, if auto detects the wrong one")
       ->check(CLI::IsMember(kFormats));
-  command->add_option("--format-b", arguments->format_b, "how B is written")
+  command->add_option("--format-b", arguments->format_b, "format of B")
       ->check(CLI::IsMember(kFormats));
   arguments->output.add(command, {"text", "markdown", "json", "html"});
-  command->footer("exit codes: 0 the curves hold, 1 they do not, 2 bad input, 4 no step in common");
+  command->footer(
+      "exit codes: 0 the curves agree, 1 they differ, 2 usage or bad input, 4 no step in common");
   command->callback([arguments, &act] { act = [arguments] { return run_parity(*arguments); }; });
 }
 

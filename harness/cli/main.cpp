@@ -56,7 +56,8 @@ int run_main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
     return exec_program(argc, argv, version);
   Act act;
-  CLI::App app("tidemark: where memory goes in parallel training", "tidemark");
+  CLI::App app("tidemark measures the peak GPU memory of parallel training steps; no GPU is needed",
+               "tidemark");
   add_file_commands(app, act);
   const fs::path scenarios =
       fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";
@@ -72,7 +73,8 @@ int run_main(int argc, char** argv) {
                        ": this installation has no scenarios; build tidemark from its source");
   app.require_subcommand(1);
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
-  app.add_subcommand("exec", "a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.add_subcommand("exec",
+                     "run a PyTorch program on the virtual platform (tidemark exec --help)");
   app.footer(
       "This installation has no scenarios (run, list, bench, gpu rates): they are built from "
       "source.");

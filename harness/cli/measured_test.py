@@ -51,7 +51,7 @@ def check(binary, recording, rehearsal):
             run = subprocess.run(words, capture_output=True, text=True, cwd=scratch)
             if run.returncode not in (0, 1):
                 return [f"{name}: {' '.join(words[1:])}: exit {run.returncode}: {run.stderr.strip()[-300:]}"]
-            # A trial is held against its own part of the recording.
+            # A trial is compared with its own part of the recording.
             mine = [t for t in data["traces"] if fields(t)[0] == (trial, params)]
             part = pathlib.Path(scratch, f"{number}.json")
             part.write_text(json.dumps({**data, "traces": mine}))

@@ -14,7 +14,7 @@ class NumbersFiles {
  public:
   static constexpr Bytes kMost = Bytes{1} << 30;
 
-  /// Of a run's folder. All of a run's ranks together write at most `most` bytes.
+  /// Writer into the folder of a run. All ranks of a run together write at most `most` bytes.
   NumbersFiles(std::filesystem::path folder, std::string device, int ranks, Bytes most = kMost);
   /// Nothing more from the first on that would be too much, which a note on stderr names. Throws
   /// std::runtime_error in one line where it cannot be written.

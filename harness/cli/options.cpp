@@ -16,12 +16,13 @@ namespace {
 
 constexpr const char* kRunFooter =
     "exit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, "
-    "4 nothing selected, 77 skipped, 130 interrupted\n"
-    "Every flag has an environment twin: --schedule is TIDEMARK_SCHEDULE.";
+    "4 nothing selected, 77 no such device, 130 interrupted\n"
+    "Every flag can also be given as an environment variable: --schedule as TIDEMARK_SCHEDULE.";
 constexpr const char* kFooter =
-    "exit codes: those of run: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
-    "infrastructure, 4 nothing selected, 77 skipped, 130 Ctrl-C. The help of each command has its "
-    "own.";
+    "exit codes of run: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
+    "infrastructure, 4 nothing selected, 77 no such device, 130 interrupted. The help of every "
+    "other "
+    "command names its own exit codes.";
 
 template <typename Value>
 CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const std::string& what) {
@@ -36,14 +37,14 @@ void add_device_flags(CLI::App* app, Options& options) {
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g, b300-268g, "
        "rtx5090-32g, rtx4090-24g, l40s-48g, l4-24g, a6000-48g, t4-16g or a JSON file)");
   flag(app, "capacity", options.capacity,
-       "of the virtual GPU, instead of its profile's: bytes, or as in 6GiB, 512MiB, 80GB");
+       "memory of the virtual GPU, instead of its profile's: bytes, or 6GiB, 512MiB, 80GB");
 }
 
 void add_platform_flags(CLI::App* app, Options& options) {
   add_device_flags(app, options);
   flag(app, "collectives", options.collectives,
-       "of ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's memory) "
-       "or auto: staged where NVIDIA's refuses them");
+       "NCCL for ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's "
+       "memory), or auto (staged if NVIDIA's refuses to share)");
   flag(app, "alloc-conf", options.alloc_conf, "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
 }
 
@@ -52,65 +53,71 @@ void add_platform_flags(CLI::App* app, Options& options) {
 Options parse_options(int argc, char** argv, int& exit_code) {
   Options options;
   CLI::App app(
-      "tidemark: where memory goes in parallel training. Pairs of the same training step, wasteful "
-      "and corrected: "
-      "the numbers must be the same, the memory must differ by what a formula says.",
+      "tidemark measures the peak GPU memory of parallel training steps; no GPU is needed. It runs "
+      "pairs of the same step, wasteful and corrected: their numbers must be equal, and their "
+      "memory "
+      "must differ by what a formula says.",
       "tidemark");
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
 
-  auto* list =
-      app.add_subcommand("list", "scenarios, variants with roles, sizes with parameters, formulas");
+  auto* list = app.add_subcommand(
+      "list", "print scenarios, variants with roles, sizes with parameters, and formulas");
   list->add_option("scenario", options.names, "names or globs of scenarios (default: all)");
-  list->add_flag("--json", options.json, "as JSON");
-  list->add_flag("--markdown", options.markdown, "as the table of README.md");
-  list->footer("exit codes: 0, 2 usage, 4 no scenario has such a name");
+  list->add_flag("--json", options.json, "print JSON");
+  list->add_flag("--markdown", options.markdown, "print the table of README.md");
+  list->footer("exit codes: 0 printed, 2 usage or bad input, 4 no scenario has such a name");
 
   auto* run = app.add_subcommand(
-      "run", "run the trials that match scenario[/variant[/size]] globs, judge, write the report");
+      "run",
+      "run the trials that match scenario[/variant[/size]], judge them, and write the report");
   run->footer(kRunFooter);
   auto& request = options.request;
-  run->add_option("pattern", request.patterns, "scenario[/variant[/size]], with * and ?");
+  run->add_option("pattern", request.patterns,
+                  "scenario[/variant[/size]]; * and ? match any text and any character");
   flag(run, "suite", request.suite, "smoke, nightly or scale");
-  flag(run, "size", request.size, "a named size, instead of the suite's");
-  run->add_option("--set", request.set, "KEY=VALUE: another value for a parameter of the size")
+  flag(run, "size", request.size, "a size by name, instead of the sizes of the suite");
+  run->add_option("--set", request.set,
+                  "KEY=VALUE: another value for a parameter (`tidemark list SCENARIO` names them)")
       ->envname("TIDEMARK_SET")
       ->delimiter(',');
-  flag(run, "ranks", request.ranks, "how many ranks (0: 4, or as many as the launcher started)");
-  run->add_option("--stand-for", options.stand_for,
-                  "one process, with the memory of this rank of --ranks; its collectives have no "
-                  "partners, so there are no numbers (mode shapes)")
+  flag(run, "ranks", request.ranks, "number of ranks (0: as many as the launcher started, else 4)");
+  run->add_option(
+         "--stand-for", options.stand_for,
+         "run one process with the memory of this rank of --ranks; its collectives have no "
+         "partners, so nothing is computed (mode shapes)")
       ->envname("TIDEMARK_STAND_FOR")
       ->check(CLI::Range(0, 1023));
   flag(run, "steps", request.steps,
-       "training steps (0: 4, and 2 at size scale; in the smoke suite 3, and 2 for the seed size; "
-       "100 for losses in the nightly)");
-  flag(run, "seed", request.seed, "of parameters and inputs");
+       "number of training steps (0: 4, and 2 at size scale; in the smoke suite 3, and 2 at size "
+       "seed; in the nightly suite 100 for losses)");
+  flag(run, "seed", request.seed, "seed of the random parameters and inputs");
   flag(run, "mode", request.mode,
-       "math (numbers) or shapes (memory alone); the size's first when not given");
+       "math (computes numbers) or shapes (memory alone); default: the first mode of the size");
   flag(run, "schedule", request.schedule,
-       "instant, calibrated, lagging, all of these, or random (durations drawn from the seed); not "
-       "given: all (of a GPU: device, its own time, and instant and lagging, made so by the host), "
-       "and lagging alone for the seed size of the smoke suite");
+       "when the device works: instant, calibrated, lagging, all of these three, or random "
+       "(durations drawn from the seed). Default: all; at size seed of the smoke suite lagging "
+       "alone. On a GPU: device (its own time), instant and lagging (the host enforces them)");
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, std::string>{
-          {"on", "on"}, {"off", "off"}, {"1", "on"}, {"0", "off"}}));
-  flag(
-      run, "details", options.details,
-      "worst: segments, streams and snapshots of the rank with the highest peak (and of ranks with "
-      "races), under lagging where it is among the schedules; all: of every rank and schedule; "
-      "none")
+      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"1", "on"}, {"0", "off"}})
+                      .description(""))
+      ->check(CLI::IsMember({"on", "off"}));
+  flag(run, "details", options.details,
+       "segments, streams and snapshots to keep. worst: those of the rank with the highest peak "
+       "and of "
+       "ranks with races, under lagging if it is among the schedules; all: of every rank and "
+       "schedule; none")
       ->check(CLI::IsMember({"none", "worst", "all"}));
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)")
       ->check([](const std::string& folder) {
         return folder.empty() ? "is empty; name a folder, or leave --out out" : std::string();
       });
   flag(run, "timeout", options.timeout,
-       "seconds after which a rank that waits for another gives up")
+       "seconds after which a rank stops waiting for another rank")
       ->check(CLI::Range(1, 86400));
   flag(run, "repetitions", options.repetitions,
-       "how often each trial runs: on the virtual device all must agree, of a GPU's own time the "
-       "step times are taken over all")
+       "how often each trial runs. On the virtual device all runs must agree; on a GPU the step "
+       "times are the median of all runs")
       ->check(CLI::Range(1, 1000));
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -125,17 +132,19 @@ Options parse_options(int argc, char** argv, int& exit_code) {
                 "numbers/ (safetensors), for compare --numbers")
       ->envname("TIDEMARK_NUMBERS");
   run->add_flag("--require-all", options.require_all,
-                "a trial that is skipped (because the ranks do not fit it, say) is a failure")
+                "count a skipped trial (one that does not fit the number of ranks) as a failure")
       ->envname("TIDEMARK_REQUIRE_ALL");
   run->add_flag("--dry-run", options.dry_run,
-                "print which trials would run and which be skipped, and about how long it takes")
+                "print which trials would run, which would be skipped, and the estimated time")
       ->envname("TIDEMARK_DRY_RUN");
   add_platform_flags(run, options);
 
-  app.add_subcommand("bench",
-                     "timings: Google Benchmark's own front end and flags (tidemark bench --help)");
+  app.add_subcommand(
+      "bench",
+      "measure tidemark's own speed, with the flags of Google Benchmark (tidemark bench --help)");
 
-  app.add_subcommand("exec", "a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.add_subcommand("exec",
+                     "run a PyTorch program on the virtual platform (tidemark exec --help)");
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);
@@ -144,7 +153,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   rates->add_option("--out", options.out, "write the profile to this file");
   rates->add_flag("--force", options.force, "--out may replace a file");
   add_device_flags(rates, options);
-  rates->footer("exit codes: 0 measured, 2 usage, 3 infrastructure, 77 no such device");
+  rates->footer(
+      "exit codes: 0 measured, 2 usage or bad input, 3 infrastructure, 77 no such device");
   app.footer(kFooter);  // after the commands, which would take it over
 
   exit_code = parse_line(app, argc, argv);

@@ -92,10 +92,11 @@ Prepared prepare(const Options& options, int ranks) {
   Request request = options.request;
   if (options.stand_for >= 0) {
     if (options.stand_for >= request.ranks)
-      throw UsageError(fmt::format("--stand-for {}: of how many ranks? Give --ranks, at least {}",
-                                   options.stand_for, options.stand_for + 1));
+      throw UsageError(fmt::format("--stand-for {} needs --ranks, at least {}", options.stand_for,
+                                   options.stand_for + 1));
     if (request.mode == "math")
-      throw UsageError("--mode math: numbers need all ranks, and --stand-for runs one");
+      throw UsageError(
+          "--mode math needs all ranks, and --stand-for runs one: leave out one of the two");
     request.mode = "shapes";
   }
   if (request.ranks == 0) request.ranks = ranks;

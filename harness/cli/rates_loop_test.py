@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The closed loop of `tidemark gpu rates`: on the virtual device it must give back the constants that the device was given, for every
-shipped profile and for GPUs that nobody has, and never say that they are of hardware. rates_loop_test.py TIDEMARK PROFILES
+shipped profile and for invented GPUs, and never say that they are of hardware. rates_loop_test.py TIDEMARK PROFILES
 
 How near: durations there are whole ns, so each of the two times whose difference makes a rate is off by half a ns for every
 operation in it. With one operation that is 1 ns of at least 290,000 (the sums on the fastest memory, 8 TB/s), with two (a copy each
@@ -43,7 +43,7 @@ class Rates(unittest.TestCase):
         return json.loads((self.folder / out).read_text()), said.stdout
 
     def odd(self, shipped, seed):
-        """A GPU that nobody has: every constant drawn, from two fifths to twice the shipped one."""
+        """An invented GPU: every constant drawn, from two fifths to twice the shipped one."""
         draw = random.Random(seed)
         given = json.loads(json.dumps(shipped))
         for group, name in ALONE + LINKS:
@@ -146,7 +146,7 @@ class Rates(unittest.TestCase):
         (self.folder / "broken" / "x.json").write_text("[")
         mpirun = ("mpirun", "-n", "1", "--allow-run-as-root")
         for words, code, says, before, more in (
-                (["--out", "there.json"], 2, "is there already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
+                (["--out", "there.json"], 2, "exists already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
                 (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", (), {}), (["extra"], 2, "extra", (), {}),
                 (["--capacity", "many"], 2, "--capacity many", (), {}), ([], 2, "start it without mpirun", mpirun, {}), (["--capacity", str(1 << 22)], 3, "out of memory", (), {}),
                 (["--device", "quantum"], 2, "auto, virtual, cuda", (), {})):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command as it runs on a GPU, rehearsed on the virtual device, and held against the virtual device: the same events of
+"""The command as it runs on a GPU, rehearsed on the virtual device, and compared with the virtual device: the same events of
 the allocator at both ends of the bracket, the same calls of the host in between, the same numbers to the bit. And whatever is
 changed in a recording is found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the second is loaded before NCCL and is it on a broken network"""
 import json

@@ -264,17 +264,19 @@ std::string SnapshotReplay::text(const std::string& file) const {
 }  // namespace
 
 void add_snapshot_replay(CLI::App& app, Act& act) {
-  auto* command = app.get_subcommand("snapshot")
-                      ->add_subcommand("replay",
-                                       "a recording's allocations and frees again, in PyTorch's "
-                                       "allocator on the virtual device: the same segments?");
+  auto* command =
+      app.get_subcommand("snapshot")
+          ->add_subcommand("replay",
+                           "repeat the allocations and frees of a recording in PyTorch's "
+                           "allocator on the virtual device, and compare the segments");
   auto file = std::make_shared<std::string>();
   command
       ->add_option("file", *file,
                    "a snapshot with a trace (torch.cuda.memory._record_memory_history), or a "
                    "recording of reports/measured")
       ->required();
-  command->footer("exit codes: 0 the segments are as recorded, 1 they are not, 2 bad input");
+  command->footer(
+      "exit codes: 0 the segments are as recorded, 1 they are not, 2 usage or bad input");
   command->callback([file, &act] {
     act = [file] {
       const Snapshot snapshot = read_snapshot(*file);

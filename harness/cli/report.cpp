@@ -14,16 +14,18 @@
 namespace tidemark {
 
 void add_report(CLI::App& app, Act& act) {
-  auto* command = app.add_subcommand("report", "render DIR/report.json again");
+  auto* command =
+      app.add_subcommand("report", "write the page and the other files of DIR/report.json again");
   auto path = std::make_shared<std::string>();
   command->add_option("dir", *path, "the output folder of a run, or its report.json");
   auto base = std::make_shared<std::string>();
-  command->add_option("--base", *base,
-                      "another run's folder or report.json: its figures stand beside");
+  command->add_option(
+      "--base", *base,
+      "folder or report.json of another run, whose figures the page shows beside these");
   auto json = std::make_shared<bool>();
   command
       ->add_flag("--json", *json,
-                 "print the whole record, each value in its place, and write no files")
+                 "print the whole record, with every value in its place, and write no files")
       ->excludes("--base");
   auto schema = std::make_shared<bool>();
   command->add_flag("--schema", *schema, "print the JSON Schema of report.json, without dir");
@@ -43,7 +45,8 @@ void add_report(CLI::App& app, Act& act) {
       if (done.report.trials.empty() && !done.report.programs.empty()) {
         if (!base->empty())
           throw std::runtime_error(
-              "report --base is of scenarios: tidemark compare holds two programs together");
+              "report --base takes runs of scenarios: use tidemark compare for two runs of a "
+              "program");
         rerender_programs(done.folder, done.report);
       }
       fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));

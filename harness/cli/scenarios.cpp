@@ -74,7 +74,7 @@ int run(Options& options, int argc, char** argv) {
 
 // On NVIDIA's libraries: a program that is linked as this one.
 int exec_on_cuda(int argc, char** argv) {
-  if (argc < 3) throw UsageError("exec: which program? (tidemark exec PROGRAM ARGUMENTS...)");
+  if (argc < 3) throw UsageError("exec: no program is given: tidemark exec PROGRAM ARGUMENTS...");
   choose_device(wanted(), argv);
   execvp(argv[2], argv + 2);
   throw UsageError(std::string("exec: ") + argv[2] + " cannot be started: " + std::strerror(errno));

@@ -23,7 +23,7 @@ CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<SnapshotArguments>&
   auto* command = parent->add_subcommand(name, what);
   command
       ->add_option("file", arguments->file,
-                   "a snapshot: pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
+                   "a snapshot: the pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
       ->required();
   command->footer("exit codes: 0, 2 bad input");
   return command;
@@ -52,7 +52,7 @@ int diff(const SnapshotArguments& a) {
 int convert(const SnapshotArguments& a) {
   a.output.check();
   if (a.to == "pickle" && a.output.out.empty())
-    throw std::runtime_error("--to pickle needs --out FILE: it is no text");
+    throw std::runtime_error("--to pickle needs --out FILE: a pickle is binary");
   const Snapshot snapshot = read_snapshot(a.file);
   try {
     a.output.deliver(a.to == "json"     ? snapshot_json(snapshot)
@@ -69,37 +69,38 @@ int convert(const SnapshotArguments& a) {
 
 void add_snapshot(CLI::App& app, Act& act) {
   auto* parent = app.add_subcommand(
-      "snapshot",
-      "PyTorch memory snapshots, of tidemark or of any program; nothing in them is run");
+      "snapshot", "read PyTorch memory snapshots of any program; no code in them is run");
   parent->require_subcommand(1);
   parent->footer("exit codes: 0, 2 bad input");
   auto arguments = std::make_shared<SnapshotArguments>();
   const auto top = [&](CLI::App* command) {
-    command->add_option("--top", arguments->top, "how many lines of a kind")->capture_default_str();
+    command->add_option("--top", arguments->top, "number of lines of each kind")
+        ->capture_default_str();
   };
 
   auto* one = subcommand(parent, arguments, "show",
-                         "peak and what was alive there, pending frees, fragmentation");
+                         "print the peak, what was alive there, pending frees, and fragmentation");
   top(one);
   arguments->output.add(one, {"text", "json", "html"});
   one->callback([arguments, &act] { act = [arguments] { return show(*arguments); }; });
 
-  auto* two =
-      subcommand(parent, arguments, "diff", "two snapshots by allocation site, size and lifetime");
+  auto* two = subcommand(parent, arguments, "diff",
+                         "compare two snapshots by allocation site, size and lifetime");
   two->add_option("other", arguments->other, "the other snapshot")->required();
   top(two);
   arguments->output.add(two, {"text", "json"});
   two->callback([arguments, &act] { act = [arguments] { return diff(*arguments); }; });
 
-  auto* three = subcommand(parent, arguments, "convert", "to JSON, Perfetto or a fresh pickle");
+  auto* three = subcommand(parent, arguments, "convert",
+                           "convert a snapshot to JSON, Perfetto or another pickle");
   three->add_option("--to", arguments->to, "json, perfetto or pickle")
       ->required()
       ->check(CLI::IsMember({"json", "perfetto", "pickle"}));
-  three->add_option("--protocol", arguments->protocol, "of the pickle: 2, 3 or 4")
+  three->add_option("--protocol", arguments->protocol, "protocol of the pickle: 2, 3 or 4")
       ->check(CLI::Range(2, 4))
       ->capture_default_str();
-  three->add_option("--out", arguments->output.out, "write to this file, not to the terminal");
-  three->add_flag("--force", arguments->output.force, "--out may replace a file");
+  three->add_option("--out", arguments->output.out, "write to this file instead of the terminal");
+  three->add_flag("--force", arguments->output.force, "let --out replace a file");
   three->callback([arguments, &act] { act = [arguments] { return convert(*arguments); }; });
 }
 

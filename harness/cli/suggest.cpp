@@ -68,8 +68,9 @@ int parse_line(CLI::App& app, int argc, char** argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const std::string meant = suggestion(app, {argv + std::min(argc, 1), argv + argc});
-    throw UsageError(std::string(error.what()) +
-                     (meant.empty() ? " (tidemark --help says what there is)" : ": " + meant));
+    throw UsageError(
+        std::string(error.what()) +
+        (meant.empty() ? " (tidemark --help lists commands and flags)" : ": " + meant));
   }
   return -1;
 }

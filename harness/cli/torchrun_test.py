@@ -55,7 +55,7 @@ def main() -> None:
     codes, said = ended(gang(work, 2, *RUN, "--timeout", "2", "--out", "alone", start=[0]))
     check(codes == [2] and "only 1 came" in said and "mpirun -n 2" in said and said.count("\n") == 1, f"without the second: {codes} {said}")
     codes, said = ended(gang(work, 2, *RUN, "--timeout", "2", "--out", "alone", start=[1]))
-    check(codes == [3] and "has not come" in said and said.count("\n") == 1, f"without the first: {codes} {said}")
+    check(codes == [3] and "has not arrived" in said and said.count("\n") == 1, f"without the first: {codes} {said}")
     check(time.monotonic() - begin < 40, "nobody waits for ever")
     begin = time.monotonic()
     processes = gang(work, 2, *RUN, "--steps", "20000", "--out", "killed")
@@ -67,8 +67,8 @@ def main() -> None:
     codes, said = ended(processes, 60)
     check(codes == [130, 130], f"ended by its launcher: {codes} {said}")
 
-    for extra, says in (({"RANK": "1", "LOCAL_RANK": "0"}, "over several machines"), ({"LOCAL_WORLD_SIZE": "1"}, "over several machines"),
-                        ({"RANK": "5"}, "no rank of a world"), ({"SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix"), ({"PMI_SIZE": "2"}, "cannot connect")):
+    for extra, says in (({"RANK": "1", "LOCAL_RANK": "0"}, "on several machines"), ({"LOCAL_WORLD_SIZE": "1"}, "on several machines"),
+                        ({"RANK": "5"}, "not a rank of a world"), ({"SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix"), ({"PMI_SIZE": "2"}, "cannot connect")):
         codes, said = ended(gang(work, 2, *RUN, "--out", "never", start=[0], **extra))
         check(codes == [2] and says in said and said.count("\n") == 1, f"{extra}: {codes} {said}")
     check(not (work / "never").exists(), "a mistake leaves no folder")

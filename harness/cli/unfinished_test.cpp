@@ -126,7 +126,7 @@ TEST_F(Command, ATerminatedRunLeavesNoProcess) {
 }
 
 // What one rank's fault does to the others is fault_test.py's and oom_test.py's; here its plan.
-TEST_F(Command, AFaultThatIsNoneIsRefused) {
+TEST_F(Command, AnInvalidFaultIsRefused) {
   auto wrong = run("run fsdp_prefetch --ranks 2 --out wrong", "TIDEMARK_FAULT='rank=1 do=nosuch'");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("do must say what happens"));
@@ -147,7 +147,7 @@ TEST_F(Command, ARankThatThrowsEndsTheRunOnAllRanks) {
 }
 
 // Who has no communicator yet cannot be told through it.
-TEST_F(Command, ARankThatFailsBeforeTheCommunicatorIsThereLeavesNobodyWaiting) {
+TEST_F(Command, ARankThatFailsBeforeTheCommunicatorExistsBlocksNoOtherRank) {
   for (const char* rank : {"0", "2"}) {
     const std::string out = std::string("unmade-") + rank;
     auto result =

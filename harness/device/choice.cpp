@@ -110,7 +110,8 @@ bool wants_staged(const Wanted& wanted) {
 void require_sense(bool staged) {
   if (staged && std::getenv("TIDEMARK_PLATFORM") == nullptr)
     throw UsageError(
-        "--collectives staged is for ranks that share a GPU: each has a virtual one of its own");
+        "--collectives staged is for ranks that share a GPU, and every rank has a virtual GPU of "
+        "its own");
 }
 
 }  // namespace
@@ -125,7 +126,8 @@ std::string choose_device(const Wanted& wanted, char** argv) {
     throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
   const bool staged = wants_staged(wanted);
   if (wanted.alone && wanted.collectives == "nccl")
-    throw UsageError("--collectives nccl: NVIDIA's has no --stand-for; leave one of the two out");
+    throw UsageError(
+        "--collectives nccl: NVIDIA's NCCL cannot run with --stand-for; leave out one of the two");
   const Ground cuda{false, staged || wanted.alone};
   if (device != "virtual" && started_again_on(cuda.name())) {
     require_cuda(cuda);

@@ -15,8 +15,8 @@ struct Unavailable : std::runtime_error {
   int code;
 };
 
-/// What was asked for: `device` auto, virtual or cuda; `collectives` auto or nccl (the platform's
-/// own NCCL) or staged (through the host's memory, for ranks that share a GPU).
+/// The request of the user. `device`: auto, virtual or cuda. `collectives`: auto, nccl (the
+/// platform's own NCCL) or staged (through the host's memory, for ranks that share a GPU).
 struct Wanted {
   std::string device, collectives;
   bool alone;  // a process without partners: of NVIDIA's NCCL there is none, so staged on a GPU

@@ -1,5 +1,5 @@
-// Requirements of a run on a GPU, as facts, and the one line that says what it lacks: so that every
-// refusal can be tried without the hardware.
+// Requirements of a run on a GPU, as facts, and the one line that says which one is not met. Tests
+// can try every refusal without the hardware.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ void require_shareable(int device, std::size_t ranks) {
   }
   if (mode == cudaComputeModeExclusiveProcess)
     throw std::runtime_error(
-        fmt::format("GPU {} takes one process alone and has {} ranks: give --ranks for as many as "
+        fmt::format("GPU {} accepts one process only and has {} ranks: give --ranks for as many as "
                     "there are GPUs, or set its compute mode to default",
                     device, ranks));
 }
@@ -58,7 +58,8 @@ std::string take_seat(const World& world) {
   const int gpus = c10::cuda::device_count();
   if (gpus < 1)
     throw std::runtime_error(
-        "sees no GPU: is one of its own, or CUDA_VISIBLE_DEVICES, missing? (--device virtual needs "
+        "sees no GPU: does the machine have one, and does CUDA_VISIBLE_DEVICES name it? (--device "
+        "virtual needs "
         "none)");
   // NCCL connects at the first collective otherwise: with memory that it takes, and calls that wait
   // for the device, in the middle of a step.

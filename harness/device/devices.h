@@ -8,12 +8,12 @@
 
 namespace tidemark {
 
-/// Of all ranks at once: the local rank modulo the GPUs that are seen. Makes it the current device.
-/// Ranks that share one get an equal part of nine tenths of its memory each, and (but for staged
-/// collectives) a NCCL_HOSTID of their own unless one is set: NCCL refuses two ranks of one host on
-/// one GPU. Returns a note for the user, the same on all ranks: which ranks share a GPU
-/// and what was done for it; empty where each has its own. To be called before NCCL is. Throws
-/// std::runtime_error where no GPU is seen, or where it takes one process alone.
+/// Chooses the current device: the local rank modulo the GPUs that the process sees. All ranks call
+/// it together, before they call NCCL. Ranks that share a GPU get an equal part of nine tenths of
+/// its memory each, and (except with staged collectives) their own NCCL_HOSTID unless one is set,
+/// because NCCL refuses two ranks of one host on one GPU. Returns a note for the user, the same on
+/// all ranks: which ranks share a GPU and what was done about it; empty if each rank has its own.
+/// Throws std::runtime_error if no GPU is seen, or if a GPU accepts one process only.
 std::string take_seat(const World& world);
 
 /// The ranks that share, from every rank's GPU by name; an empty name is not shared.

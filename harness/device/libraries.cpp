@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What comes with the driver, not with NVIDIA's other libraries.
+// Libraries that come with the driver, not with the other libraries of NVIDIA.
 constexpr const char *kDriver = "libcuda.so.1", *kManagement = "libnvidia-ml.so.1";
 constexpr int kPatience = 30000;  // ms; a machine with many GPUs takes seconds to start
 
@@ -72,7 +72,7 @@ std::vector<fs::path> cached(const std::string& name) {
   return found;
 }
 
-// Where a library of the driver's may lie.
+// Places in which a library of the driver may be.
 std::vector<fs::path> candidates(const std::string& name) {
   std::vector<fs::path> found;
   for (const auto& folder : search_path()) found.push_back(folder / name);
@@ -158,7 +158,7 @@ CudaFacts built_with() {
   return facts;
 }
 
-/// Where the virtual platform in this folder has its library of this name.
+/// Path of the library of this name of the virtual platform in this folder.
 fs::path virtual_place(const fs::path& folder, const std::string& name) {
   return (name == kManagement ? folder / "nvml" : folder) / name;
 }

@@ -26,7 +26,8 @@ struct Library {
   std::filesystem::path path;
   Maker maker;
 };
-/// Of the names of the virtual platform those that this process has loaded, in the loader's order.
+/// The libraries that this process has loaded, of those with the names of the virtual platform, in
+/// the loader's order.
 std::vector<Library> loaded_libraries();
 
 /// Whether this process's NCCL is the staged one.

@@ -14,7 +14,7 @@
 namespace tidemark {
 namespace {
 
-// What is asked of it.
+// The functions of NVML that are called.
 #define TIDEMARK_NVML_ALL                   \
   TIDEMARK_NVML(nvmlInit_v2)                \
   TIDEMARK_NVML(nvmlErrorString)            \

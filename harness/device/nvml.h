@@ -1,5 +1,5 @@
-// Memory of a GPU by process, from NVIDIA's management library; CUDA does not tell it. The library
-// comes with the driver and is loaded when it is first asked, never linked.
+// Memory of a GPU by process, from NVIDIA's management library, because CUDA does not report it.
+// The library comes with the driver; it is loaded at the first request, and never linked.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct GpuUse {
   Bytes reserved = 0;  // by driver and firmware
 };
 
-/// Of the GPU, or the MIG instance, of these 16 bytes (cudaDeviceProp::uuid).
+/// Use of the GPU, or of the MIG instance, with these 16 bytes (cudaDeviceProp::uuid).
 GpuUse gpu_use(const char* uuid);
 
 /// The process `pid` apart from everybody else; `allocator`: the bytes of its own that the caching

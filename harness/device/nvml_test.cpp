@@ -18,7 +18,7 @@ constexpr Bytes kMiB = 1 << 20;
 GpuUse two_processes() {
   GpuUse use;
   use.processes = {{70, 300 * kMiB, true}, {100, 900 * kMiB, true}};
-  use.used = 1210 * kMiB;  // 10 of nobody that NVML names
+  use.used = 1210 * kMiB;  // 10 of no process that NVML names
   use.reserved = 550 * kMiB;
   return use;
 }
@@ -37,7 +37,7 @@ TEST(Nvml, ThisProcessAndTheOthersAreToldApart) {
   EXPECT_EQ(told_apart(use, 100, 400 * kMiB), expected);
 }
 
-TEST(Nvml, WhatIsNotKnownIsNotGuessed) {
+TEST(Nvml, UnknownUseIsNotGuessed) {
   GpuUse use;
   use.unknown = "nvmlInit_v2: Driver Not Loaded";
   EXPECT_EQ(why(use), use.unknown);
@@ -48,7 +48,8 @@ TEST(Nvml, WhatIsNotKnownIsNotGuessed) {
   use.processes.clear();
   EXPECT_THAT(why(use), HasSubstr("process 100 is not among the 0"));
 
-  // In a container with numbers of its own, this one's may be somebody else's on the host.
+  // In a container with numbers of its own, this process's number may be that of another process on
+  // the host.
   use = two_processes();
   use.processes[0].here = false;
   EXPECT_THAT(why(use), HasSubstr("process 70, which is none here"));

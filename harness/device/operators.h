@@ -1,5 +1,5 @@
 // Observer of the operator that a thread is in, and of the tensors that operators return: PyTorch's
-// own record function, on any device. It only looks on: nothing that is measured depends on it.
+// own record function, on any device. It only observes: no measurement depends on it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -21,7 +21,7 @@ class VirtualDevice {
   virtual void set_launch_cost(Ns ns) = 0;
   /// Bytes of the device for what follows (0: the profile's). False where it cannot be so large.
   virtual bool set_capacity(Bytes bytes) = 0;
-  /// Of the profile, whatever capacity is set.
+  /// Capacity of the profile in bytes, whatever capacity is set.
   virtual Bytes profile_capacity() = 0;
   /// The next allocation of device memory is made so many bytes above the lowest address, as are
   /// all from the first such call on. False where it cannot be.

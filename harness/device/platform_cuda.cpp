@@ -66,8 +66,8 @@ std::string CudaPlatform::steps_end() {
   hold_.reset();
   if (held) return "";
   return fmt::format(
-      "the device was held back for {} ms and the host took {} ms to enqueue the steps: this is no "
-      "end of the bracket (fewer --steps may be)",
+      "the device was held back for {} ms, but the host took {} ms to enqueue the steps: the peaks "
+      "are no bound for lagging (try fewer --steps)",
       held_for_ / 1'000'000, took / 1'000'000);
 }
 

@@ -16,7 +16,7 @@ std::unique_ptr<Platform> cuda_platform();
 /// The same as cuda_platform(), on the virtual device `below` at its calibrated clock.
 std::unique_ptr<Platform> rehearsal_platform(std::unique_ptr<Platform> below);
 
-/// Of the current device.
+/// Properties of the current device.
 cudaDeviceProp device_properties();
 
 }  // namespace tidemark

@@ -105,13 +105,13 @@ TEST(Rehearsal, OnItsOwnTimeADeviceIsInBetween) {
 
 TEST(Rehearsal, WhereTheHostWaitsLaggingIsNoEndAndSaysSo) {
   const auto record = run(side_stream(true), trial("lagging"));
-  EXPECT_THAT(record.variants.at(0).ranks.at(0).unheld, HasSubstr("no end of the bracket"));
+  EXPECT_THAT(record.variants.at(0).ranks.at(0).unheld, HasSubstr("no bound for lagging"));
   int skipped = 0;
   for (const auto& verdict : record.verdicts) {
     EXPECT_NE(verdict.status, Status::fail) << verdict.name << ": " << verdict.why;
     if (verdict.name != "memory/form/active/step" && !verdict.name.starts_with("saving/")) continue;
     EXPECT_EQ(verdict.status, Status::skip) << verdict.name;
-    EXPECT_THAT(verdict.why, HasSubstr("no end of the bracket"));
+    EXPECT_THAT(verdict.why, HasSubstr("no bound for lagging"));
     ++skipped;
   }
   EXPECT_EQ(skipped, 5);  // memory of both; the saving by phase, the largest and that of the step

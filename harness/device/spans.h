@@ -1,5 +1,5 @@
-// The spans of a step from the virtual device's trace: few enough for a report, with what must not
-// be missing.
+// The spans of a step from the virtual device's trace, reduced to a number that a report can hold.
+// Collectives and waits are always kept.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ Libraries libraries_of(const fs::path& program) {
 fs::path temporary_files() {
   std::error_code none;
   const fs::path place = fs::temp_directory_path(none);
-  if (none) throw UsageError("exec: TMPDIR is no folder: " + std::string(std::getenv("TMPDIR")));
+  if (none) throw UsageError("exec: TMPDIR is not a folder: " + std::string(std::getenv("TMPDIR")));
   return place;
 }
 
@@ -92,7 +92,7 @@ class Listed {
   std::map<fs::path, fs::path> known_;
 };
 
-// What all processes of the program inherit.
+// Sets the environment that all processes of the program inherit.
 void set_environment(const ExecOptions& exec, const Libraries& libraries, Listed& listed) {
   const fs::path folder = linked_folder();
   std::vector<std::string> preloaded;

@@ -74,7 +74,7 @@ def case_unmeasured():
 def case_ranks():
     check_training(Said("--ranks", 2, "--", sys.executable, TRAIN))
     said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
-    said.ends(5, "rank 1 ended with exit code 5: the other ranks are ended")
+    said.ends(5, "rank 1 ended with exit code 5: tidemark ends the other ranks")
     said.check(said.seconds < 60, "the others are not waited for")
 
 
@@ -164,7 +164,7 @@ def case_known():
 def case_unknown():
     big = "x = torch.empty(1 << 20, device='cuda')\n"
     said = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
-        0, "control flow hung on values that are not known: <string>:3\npeaks, MiB", "<string>:3  aten::any  no, 1 time", "<string>:4  item  1.0, ")
+        0, "control flow depended on values that are not known: <string>:3\npeaks, MiB", "<string>:3  aten::any  no, 1 time", "<string>:4  item  1.0, ")
     said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
     python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
     python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
@@ -334,21 +334,21 @@ def case_unprepared():
 
 
 def case_refused():
-    Said().refuses("which program?")
-    Said("--").refuses("which program?")
+    Said().refuses("no program is given")
+    Said("--").refuses("no program is given")
     Said("--rank", 2, "--", "true").refuses("--rank")
     Said("--", "/nosuch/program").refuses("/nosuch/program cannot be started")
     Said("--", "no-such-program").refuses("no-such-program cannot be started")
     script = FOLDER / "a.py"
     script.write_text("import torch\n")
-    Said("--", script).refuses(f"{script} cannot be started: it is no executable file: write python3 {script}")
+    Said("--", script).refuses(f"{script} cannot be started: it is not an executable file: write python3 {script}")
     script.write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)
     other = "one program cannot have both"
     for name, version, cuda, text, below in [
             ("cpu", "2.11.0+cpu", None, "a wheel without CUDA", "a wheel without CUDA"),
-            ("major", "2.11.0+cu118", "11.8", "CUDA 11.8, which tidemark does not know", "CUDA 11.8, which tidemark does not know"),
-            ("old", "2.3.1+cu121", "12.1", "knows none before 2.4", "knows none before 2.4"),
+            ("major", "2.11.0+cu118", "11.8", "CUDA 11.8, which tidemark does not support", "CUDA 11.8, which tidemark does not support"),
+            ("old", "2.3.1+cu121", "12.1", "supports none before 2.4", "supports none before 2.4"),
             ("other", "2.99.1+cu130", "13.0", "has no libtorch_cuda.so", other)]:
         place = fake_torch(name, version, cuda)
         for program in ([sys.executable, "-c", "0"], [script]):
@@ -369,16 +369,16 @@ def case_refused():
     Said("--out", script, "--", "true").refuses("exists already")
     Said("--out", FOLDER / "none" / "x.json", "--", "true").refuses("cannot be written")
     Said("--as-rank", 8, "--of", 8, "--", "true").refuses("ranks are 0 to 7")
-    Said("--as-rank", 0, "--", "true").refuses("belong together")
+    Said("--as-rank", 0, "--", "true").refuses("--as-rank R needs --of W")
     Said("--as-rank", "1,1", "--of", 8, "--", "true").refuses("twice")
     Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of them")
     for sizes in ("half", "101%", "50%,50%"):
         Said("--sizes", sizes, "--", "true").refuses(f"--sizes {sizes}")
     Said("--known-limit", "some", "--", "true").refuses("--known-limit some")
     Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095: at least 4KiB")
-    Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("belong to --mode known")
+    Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("need --mode known")
     Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
-    Said("--", TIDEMARK, "exec", "--", "true").ends(2, "below a tidemark exec already")
+    Said("--", TIDEMARK, "exec", "--", "true").ends(2, "itself started by tidemark exec")
     Said("--", "false").ends(1, "no process of the program has recorded CUDA memory")
     Said("--", "sh", "-c", "test \"$1\" = --ranks", "sh", "--ranks").ends(0)
 

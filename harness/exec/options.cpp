@@ -19,73 +19,78 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFooter =
-    "PROGRAM is anything that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
+    "PROGRAM is any command that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
     "accelerate launch ..., a script. A program that starts its own ranks needs no --ranks.\n"
-    "exit codes: those of PROGRAM; 1 where a wanted verdict fails; 2 usage or bad input; 3 "
-    "infrastructure.";
+    "exit codes: that of PROGRAM; 1 if a check fails (--max-peak, --no-races, --no-retries, "
+    "--compare); 2 usage or bad input; 3 infrastructure.";
 
 // The words after the flags are the program and its own arguments.
 int parse(int argc, char** argv, ExecOptions& exec) {
   CLI::App app(
-      "a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- PROGRAM "
-      "ARGUMENTS...",
+      "run a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- "
+      "PROGRAM ARGUMENTS...",
       "tidemark exec");
   app.prefix_command();
   app.footer(kFooter);
   app.add_option("--ranks", exec.ranks,
-                 "start so many processes, with the variables that torchrun sets")
+                 "number of processes to start, with the variables that torchrun sets")
       ->check(CLI::Range(1, 1024));
-  app.add_option(
-         "--as-rank", exec.as_ranks,
-         "R[,R...] of --of W: a process with the memory of rank R, without partners (no mode math)")
+  app.add_option("--as-rank", exec.as_ranks,
+                 "R[,R...]: start a process with the memory of rank R of --of W, without partners "
+                 "(not in mode math)")
       ->delimiter(',');
-  app.add_option("--of", exec.of, "how many ranks there would be")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--of", exec.of, "number of ranks of the whole job")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--devices", exec.devices,
-                 "GPUs that a process sees (as many as its machine's ranks, or 1)")
+                 "number of GPUs that a process sees (LOCAL_WORLD_SIZE, or 1)")
       ->check(CLI::Range(1, 64));
   app.add_option("--gpu", exec.gpu, "profile of the virtual GPU, by name or file (h100-80g)");
   app.add_option("--capacity", exec.capacity,
-                 "of a GPU, instead of its profile's: bytes, or as in 6GiB, 80GB");
-  app.add_option("--schedule", exec.schedules,
-                 "how far the device is behind the host (calibrated); several with commas: the "
-                 "program runs under each, and the report says what lies between them")
+                 "memory of a GPU, instead of its profile's: bytes, or 6GiB, 80GB");
+  app.add_option(
+         "--schedule", exec.schedules,
+         "when the device works, as in tidemark run (calibrated); several, with commas: the "
+         "program runs under each, and the report compares them")
       ->delimiter(',')
       ->check(CLI::IsMember({"instant", "calibrated", "lagging", "random"}));
   app.add_option("--alloc-conf", exec.alloc_conf,
                  "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
   app.add_option(
          "--mode", exec.mode,
-         "known: what is known and small is computed, the rest has no values; math: PyTorch's "
-         "CPU kernels compute everything; shapes: no numbers (known)")
+         "known: values that are known and small are computed, all others do not exist; math: "
+         "PyTorch's CPU kernels compute everything; shapes: nothing is computed (known)")
       ->check(CLI::IsMember({"known", "math", "shapes"}));
-  app.add_option("--known-limit", exec.known_limit,
-                 "mode known: floating-point tensors up to this size are computed, others up to 64 "
-                 "times that, as in 1MiB (256KiB)");
+  app.add_option(
+      "--known-limit", exec.known_limit,
+      "mode known: largest floating-point tensor that is computed, as in 1MiB; for other "
+      "types 64 times that (256KiB)");
   app.add_option(
       "--sizes", exec.sizes,
-      "mode known: sizes that depend on values which are not known; balanced (topk, sort, "
-      "argmax: every index equally often), N% (nonzero, masks: that part), or both with a "
+      "mode known: answers for sizes that depend on unknown values: balanced (topk, sort, argmax: "
+      "every index equally often), N% (nonzero, masks: that part of the elements), or both with a "
       "comma");
   app.add_option("--races", exec.races, "on or off: race detection (off)")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--timeout", exec.timeout,
-                 "seconds after which a rank that waits for another gives up (300)")
+                 "seconds after which a rank stops waiting for another rank (300)")
       ->check(CLI::Range(1, 86400));
   app.add_option("--max-peak", exec.max_peak,
-                 "exit code 1 where a GPU has more bytes allocated at its peak, as in 75GiB");
+                 "exit code 1 if a GPU has more bytes allocated at its peak, as in 75GiB");
   app.add_flag("--no-races", exec.wishes.no_races,
-               "exit code 1 where there is a race (with --races on)");
+               "exit code 1 if there is a race (needs --races on)");
   app.add_flag("--no-retries", exec.wishes.no_retries,
-               "exit code 1 where the allocator had to free its cached memory and try again");
-  app.add_option("--compare", exec.base,
-                 "exit code 1 where a peak is higher than in this report of --out or --report");
+               "exit code 1 if the allocator had to free its cached memory and try again");
+  app.add_option(
+      "--compare", exec.base,
+      "exit code 1 if a peak is higher than in this file of --out or folder of --report");
   app.add_option("--threshold", exec.threshold_texts,
                  "with --compare: how much higher a peak may be, as in memory=1% or "
                  "memory/reserved=20MiB (memory=0)");
-  app.add_option("--report", exec.report,
-                 "write a page and every rank's memory snapshot into this folder, and say what is "
-                 "alive at the highest peak by kind of tensor, module and Python line");
-  app.add_option("--out", exec.out, "write the report to this file, as JSON");
+  app.add_option(
+      "--report", exec.report,
+      "write a page and a memory snapshot of every rank into this folder, and print what is "
+      "alive at the highest peak, by kind of tensor, module and Python line");
+  app.add_option("--out", exec.out, "write the figures to this file, as JSON");
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::Success& success) {
@@ -93,7 +98,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
     return 0;
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string("exec: ") + error.what() +
-                     " (tidemark exec --help says what there is)");
+                     " (tidemark exec --help lists the flags)");
   }
   exec.program = app.remaining();
   if (!exec.program.empty() && exec.program.front() == "--")
@@ -106,22 +111,22 @@ void check_sizes(const std::string& sizes) {
   static const std::regex form(part + "|balanced|balanced," + part + "|" + part + ",balanced");
   if (!sizes.empty() && !std::regex_match(sizes, form))
     throw UsageError("exec: --sizes " + sizes +
-                     ": balanced, N% (of at most 100, as 50%), or both (balanced,50%)");
+                     ": expected balanced, N% (at most 100, as in 50%), or both (balanced,50%)");
 }
 
 void check(ExecOptions& exec) {
   if (exec.program.empty())
-    throw UsageError("exec: which program? (tidemark exec [flags] -- PROGRAM ARGUMENTS...)");
+    throw UsageError("exec: no program is given: tidemark exec [flags] -- PROGRAM ARGUMENTS...");
   if (exec.program.front().starts_with("-"))
     throw UsageError("exec: " + exec.program.front() +
-                     " is no flag of exec (tidemark exec --help says what there is)");
+                     " is not a flag of exec (tidemark exec --help lists the flags)");
   if (std::getenv("TIDEMARK_EXEC") != nullptr)
     throw UsageError(
-        "exec: this process is below a tidemark exec already: start the program itself");
+        "exec: this process was itself started by tidemark exec: start the program directly");
   if (exec.as_ranks.empty() != (exec.of == 0))
-    throw UsageError("exec: --as-rank R and --of W belong together");
+    throw UsageError("exec: --as-rank R needs --of W, and --of W needs --as-rank R");
   if (!exec.as_ranks.empty() && exec.ranks > 0)
-    throw UsageError("exec: --ranks starts ranks, and --as-rank stands for some: give one of them");
+    throw UsageError("exec: --ranks and --as-rank exclude each other: leave out one of the two");
   for (int rank : exec.as_ranks) {
     if (rank < 0 || rank >= exec.of)
       throw UsageError(
@@ -135,12 +140,12 @@ void check(ExecOptions& exec) {
       exec.schedules.size())
     throw UsageError("exec: --schedule names a schedule twice");
   if (exec.mode != "known" && !(exec.known_limit.empty() && exec.sizes.empty()))
-    throw UsageError("exec: --known-limit and --sizes belong to --mode known");
+    throw UsageError("exec: --known-limit and --sizes need --mode known");
   check_sizes(exec.sizes);
   if (!exec.as_ranks.empty() && exec.mode == "math")
     throw UsageError(
-        "exec: --mode math needs all ranks, and with --as-rank the others are absent: leave it "
-        "out");
+        "exec: --mode math needs all ranks, and --as-rank runs only some: leave out one of the "
+        "two");
   if (exec.wishes.no_races && exec.races != "on")
     throw UsageError("exec: --no-races needs --races on");
   const auto bytes_of = [](const char* flag, const std::string& text) {
@@ -153,8 +158,9 @@ void check(ExecOptions& exec) {
     constexpr std::int64_t kLeast = 4096;
     const std::int64_t limit = bytes_of("--known-limit", exec.known_limit);
     if (limit < kLeast)
-      throw UsageError("exec: --known-limit " + exec.known_limit +
-                       ": at least 4KiB, so that scales, flags and steps are computed");
+      throw UsageError(
+          "exec: --known-limit " + exec.known_limit +
+          " is too small: give at least 4KiB, so that scales, flags and steps are computed");
     exec.known_limit = std::to_string(limit);
   }
   if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
@@ -165,7 +171,7 @@ void check(ExecOptions& exec) {
   if (!exec.out.empty() && !std::ofstream(exec.out))
     throw UsageError("exec: --out " + exec.out + " cannot be written");
   if (!exec.threshold_texts.empty() && exec.base.empty())
-    throw UsageError("exec: --threshold belongs to --compare BASE");
+    throw UsageError("exec: --threshold needs --compare BASE");
   try {
     for (const std::string& text : exec.threshold_texts)
       exec.thresholds.push_back(parse_threshold(text));
@@ -177,7 +183,7 @@ void check(ExecOptions& exec) {
   fs::create_directories(exec.report, error);
   if (error || !fs::is_empty(exec.report, error) || error)
     throw UsageError("exec: --report " + exec.report +
-                     " is no empty folder and cannot be made one: name another");
+                     " is not an empty folder and cannot be created: name another");
   exec.report = fs::absolute(exec.report);
 }
 

@@ -133,7 +133,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
                    WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (code == 0) code = code_of(status);
     if (together && !running.empty() && ending == Clock::time_point{}) {
-      std::fprintf(stderr, "tidemark: %s ended with exit code %d: the other ranks are ended\n",
+      std::fprintf(stderr, "tidemark: %s ended with exit code %d: tidemark ends the other ranks\n",
                    name.c_str(), code_of(status));
       end_rest(SIGTERM);
     }

@@ -54,7 +54,7 @@ fs::path find_program(const std::string& name) {
     }
   }
   const bool is_there = name.find('/') != std::string::npos && fs::exists(name);
-  const std::string why = is_there ? "it is no executable file" : "there is no such program";
+  const std::string why = is_there ? "it is not an executable file" : "there is no such program";
   std::string hint;
   if (name.ends_with(".py") && fs::exists(name)) hint = ": write python3 " + name;
   throw UsageError("exec: " + name + " cannot be started: " + why + hint);

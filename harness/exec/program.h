@@ -15,18 +15,18 @@ std::filesystem::path find_program(const std::string& name);
 /// any other program, which may start one.
 std::optional<std::filesystem::path> python_of(const std::filesystem::path& program);
 
-/// What the processes of a program get.
+/// The libraries that the processes of a program load.
 struct Libraries {
   std::string torch;            // the version that they belong to
   std::filesystem::path layer;  // the operator layer
   std::vector<std::filesystem::path> preloaded;
 };
 
-/// Those of the platform's `folder`, for the torch that tidemark is built with.
+/// The libraries in the platform's `folder`, for the torch that tidemark is built with.
 Libraries own_libraries(const std::filesystem::path& folder);
 
-/// Those for the torch of this Python, which are prepared where they are not there yet. Throws
-/// UsageError where the platform cannot run it.
+/// The libraries for the torch of this Python, which are prepared if they do not exist yet. Throws
+/// UsageError if the platform cannot run that torch.
 Libraries libraries_for(const std::filesystem::path& python, const std::filesystem::path& folder);
 
 }  // namespace tidemark

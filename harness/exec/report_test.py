@@ -32,7 +32,7 @@ def case_compare():
     python("", "--compare", FOLDER / "none").refuses("cannot be read")
     python("", "--compare", FOLDER).refuses("cannot be read")
     python("", "--compare", base, "--threshold", "memory").refuses("threshold")
-    python("", "--threshold", "memory=0").refuses("--threshold belongs to --compare")
+    python("", "--threshold", "memory=0").refuses("--threshold needs --compare")
 
 
 def case_report():
@@ -52,7 +52,7 @@ for step in range(3):
     optimizer.zero_grad()
 """
     said = python(program, "--ranks", 2, "--report", folder).ends(
-        0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all of it: tidemark snapshot show")
+        0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all parts: tidemark snapshot show")
     files = "junit.xml rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
     said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
     trace = json.loads(gzip.decompress((folder / "rank1.trace.json.gz").read_bytes()))
@@ -81,8 +81,8 @@ for step in range(3):
     said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
     said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
-    python("", "--report", folder).refuses("--report", "is no empty folder")
-    python("", "--report", "/proc/none").refuses("--report", "is no empty folder and cannot be made one")
+    python("", "--report", folder).refuses("--report", "is not an empty folder")
+    python("", "--report", "/proc/none").refuses("--report", "is not an empty folder and cannot be created")
 
 
 def case_gathered():

@@ -1,4 +1,4 @@
-// Verdicts that the user wants of a program's memory.
+// Checks that the user asks for: --max-peak, --no-races, --no-retries and --compare.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Grown {
   /// more than its threshold, or that one of the two runs does not have. A process that was killed
   /// has no peaks.
   std::vector<std::string> failures;
-  /// Where one of them grew and both runs have memory snapshots: what holds more at the highest
-  /// peak, by kind, module and line, the first few.
+  /// The first few kinds, modules and lines that hold more at the highest peak. Empty if no peak
+  /// grew, or if a run has no memory snapshots.
   std::vector<std::string> parts;
 };
 Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds);

@@ -15,7 +15,7 @@ constexpr Bytes kMinimum = 512, kMiB = Bytes{1} << 20;
 
 Bytes to_multiple(Bytes bytes, Bytes granule) { return (bytes + granule - 1) / granule * granule; }
 
-// What cudaMalloc is asked for where no cached block fits (get_allocation_size).
+// Bytes that the allocator requests of cudaMalloc if no cached block fits (get_allocation_size).
 Bytes segment_of(Bytes rounded) {
   return rounded < 10 * kMiB ? 20 * kMiB : to_multiple(rounded, 2 * kMiB);
 }

@@ -1,5 +1,5 @@
-// Errors of the gradients of step 0 against the baseline's and from the reference's: what a reader
-// sorts to find where two programs part.
+// Errors of the gradients of step 0 against those of the baseline and of the reference, by which a
+// reader finds where two programs diverge.
 #pragma once
 
 #include <vector>

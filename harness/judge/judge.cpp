@@ -71,8 +71,8 @@ struct Judge {
     verdict.slack = slack;
     verdict.why = expectation.why;
     if (!expectation.where.empty())
-      verdict.why =
-          "highest: " + expectation.where + (verdict.why.empty() ? "" : "; ") + verdict.why;
+      verdict.why = "highest moment of the form: " + expectation.where +
+                    (verdict.why.empty() ? "" : "; ") + verdict.why;
     if (std::isnan(found))
       verdict.why = expectation.moment.empty()
                         ? "the program has no phase '" + expectation.phase + "'"
@@ -169,7 +169,7 @@ struct Judge {
     return "not judged: no baseline (" + lost->variant->name + " did not finish)";
   }
 
-  // All that would have been held against the baseline.
+  // All that would have been compared with the baseline.
   std::vector<Verdict> unjudged(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     if (lost == nullptr) return verdicts;

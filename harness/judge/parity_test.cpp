@@ -70,7 +70,7 @@ TEST(Shards, SmallElementsHaveTheirShareOfTheWholeTensorsNorm) {
       100);
 }
 
-TEST(Shards, WhatIsMissingOrNanIsADifference) {
+TEST(Shards, AMissingOrNanElementIsADifference) {
   at::Tensor values = at::ones({4});
   EXPECT_FALSE(compare_shards("gradient", {}, {{"w", 0, values}}).equal);
   EXPECT_FALSE(compare_shards("gradient", {{"v", 0, values}}, {{"w", 0, values}}).equal);

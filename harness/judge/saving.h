@@ -1,4 +1,4 @@
-// Savings: what a variant needs less than the baseline, as the forms of both say it.
+// Savings: the bytes that a variant needs less than the baseline, by the forms of both.
 #pragma once
 
 #include <vector>

@@ -79,7 +79,7 @@ AllocatorTrace::AllocatorTrace(int device) : device_(device) {
 
 AllocatorTrace::~AllocatorTrace() { following = nullptr; }
 
-// What was there before this follows, from a snapshot.
+// Reads the blocks that existed before this trace, from a snapshot.
 void AllocatorTrace::take_stock() {
   owners_.push_back({"before", 0, 0, true, {}, {}});
   for (const auto& segment : allocator::snapshot({0, 0}).segments) {
@@ -223,7 +223,7 @@ void AllocatorTrace::begin_step() {
   for (const Change& change : changes_) before_.apply(change);
   changes_.clear();
   samples_.clear();
-  // Of what is gone nothing needs to be known any more.
+  // Owners of freed blocks are no longer needed.
   std::vector<Owner> kept;
   for (auto& [address, block] : before_.blocks()) {
     Owner& owner = owners_[block.owner];

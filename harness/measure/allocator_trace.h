@@ -1,6 +1,7 @@
-// Follows PyTorch's allocator event by event: which category holds how much, memory over time, and
-// where every block of the last step lay. Fed by the allocator's own trace (requested bytes,
-// addresses) and its statistics (block sizes), so that the shares sum to the peak to the byte.
+// Trace of PyTorch's allocator, event by event: bytes of each category, memory over time, and the
+// place of every block of the last step. The allocator's own trace gives requested bytes and
+// addresses, and its statistics give block sizes. The categories therefore sum to the peak, to the
+// byte.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,8 +39,9 @@ class AllocatorTrace {
   /// Since begin_step; the last `most`.
   EventTrace trace(std::size_t most);
   Bytes allocated() const;  // the allocator's own figure
-  /// What the program holds, as requested, of what it has taken since this follows. Not the
-  /// allocator's `requested`, which counts a freed block until its streams are done with it.
+  /// Bytes that the program holds, as requested, of those allocated since this trace began. It
+  /// differs from the allocator's `requested`, which counts a freed block until its streams are
+  /// done with it.
   Bytes held() const { return held_; }
 
  private:
@@ -95,7 +97,7 @@ void on_returned(const at::Tensor& tensor);
 /// The tensor's memory counts as `category` from now on.
 void change_category(const at::Tensor& tensor, const char* category);
 
-/// What new allocations count as; process-wide, because the autograd threads work for the thread
+/// The category of new allocations; process-wide, because the autograd threads work for the thread
 /// that waits for them.
 const char* current_category();
 void set_current_category(const char* category);

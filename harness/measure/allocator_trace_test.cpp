@@ -1,4 +1,4 @@
-// The recorded memory of a step, held against the allocator's own snapshot at that very
+// The recorded memory of a step, compared with the allocator's own snapshot at that very
 // moment; and what occupies its streams.
 #include "harness/measure/allocator_trace.h"
 

@@ -40,7 +40,7 @@ void BlockLayout::apply(const Change& change) {
   }
 }
 
-// What is mapped end to end for one stream is one segment, as snapshots show it.
+// Memory that is mapped end to end for one stream is one segment, as in snapshots.
 void BlockLayout::add_mapped(std::int64_t address, Bytes bytes, std::uint32_t stream) {
   auto at = segments_.insert_or_assign(address, Reserved{bytes, stream, true, false}).first;
   const auto joins = [](const auto& low, const auto& high) {

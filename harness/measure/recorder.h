@@ -12,7 +12,7 @@
 
 namespace tidemark {
 
-/// What new allocations of this thread (and of the autograd threads while it waits) are counted as,
+/// The category of new allocations of this thread (and of the autograd threads while it waits),
 /// until the end of scope.
 class CategoryScope {
  public:

@@ -49,7 +49,7 @@ TEST(Timing, TheRangeOfTheRatioIsThatOfTheRepetitions) {
   EXPECT_DOUBLE_EQ(ratio.highest, 1.2);
 }
 
-TEST(Timing, WithoutASecondStepOrABaselineThereIsNone) {
+TEST(Timing, NoRatioWithoutASecondStepOrABaseline) {
   TrialRecord record = trial();
   add_timing(record, {{{100}, {50}, {}}});
   EXPECT_FALSE(record.variants[0].timing);

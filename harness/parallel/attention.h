@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-/// Of this rank.
+/// Shape of the attention of this rank.
 struct AttentionShape {
   std::int64_t sequence = 1, batch = 1;
   std::int64_t heads = 1;     // of queries

@@ -1,5 +1,5 @@
-// Activation checkpointing without a backward inside the backward: what a block saves is dropped,
-// and the block is run again when the first of it is needed.
+// Activation checkpointing without a backward inside the backward. The tensors that a block saves
+// are dropped, and the block is run again when the first of them is needed.
 #pragma once
 
 #include <ATen/core/Tensor.h>

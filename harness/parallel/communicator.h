@@ -34,7 +34,7 @@ class CommunicationError : public std::runtime_error {
 /// An asynchronous collective under way.
 class Work {
  public:
-  /// Makes the current stream wait for the collective's end (the host goes on), and lets go of its
+  /// Makes the current stream wait for the collective's end (the host goes on), and releases its
   /// tensors.
   void wait();
 

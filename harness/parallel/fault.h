@@ -1,8 +1,7 @@
-// Faults on demand, for tests (harness/README.md): TIDEMARK_FAULT="rank=2 call=all_gather nth=7
-// do=throw" breaks the seventh all_gather of rank 2 (nth=1 and any call where they are not given;
-// several, parted by
-// ';', count each for itself). do: throw, oom (an allocation that no device holds), hang (for
-// ever), slow (two seconds, then on), exit (without a word), kill.
+// Faults on demand, for tests: TIDEMARK_FAULT="rank=2 call=all_gather nth=7 do=throw" breaks the
+// seventh all_gather of rank 2. Without nth the first call breaks, and without call any call. ';'
+// separates several faults, and each counts its calls separately. harness/README.md lists the
+// actions.
 #pragma once
 
 #include <string>

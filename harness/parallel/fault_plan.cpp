@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 6> kActions{"throw", "oom", "hang", "slow
 constexpr int kMost = 1000000;
 constexpr std::size_t kPlans = 1000;
 
-// What a message quotes: one line of a length that a terminal holds.
+// Text that a message quotes, in one line of a length that a terminal shows.
 std::string quoted(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 200)) out += static_cast<unsigned char>(c) < 32 ? '?' : c;

@@ -83,7 +83,8 @@ InputHooks::InputHooks(const std::vector<at::Tensor>& tensors, Count count, Call
     } else {
       counter_->producers.emplace_back(std::weak_ptr<autograd::Node>(producer));
     }
-    // Of a leaf the list belongs to the tensor, of others to the node that made it.
+    // The list of hooks of a leaf belongs to the tensor; that of another tensor belongs to the node
+    // that made it.
     producer->tensor_pre_hooks().push_back(std::make_unique<Hook>(counter_));
     if (tensor.is_leaf()) leaves_.push_back(tensor);
   }

@@ -1,6 +1,6 @@
-// A multi-grad hook, which C++ has not: something that happens once in a backward, when the
-// gradients of several tensors have been computed. Built from one hook a tensor and a counter that
-// every backward begins anew.
+// A multi-grad hook, which libtorch's C++ interface lacks: a function that runs once in a backward,
+// when the gradients of several tensors have been computed. It is built from one hook for each
+// tensor and a counter that every backward resets.
 #pragma once
 
 #include <ATen/core/Tensor.h>

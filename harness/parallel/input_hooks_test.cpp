@@ -52,7 +52,7 @@ TEST(InputHooks, AnotherCallsBackwardCompletesOnlyWhatCountsWhatRuns) {
 
 // A call's graph is gone, its hook on a shared leaf is not; a node of a later graph lies where the
 // producer of the call's other input was.
-TEST(InputHooks, ANodeAtTheAddressOfOneThatIsGoneIsNotCounted) {
+TEST(InputHooks, ANodeAtTheAddressOfAFreedNodeIsNotCounted) {
   const auto shared = leaf();
   auto x = leaf() * 2;
   const auto* gone = x.grad_fn().get();

@@ -9,7 +9,8 @@ struct ncclComm;
 
 namespace tidemark::live_communicators {
 
-/// Of the calling thread's device; `name` is how a line calls it ("communicator 1 of 4 ranks").
+/// Adds a communicator of the calling thread's device. `name` is its name in messages
+/// ("communicator 1 of 4 ranks").
 void add(ncclComm* comm, const std::string& name);
 /// Gives it back to its owner, to be ended. False: it was aborted here, and must not be used.
 bool take(ncclComm* comm);

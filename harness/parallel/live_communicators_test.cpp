@@ -80,7 +80,7 @@ bool soon(Condition condition) {
 }
 
 // The last one: a process does not go on after it.
-TEST(LiveCommunicators, AreAbortedOnceAndOneThatHangsHoldsNobody) {
+TEST(LiveCommunicators, AreAbortedOnceAndAHangingAbortBlocksNoOther) {
   World world(MPI_COMM_WORLD);
   destroys = 0;
   std::vector<std::unique_ptr<Communicator>> three;
@@ -95,7 +95,7 @@ TEST(LiveCommunicators, AreAbortedOnceAndOneThatHangsHoldsNobody) {
   EXPECT_EQ(aborts, 3);
   EXPECT_EQ(aborted, 2);
 
-  EXPECT_EQ(live_communicators::trouble(), "") << "nobody asks one that is gone";
+  EXPECT_EQ(live_communicators::trouble(), "") << "an aborted one is not asked";
   const auto refused = [&](const std::function<void()>& use) {
     try {
       use();

@@ -154,7 +154,7 @@ std::string unschedulable(ScheduleKind kind, int ranks, int stages_a_rank, int m
     if (microbatches % rounds != 0)
       return name +
              " takes its microbatches in rounds of equal length: " + std::to_string(microbatches) +
-             " are no multiple of " + std::to_string(rounds);
+             " are not a multiple of " + std::to_string(rounds);
   }
   return "";
 }

@@ -22,7 +22,7 @@ class PipelineStage {
  public:
   struct Model {
     std::function<at::Tensor(const at::Tensor& input)> forward;
-    /// Of the last stage: one element, from an output.
+    /// The loss of the last stage: one element, from an output.
     std::function<at::Tensor(const at::Tensor& output, int microbatch)> loss = {};
     std::vector<at::Tensor> parameters = {};
     std::vector<int> tasks = {};  // by parameter: its block

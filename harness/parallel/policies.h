@@ -45,7 +45,7 @@ enum class FrozenReshard {
 struct ShardingOptions {
   GatherLayout layout = GatherLayout::asynchronous;
   Reference reference = Reference::stash;  // of the communicator
-  /// Of the all-gathers alone, instead of the communicator's.
+  /// The reference policy of the all-gathers, if it differs from that of the communicator.
   std::optional<Reference> gather_reference = {};
   /// Whether a unit keeps its flat buffer until it is copied out. Without, the work's reference is
   /// the only one.
@@ -99,7 +99,7 @@ enum class HandOver {
   stays,  // it takes the place of the receive buffer, until the next step's does
 };
 
-/// What PyTorch's pipelining code keeps for longer than a step needs it.
+/// Habits of PyTorch's pipelining code: memory that it keeps for longer than a step needs it.
 struct PipelineHabits {
   bool input_gradients_stay = false;        // of split backwards, until the step ends
   bool whole_input_gradients_stay = false;  // of whole ones likewise
@@ -107,7 +107,7 @@ struct PipelineHabits {
   bool sent_gradient_stays = false;         // until the next is to be sent, or the passes end
   bool outputs_go = false;  // a microbatch's output with its last pass; not on the last stage
   bool captured_gradients_copied = false;  // for a run of the weight pass; until the next is copied
-  /// Those of a run of the weight pass, until the next is through.
+  /// The weight gradients of one run of the weight pass stay until the next run has ended.
   bool weight_gradients_linger = false;
   bool outputs_merged = false;  // those of the last stage, when the step ends
   HandOver hand_over = HandOver::moved;

@@ -19,8 +19,8 @@ void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream&
   event.block(waiting);
 }
 
-/// What is sent of each parameter, flat; converted where the gathered type differs from the stored
-/// one.
+/// The parts that a rank sends of each parameter, flat, and converted if the gathered type differs
+/// from the stored one.
 std::vector<at::Tensor> inputs_of(std::vector<ShardedParameter>& parameters, at::ScalarType type) {
   std::vector<at::Tensor> inputs;
   std::vector<std::int64_t> sizes;

@@ -32,8 +32,8 @@ class ShardedParameter {
 
   /// This rank's rows; may be empty where there are fewer rows than ranks.
   const at::Tensor& shard() const { return shard_; }
-  /// Of the shard, or of a gradient of its shape: the part of each weight, of which there is one
-  /// unless this is several in one. Offsets are in elements of the flattened weight.
+  /// The part of each weight in the shard, or in a gradient of its shape. There is one weight,
+  /// unless this parameter is several in one. Offsets are in elements of the flattened weight.
   std::vector<Shard> weights(const at::Tensor& values) const;
   /// The tensor that is sent: the padded shard, flat.
   const at::Tensor& padded_shard() const { return padded_; }
@@ -44,7 +44,8 @@ class ShardedParameter {
   /// The whole, a leaf for autograd. Its memory exists between take() and give_back(); reading it
   /// otherwise throws.
   const at::Tensor& whole() const { return whole_; }
-  /// Of several in one: each, made anew, as autograd's views of the whole.
+  /// The weights of a parameter that is several in one, made anew, as autograd's views of the
+  /// whole.
   std::vector<at::Tensor> views() const;
   bool unsharded() const;
   /// Memory for the whole (padding included), flat, to be filled. Writing it does not count as a
@@ -56,7 +57,7 @@ class ShardedParameter {
   void freeze(bool frozen);
   bool frozen() const { return frozen_; }
 
-  /// Of the shard, after backward; none before.
+  /// The gradient of the shard, after backward; undefined before.
   at::Tensor gradient;
 
  private:
@@ -73,9 +74,9 @@ class ShardedParameter {
 
 /// This rank's part of them.
 std::vector<Shard> shards_of(const std::vector<ShardedParameter*>& parameters);
-/// Of those that have one.
+/// The gradients of the parameters that have one.
 std::vector<Shard> gradients_of(const std::vector<ShardedParameter*>& parameters);
-/// Of those that have a gradient.
+/// One step of Adam for the parameters that have a gradient.
 void adam_step(Adam& adam, const std::vector<ShardedParameter*>& parameters);
 
 }  // namespace tidemark

@@ -42,7 +42,7 @@ class ShardedStep {
 
   /// Before the forward of the whole model: gathers may not overtake the optimizer.
   void begin_forward();
-  /// After it: lets go of the last gathered buffer.
+  /// After it: releases the last gathered buffer.
   void end_forward();
   /// Asks the autograd engine for end_backward() at the end of this backward pass, once.
   void expect_end_of_backward();

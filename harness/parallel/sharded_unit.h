@@ -34,12 +34,12 @@ class ShardedUnit {
   const at::Tensor& operator[](std::size_t i) const {
     return flat() ? views_[i] : parameters_[i].whole();
   }
-  /// Of a flat layout one, whatever the weights.
+  /// The parameters; in a flat layout one, whatever the number of weights.
   std::vector<ShardedParameter>& parameters() { return parameters_; }
 
   /// Place in the step's list.
   std::size_t index() const { return index_; }
-  /// Of all its parameters; between steps.
+  /// Freezes all parameters of the unit, or makes them trained. To be called between steps.
   void freeze(bool frozen);
   bool frozen() const { return frozen_; }
   /// Whether the coming backwards reduce this unit's gradients; without, they add up unsharded.

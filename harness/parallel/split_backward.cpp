@@ -45,7 +45,7 @@ struct Closure {
   Nodes stopped_at;  // in the order of discovery
 };
 
-/// What leads to `start`, up to `targets`, which are not part of it.
+/// The nodes that lead to `start`, up to `targets`, which are not part of the result.
 Closure closure(const Nodes& start, const NodeSet& targets, const Reverse& reverse) {
   Closure result;
   NodeSet stopped;

@@ -1,4 +1,4 @@
-// Starting the ranks: found under a launcher already, or started by ourselves under mpirun.
+// Start of the ranks: either a launcher has started them, or this process starts them under mpirun.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@ namespace tidemark {
 bool under_launcher();
 /// The number of ranks that it has started; 0: it does not say.
 int launcher_size();
-/// Which of its machine's ranks this is, hence its GPU: of mpirun (OMPI_COMM_WORLD_LOCAL_RANK),
-/// else of MPICH's launchers (MPI_LOCALRANKID), of srun (SLURM_LOCALID), of torchrun (LOCAL_RANK);
-/// 0 where none says. In this order because mpirun inside an allocation or under torchrun leaves
-/// the others' words standing, the same in every rank.
+/// The number of this rank on its machine, which decides its GPU. It is taken from mpirun
+/// (OMPI_COMM_WORLD_LOCAL_RANK), MPICH's launchers (MPI_LOCALRANKID), srun (SLURM_LOCALID) or
+/// torchrun (LOCAL_RANK), in this order; else it is 0. The order matters because mpirun inside an
+/// allocation or under torchrun leaves their variables set, with the same value in every rank.
 int local_rank();
 
 /// The end of ranks that had not agreed on an exit code.

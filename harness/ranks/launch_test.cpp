@@ -54,7 +54,7 @@ TEST_F(Launcher, MpichsLaunchers) {
   EXPECT_EQ(local_rank(), 2);
 }
 
-TEST_F(Launcher, TorchrunIsNoneOfMpis) {
+TEST_F(Launcher, TorchrunIsNoLauncherOfMpi) {
   set({{"LOCAL_RANK", "6"}, {"WORLD_SIZE", "8"}});
   EXPECT_FALSE(under_launcher());
   EXPECT_EQ(local_rank(), 6);

@@ -1,5 +1,5 @@
-// Ending of a rank's process: its own parent process waits for it and writes down a signal or an
-// exit code, because mpirun only passes on a number and not the rank.
+// End of a rank's process: its parent process waits for it and records the signal or the exit code,
+// because mpirun passes on a number and not the rank.
 #pragma once
 
 #include <filesystem>

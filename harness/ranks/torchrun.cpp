@@ -72,7 +72,7 @@ int lead(const std::function<int()>& run, int patience) {
   if (bind(door.get(), reinterpret_cast<const sockaddr*>(&here.name), here.size) != 0 ||
       listen(door.get(), others) != 0)
     throw std::runtime_error(
-        fmt::format("torchrun's processes cannot meet ({}): has another tidemark the same "
+        fmt::format("torchrun's processes cannot connect ({}): does another tidemark use the same "
                     "MASTER_PORT?",
                     std::strerror(errno)));
   std::vector<Socket> waiting;
@@ -83,7 +83,7 @@ int lead(const std::function<int()>& run, int patience) {
         std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0 || poll(&asked, 1, static_cast<int>(left)) <= 0)
       throw UsageError(fmt::format(
-          "torchrun started {} processes, and only {} came here: over several machines use "
+          "torchrun started {} processes, and only {} connected: on several machines use "
           "mpirun -n {} tidemark ...",
           others + 1, waiting.size() + 1, others + 1));
     waiting.emplace_back(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -99,7 +99,7 @@ int follow(int patience) {
   const auto end = Clock::now() + std::chrono::seconds(patience);
   while (connect(line.get(), reinterpret_cast<const sockaddr*>(&there.name), there.size) != 0) {
     if (Clock::now() > end)
-      throw std::runtime_error("torchrun's first process has not come: see what it says");
+      throw std::runtime_error("torchrun's first process has not arrived: read its messages");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   unsigned char code = 3;
@@ -121,13 +121,13 @@ int torchrun_size() {
   const int size = number("WORLD_SIZE");
   if (size < 1 || number("RANK") < 0 || number("RANK") >= size)
     throw UsageError(
-        fmt::format("RANK={} WORLD_SIZE={}: no rank of a world; unset them, or start "
+        fmt::format("RANK={} WORLD_SIZE={}: not a rank of a world; unset them, or start "
                     "tidemark by torchrun",
                     variable("RANK"), variable("WORLD_SIZE")));
   const std::string here = variable("LOCAL_WORLD_SIZE");
   if (number("LOCAL_RANK") != number("RANK") || (!here.empty() && std::atoi(here.c_str()) != size))
     throw UsageError(fmt::format(
-        "torchrun over several machines gives no MPI: use mpirun -n {} tidemark ...", size));
+        "torchrun on several machines does not start MPI: use mpirun -n {} tidemark ...", size));
   return size;
 }
 

@@ -1,5 +1,5 @@
-// Under torchrun there are processes, but no MPI between them: the first one starts the ranks
-// through mpirun, and the others wait for it and end as it does.
+// Support of torchrun, which starts processes without MPI between them. The first process starts
+// the ranks through mpirun; the others wait for it, and end with its exit code.
 #pragma once
 
 #include <functional>

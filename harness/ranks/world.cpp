@@ -199,7 +199,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not come to the end of the variant in time" +
+    throw std::runtime_error("rank 0 has not arrived at the end of the variant in time" +
                              (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, text)));
   }
   std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
@@ -207,7 +207,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
   const auto tell = [&](int rank, const std::string& what) {
     told[static_cast<std::size_t>(rank)] = what;
     if (what.empty()) return;
-    // Where one has failed the others have been told, so they are here soon or never.
+    // If a rank has failed, the others have been told, so they arrive soon or never.
     if (trouble.empty()) end = std::min(end, after(kGrace));
     trouble += fmt::format("; rank {}: {}", rank, what);
   };
@@ -227,8 +227,8 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     all.push_back(told[rank].value_or(""));
   }
   if (!missing.empty())
-    throw std::runtime_error(
-        fmt::format("rank {} has not come to the end of the variant in time{}", missing, trouble));
+    throw std::runtime_error(fmt::format(
+        "rank {} has not arrived at the end of the variant in time{}", missing, trouble));
   for (int peer = 1; peer < size_; ++peer)
     for (const auto& one : all) send(comm_, one, peer, kAnswering, after(patience));
   return all;

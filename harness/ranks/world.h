@@ -1,5 +1,6 @@
-// The ranks of a run: who am I, how many are we, and the few host-side exchanges the harness itself
-// needs (over MPI). Tensors never travel here; that is harness/parallel/communicator.h.
+// The ranks of a run: the number of this rank, the number of all ranks, and the few exchanges on
+// the host that the harness itself needs (over MPI). Tensors are never sent here;
+// harness/parallel/communicator.h does that.
 #pragma once
 
 #include <mpi.h>

@@ -11,8 +11,9 @@
 
 namespace tidemark {
 
-/// Which fields of the record: all; what a run's folder gives back; report.json of a run's folder;
-/// what is in its details/ (f.details and f.exported of fields.h say which they are).
+/// Fields of the record to write: all; those that are read back from a run's folder; those of
+/// report.json of a run's folder; those of its details/ (f.details and f.exported of fields.h name
+/// them).
 enum class Extent { whole, read_back, head, details };
 
 inline constexpr const char* kSchema = "tidemark/report";

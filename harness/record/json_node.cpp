@@ -113,7 +113,7 @@ const Node::Json* Node::led_to(const Json& value) const {
 const Node::Json& Node::followed(const Json& value) const {
   const Json* found = led_to(value);
   if (found == nullptr)
-    fail(fmt::format("'{}' is no place among the {} shared values: the file was changed",
+    fail(fmt::format("'{}' is not a place among the {} shared values: the file was changed",
                      one_line(value.get<std::string>()), shared_->size()));
   return *found;
 }

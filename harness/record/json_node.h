@@ -1,5 +1,5 @@
-// A JSON value that knows where it stands, so that whatever is wrong with it can be said in one
-// line with its place.
+// A JSON value with its place in the document, so that every error about it is one line that names
+// the place.
 #pragma once
 
 #include <cstdint>

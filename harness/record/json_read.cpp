@@ -105,7 +105,7 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
   std::size_t at = 0;
   root["ranks"].each([&](const Node& node) {
     if (at >= variant.ranks.size() || node["rank"].small_integer() != variant.ranks[at].rank)
-      node.fail("is no rank of report.json");
+      node.fail("is not a rank of report.json");
     JsonReader of_rank(node, Extent::details);
     visit(variant.ranks[at++], of_rank);
   });

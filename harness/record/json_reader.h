@@ -74,7 +74,7 @@ class JsonReader {
     node_[key].each([&](const Node& item) {
       const int times = item.has("times") ? item["times"].small_integer() : 1;
       if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMost)
-        item["times"].fail("is no number of steps (from 1 to 100,000 in all)");
+        item["times"].fail("is not a number of steps (from 1 to 100,000 in all)");
       T each;
       read(item, each);
       all.insert(all.end(), static_cast<std::size_t>(times), each);

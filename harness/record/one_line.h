@@ -1,4 +1,4 @@
-// Text of others, made safe for a terminal, a table or a shell.
+// Foreign text, made safe for a terminal, a table or a shell.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The record of a program below `tidemark exec`: a row of its own kind in report.json.
+// The record of a program under `tidemark exec`: an entry of its own kind in report.json.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,8 @@ struct AlivePart {
   std::int64_t count = 0;
   Bytes bytes = 0;  // as requested
 };
-/// What is alive at the highest peak of active memory; the parts sum to `active`, as requested.
+/// Memory that is alive at the highest peak of active memory; the parts sum to `active`, as
+/// requested.
 struct AliveAtPeak {
   std::string where;  // "rank3"
   Bytes active = 0, reserved = 0;

@@ -1,4 +1,4 @@
-// Fields of the record of a program below `tidemark exec`; fields.h says how they are named.
+// Fields of the record of a program under `tidemark exec`; fields.h says how they are named.
 // harness/exec/python/tidemark_exec.py writes those of a process.
 #pragma once
 
@@ -80,7 +80,7 @@ void visit(AliveAtPeak& x, auto& f) {
 }
 
 void visit(ProgramRecord& x, auto& f) {
-  f.title("program", "a program below tidemark exec, under one schedule of the virtual device");
+  f.title("program", "a program under tidemark exec, under one schedule of the virtual device");
   f("program", x.program, meaning::none, "the words by which it was started");
   f("mode", x.mode, meaning::name);
   f("schedule", x.schedule, meaning::name);

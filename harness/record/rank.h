@@ -192,8 +192,8 @@ struct RankRecord {
   // add what it left unsplit, or what a stream still uses, and may differ where the program does
   // not.
   Bytes rest_before = 0, rest_after = 0;
-  /// What the device holds beyond `reserved` when the steps are over: context, NCCL, cuBLAS, and
-  /// whatever other processes have on it.
+  /// Bytes that the device holds beyond `reserved` when the steps have ended: context, NCCL,
+  /// cuBLAS, and the memory of other processes.
   std::optional<Bytes> outside;
   std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
@@ -201,8 +201,8 @@ struct RankRecord {
   MemoryMap map;                    // empty where it was not recorded
   Spans spans;
   EventTrace trace;
-  /// Where they were asked for, of the whole run: while the program was built, then of each step.
-  /// In no report; reports/events/ writes them.
+  /// Allocator events of the whole run, if they were asked for: while the program was built, then
+  /// of each step. No report has them; reports/events/ writes them.
   std::vector<EventTrace> events;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null

@@ -168,7 +168,7 @@ struct RunRecord {
   std::vector<Ns> trial_ns = {};         // wall time by trial; empty: not known
 };
 
-/// Of a variant that ran on a virtual GPU, over all its steps.
+/// The fit of a variant that ran on a virtual GPU, over all its steps.
 std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 
 struct Report {

@@ -1,4 +1,4 @@
-// Values that come up more than once in a JSON text, written once.
+// Values that occur more than once in a JSON text, written once.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -14,7 +14,8 @@
 namespace tidemark {
 namespace {
 
-// What its closed forms say of each schedule's ends; a variant without any may well depend on it.
+// Whether the peaks depend on run-ahead, by the closed forms of the variant under each schedule. A
+// variant without forms may depend on it.
 bool depends_on_run_ahead(const Scenario& scenario, Trial trial, const Variant& variant, int rank) {
   const auto figures = [&](const char* schedule) {
     trial.schedule = schedule;

@@ -1,4 +1,4 @@
-// A trial as all its ranks have seen it.
+// The record of a trial, gathered from all ranks.
 #pragma once
 
 #include "harness/ranks/world.h"

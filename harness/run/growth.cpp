@@ -44,7 +44,7 @@ Peaks predicted(const std::vector<Expectation>& forms, const Peaks& drawn) {
   return peaks;
 }
 
-// Where no closed form says how much is reserved, twice what is known.
+// If no closed form says how much is reserved, twice the known bytes.
 bool fits(const Peaks& peaks, Bytes capacity) {
   if (peaks.reserved) return *peaks.reserved <= capacity;
   const auto least = std::max(peaks.allocated, peaks.resident);  // none is the lowest

@@ -158,7 +158,8 @@ std::vector<std::string> chosen_schedules(const std::string& asked,
   return {asked};
 }
 
-// Which variants of a scenario the patterns name, with the baselines that they are compared with.
+// The variants of a scenario that the patterns name, with the baselines that they are compared
+// with.
 std::vector<std::string> chosen_variants(const Scenario& scenario,
                                          const std::vector<Pattern>& patterns,
                                          const std::string& size) {

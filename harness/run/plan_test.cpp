@@ -104,7 +104,7 @@ TEST(Plan, ParametersAreOverridden) {
   EXPECT_EQ(trials[0].trial["n"], 77);
 }
 
-TEST(Plan, MistakesSayWhatIsPossible) {
+TEST(Plan, ErrorsNameTheValidValues) {
   EXPECT_THAT(refused({.patterns = {"toi"}}), HasSubstr("there are: toy"));
   EXPECT_THAT(refused({.patterns = {"toy/dorp"}}), HasSubstr("there are: keep, drop, keep_too"));
   EXPECT_THAT(refused({.patterns = {"toy/drop/big"}}), HasSubstr("there are: smoke, seed"));

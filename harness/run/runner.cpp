@@ -28,7 +28,7 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
   return scenario.leave_out ? scenario.leave_out(trial, variant) : "";
 }
 
-// Of a rank that is neither the worst nor has races, the details go.
+// Removes the details of a rank that is not the worst and has no races.
 void leave_out_details(RankRecord& record, World& world) {
   if (record.rank == worst_rank(record, world) || !record.races.empty()) return;
   record.map = {};
@@ -36,7 +36,7 @@ void leave_out_details(RankRecord& record, World& world) {
   record.trace = {};
 }
 
-// Of every variant that ran, against the first baseline that did.
+// Compares the gradients of every variant that ran with those of the first baseline that ran.
 void compare_gradients(const std::vector<Seen>& all, const Oracle& oracle, TrialRecord& record) {
   const auto baseline = std::ranges::find_if(
       all, [](const Seen& seen) { return seen.variant->role == Role::baseline && seen.ran(); });
@@ -61,13 +61,13 @@ struct OwnTrial {
   std::vector<Seen> seen;
 };
 
-// What a rank whose variant broke off adds to the error.
+// The text that a rank adds to the error if its variant ended early.
 std::string circumstances(const OwnTrial& own, const Variant& variant) {
   const std::string explained = own.given.options.explain ? own.given.options.explain(variant) : "";
   return flight::here() + (explained.empty() ? "" : "; " + explained);
 }
 
-// Of a variant that broke off nothing is kept but the error.
+// A variant that ended early keeps nothing but its error.
 void broke_off(const OwnTrial& own, const Variant& variant, const std::string& error, Seen& seen,
                VariantRecord& record) {
   record = {.name = variant.name, .role = variant.role, .error = error, .what = variant.what};

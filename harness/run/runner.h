@@ -1,5 +1,5 @@
-// Runs one trial: every variant of a scenario on every rank, one after the other in the same
-// processes, each from a clean device; judges; and gathers everything on rank 0.
+// The run of one trial: every variant of a scenario on every rank, one after the other in the same
+// processes, each from a clean device. Then all ranks judge, and rank 0 gathers the records.
 #pragma once
 
 #include <functional>

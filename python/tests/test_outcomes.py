@@ -40,8 +40,8 @@ def outcomes(tmp_path_factory):
     ("test_killed", "error", r"rank 1 was ended by signal 9 \(Killed\)"), ("test_too_slow", "error", r"timed out after 12 s"),
     ("test_refused", "error", r"depends on values that are not known"),
     ("test_no_such_phase", "error", r"memory: no phase 'backward' has ended \(phases: none\)"),
-    ("test_rank_does_not_fit", "error", r"tidemark.as_rank: 9 is no rank of 8: they are 0 to 7"), ("test_no_such_gpu", "error", r"exec: .*abacus"),
-    ("test_no_ranks", "error", r"tidemark.ranks: 0 is no whole number from 1 to 1024"), ("test_skipped", "skipped", "not here"),
+    ("test_rank_does_not_fit", "error", r"tidemark.as_rank: 9 is not a rank of 8: ranks are 0 to 7"), ("test_no_such_gpu", "error", r"exec: .*abacus"),
+    ("test_no_ranks", "error", r"tidemark.ranks: 0 is not a whole number from 1 to 1024"), ("test_skipped", "skipped", "not here"),
 ])
 def test_outcome(outcomes, test, outcome, line):
     assert outcomes[test][0] == outcome and re.search(line, outcomes[test][1] or ""), outcomes[test]

@@ -162,7 +162,7 @@ class Allocator:
         return self.read("tidemark_races_read") or []
 
     def counters(self):
-        """What the allocator and the virtual device have counted in this process."""
+        """Counters of the allocator and of the virtual device in this process."""
         stats = self.stats(self.torch.cuda.current_device())
         found = {name: int(stats[name]) for name in ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "num_sync_all_streams")}
         for name in ("launches", "synchronisations"):

@@ -1,4 +1,4 @@
-"""The pytest of one rank: runs one test of the pytest that started it, below `tidemark exec`, and writes its reports to a file."""
+"""The pytest of one rank: runs one test of the pytest that started it, under `tidemark exec`, and writes its reports to a file."""
 import json
 import os
 import re
@@ -111,7 +111,7 @@ def is_alive(pid):
 
 
 def kind_of(excinfo, misuse):
-    """What an exception in a test is: assertion, misuse, refused or exception."""
+    """Kind of an exception in a test: assertion, misuse, refused or exception."""
     if excinfo.errisinstance(AssertionError):
         return "assertion"
     if excinfo.errisinstance(misuse):

@@ -28,7 +28,7 @@ class Formula:
         try:
             self.tree = ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.wrong("is no expression")
+            self.wrong("is not an expression")
         names = {node.func.id for node in ast.walk(self.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)} - (names & FUNCTIONS.keys())
         for name in sorted(names):
@@ -46,7 +46,7 @@ class Formula:
         """The value, a whole number."""
         value = self.of(self.tree)
         if value.denominator != 1:
-            self.wrong(f"is {float(value)}, which is no whole number: use floor, ceil or block")
+            self.wrong(f"is {float(value)}, which is not a whole number: use floor, ceil or block")
         return int(value)
 
     def terms(self):
@@ -97,4 +97,4 @@ class Formula:
                 self.wrong("divides by 0")
             if type(node.op) in BINARY:
                 return BINARY[type(node.op)](left, right)
-        return self.wrong(f"has '{ast.unparse(node)}', which is no part of a formula")
+        return self.wrong(f"has '{ast.unparse(node)}', which is not a part of a formula")

@@ -1,4 +1,4 @@
-"""Starts the ranks of one test below `tidemark exec` and reads what they say."""
+"""Starts the ranks of one test under `tidemark exec` and reads what they say."""
 import ctypes
 import json
 import os
@@ -37,7 +37,7 @@ def executable(on_path=True):
 
 
 class Said:
-    """What became of the ranks: their reports and records by rank, and why some of them did not end."""
+    """The results of the ranks: their reports and records by rank, and why some of them did not end."""
 
     def __init__(self, ranks, folder, code, timed_out, place):
         self.place, self.code, self.reports, self.records, self.problems, missing, gone = place, code, {}, {}, [], [], {}
@@ -125,7 +125,7 @@ def run(item, settings, variant=None, results=None):
 
 
 def ends_with(parent):
-    """What a process calls before it runs its program, so that it ends with this one, also where this one is killed."""
+    """Ties the life of a process to this one: it calls this before it runs its program, and then ends when this process ends, even if this process is killed."""
     def call():
         LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
         if os.getppid() != parent:  # it has ended before

@@ -17,7 +17,7 @@ class Measured(int):
         return self
 
     def equals(self, formula, **values):
-        """That they are what the formula says, exactly."""
+        """Checks that the bytes are exactly what the formula says."""
         __tracebackhide__ = True
         return self.memory.judge(verdicts.equality(self.name, self, Formula(formula, values), self.memory.rank))
 
@@ -26,7 +26,7 @@ class Measured(int):
 
 
 class Saved:
-    """What a variant of a pair needs less than the baseline; judged when both have run."""
+    """The bytes that a variant of a pair needs less than the baseline; judged when both have run."""
 
     def __init__(self, phase, statistic, memory):
         self.phase, self.statistic, self.memory = phase, statistic, memory
@@ -138,7 +138,7 @@ class Memory:
             self.stepped.append((before, self.allocator.held()))
 
     def returns_to_rest(self):
-        """That the program holds after its last step what it held before it."""
+        """Checks that the program holds as much after its last step as before it."""
         __tracebackhide__ = True
         if len(self.stepped) < 2:
             raise Misuse("memory.returns_to_rest: needs at least two steps of `for step in memory.steps(n)` (the first makes what is kept)")
@@ -157,7 +157,7 @@ class Memory:
         self.zero(f"rest/{name}", after - before, f"held {before:,} bytes before and {after:,} after")
 
     def no_growth(self, warmup=1):
-        """That peaks, and what is held between steps, are the same in every step after the first `warmup`."""
+        """Checks that peaks, and the memory held between steps, are the same in every step after the first `warmup`."""
         __tracebackhide__ = True
         count = len(self.stepped)
         if count < warmup + 2:
@@ -186,13 +186,13 @@ class Memory:
         return difference(self.allocator.collectives(), self.before) if phase is None else self.occurrences(phase)[-1].calls
 
     def finish(self):
-        """What every variant of a pair has to keep to."""
+        """Checks that apply to every variant of a pair."""
         if len(self.stepped) > 1:
             self.returns_to_rest()
         self.no_races()
 
     def record(self):
-        """What the pytest process is told of this rank, as plain data."""
+        """Record of this rank for the pytest process, as plain data."""
         return {"rank": self.rank, "verdicts": self.verdicts, "savings": self.savings, "held": self.stepped,
                            "phases": [{"name": one.name, "step": one.step, "peak": one.peak, "end": one.end} for one in self.allocator.phases],
                            "collectives": self.collectives(), "races": self.allocator.races(), "counters": self.allocator.counters(),

@@ -27,7 +27,7 @@ class Pair:
                 raise Misuse(f"tidemark.pair: two variants are named {name_of(one)}")
             self.values[name_of(one)] = one
         if len(self.values) < 2:
-            raise Misuse("tidemark.pair: a baseline alone is no pair: name what is fixed")
+            raise Misuse("tidemark.pair: a baseline alone is not a pair: name what is fixed")
         for control, family in self.controls.items():
             if not isinstance(family, str) or family.split("/")[0] not in FAMILIES or "/" not in family:
                 raise Misuse(f"tidemark.pair: the control {control} names no verdict: {family!r} is none of " + ", ".join(one + "/" for one in FAMILIES))
@@ -36,12 +36,12 @@ class Pair:
         for kind, of_variants in self.places.items():
             for name, asked in of_variants.items():
                 if name not in self.values:
-                    raise Misuse(f"tidemark.pair: {kind}s names {name}, which is no variant (there are: {', '.join(self.values)})")
+                    raise Misuse(f"tidemark.pair: {kind}s names {name}, which is not a variant (there are: {', '.join(self.values)})")
                 if not isinstance(asked, (str, os.PathLike)) or not str(asked):
                     raise Misuse(f"tidemark.pair: the {kind} of {name} is {asked!r}, and no text")
 
     def place(self, name):
-        """What places.place_of is asked for."""
+        """The arguments of places.place_of."""
         return {kind: str(of_variants[name]) for kind, of_variants in self.places.items() if name in of_variants}
 
     def role(self, name):

@@ -1,4 +1,4 @@
-"""Where a test's processes run: in the Python and the tree of the pytest that starts them, or, as a variant of a pair may ask, in another Python or in
+"""Places in which a test's processes run: in the Python and the tree of the pytest that starts them, or, as a variant of a pair may ask, in another Python or in
 another commit of the repository."""
 import contextlib
 import os

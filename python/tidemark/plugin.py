@@ -161,14 +161,14 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def tidemark_platform(request):
-    """That the test runs on the virtual platform."""
+    """Makes sure that the test runs on the virtual platform."""
     if not is_child(request.config) or not os.environ.get("TIDEMARK_EXEC"):
         raise Misuse("tidemark: the test does not run on the virtual platform")
 
 
 @pytest.fixture
 def memory(request, tidemark_platform):
-    """What the test's memory was (tidemark.memory.Memory)."""
+    """Memory of the test (tidemark.memory.Memory)."""
     import torch
 
     from tidemark.memory import Memory

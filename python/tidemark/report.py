@@ -25,7 +25,7 @@ def attach(reports, said, roles, settings, verdicts=()):
 
 
 def what_of(said):
-    """Of a variant that has a place of its own: its torch and commit."""
+    """Torch and commit of a variant with its own place."""
     record = next((one for one in said.records.values() if one), None)
     return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([said.place.commit] if said.place.commit else [])) if said.place.elsewhere else ""
 
@@ -37,7 +37,7 @@ class Writer:
         if self.folder and os.path.exists(self.folder) and (not os.path.isdir(self.folder) or os.listdir(self.folder)):
             from pytest import UsageError
 
-            raise UsageError(f"--tidemark-report {self.folder}: is no empty folder: name another")
+            raise UsageError(f"--tidemark-report {self.folder}: is not an empty folder: name another")
 
     def pytest_runtest_logreport(self, report):
         """A test's trial; of its phases the first that did not pass says how it ended."""

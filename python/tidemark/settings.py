@@ -32,7 +32,7 @@ def gpu(profile):
 
 
 def capacity(size):
-    """Of each GPU: bytes, or as in "6GiB"."""
+    """Memory of each GPU: bytes, or as in "6GiB"."""
     return Setting(capacity=str(size))
 
 
@@ -62,7 +62,7 @@ def races():
 
 
 def timeout(seconds):
-    """Of the whole test; it is ended then, and its outcome is an error."""
+    """Time-out of the whole test in seconds: the test is then ended, and its outcome is an error."""
     return Setting(timeout=seconds)
 
 
@@ -80,7 +80,7 @@ def settings_of(item):
             found.setdefault(name, value)
     for name, most in (("ranks", 1024), ("devices", 64), ("timeout", 86400), ("of", 1 << 20)):
         if found.get(name) is not None and (type(found[name]) is not int or not 1 <= found[name] <= most):
-            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is no whole number from 1 to {most}")
+            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is not a whole number from 1 to {most}")
     if found.get("as_rank") is not None:
         check_ranks(found["as_rank"], found.get("of"))
     return found
@@ -92,7 +92,7 @@ def check_ranks(ranks, of):
         raise Misuse("tidemark.as_rank: needs at least one rank, and of how many: as_rank(0, 511, of=512)")
     for i, rank in enumerate(ranks):
         if type(rank) is not int or not 0 <= rank < of:
-            raise Misuse(f"tidemark.as_rank: {rank!r} is no rank of {of}: they are 0 to {of - 1}")
+            raise Misuse(f"tidemark.as_rank: {rank!r} is not a rank of {of}: ranks are 0 to {of - 1}")
         if rank in ranks[:i]:
             raise Misuse(f"tidemark.as_rank: names rank {rank} twice")
 

@@ -23,7 +23,7 @@ def verdict(name, holds, *, measured=None, expected=None, formula=None, unit="by
 
 
 def equality(name, measured, formula, rank=0, unit="bytes"):
-    """That `measured` is what the formula says, to the byte."""
+    """Verdict whether `measured` is what the formula says, to the byte."""
     expected = formula.evaluate()
     return verdict(name, int(measured) == expected, measured=measured, expected=expected, formula=formula, rank=rank, unit=unit)
 

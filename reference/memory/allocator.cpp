@@ -69,7 +69,8 @@ void Allocator::reset_peaks() {
   for (auto* figure : {&allocated, &active, &reserved, &requested}) figure->peak = figure->current;
 }
 
-// Of the stream's free blocks the smallest that is large enough, of equals the lowest.
+// The smallest of the stream's free blocks that is large enough; of equal ones the block with the
+// lowest address.
 Allocator::Block* Allocator::find(std::int64_t size, int stream, bool small) {
   auto& from = small ? small_ : large_;
   Block wanted{.address = std::numeric_limits<std::int64_t>::min(),

@@ -66,7 +66,7 @@ class Autograd {
   NodePointer node(const Tensors& inputs, const Tensors& saved, Node::Backward backward);
   /// Saves a tensor that the operator itself has made.
   void save_output(Node& node, const Tensor& tensor) { save(node, alias(tensor)); }
-  /// What `node` saved, in order; counts as unpacking.
+  /// The tensors that `node` saved, in order; counts as unpacking.
   static Tensors unpack(Node& node);
 
   /// Engine::execute. With `ends` their gradients are returned and nothing else is computed;

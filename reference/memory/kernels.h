@@ -8,7 +8,7 @@
 
 namespace tidemark::reference {
 
-/// Of one rank.
+/// Shape of the attention of one rank.
 struct AttentionShape {
   std::int64_t batch, sequence, heads, kv_heads;
   std::int64_t head;  // elements of one

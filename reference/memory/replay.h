@@ -16,9 +16,9 @@
 
 namespace tidemark::reference {
 
-/// What a plan must know of the device: cuBLAS's workspace, the threads that fill it (they
-/// decide how many blocks a copy-out is divided into, whose table is a temporary), and where its
-/// driver puts new segments.
+/// Facts of the device that a plan needs: cuBLAS's workspace, the number of threads that fill the
+/// device (it decides into how many blocks a copy-out is divided, whose table is a temporary), and
+/// the driver's placement of new segments.
 struct DeviceFacts {
   std::int64_t workspace_bytes = 0;
   std::int64_t processors = 0, threads_per_processor = 0;

@@ -24,7 +24,7 @@ struct Composition {
   std::int64_t units = 0, shards = 0;
 };
 
-/// Of the last step.
+/// Prediction for the last step.
 struct ShardedPrediction {
   Predicted predicted;
   std::map<std::string, Composition> at_peak;  // by phase, when allocated is highest

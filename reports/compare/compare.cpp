@@ -284,7 +284,7 @@ class Comparer {
     }
   }
 
-  /// Where variants are missing and that is allowed, so is what was judged against them.
+  /// If variants are missing and that is allowed, the verdicts against them may be missing too.
   bool narrowed() const { return options_.allow_missing && !covered_.empty(); }
 
   void verdict(const Verdict& a, const Verdict* b) {
@@ -327,7 +327,7 @@ class Comparer {
       turns_;  // ranks that turned alike are one
 };
 
-/// What most likely is the cause before what follows from it.
+/// The likely cause comes before its consequences.
 int order_of(const Turn& turn) {
   constexpr const char* kOrder[] = {"error", "trial", "failure/", "parity/", "race/", "memory/"};
   for (std::size_t i = 0; i < std::size(kOrder); ++i)

@@ -1,4 +1,5 @@
-// Two reports: what changed, beyond which threshold, in which direction that is bad.
+// Comparison of two reports: the figures that changed, and those that got worse by more than a
+// threshold.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace tidemark {
 
-/// Where a figure stands.
+/// Place of a figure in a report.
 struct Place {
   std::string trial;  // TrialRecord::name(), with the parameters where names alone are ambiguous
   std::string variant;

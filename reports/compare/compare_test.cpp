@@ -56,7 +56,7 @@ TEST(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
   EXPECT_EQ(back.count(Effect::improvement), 1);
 }
 
-TEST(Compare, RanksThatChangedAlikeAreOneWithTheWorst) {
+TEST(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {
   const Report base = small_report();
   Report fresh = base;
   forward(fresh, 1, 0)[Statistic::active].peak += 512;

@@ -22,7 +22,7 @@ double size_of(const Metric& metric, double before, double after) {
   return std::isnan(size) ? kNoNumber : size;
 }
 
-/// A figure that is no number any more is worse than every number, whichever way is bad.
+/// A figure that is not a number any more is worse than every number, whichever way is bad.
 Effect effect_of(const Metric& metric, const Value& before, const Value& after) {
   if (metric.worse == Worse::neither || !before) return Effect::changed;
   if (!after) return metric.kind == Kind::loss ? Effect::regression : Effect::changed;

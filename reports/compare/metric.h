@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-/// What a metric is about; thresholds are given by kind. In the order in which a person asks.
+/// Kind of a metric, the most important to a reader first; thresholds are given by kind.
 enum class Kind { loss, parity, races, memory, saving, time, counters };
 inline constexpr std::array kKinds{Kind::loss,   Kind::parity, Kind::races,   Kind::memory,
                                    Kind::saving, Kind::time,   Kind::counters};
@@ -24,15 +24,15 @@ struct Metric {
   Worse worse = Worse::up;
   std::string unit = "bytes";
   std::vector<std::optional<double>> values;  // by step; one where there is one figure a run
-  std::optional<double> scale = {};  // what a change is held against to say how large it is; none:
+  std::optional<double> scale = {};  // what a change is compared with to say how large it is; none:
                                      // the value before
   bool counted = false;              // an absent one is 0, not missing: nothing of it happened
 };
 
-/// Of the variant as a whole.
+/// Metrics of the variant as a whole.
 std::vector<Metric> metrics_of(const VariantRecord& variant);
-/// Of one rank. Peaks and ends of all steps' phases and moments, categories, counters, races, rest.
-/// Not the timeline: its peaks are those of the phases.
+/// Metrics of one rank: peaks and ends of all steps' phases and moments, categories, counters,
+/// races, rest. The timeline is left out: its peaks are those of the phases.
 std::vector<Metric> metrics_of(const RankRecord& rank);
 /// Peaks of a process on one device of a program.
 std::vector<Metric> metrics_of(const DeviceRecord& device);
@@ -41,7 +41,7 @@ std::vector<Metric> metrics_of(const ProcessRecord& process);
 /// Bytes by kind of tensor, module and line at a program's highest peak: what explains a change of
 /// the peak, and is neither better nor worse by itself.
 std::vector<Metric> metrics_of(const AliveAtPeak& alive);
-/// What a verdict measured and no metric above holds already; none for the others.
+/// The metric that a verdict measured, if no metric above has it already.
 std::optional<Metric> metric_of(const Verdict& verdict);
 
 }  // namespace tidemark

@@ -12,7 +12,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(Compare, WhatIsMissingAndNewIsNamed) {
+TEST(Compare, MissingAndNewTrialsAreNamed) {
   const Report base = small_report();
   Report fresh = base;
   fresh.trials[1].params["layers"] = 5;

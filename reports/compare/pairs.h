@@ -27,7 +27,7 @@ struct Pairs {
 /// steps, seed and parameters. Among equals the first goes with the first.
 Pairs pair_trials(const Report& base, const Report& fresh);
 
-/// What a run was made with: arguments, environment, device, versions.
+/// Differences in the settings of two runs: arguments, environment, device, versions.
 std::vector<std::string> differences(const RunRecord& base, const RunRecord& fresh);
 
 }  // namespace tidemark

@@ -70,7 +70,7 @@ struct Part {
   std::vector<std::string> lines;
 };
 
-/// What stands in every rendering; parts without a line are left out.
+/// Parts of every rendering; parts without a line are left out.
 std::vector<Part> parts(const Comparison& c) {
   std::vector<Part> out{{"Regressions", sentences(c, Effect::regression)},
                         {missing_title(c), c.missing},
@@ -102,7 +102,7 @@ std::string body(const Comparison& c, const char* before, const char* after, con
   return out;
 }
 
-/// Where charts are wanted: what changed, the worst first; a rank where the change has one.
+/// Place of a chart: a change, the worst first, on a rank that has it.
 struct Spot {
   std::string trial, variant;
   int rank;

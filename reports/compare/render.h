@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-/// What was compared: how the user named it, and the report itself.
+/// One side of a comparison: its name as the user gave it, and the report.
 struct Side {
   std::string name;
   const Report& report;

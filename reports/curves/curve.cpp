@@ -36,9 +36,10 @@ std::vector<Curve> of_report(const Report& report, const std::string& where) {
     }
   }
   if (out.empty())
-    throw std::runtime_error(fmt::format(
-        "{}: {}", where,
-        any ? "has no numbers: it was run in shapes alone (--mode math)" : "has no losses"));
+    throw std::runtime_error(
+        fmt::format("{}: {}", where,
+                    any ? "has no losses, because it ran in mode shapes alone: run with --mode math"
+                        : "has no losses"));
   return out;
 }
 
@@ -83,7 +84,7 @@ bool named_like_a_loss(const Curve& curve) {
 CurveFile parse_curves(std::string_view text, const std::string& where, const std::string& format) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   if (text.find('\0') != std::string_view::npos)
-    throw std::runtime_error(where + ": is no text: give text, CSV, JSON or JSON lines");
+    throw std::runtime_error(where + ": is not text: give text, CSV, JSON or JSON lines");
   CurveFile out{where, format.empty() ? guess(text) : format, {}};
   if (out.format == "report") {
     out.curves = of_report(parse_report(text, where), where);

@@ -100,7 +100,7 @@ TEST(Curves, TidemarksReport) {
   for (auto& trial : shapes.trials)
     for (auto& variant : trial.variants)
       for (auto& point : variant.loss) point.value.reset();
-  EXPECT_THAT(read(json_text(shapes)), HasSubstr("shapes alone"));
+  EXPECT_THAT(read(json_text(shapes)), HasSubstr("mode shapes alone"));
 }
 
 TEST(Curves, AmongMetricsTheLossIsMeant) {
@@ -110,7 +110,7 @@ TEST(Curves, AmongMetricsTheLossIsMeant) {
   EXPECT_EQ(select(file, "l*").size(), 2u);
 }
 
-TEST(Curves, WhatIsNoCurveIsSaidInOneLine) {
+TEST(Curves, AFileThatIsNoCurveIsAnErrorOfOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "holds no point"},
       {"# only a comment\n", "holds no point"},
@@ -133,7 +133,7 @@ TEST(Curves, WhatIsNoCurveIsSaidInOneLine) {
       {"{", "not JSON after byte"},
       {"0 \"\x1b[31m\"\n", "is not a number"}};
   for (const auto& [text, says] : cases) EXPECT_THAT(read(text), HasSubstr(says)) << text;
-  EXPECT_THAT(read(std::string("0 1\n\0", 5)), HasSubstr("is no text"));
+  EXPECT_THAT(read(std::string("0 1\n\0", 5)), HasSubstr("is not text"));
   EXPECT_THAT(read("{\"a\": 1}", "megatron"), HasSubstr("is not {\"metric\""));
   EXPECT_THAT(read(std::string(100000, '[')), HasSubstr("not JSON"));
 }

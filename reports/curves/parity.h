@@ -1,5 +1,5 @@
-// The parity of two curves: bit for bit, within a tolerance, or within so many ULPs. Every
-// step must hold; none is an outlier that is forgiven.
+// The parity of two curves: bit for bit, within a tolerance, or within a number of ULPs. Every step
+// must hold; no outlier is accepted.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct ParityRule {
 };
 
 /// A step at which the curves differ. NaN is the same as NaN and nothing else, an infinity as the
-/// same infinity and nothing else: whatever else they are held against is infinitely far away.
+/// same infinity and nothing else: whatever else they are compared with is infinitely far away.
 struct Divergence {
   std::int64_t step = 0;
   double a = 0, b = 0;

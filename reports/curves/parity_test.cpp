@@ -71,7 +71,7 @@ TEST(Parity, UlpMode) {
   EXPECT_TRUE(holds(1, next, ulp(0, true)));
 }
 
-TEST(Parity, NoModeForgivesWhatIsNotANumber) {
+TEST(Parity, NoModeAcceptsNan) {
   for (const ParityRule& rule : {exact(), tolerance(1e300, 1e300), ulp(1e300)}) {
     EXPECT_FALSE(holds(1, kNaN, rule));
     EXPECT_FALSE(holds(kNaN, 1, rule));

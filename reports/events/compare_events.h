@@ -1,5 +1,5 @@
-// Two machines' allocator events held against each other, a virtual GPU against a real one above
-// all: the first difference of each trace by name.
+// Comparison of the allocator events of two machines, above all of a virtual GPU with a real one:
+// the first difference of each trace, by name.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct EventDifference {
 };
 struct EventComparison {
   int equal = 0;
-  std::int64_t events = 0;  // held against each other
+  std::int64_t events = 0;  // compared with each other
   std::vector<EventDifference> different;
   std::vector<std::string> skipped;  // "trace: why"
   std::vector<std::string> alone;    // in one of the two only
@@ -26,14 +26,14 @@ struct EventComparison {
 
 /// Traces are the same where trial, parameters, variant and rank are, and the schedule. Of one at
 /// the bracket's end (instant, lagging) or on the virtual clock every event and every peak and end
-/// must be equal. A real GPU's own time (device) is held against calibrated: there what the host
+/// must be equal. A real GPU's own time (device) is compared with calibrated: there what the host
 /// asks for is equal (allocations and frees, in order), and the rest is a matter of time. A trace
 /// that was not held back under lagging is skipped.
 EventComparison compare_events(const std::vector<EventLog>& first,
                                const std::vector<EventLog>& second);
 
-/// Of a run's folder (`run --events`), or of a file that write_measured made. Throws
-/// std::runtime_error in one line; a folder without any events is an error.
+/// Reads the events of a run's folder (`run --events`), or of a file that write_measured made.
+/// Throws std::runtime_error in one line; a folder without events is an error.
 std::vector<EventLog> read_events(const std::filesystem::path& path);
 
 /// A run as data to keep (reports/measured/): who and what it ran on, and all its events but the

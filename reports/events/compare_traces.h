@@ -1,4 +1,4 @@
-// The traces of two memory snapshots held against each other: a program on a GPU and the same one
+// Comparison of the traces of two memory snapshots: of a program on a GPU, and of the same program
 // on the virtual device.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Two snapshots' traces held against each other.
+// Two snapshots' traces compared with each other.
 #include "reports/events/compare_traces.h"
 
 #include <gmock/gmock.h>

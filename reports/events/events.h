@@ -1,6 +1,6 @@
-// Every event of the caching allocator in a variant's steps on one rank, with blocks, segments and
-// streams by their turn instead of by address and handle: what two machines can be held against
-// each other by.
+// Every event of the caching allocator in a variant's steps on one rank, by which two machines are
+// compared. Blocks, segments and streams are numbered in their order, because addresses and handles
+// differ between machines.
 #pragma once
 
 #include <cstdint>

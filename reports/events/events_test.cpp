@@ -1,4 +1,4 @@
-// Events of two machines' allocators, held against each other: equal is equal, and whatever is
+// Events of two machines' allocators, compared with each other: equal is equal, and whatever is
 // changed is found where it was changed.
 #include "reports/events/events.h"
 
@@ -96,9 +96,9 @@ TEST(Events, ADamagedFileIsAnErrorOfOneLine) {
   fails("tidemark allocator events 2\n", "does not begin with");
   fails(text.substr(0, text.size() - 3), "cut off");
   fails(text.substr(0, text.find("step\n")), "cut off");
-  fails(text + "a 1 x 0\n", "'x' is no number");
-  fails(text + "z 1 2 0\n", "no event");
-  fails(text + "nonsense\n", "no line");
+  fails(text + "a 1 x 0\n", "'x' is not a number");
+  fails(text + "z 1 2 0\n", "not an event");
+  fails(text + "nonsense\n", "not a line");
 }
 
 TEST(Events, RandomDamageIsAnotherLogOrAnErrorOfOneLine) {

@@ -23,7 +23,7 @@ std::vector<EventLog> read_measured(const fs::path& path) {
     throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
   const Node root(json, where);
   if (root["schema"].text() != kSchema || !root["schema_version"].text().starts_with("1."))
-    root.fail(fmt::format("is no '{}' of version 1", kSchema));
+    root.fail(fmt::format("is not a '{}' of version 1", kSchema));
   return list<EventLog>(root["traces"], [&](const Node& trace) {
     std::string lines;
     trace.each([&](const Node& line) { lines += line.text() + "\n"; });

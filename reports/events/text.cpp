@@ -43,7 +43,7 @@ class Reader {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || text.empty())
-      fail(fmt::format("'{}' is no number", one_line(std::string(text))));
+      fail(fmt::format("'{}' is not a number", one_line(std::string(text))));
     return value;
   }
   [[noreturn]] void fail(const std::string& what) const {
@@ -58,7 +58,7 @@ class Reader {
 
 void read_event(Reader& reader, char letter, StepEvents& step) {
   const auto action = kActions.find(letter);
-  if (action == std::string_view::npos) reader.fail("is no event of an allocator");
+  if (action == std::string_view::npos) reader.fail("is not an event of an allocator");
   BlockEvent event;
   event.action = static_cast<AllocatorAction>(action);
   event.block = reader.number<std::int64_t>();
@@ -131,7 +131,7 @@ EventLog parse_events(std::string_view text, const std::string& where) {
     } else if (word.size() == 1) {
       read_event(reader, word[0], log.steps.back());
     } else {
-      reader.fail("is no line of an allocator's events");
+      reader.fail("is not a line of an allocator's events");
     }
   }
   if (log.trial.empty() || log.variant.empty() || log.steps.empty())

@@ -1,4 +1,5 @@
-// SQLite, as far as the history needs it: statements that are finalised, errors that say where.
+// The part of SQLite that the history needs: statements that are finalised, and errors that name
+// their place.
 #pragma once
 
 #include <sqlite3.h>

@@ -33,7 +33,7 @@ struct Trend {
   std::string trial, settings, device, variant;
   Metric metric;  // without values
   std::vector<PastPoint> points;
-  /// Where the value left its level by more than the metric's threshold: positions in `points`.
+  /// Positions in `points` at which the value left its level by more than the metric's threshold.
   std::vector<std::size_t> steps() const;
   std::string name() const;  // trial variant metric
 };

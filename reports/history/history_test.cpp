@@ -127,7 +127,7 @@ TEST_F(Past, ARunIsThereOnce) {
   EXPECT_EQ(only(kActive).points[0].value, 6.0 * kMiB);
 }
 
-TEST_F(Past, NoNumberStaysNone) {
+TEST_F(Past, AMissingValueStaysMissing) {
   Report report = numbered(1);
   report.trials[0].variants[0].loss.back().value = NAN;
   record_run(folder_ / "1", report);
@@ -192,7 +192,7 @@ TEST_F(Past, ALockedHistoryIsWaitedForAndThenSaid) {
   EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 2u);
 }
 
-TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
+TEST_F(Past, AFileThatIsNoHistoryIsNotChanged) {
   const auto refused = [&](const char* says) {
     const std::string before = bytes_of(file());
     EXPECT_THAT(refusal<HistoryError>([&] { record(1); }), HasSubstr(says));
@@ -204,7 +204,7 @@ TEST_F(Past, WhatIsNoHistoryIsLeftAlone) {
   EXPECT_THAT(refusal<HistoryError>([&] {
                 read_history(file(), {"", {}});
               }),
-              HasSubstr("there is no history"));
+              HasSubstr("has no history"));
   std::ofstream(file()) << std::string(5000, 'x');
   refused("is not a history");
   { Database(file(), Database::Open::write, 0).run("CREATE TABLE mine (x)"); }

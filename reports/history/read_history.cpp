@@ -20,9 +20,10 @@ fs::path file_of(const fs::path& path) {
   std::error_code error;
   fs::path file = fs::is_directory(path, error) ? path / kHistoryFile : path;
   if (!fs::exists(file, error))
-    throw HistoryError(fmt::format(
-        "{}: there is no history: `tidemark run` begins one beside the runs; give its folder",
-        file.string()));
+    throw HistoryError(
+        fmt::format("{}: has no history: give the folder of the runs (`tidemark run` writes "
+                    "history.sqlite there)",
+                    file.string()));
   return file;
 }
 

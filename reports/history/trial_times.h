@@ -24,7 +24,7 @@ using PastTrials = std::map<std::string, PastTrial>;  // by name and settings
 /// process stood for a rank. Empty where there is no history or it cannot be read.
 PastTrials past_trials(const std::filesystem::path& history, const std::string& host, bool alone);
 
-/// What `trial` took last, in proportion to the variants that are to run now; none: not known.
+/// Last wall time of `trial`, in proportion to the variants that are to run now; none if unknown.
 std::optional<Ns> time_of(const PastTrials& past, const TrialRecord& trial);
 
 }  // namespace tidemark

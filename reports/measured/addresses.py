@@ -57,7 +57,7 @@ class Chunks:
 
     @staticmethod
     def freed_before(address, size, sizes):
-        """What lay between the beginning of its chunk and this segment, and is freed by now: the fewest and largest segments of recorded
+        """Memory that was between the beginning of its chunk and this segment, and is freed by now: the fewest and largest segments of recorded
         sizes that fit, with room in the chunk that the first of them makes."""
         for count in range(4):
             for before in itertools.product(sizes, repeat=count):

@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--train", metavar="RESHARD", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not (options.checkout / "train.py").exists():
-        stop(f"{options.checkout} is no checkout of torchtitan: it has no train.py", 2)
+        stop(f"{options.checkout} is not a checkout of torchtitan: it has no train.py", 2)
     if not options.tidemark.exists():
         stop(f"{options.tidemark} is not there: build tidemark, or name it with --tidemark", 2)
     if options.train:

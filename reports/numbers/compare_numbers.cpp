@@ -63,7 +63,7 @@ class Held {
 
   bool equal() const { return bits_ && faults_.empty(); }
   bool different() const { return !faults_.empty(); }
-  /// Nothing at all could be held.
+  /// True if nothing could be compared.
   bool open() const { return faults_.empty() && judged_ == 0; }
 
   VariantComparison result(const std::string& name) const {

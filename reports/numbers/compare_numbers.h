@@ -1,4 +1,4 @@
-// Two machines' numbers held against each other, a virtual GPU's against a real one's above all.
+// Comparison of the numbers of two machines, above all of a virtual GPU with a real one.
 #pragma once
 
 #include <string>

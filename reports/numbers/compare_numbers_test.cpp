@@ -229,7 +229,7 @@ TEST(CompareNumbers, EachFaultIsFoundWhereItIs) {
   }
 }
 
-TEST(CompareNumbers, WhatIsNoNumberOnBothSidesIsWrongToo) {
+TEST(CompareNumbers, NanOnBothSidesIsWrongToo) {
   NumbersLog a = numbers_sample(), b = of_a_gpu();
   set(a.gradients[0], 2, kNone);
   set(b.gradients[0], 2, kNone);

@@ -100,24 +100,24 @@ NumbersLog of(Safetensors&& file) {
   const Metadata metadata(file.metadata);
   if (const auto found = file.metadata.find("format");
       found == file.metadata.end() || found->second != kFormat)
-    throw std::runtime_error(fmt::format("is no '{}': give what `run --numbers` wrote", kFormat));
+    throw std::runtime_error(fmt::format("is not '{}': give what `run --numbers` wrote", kFormat));
   NumbersLog log;
   for (const auto& [key, field] : kTexts) log.*field = metadata.text(key);
   for (const auto& [key, field] : kFigures) log.*field = metadata.number(key);
   const auto rank = whole(metadata.number("rank"));
   if (!rank || *rank > 1'000'000)
-    throw std::runtime_error(fmt::format("'{}' is no rank", metadata.text("rank")));
+    throw std::runtime_error(fmt::format("'{}' is not a rank", metadata.text("rank")));
   log.rank = static_cast<int>(*rank);
   const std::string& role = metadata.text("role");
   const auto roles = enumerators(Role());
   const auto found = std::ranges::find_if(roles, [&](Role r) { return role == name_of(r); });
-  if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is no role", role));
+  if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
   log.role = *found;
   log.exact = metadata.text("exact") == "true";
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;
     if (name == kLoss) {
-      if (tensor.dtype != "F64") throw std::runtime_error("its losses are no F64");
+      if (tensor.dtype != "F64") throw std::runtime_error("its losses are not F64");
       for (std::int64_t i = 0; i < tensor.size(); ++i)
         log.loss.push_back(read<double>(tensor.bytes.data() + 8 * i));
       continue;

@@ -1,5 +1,5 @@
-// The numbers of a variant on one rank, to the bit: losses, gradients of step 0, parameters at the
-// end, with what the reference allows them. What two machines can be held against each other by.
+// The numbers of a variant on one rank, to the bit, by which two machines are compared: losses,
+// gradients of step 0, parameters at the end, and their tolerances against the reference.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ std::string numbers_file(const NumbersLog& log);
 /// Throws std::runtime_error ("where: ...") for what numbers_file did not write.
 NumbersLog parse_numbers(std::string_view text, const std::string& where);
 
-/// Where a run's folder has the file.
+/// Path of the file in a run's folder.
 std::filesystem::path numbers_path(const TrialRecord& trial, const std::string& variant, int rank);
 /// All of a run's folder (`run --numbers`), in the order of their paths. Throws std::runtime_error
 /// in one line; a folder without any is an error.

@@ -97,17 +97,18 @@ TEST(Numbers, ADamagedFileIsAnErrorOfOneLine) {
   EXPECT_THAT(refused(text.substr(0, 40)), HasSubstr("is cut off"));
   EXPECT_THAT(refused(text.substr(0, text.size() - 1)), HasSubstr("is cut off"));
   EXPECT_THAT(refused(text + "x"), HasSubstr("has 1 bytes after its last tensor"));
-  EXPECT_THAT(refused("{\"schema\": \"tidemark/report\"}"), HasSubstr("no safetensors"));
+  EXPECT_THAT(refused("{\"schema\": \"tidemark/report\"}"), HasSubstr("not a safetensors file"));
   const char* name = "gradients/fc2[48:72]";
   const auto said = [&](auto act) { return refused(with(act)); };
   EXPECT_THAT(said([](Json& h) { h["__metadata__"]["format"] = "pt"; }),
-              HasSubstr("is no 'tidemark"));
+              HasSubstr("is not 'tidemark"));
   EXPECT_THAT(said([](Json& h) { h["__metadata__"].erase("variant"); }),
               HasSubstr("lacks 'variant'"));
   EXPECT_THAT(said([](Json& h) { h["__metadata__"]["tolerance"] = "nan"; }),
               HasSubstr("'nan' is no tolerance"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["rank"] = "1.5"; }), HasSubstr("is no rank"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["role"] = "judge"; }), HasSubstr("is no role"));
+  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["rank"] = "1.5"; }), HasSubstr("is not a rank"));
+  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["role"] = "judge"; }),
+              HasSubstr("is not a role"));
   EXPECT_THAT(said([&](Json& h) { h[name]["dtype"] = "I8"; }), HasSubstr("elements of type I8"));
   EXPECT_THAT(said([&](Json& h) { h[name]["shape"] = {25}; }), HasSubstr("leave a hole"));
   EXPECT_THAT(said([&](Json& h) {
@@ -116,7 +117,7 @@ TEST(Numbers, ADamagedFileIsAnErrorOfOneLine) {
               HasSubstr("leave a hole"));
   EXPECT_THAT(said([&](Json& h) { h[name]["data_offsets"] = {0, 96}; }), HasSubstr("leave a hole"));
   EXPECT_THAT(said([](Json& h) { h["loss"]["dtype"] = "F32", h["loss"]["shape"] = {6}; }),
-              HasSubstr("losses are no F64"));
+              HasSubstr("losses are not F64"));
   EXPECT_EQ(said([](Json& h) {
               h["a\nb"] = {{"dtype", "I8"}, {"shape", {0}}};
             }).find('\n'),

@@ -86,14 +86,17 @@ namespace {
 
 Safetensors parse(std::string_view text, const std::string& where) {
   std::array<char, kLength> length{};
-  if (text.size() < kLength) throw std::runtime_error(where + ": is cut off, or no safetensors");
+  if (text.size() < kLength)
+    throw std::runtime_error(where + ": is cut off, or not a safetensors file");
   text.copy(length.data(), kLength);
   text.remove_prefix(kLength);
   const auto header = std::bit_cast<std::uint64_t>(length);
-  if (header > text.size()) throw std::runtime_error(where + ": is cut off, or no safetensors");
+  if (header > text.size())
+    throw std::runtime_error(where + ": is cut off, or not a safetensors file");
   const auto json = Json::parse(text.substr(0, header), nullptr, false);
   if (json.is_discarded() || !json.is_object())
-    throw std::runtime_error(where + ": its header is no JSON object: it is no safetensors file");
+    throw std::runtime_error(where +
+                             ": its header is not a JSON object: it is not a safetensors file");
   text.remove_prefix(header);
   Safetensors file;
   std::size_t at = 0;

@@ -26,7 +26,7 @@ inline ShardNumbers shard_of(const std::string& name, const std::vector<float>& 
   return out;
 }
 
-/// Of sizes near 1, all different.
+/// Values of sizes near 1, all different.
 inline std::vector<float> wave(std::size_t size, double phase) {
   std::vector<float> out;
   for (std::size_t i = 0; i < size; ++i)

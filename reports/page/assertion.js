@@ -47,7 +47,7 @@ function details({ trial, verdicts }) {
   return h(
     'dl',
     { class: 'details' },
-    row('Why', spokesman.why),
+    row('Explanation', spokesman.why),
     row(
       'Formula',
       formula && h('code', {}, formula),

@@ -77,7 +77,7 @@ export function cost(group, { schedule }, virtual) {
   return section(
     'cost',
     'Price',
-    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls a step under ${schedule}, against ${name}, on the rank that has most. Columns to the right are counted over the whole run.`,
+    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls for each step under ${schedule}, compared with ${name}, on the rank with the most. Columns to the right count the whole run.`,
     costs(rows),
   );
 }

@@ -4,7 +4,7 @@ import { figure, section, table } from './controls.js';
 import { exact, exactBytes } from './format.js';
 
 const KINDS = [
-  ['memory/form/', 'form', 'a sum of named amounts on paper'],
+  ['memory/form/', 'form', 'a sum of named amounts, derived on paper'],
   ['memory/replay/', 'replay', "the plan's allocations, run through a model of PyTorch's allocator"],
   ['trajectory/', 'moment', 'residency at a named moment of the step'],
   ['saving/', 'saving', 'the difference of two forms'],
@@ -36,7 +36,7 @@ export function formulas(groups) {
   return section(
     'formula',
     'Predictions',
-    'Of all sizes, schedules, variants, phases and ranks of this scenario. A prediction is held to the byte, or within the bound that its verdict states.',
+    'All sizes, schedules, variants, phases and ranks of this scenario count. A prediction must hold to the byte, or within the bound that its verdict states.',
     table(
       'Predictions by kind',
       '',

@@ -108,10 +108,10 @@ export function growth(group) {
     'How peaks grow',
     [
       sized &&
-        `Over a size: rank ${sized.rank} with one parameter from half to twice its value and everything else as it is, under lagging. Lines are the closed forms, points are measured.`,
+        `Peaks of rank ${sized.rank} under lagging while one parameter goes from half to twice its value and all others stay. Lines are the closed forms, points are measured.`,
       parameters.includes(RUN_AHEAD) &&
-        `Over ${RUN_AHEAD}: the worst rank while the time of a kernel grows against what its launch costs the host; to the right the device falls behind.`,
-      figures.includes('resident') && 'Resident is what the program has requested, at the highest of the moments that it names.',
+        `Over ${RUN_AHEAD}: peaks of the worst rank while the time of a kernel grows against the time of its launch on the host. To the right the device falls behind the host.`,
+      figures.includes('resident') && 'Resident is the memory that the program has requested, at the highest of the moments that the scenario names.',
     ]
       .filter(Boolean)
       .join(' '),

@@ -29,7 +29,7 @@ function times(variants) {
 
 function whose(owners) {
   if (!owners) return null;
-  if (owners.unknown) return [': whose it is NVML does not tell (', owners.unknown, ')'];
+  if (owners.unknown) return [': NVML does not say who uses it (', owners.unknown, ')'];
   return [
     ': this process ',
     size(owners.own),
@@ -65,7 +65,7 @@ function unheld(variants) {
       .filter((record) => record.unheld)
       .map((record) => h('li', {}, `${name}, rank ${record.rank}: ${record.unheld}`)),
   );
-  return lines.length > 0 && [h('p', {}, 'Not held back, so no end of the bracket:'), h('ul', {}, lines)];
+  return lines.length > 0 && [h('p', {}, 'The device was not held back here, so these figures are no bound:'), h('ul', {}, lines)];
 }
 
 export function hardware(group, { schedule }) {

@@ -23,7 +23,7 @@ export function losses(group, { schedule }) {
   if (!all.some(({ loss }) => loss.some(finite))) {
     const why =
       group.first.mode === 'shapes'
-        ? 'This trial ran in shapes: memory is exact, but no number exists, so there is no loss. Run it with --mode math for one.'
+        ? 'This trial ran in mode shapes: memory is exact, but no numbers are computed, so there is no loss. Run it with --mode math to compute one.'
         : 'No loss was recorded.';
     return section('loss', 'Loss', null, h('p', { class: 'empty' }, why));
   }

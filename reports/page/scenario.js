@@ -71,8 +71,8 @@ const entry = (title) =>
 
 const READ_BY = [
   ['trace', 'Perfetto (ui.perfetto.dev): streams, collectives, waits, run-ahead of the host'],
-  ['snapshot', 'pytorch.org/memory_viz or tidemark snapshot show: segments, blocks, what allocated them'],
-  ['losses', 'any text editor: a line a step'],
+  ['snapshot', 'pytorch.org/memory_viz or tidemark snapshot show: segments, blocks, and what allocated them'],
+  ['losses', 'any text editor: one line for each step'],
 ];
 
 /** Links to the files beside report.html. */
@@ -135,7 +135,7 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
           section(
             'assertions',
             'Every verdict',
-            'Its formula, the values put in, what was measured, and the command that runs it again.',
+            'The formula of each verdict, its values, what was measured, and the command that runs it again.',
             found.element,
           ),
       ]

@@ -9,7 +9,7 @@ export function symbols(group, { schedule }) {
   return section(
     'symbols',
     'Symbols of the formulas',
-    'Amounts of memory in bytes, counts as plain numbers.',
+    'Amounts of memory are in bytes; counts are plain numbers.',
     table(
       'Symbols',
       '',

@@ -137,7 +137,7 @@ export const tests = ({ browser, axe, file }) => ({
       memory[0],
       'rank 0, 500.0 MiB: this process 480.0 MiB, other processes 20.00 MiB, kept by the driver besides 550.0 MiB',
     );
-    assert.match(memory[1], /^rank 1, 500.0 MiB: whose it is NVML does not tell \(process 7 is not/);
+    assert.match(memory[1], /^rank 1, 500.0 MiB: NVML does not say who uses it \(process 7 is not/);
     assert.equal(
       await timed.locator('#hardware li data').first().getAttribute('title'),
       '524,288,000 bytes',
@@ -200,10 +200,10 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await text(page, '#time .legend'), /record_stream[\s\S]*active 512.0 MiB/);
     await page.getByLabel('Trial').selectOption({ index: 1 });
     await settled(page);
-    assert.match(await text(page, '#loss'), /ran in shapes/);
+    assert.match(await text(page, '#loss'), /ran in mode shapes/);
     await page.reload();
     await settled(page);
-    assert.match(await text(page, '#loss'), /ran in shapes/, 'the address keeps the trial');
+    assert.match(await text(page, '#loss'), /ran in mode shapes/, 'the address keeps the trial');
     await whole(page, 'scenario');
   },
 

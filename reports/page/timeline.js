@@ -122,7 +122,7 @@ export function timeline(group, { schedule, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `${who}; phases of ${found[0].name} shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
+        `${who}; the phases of ${found[0].name} are shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
     );
   }
@@ -131,7 +131,7 @@ export function timeline(group, { schedule, rank }) {
   return section(
     'time',
     'Memory over time',
-    'The last step, on the clock of the host that allocates. Every variant begins at 0.',
+    'The last step, on the clock of the allocating host. The clock begins at 0 for every variant.',
     h(
       'div',
       { class: 'controls' },

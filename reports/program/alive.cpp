@@ -63,8 +63,8 @@ std::string alive_text(const std::vector<HighestPeak>& peaks) {
                       exact(peak.device.peak.active), peak.file.stem().string());
   text += parts_text(peak.device, kLines);
   if (!peak.device.wastes.empty())
-    text += "held without need there, bytes as requested:\n" + wastes_text(peak.device, kLines);
-  return text + fmt::format("all of it: tidemark snapshot show {}\n", peak.file.string());
+    text += "held without need, bytes as requested:\n" + wastes_text(peak.device, kLines);
+  return text + fmt::format("all parts: tidemark snapshot show {}\n", peak.file.string());
 }
 
 }  // namespace tidemark

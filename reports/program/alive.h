@@ -17,8 +17,8 @@ struct HighestPeak {
   std::vector<std::string> unreadable;  // a line each
 };
 
-/// Where the snapshots of a run under `schedule` are in a report's folder: in the folder itself, or
-/// with several schedules in one of the schedule's name below it.
+/// The folder of the snapshots of a run under `schedule` in a report's folder: that folder itself,
+/// or with several schedules its subfolder with the name of the schedule.
 std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 

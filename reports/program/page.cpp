@@ -38,9 +38,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 Section peaks(const Report& report) {
   Section out{
       "Peaks by rank",
-      {fmt::format("Of PyTorch's caching allocator, over the whole process. The GPU is "
-                   "virtual: {}, mode {}.",
-                   report.run.profile, report.programs.front().mode)},
+      {fmt::format(
+          "Peaks of PyTorch's caching allocator over the whole process, on the virtual GPU "
+          "{} in mode {}.",
+          report.run.profile, report.programs.front().mode)},
       {},
       {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
   for (const ProgramRecord& program : report.programs)
@@ -53,7 +54,7 @@ Section peaks(const Report& report) {
                             figure(device.active), figure(device.reserved),
                             std::to_string(device.retries), std::to_string(device.ooms),
                             std::to_string(process.races.size()),
-                            process.ended ? "" : "ended early: as of half a second before"});
+                            process.ended ? "" : "ended early: figures of half a second before"});
   return out;
 }
 
@@ -62,20 +63,21 @@ std::vector<Section> run_ahead_sections(const Report& report) {
   if (report.programs.size() < 2) return out;
   out.push_back(
       {"Between the schedules",
-       {"Peaks of active memory in bytes, under every schedule of the virtual device. What "
-        "the highest has beyond the lowest depends on how far the host runs ahead."},
+       {"Peaks of active memory in bytes, under every schedule of the virtual device. The "
+        "difference between them depends on how far the host runs ahead of the device."},
        {},
        bracket(report.programs)});
   const RunAhead ahead = run_ahead(report.programs);
   if (ahead.parts.empty()) return out;
-  Section parts{"What the highest schedule holds beyond the lowest",
-                {fmt::format("At the highest peaks: of {} under {}, {}, and of {} under {}, {}, as "
-                             "requested. The parts sum to the difference.",
-                             ahead.high->alive->where, ahead.high->schedule,
-                             figure(ahead.high->alive->active), ahead.low->alive->where,
-                             ahead.low->schedule, figure(ahead.low->alive->active))},
-                {},
-                {{"bytes", "blocks", "kind", "module", "line"}}};
+  Section parts{
+      "What the schedule with the highest peak holds beyond the lowest",
+      {fmt::format("The highest peaks are: {} under {}, {}, and {} under {}, {}, in bytes as "
+                   "requested. The parts sum to the difference.",
+                   ahead.high->alive->where, ahead.high->schedule,
+                   figure(ahead.high->alive->active), ahead.low->alive->where, ahead.low->schedule,
+                   figure(ahead.low->alive->active))},
+      {},
+      {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)
     parts.rows.push_back(
         {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
@@ -83,7 +85,7 @@ std::vector<Section> run_ahead_sections(const Report& report) {
   return out;
 }
 
-// Of all processes together, which is what a network carries.
+// Collectives of all processes together, which is the load of a network.
 Section collectives(const ProgramRecord& program) {
   using Key = std::tuple<std::string, int, std::string>;
   struct Sum {
@@ -112,17 +114,21 @@ Section collectives(const ProgramRecord& program) {
 std::vector<Section> alive(const HighestPeak& peak) {
   const DeviceSummary& d = peak.device;
   const auto sum = static_cast<double>(d.peak.active);
-  Section kinds{"Alive at the highest peak",
-                {fmt::format("The highest peak of active memory is {}'s: {} as requested. Every "
-                             "block has one kind, so the parts sum to the peak.",
-                             peak.file.stem().string(), figure(d.peak.active)),
-                 fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
-                {},
-                {{"kind", "bytes", "part"}}};
+  Section kinds{
+      "Alive at the highest peak",
+      {fmt::format(
+           "The highest peak of active memory is that of {}: {}, in bytes as requested. Every "
+           "block has one kind, so the parts sum to the peak.",
+           peak.file.stem().string(), figure(d.peak.active)),
+       fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
+      {},
+      {{"kind", "bytes", "share"}}};
   if (const std::string oom = oom_text(d); !oom.empty())
     kinds.text.insert(kinds.text.begin(), "At the last " + oom + ".");
-  Section parts{
-      "The same by module and line", {}, {}, {{"bytes", "blocks", "kind", "module", "line"}}};
+  Section parts{"Alive at the highest peak, by module and line",
+                {},
+                {},
+                {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const TensorKind& kind : kinds_of(d.parts))
     kinds.rows.push_back({kind.name, figure(kind.bytes),
                           fmt::format("{:.1f} %", 100 * static_cast<double>(kind.bytes) / sum)});
@@ -139,8 +145,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
   }
   Section time{
       "Memory over the allocator's events",
-      {fmt::format("Active as requested; reserved as taken from the device. Of {}, at "
-                   "least every highest and lowest of a stretch is drawn.",
+      {fmt::format("Active memory in bytes as requested, and reserved memory. The trace has {}; at "
+                   "least the highest and the lowest of every stretch are drawn.",
                    plural(std::ssize(d.curve), "event"))},
       {{"Active and reserved", "event", "memory", true, {std::move(active), std::move(reserved)}}}};
   const Fragmentation& f = d.fragmentation;
@@ -150,16 +156,19 @@ std::vector<Section> alive(const HighestPeak& peak) {
                            plural(f.fragments, "fragment"), figure(f.free_in_used),
                            figure(f.free_segments))}};
   constexpr std::size_t kSteps = 8;
-  Section phases{"Peaks by step and phase",
-                 {"Of active bytes, as requested, on the same device: the first steps, the highest "
-                  "and the last. A step ends with the program's optimizers."},
-                 {},
-                 phase_rows(d, kSteps)};
+  Section phases{
+      "Peaks by step and phase",
+      {"Peaks of active bytes, as requested, on the same device, in the first steps, the "
+       "highest and the last. A step ends with the program's optimizers."},
+      {},
+      phase_rows(d, kSteps)};
+  if (phases.rows.empty())
+    phases.text = {"The program ran no phase: no module, backward or optimizer."};
   Section wastes{"Held without need",
-                 {"Memory that the program has and does not need, on the same device; bytes as "
-                  "requested, out of all that is active at that moment."},
+                 {"Memory on the same device that the program keeps and does not need, in bytes as "
+                  "requested, beside all active bytes of that moment."},
                  {},
-                 {{"what", "bytes", "blocks", "module", "line"}}};
+                 {{"kind", "bytes", "blocks", "module", "line"}}};
   for (const Waste& waste : d.wastes) {
     wastes.rows.push_back({waste.name,
                            waste.bytes
@@ -192,14 +201,14 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (!failed.text.empty()) out.sections.push_back(std::move(failed));
   if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
-        {"The program branched by values that are not known", lines_of(decided)});
+        {"The program branched on values that are not known", lines_of(decided)});
   if (measured) out.sections.push_back(peaks(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
   const HighestPeak* highest = highest_of(peaks_of);
   if (highest == nullptr) {
     out.sections.push_back(
         {"Alive at the highest peak",
-         {"Not known: there is no memory snapshot of a process that has ended."}});
+         {"Not known: no process that has ended left a memory snapshot."}});
   } else {
     for (Section& section : alive(*highest)) out.sections.push_back(std::move(section));
   }

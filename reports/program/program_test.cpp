@@ -62,7 +62,7 @@ TEST(Program, TheBracketOfAKilledProcessIsUnknown) {
 TEST(Program, ExitCodeHeadlineAndFiles) {
   Report one = report({program("lagging", {3 << 20, 2 << 20})});
   EXPECT_EQ(one.exit_code(), 0);
-  EXPECT_EQ(headline(one), "Peak: 3.0 MiB allocated, 3.0 MiB reserved");
+  EXPECT_EQ(headline(one), "Peak: 3.0 MiB allocated, 3 MiB active, 3.0 MiB reserved");
   EXPECT_THAT(markdown(one), HasSubstr("| rank 1 | 2,097,052 | 2,097,152 | 2,097,252 |"));
   EXPECT_THAT(junit(one), HasSubstr("tests=\"1\" failures=\"0\" errors=\"0\""));
   one.programs[0].failures = {"--max-peak: rank 0 allocated <much>"};

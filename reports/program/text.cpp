@@ -16,7 +16,7 @@
 namespace tidemark {
 namespace {
 
-// Of all processes together; those by which the program branched first, then the most frequent.
+// Events of all processes together: those that decided a branch first, then the most frequent.
 std::vector<UnknownValue> events_of(const ProgramRecord& program) {
   std::map<std::tuple<bool, std::string, std::string, std::string>, UnknownValue> events;
   for (const ProcessRecord& process : program.processes)
@@ -51,7 +51,7 @@ std::string table(const ProgramRecord& program) {
       text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n",
                           place_of(process, device), unit(device.allocated), unit(device.active),
                           unit(device.reserved), device.retries, device.ooms, process.races.size(),
-                          process.ended ? "" : "  (ended early: as of half a second before)");
+                          process.ended ? "" : "  (ended early: figures of half a second before)");
   for (const ProcessRecord& process : program.processes)
     if (process.devices.empty()) text += unrecorded(process) + "\n";
   return text;
@@ -65,7 +65,7 @@ std::string decisions(const ProgramRecord& program) {
   if (places.empty()) return "";
   const std::size_t shown = std::min<std::size_t>(places.size(), 3);
   return fmt::format(
-      "control flow hung on values that are not known: {}{}\n",
+      "control flow depended on values that are not known: {}{}\n",
       fmt::join(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
       shown < places.size() ? fmt::format(" and {} more", places.size() - shown) : "");
 }

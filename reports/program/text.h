@@ -1,4 +1,4 @@
-// Text about programs below `tidemark exec`, for the terminal and the page.
+// Text about programs under `tidemark exec`, for the terminal and the page.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace tidemark {
 /// One line a device: peaks of allocated, active and reserved bytes; retries, ooms, races.
 std::string table(const ProgramRecord& program);
 
-/// The lines of the program where it branched by values that are not known (mode known); "" where
-/// it did nowhere.
+/// The lines of the program that branched on values that are not known (mode known); "" if there
+/// are none.
 std::string decisions(const ProgramRecord& program);
-/// Where values of absent partners were wanted, and where it looked at such values, and what it was
-/// told: at most ten lines, the most frequent first.
+/// The values of absent partners and the unknown values that the program asked for, with the
+/// answers that it got: at most ten lines, the most frequent first.
 std::string unknowns(const ProgramRecord& program);
 
 /// The schedules' bracket: for each device its peak of active memory under every schedule, and what

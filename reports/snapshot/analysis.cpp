@@ -119,8 +119,8 @@ class Analysis {
     }
   }
 
-  /// What was there before the trace's first event: what is freed in it, or is there at its end,
-  /// without having been allocated in it.
+  /// Blocks that existed before the trace's first event: those that are freed in it, or exist at
+  /// its end, without having been allocated in it.
   void begin_live() {
     std::unordered_map<std::int64_t, bool> seen;  // addresses whose first event has passed
     for (const TraceEvent& e : *trace_) {

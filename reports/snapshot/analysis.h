@@ -93,15 +93,16 @@ struct SiteChange {
   std::int64_t size = 0;
   Site before, after;
 };
-/// Of all devices together, what changed most at the peak first; what did not change is left out.
+/// Changes of all devices together, the largest change at the peak first; sites without a change
+/// are left out.
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
 
 struct Named {
   std::string path;
   const Snapshot& snapshot;
 };
-/// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60: at
-/// least 40 bytes would have to go"; "" without one.
+/// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60
+/// free: at least 40 bytes have to be freed"; "" without one.
 std::string oom_text(const DeviceSummary& device);
 std::string snapshot_text(const Named& snapshot, std::size_t top);
 /// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.

@@ -120,7 +120,7 @@ class Decoder {
     if (name == "active_pending_free" || name == "active_awaiting_free")
       return BlockState::pending_free;
     if (name == "inactive") return BlockState::inactive;
-    fail(fmt::format("'{}' is no state of a block", name));
+    fail(fmt::format("'{}' is not a state of a block", name));
   }
 
   void blocks(Id list, SnapshotSegment& segment, const std::string& place) {

@@ -116,11 +116,10 @@ class Search {
   std::vector<Gather> gathers_;                                     // of the device
   std::map<ProgramPhase::Moment, ProgramPhase::Moment> backwards_;  // begins and ends
   std::unordered_map<std::size_t, Gathered> gathered_;              // by allocation
-  Waste waste_{
-      "gathered inputs that the graph keeps beyond their shards, at the begin of a backward",
-      {},
-      0,
-      {}};
+  Waste waste_{"gathered inputs that the graph keeps beyond their shards, when a backward begins",
+               {},
+               0,
+               {}};
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace tidemark {
 /// default one. Without segments and events where none were recorded.
 Snapshot snapshot_of(const RankRecord& rank);
 
-/// What a snapshot calls it.
+/// The action's name in a snapshot.
 Action action_of(AllocatorAction action);
 
 }  // namespace tidemark

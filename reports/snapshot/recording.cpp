@@ -22,13 +22,13 @@ BlockState state(const Node& node) {
   const std::string name = node.text();
   for (const auto each : {BlockState::allocated, BlockState::pending_free, BlockState::inactive})
     if (name == name_of(each)) return each;
-  node.fail(fmt::format("'{}' is no state of a block", name));
+  node.fail(fmt::format("'{}' is not a state of a block", name));
 }
 
 Action action(const Node& node) {
   const std::string name = node.text();
   if (const auto known = action_named(name)) return *known;
-  node.fail(fmt::format("'{}' is no action", name));
+  node.fail(fmt::format("'{}' is not an action", name));
 }
 
 SnapshotSegment segment(const Node& node) {

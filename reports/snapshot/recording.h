@@ -1,5 +1,5 @@
-// A recording kept as facts: the events and segments of a snapshot in columns, without frames and
-// names (reports/measured/README.md says the format).
+// A recording: the events and segments of a snapshot in columns, without frames and names
+// (reports/measured/README.md describes the format).
 #pragma once
 
 #include <string>

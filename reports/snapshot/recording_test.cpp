@@ -47,7 +47,7 @@ TEST(Recording, WrongInputIsAnErrorOfOneLine) {
   EXPECT_THAT(read_error(without("[2,1,0,3,0]", "[2,1,0,4,0]")), HasSubstr("there is no action 4"));
   EXPECT_THAT(read_error(without("2097152,512]", "2097152]")), HasSubstr("has not 5 values"));
   EXPECT_THAT(read_error(without("[16777216,", "[16777217,")), HasSubstr("its blocks sum to"));
-  EXPECT_THAT(read_error(without("\"alloc\"", "\"aloc\"")), HasSubstr("'aloc' is no action"));
+  EXPECT_THAT(read_error(without("\"alloc\"", "\"aloc\"")), HasSubstr("'aloc' is not an action"));
   EXPECT_THAT(read_error(without("[8388000,", "[-1,")), HasSubstr("out of range"));
 }
 

@@ -203,8 +203,8 @@ std::string oom_text(const DeviceSummary& d) {
   if (!d.oom) return "";
   const std::string where = d.oom->module.empty() ? "" : "module " + one_line(d.oom->module) + ", ";
   return fmt::format(
-      "out of memory: {}{} wanted {} bytes and the device had {}: at least {} bytes would have to "
-      "go",
+      "out of memory: {}{} wanted {} bytes and the device had {} free: at least {} bytes have to "
+      "be freed",
       where, d.oom->site, exact(d.oom->wanted), exact(d.oom->device_free),
       exact(std::max<std::int64_t>(0, d.oom->wanted - d.oom->device_free)));
 }

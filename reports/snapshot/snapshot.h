@@ -1,5 +1,5 @@
 // PyTorch's memory snapshot (torch.cuda.memory._dump_snapshot), of tidemark or of any program: what
-// the caching allocator held at one moment, and the trace of how it came to that.
+// the caching allocator held at one moment, and the trace of the events before it.
 #pragma once
 
 #include <array>
@@ -110,8 +110,8 @@ struct Snapshot {
 Snapshot parse_snapshot(std::string_view bytes, const std::string& where);
 Snapshot read_snapshot(const std::filesystem::path& path);
 
-/// What PyTorch's own readers and viewers load: protocol 2, 3 or 4, lists in batches of at most
-/// 1,000, addresses as LONG1.
+/// The snapshot as a pickle that PyTorch's own readers and viewers load: protocol 2, 3 or 4, lists
+/// in batches of at most 1,000, addresses as LONG1.
 std::string pickle(const Snapshot& snapshot, int protocol = 4);
 std::string snapshot_json(const Snapshot& snapshot);
 /// Chrome's trace format, which Perfetto opens: allocated, active and reserved as counters, every

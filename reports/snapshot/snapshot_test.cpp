@@ -104,7 +104,7 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   EXPECT_THAT(
       oom_text(d),
       HasSubstr(
-          "wanted 4,096 bytes and the device had 100: at least 3,996 bytes would have to go"));
+          "wanted 4,096 bytes and the device had 100 free: at least 3,996 bytes have to be freed"));
   ASSERT_GE(d.sites.size(), 2u);
   EXPECT_EQ(d.sites[0].site, "b train.py:9");
   EXPECT_EQ(d.sites[0].bytes, 400);
@@ -253,9 +253,9 @@ TEST(Snapshots, NoOpcodeThatRunsCode) {
       {head + "\x8d\xff\xff\xff\xff\xff\xff\xff\xff", "cut off"},
       {head + "N.", "is None, not a dictionary"},
       {std::string("\x80\x07", 2) + "N.", "protocol 7"},
-      {"(dp0\n.", "is no pickle of protocol 2"},
+      {"(dp0\n.", "is neither a pickle of protocol 2"},
       {"", "is empty"},
-      {"x", "is no pickle"},
+      {"x", "is neither a pickle"},
       {"{\"segments\": [", "not JSON after byte"},
       {"{\"segments\": 3}", "segments: is an integer, not a list"},
       {std::string(5000, '['), "nested more than"}};
@@ -281,7 +281,7 @@ TEST(Snapshots, WhatDoesNotAddUpWasEdited) {
   EXPECT_THAT(edited([](auto& j) { j["segments"][0]["blocks"][2]["size"] = 9999; }),
               HasSubstr("reaches beyond its segment"));
   EXPECT_THAT(edited([](auto& j) { j["segments"][0]["blocks"][0]["state"] = "odd"; }),
-              HasSubstr("'odd' is no state"));
+              HasSubstr("'odd' is not a state"));
   EXPECT_THAT(edited([](auto& j) { j["segments"][0].erase("address"); }),
               HasSubstr("has no 'address'"));
   EXPECT_THAT(edited([](auto& j) { j["segments"][0]["total_size"] = 1.5; }),

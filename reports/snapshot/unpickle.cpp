@@ -30,7 +30,7 @@ class Machine {
 
   Tree run() {
     if (bytes_.size() < 2 || byte() != 0x80)
-      throw SnapshotError("is no pickle of protocol 2 or later, and no JSON");
+      throw SnapshotError("is neither a pickle of protocol 2 or later nor JSON");
     if (const auto protocol = byte(); protocol < 2 || protocol > 5)
       fail(fmt::format("protocol {} is not one of 2 to 5", protocol));
     for (;;) {
@@ -239,7 +239,7 @@ class Machine {
       if (end != std::string_view::npos && end - at_ < 200)
         what = " (" + one_line(std::string(bytes_.substr(at_, end - at_))) + ")";
     }
-    fail(fmt::format("opcode {}{} would run code: this is no memory snapshot, and nothing was run",
+    fail(fmt::format("opcode {}{} would run code: this is not a memory snapshot, and nothing was run",
                      known->name, what));
   }
 

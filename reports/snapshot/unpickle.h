@@ -1,5 +1,5 @@
-// A pickle as data: the opcodes that a memory snapshot needs and no other, nothing is imported,
-// called or built.
+// Reader of a pickle as data: it knows only the opcodes that a memory snapshot needs, and imports,
+// calls and builds nothing.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ class Search {
         .first->second;
   }
 
-  // Where the blocks are more than those of an earlier moment.
+  // Keeps the blocks if they are more than those of an earlier moment.
   void keep(Waste& waste, const Blocks& blocks) {
     std::int64_t sum = 0;
     for (const std::size_t event : blocks) sum += trace_[event].size;

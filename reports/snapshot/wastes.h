@@ -1,5 +1,5 @@
-// Memory that a program has and does not need: what the four documents behind the scenarios are
-// about, looked for in the snapshot that `tidemark exec --report` writes.
+// Memory that a program has and does not need, found in the snapshot that `tidemark exec --report`
+// writes. The kinds are those of the scenarios.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace tidemark {
 /// moments: activations (blocks allocated in a module's
 ///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
 ///   buckets of FSDP, DDP, DeepSpeed);
-/// * at the begin of a backward: gathered inputs of tensor-parallel layers (gathered_waste).
+/// * when a backward begins: gathered inputs of tensor-parallel layers (gathered_waste).
 /// Bytes as requested. `labels` are labels_of the device. Without a step of an optimizer the second
 /// and third are not known.
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,

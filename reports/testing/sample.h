@@ -35,8 +35,8 @@ std::vector<Sample> noise(std::size_t n, unsigned seed);
 /// Names that try to break out of whatever they are written into.
 Report hostile_report();
 
-/// Where two long texts part, or empty: a test's own comparison of megabytes would take gigabytes
-/// to print.
+/// The first difference of two long texts, or empty: a test's own comparison of megabytes would
+/// take gigabytes to print.
 std::string first_difference(const std::string& a, const std::string& b);
 
 /// The data that a report's page carries. Throws std::runtime_error where it holds none that can be

@@ -11,8 +11,7 @@ constexpr int kUnits = 8;
 constexpr Ns kGather = 300, kCompute = 200, kLaunch = 40;
 constexpr std::int64_t kBase = std::int64_t{1} << 45, kGap = std::int64_t{1} << 32;
 
-// Where a unit's buffer lies: four in each segment; where frees do not wait, all in the first
-// place.
+// Address of a unit's buffer: four in each segment; if frees do not wait, all in the first place.
 std::int64_t address_of(int unit, Bytes bytes, bool pending) {
   return pending ? kBase + unit / 4 * kGap + unit % 4 * bytes : kBase;
 }

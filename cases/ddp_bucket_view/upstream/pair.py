@@ -1,4 +1,4 @@
-"""Released DistributedDataParallel held against this scenario: `separate`, and with gradient_as_bucket_view `rebuilt_view`, in every figure."""
+"""Released DistributedDataParallel compared with this scenario: `separate`, and with gradient_as_bucket_view `rebuilt_view`, in every figure."""
 from upstream import Row
 
 PROGRAMS = [{"layers": 3, "hidden": 48, "rows": 4, "bucket_bytes": 16384}, {"layers": 5, "hidden": 777, "rows": 16, "bucket_bytes": 1 << 20},

@@ -2,7 +2,7 @@
 --view with gradient_as_bucket_view.
 
 In mode math, since DDP exchanges the sizes of its buckets as numbers; no amount depends on the ranks. DDP waits for the future of an all-reduce, not for
-its work, so the work keeps the first bucket until c10d's watchdog has seen its end and a later collective lets go of it
+its work, so the work keeps the first bucket until c10d's watchdog has seen its end and a later collective releases it
 (ProcessGroupNCCL.hpp, shelvesToUnstash_). Hence the sleep."""
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Released sharding with frozen units held against this scenario: FSDP2, as released and with the reshard of frozen units put off to the end of
+"""Released sharding with frozen units compared with this scenario: FSDP2, as released and with the reshard of frozen units put off to the end of
 backward; FSDP1; fairscale."""
 from upstream import Difference, Row
 
@@ -10,7 +10,7 @@ FAIRSCALE_RESERVED = "it shards on the device, and what is left in the cache by 
 
 
 def one_by_one(pattern):
-    """Of Adam: a square root, that divided, and the one before."""
+    """Temporaries of Adam, parameter by parameter: a square root, its quotient, and the one before."""
     trained = sum(not FROZEN[pattern](i) for i in range(LAYERS))
     return Difference("fairscale: its parameters are of a class of their own, so Adam goes one by one: a square root, that divided, and the one before",
                       f"{2 + (trained > 1) - trained}*d", ("optimizer",), ("allocated",))

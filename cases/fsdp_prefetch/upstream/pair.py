@@ -1,4 +1,4 @@
-"""Released FSDP2 held against this scenario: before c10d stopped to record the buffers of asynchronous collectives (2.6.0), with that switched
+"""Released FSDP2 compared with this scenario: before c10d stopped to record the buffers of asynchronous collectives (2.6.0), with that switched
 off there, and after (2.11.0, 2.15.0)."""
 import itertools
 
@@ -13,7 +13,7 @@ BARRIER = {"2.6.0": 1, "2.11.0": 1, "2.15.0": 4}  # bytes of the tensor that dis
 
 ROOT_STAYS = "2.6.0 never reshards its root after forward (FSDPState._lazy_init), so no backward gathers the norms: their flat buffers do not wait"
 ROOT = (Difference(ROOT_STAYS, "-k*B0", ("zero_grad", "forward"), WAITING), Difference(ROOT_STAYS, "-(k + 1)*B0", ("backward", "optimizer"), WAITING))
-NEWER = ("2.15.0 has a cuBLAS workspace for the time of a product only (else two rest), and lets go of a unit's flat buffer before the next one is copied "
+NEWER = ("2.15.0 has a cuBLAS workspace for the time of a product only (else two rest), and releases a unit's flat buffer before the next one is copied "
          "out (before, the local prev_all_gather_state of wait_for_unshard kept it that long). The highest moment of forward is then")
 RESTS = "2.15.0 has a cuBLAS workspace for the time of a product only (else two rest)"
 

@@ -1,4 +1,4 @@
-"""nanotron's tensor-parallel layers held against this scenario: as released, with the published change of their buffers, with its asynchronous part, and with
+"""nanotron's tensor-parallel layers compared with this scenario: as released, with the published change of their buffers, with its asynchronous part, and with
 its withdrawn first version. What their asynchronous modes differ in is derived here from their code.
 
 A layer keeps k of a microbatch. All forms begin with the tensors that are alive when the top layer's backward begins; then one of three operators is the highest:

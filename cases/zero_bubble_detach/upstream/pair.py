@@ -1,4 +1,4 @@
-"""PyTorch's own pipelining code held against this scenario, on every rank: 2.5.1 (before the change), 2.6.0 (after it) and 2.11.0 as installed, and of 2.11.0
+"""PyTorch's own pipelining code compared with this scenario, on every rank: 2.5.1 (before the change), 2.6.0 (after it) and 2.11.0 as installed, and of 2.11.0
 also the variants that take back a part of the change (edits.py); the scenario has the habits of the release. Requested bytes: allocated ones add remainders
 that depend on the order in which Python walks a set."""
 from upstream import Difference, Row

@@ -1,4 +1,4 @@
-"""The first module of every Python below `tidemark exec`: gets tidemark's part ready, then the user's own sitecustomize."""
+"""The first module of every Python under `tidemark exec`: gets tidemark's part ready, then the user's own sitecustomize."""
 import os
 import sys
 

@@ -42,7 +42,7 @@ def release(version):
 
 
 def problem(version, cuda):
-    """What is wrong with a torch; None: nothing."""
+    """The reason why a torch cannot be used, or None."""
     own = built()
     wanted = f"install torch {own['torch'].split('+')[0]}, the wheel of CUDA {own['cuda']}"
     if not version:
@@ -50,9 +50,9 @@ def problem(version, cuda):
     if not cuda:
         return f"has torch {version}, a wheel without CUDA: {wanted}"
     if str(cuda).split(".")[0] not in MAJORS:
-        return f"has torch {version} of CUDA {cuda}, which tidemark does not know (it knows {' and '.join(MAJORS)}): {wanted}"
+        return f"has torch {version} of CUDA {cuda}, which tidemark does not support (it supports {' and '.join(MAJORS)}): {wanted}"
     if release(version) < OLDEST:
-        return f"has torch {version}, and tidemark knows none before {'.'.join(map(str, OLDEST))}: {wanted}"
+        return f"has torch {version}, and tidemark supports none before {'.'.join(map(str, OLDEST))}: {wanted}"
     return None
 
 
@@ -73,7 +73,7 @@ def libraries_for(folder, version, cuda):
 
 
 def check():
-    """What `tidemark exec` asks of a program's Python."""
+    """The answer to `tidemark exec` about a program's Python."""
     found = importlib.machinery.PathFinder.find_spec("torch")
     folder, version, cuda = facts_of(found.submodule_search_locations if found else None)
     wrong = problem(version, cuda)
@@ -131,7 +131,7 @@ def import_torch(module, run):
 
 
 def name_libzmq():
-    """Where pyzmq is installed, its wheel brings a libzmq for NCCL's ranks under a name of its own."""
+    """The libzmq of an installed pyzmq, whose wheel has it under another name, for NCCL's ranks."""
     found = importlib.machinery.PathFinder.find_spec("zmq")
     if found and found.submodule_search_locations and "TIDEMARK_LIBZMQ" not in os.environ:
         beside = os.path.join(os.path.dirname(list(found.submodule_search_locations)[0]), "pyzmq.libs", "libzmq*.so*")
@@ -219,7 +219,7 @@ class Places:
 
 
 class Events:
-    """What the program was told about values that are not known, and where it asked."""
+    """The answers that the program got about values that are not known, with the lines that asked."""
 
     def __init__(self, program, layer):
         import ctypes
@@ -344,7 +344,7 @@ class Record:
         return found
 
     def read(self, function):
-        """What one of the platform's functions `size_t f(char*, size_t)` tells, as JSON."""
+        """The JSON text that a function `size_t f(char*, size_t)` of the platform writes."""
         import ctypes
 
         tell = getattr(self.libraries, function)

@@ -28,7 +28,7 @@ for _ in range(STEPS):
         raise ValueError("the loss is not finite")
     if dist.is_initialized():
         torch.cuda.synchronize()
-        time.sleep(0.3)  # the watchdog of the process group lets go of its buckets every 0.1 s of the host's clock
+        time.sleep(0.3)  # the watchdog of the process group releases its buckets every 0.1 s of the host's clock
 steps = {state["step"].item() for state in optimizer.state.values()}
 os.write(1, f"scale {scaler.get_scale()} steps {steps} states {len(optimizer.state)}\n".encode())  # at once: print may make two writes, with another rank's between
 if dist.is_initialized():

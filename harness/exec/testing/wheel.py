@@ -1,4 +1,4 @@
-"""A program of ci/wheels: what a PyTorch wheel does on the virtual platform in mode math, held against the CPU and against the allocator's
+"""A program of ci/wheels: what a PyTorch wheel does on the virtual platform in mode math, compared with the CPU and against the allocator's
 rules. Prints a line a check: "check NAME passed", or failed or refused with the reason. `wheel.py ranks`: with RANK and WORLD_SIZE."""
 import os
 import re

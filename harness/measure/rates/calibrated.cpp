@@ -34,7 +34,7 @@ std::string contents(const fs::path& path) {
 Json parsed(const std::string& text, const std::string& where) {
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("name") || !json.contains("device"))
-    throw std::runtime_error(where + ": is no GPU profile");
+    throw std::runtime_error(where + ": is not a GPU profile");
   return json;
 }
 
@@ -56,7 +56,7 @@ std::string source(const Rate& rate, const Origin& origin) {
                      number(rate, spread.high).dump(), rate.how, origin.machine, origin.date);
 }
 
-/// As the shipped ones are laid out: a figure a line.
+/// The profile as text in the layout of the shipped profiles: one line for each figure.
 std::string laid_out(const Json& profile) {
   std::string text = "{";
   const char* next = "\n";

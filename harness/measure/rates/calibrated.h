@@ -1,5 +1,5 @@
-// A GPU profile with what was measured in it: the shipped profile of that GPU, every other figure
-// as it is there.
+// A GPU profile with measured constants: every constant that was measured, and all other figures of
+// the shipped profile of that GPU.
 #pragma once
 
 #include <filesystem>
@@ -10,21 +10,21 @@
 
 namespace tidemark::rates {
 
-/// Where figures come from, for their sources.
+/// Origin of measured figures, for the sources in a profile.
 struct Origin {
   std::string kind;     // "measured" on hardware, else "virtual" or "rehearsal": none of hardware
   std::string machine;  // "NVIDIA H200, driver 580.95.05, CUDA 13.0"
   std::string date;     // UTC
 };
-/// Of the present platform, today.
+/// The origin of figures that are measured on the present platform today.
 Origin present_origin();
 
 struct Shipped {
   std::string name;  // "h200-141g"
   std::string text;  // of the file
 };
-/// Of all profiles in `folder` the one whose "device" is `gpu`, and which was not measured itself
-/// ("-measured"). Throws Unavailable (77) where there is none.
+/// The profile in `folder` whose "device" is `gpu` and that was not measured itself ("-measured").
+/// Throws Unavailable (77) if there is none.
 Shipped shipped_profile(const std::filesystem::path& folder, const std::string& gpu);
 /// TIDEMARK_PROFILES, else profiles/ of the virtual platform.
 std::filesystem::path profiles_folder();

@@ -7,8 +7,8 @@
 namespace tidemark::rates {
 
 /// Holds the current device's stream behind a sleep until the host has enqueued everything, and
-/// times it with CUDA events: no gap in between is the host's. Whoever needs more streams held
-/// gives a `hold` of its own, called with the cycles to sleep.
+/// times it with CUDA events: no gap in between is the host's. A caller that holds more streams
+/// gives its own `hold`, which is called with the cycles to sleep.
 class Held {
  public:
   using Enqueue = std::function<void()>;

@@ -14,7 +14,7 @@
 namespace tidemark::rates {
 namespace {
 
-// Of PyTorch's allocator, for what is between 1 and 10 MiB (c10/core/AllocatorConfig.h).
+// Segment of PyTorch's allocator for requests between 1 and 10 MiB (c10/core/AllocatorConfig.h).
 constexpr std::size_t kSegment = 20 << 20;
 constexpr int kSegments = 8;
 constexpr int kOperators = 200;  // fewer than a device's queue takes before it holds the host up

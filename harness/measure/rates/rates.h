@@ -1,6 +1,5 @@
-// The constants of a GPU profile, measured on the device that is there. They are those of the
-// virtual device's cost model (harness/virtual/README.md), so each is measured as what it means
-// there:
+// The constants of a GPU profile, measured on the present device. They are those of the virtual
+// device's cost model (harness/virtual/README.md), and each is measured by its definition there:
 //
 //   an operation takes latency + work / rate. Two sizes of it give the rate,
 //     rate = (work2 - work1) / (time2 - time1),

@@ -91,7 +91,7 @@ TEST(Calibrated, SaysWhereEachFigureIsFrom) {
   EXPECT_THAT(table(kShipped, {kLaunch, kPoll, kMemory}), HasSubstr("stays  no time was left\n"));
 }
 
-TEST(Calibrated, WhatIsOfNoHardwareNeverLooksLikeIt) {
+TEST(Calibrated, FiguresWithoutHardwareAreMarked) {
   const Origin origin = present_origin();
   EXPECT_EQ(origin.kind, "virtual");
   EXPECT_THAT(origin.machine, HasSubstr("virtual device"));

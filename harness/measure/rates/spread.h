@@ -34,7 +34,7 @@ class Deadline {
 };
 
 /// `measure` once for nothing (the first call of anything loads it), then kRepetitions times, fewer
-/// where the deadline comes, but not fewer than kLeast. What is no number above 0 is no
+/// where the deadline comes, but not fewer than kLeast. What is not a number above 0 is no
 /// measurement: none where fewer than kLeast are left.
 inline constexpr int kRepetitions = 9, kLeast = 3;
 std::optional<Spread> repeat(const Deadline& deadline, const std::function<double()>& measure);

@@ -155,7 +155,7 @@ TEST_F(Allocator, RecordStreamKeepsABlockActiveUntilTheStreamIsDone) {
   auto b = take(20 * kMiB);
   EXPECT_NE(place, b.get()) << "the side stream may still use it";
   side.synchronize();
-  EXPECT_EQ(40 * int64_t{kMiB}, active()) << "nobody has looked yet";
+  EXPECT_EQ(40 * int64_t{kMiB}, active()) << "no query yet";
   EXPECT_EQ(place, take(20 * kMiB).get()) << "the next allocation does";
 }
 

@@ -74,7 +74,7 @@ int tidemark_device_place_next(uint64_t offset) {
   if (e.devices == 0) return -1;
   if (e.memory[static_cast<std::size_t>(current_device())]->place_next(offset)) return 0;
   return fail(e, "an allocation cannot be placed at " + std::to_string(offset) +
-                     ": memory is allocated already, or that is no multiple of 2 MiB in range");
+                     ": memory is allocated already, or that is not a multiple of 2 MiB in range");
 }
 
 void tidemark_device_set_data(int on) {

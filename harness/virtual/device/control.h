@@ -16,7 +16,8 @@ extern "C" {
 /// "instant", "calibrated", "lagging", "random". 0, or -1 when there is no such schedule.
 /// Synchronises the device first.
 int tidemark_device_set_schedule(const char* name);
-/// Of the schedule random (TIDEMARK_SEED, else 0); reset_clock begins its draws anew.
+/// Sets the seed of the schedule random (TIDEMARK_SEED, else 0); reset_clock starts its sequence
+/// again.
 void tidemark_device_set_seed(uint64_t seed);
 /// A profile by name ("h100-80g") or a path of a JSON file. 0, or -1 (tidemark_device_error says
 /// why). Only while no memory is allocated.
@@ -103,9 +104,9 @@ struct tidemark_span {
 };
 /// How many there are; writes up to `size` of them.
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size);
-/// What to call a stream (a cudaStream_t, or by its number in a trace): "default stream", "stream
-/// 1", numbered in the order of first use since reset_clock. Returns its length; writes up to
-/// `size`.
+/// Writes the name of a stream (a cudaStream_t, or its number in a trace): "default stream",
+/// "stream 1", numbered in the order of first use since reset_clock. Returns its length; writes up
+/// to `size` bytes.
 size_t tidemark_device_stream_name(void* stream, char* text, size_t size);
 size_t tidemark_device_lane_name(uint32_t stream, char* text, size_t size);
 

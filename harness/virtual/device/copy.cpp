@@ -111,8 +111,8 @@ void move_known(char* to, const char* from, const Rectangle& r, bool from_host) 
   mark_rows(to, r, kept);
 }
 
-// What one side of a copy touches, for race detection; the host's pageable memory belongs to one
-// thread.
+// Notes the accesses of one side of a copy, for race detection. The host's pageable memory belongs
+// to one thread.
 void note_access(const Stream& s, const char* name, Side side, const void* address,
                  const Rectangle& r, std::size_t pitch, std::size_t slice, bool write) {
   if (!race::is_on() || side.place == Place::pageable) return;

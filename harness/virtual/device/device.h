@@ -67,12 +67,12 @@ Ns host_now();
 // --- memory
 // ---------------------------------------------------------------------------------------------------------
 
-/// Which device owns this address, or -1 (host memory, or nothing of ours).
+/// The device that owns this address, or -1 (host memory, or memory of no virtual device).
 int device_of(const void* address);
 /// Whether bytes move at present: data is on for the process and not suspended on this thread.
 /// Every function that copies, sets, reduces or sends real bytes asks here first.
 bool data_moves();
-/// What tidemark_device_answer_reads has set on this thread; null when nothing is.
+/// The answer that tidemark_device_answer_reads has set on this thread, or null.
 const std::int64_t* answer_to_reads();
 
 // --- what the libraries report

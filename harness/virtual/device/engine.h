@@ -45,7 +45,7 @@ struct Mark {
   }
 };
 
-/// What an entry of the trace is; as tidemark_span has it.
+/// Kind of an entry of the trace, as in tidemark_span.
 enum class Kind { op, collective, copy, wait };
 /// Which bytes move (TIDEMARK_MODE): none, all, or those that are known (known.h).
 enum class Data { none, all, known };
@@ -98,7 +98,7 @@ struct Engine {
   /// By name: false where there is no such schedule.
   bool set_schedule(std::string_view name);
   const char* schedule_name() const;
-  /// What an operation of this length takes under the schedule.
+  /// Duration of an operation of this length under the schedule.
   Ns drawn(Ns duration);
   Ns launch_cost() const { return launch_override >= 0 ? launch_override : profile.launch; }
   /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's
@@ -106,7 +106,7 @@ struct Engine {
   Stream* find(StreamHandle handle);
   Stream& legacy(int device) { return streams[static_cast<std::size_t>(device)]; }
   Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
-  /// What the default streams' rules order before the next thing that is put into `s`.
+  /// Applies the rules of the default streams before the next operation of `s`.
   void apply_default_stream_rules(Stream& s);
   /// Puts one operation at the end of `s`; the host has paid for it already. Returns its start.
   Ns append(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op);

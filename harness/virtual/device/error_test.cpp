@@ -125,7 +125,7 @@ TEST_F(Errors, OccupancyIsTheProfiles) {
   ASSERT_EQ(0, tidemark_device_set_profile("h100-80g"));
 }
 
-TEST_F(Errors, WhatIsNotModelledSaysSo) {
+TEST_F(Errors, UnmodelledCallsAreRefusedByName) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
   CUDA(cudaStreamIsCapturing(nullptr, &status));
   EXPECT_EQ(cudaStreamCaptureStatusNone, status);

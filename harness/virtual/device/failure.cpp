@@ -12,7 +12,7 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<cudaError_t> broken{cudaSuccess};
 
-/// What a program can do without the function; "": there is no advice.
+/// Advice for a program without the function; "" if there is none.
 std::string_view advice_about(std::string_view library, std::string_view function) {
   if (library.starts_with("libcudnn"))
     return "torch.backends.cudnn.enabled = False, in the program, takes PyTorch's own kernels in "

@@ -21,7 +21,7 @@ const char* error_text(cudaError_t error);
 /// An error that a kernel would have caused (cudaErrorIllegalAddress ...): from now on every call
 /// returns it.
 void break_context(cudaError_t error);
-/// That error, or cudaSuccess.
+/// The sticky error, or cudaSuccess.
 cudaError_t sticky_error();
 
 /// Every entry point of the runtime runs its body, or the function that it translates, in this.

@@ -13,7 +13,7 @@
 namespace tidemark::device {
 namespace {
 
-// What __cudaRegisterFatBinary gets.
+// Argument of __cudaRegisterFatBinary.
 struct Wrapper {
   std::uint32_t magic, version;
   const void* container;

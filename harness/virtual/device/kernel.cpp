@@ -14,8 +14,8 @@
 namespace tidemark::device {
 namespace {
 
-// Where nothing says how much memory a kernel touches: PyTorch's elementwise kernels read and write
-// four 4-byte elements a thread.
+// Bytes a thread of a kernel whose accesses are unknown: PyTorch's elementwise kernels read and
+// write four 4-byte elements a thread.
 constexpr double kBytesPerThread = 32;
 
 // PyTorch's torch.cuda._sleep (ATen/native/cuda/Sleep.cu) spins for as many cycles as its argument

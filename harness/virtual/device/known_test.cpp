@@ -69,7 +69,7 @@ TEST_F(Known, RangesAreThoseOfATableOfBytes) {
   }
 }
 
-TEST_F(Known, WhatTheHostHasWrittenComesBackAndNothingElse) {
+TEST_F(Known, OnlyBytesThatTheHostWroteAreReadBack) {
   std::vector<unsigned char> sent(100), got(100, 9);
   std::iota(sent.begin(), sent.end(), static_cast<unsigned char>(1));
   CUDA(cudaMemcpy(at(0), sent.data(), 100, cudaMemcpyHostToDevice));

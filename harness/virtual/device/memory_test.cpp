@@ -66,7 +66,7 @@ TEST_F(Memory, AddressesAreThoseOfTheDriverUnderLinux) {
   for (char* p : {a, b, c}) CUDA(cudaFree(p));
 }
 
-TEST_F(Memory, FreeRefusesWhatIsNotAnAllocation) {
+TEST_F(Memory, FreeRefusesAPointerThatIsNoAllocation) {
   char* a = allocate(4 * kMiB);
   int on_stack = 0;
   EXPECT_EQ(cudaErrorInvalidValue, cudaFree(a + 512));
@@ -85,7 +85,7 @@ TEST_F(Memory, FreeSynchronisesTheDevice) {
   EXPECT_GE(tidemark_device_now(), 1'000'000'000);
 }
 
-TEST_F(Memory, CapacityCannotFallBelowWhatIsUsed) {
+TEST_F(Memory, CapacityCannotFallBelowTheUsedBytes) {
   char* a = allocate(8 * kMiB);
   EXPECT_EQ(-1, tidemark_device_set_capacity(4 * kMiB));
   EXPECT_NE(nullptr, strstr(tidemark_device_error(), "8388608"));

@@ -146,7 +146,7 @@ void tidemark_device_end_operator(uint64_t bytes) {
   std::lock_guard lock(e.mutex);
   Stream& s = e.streams[bracket.stream];
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
-  // What the host has waited for inside the operator includes the time of these bytes.
+  // The time for which the host has waited inside the operator includes the time of these bytes.
   if (bracket.awaited) e.now = std::max(e.now, s.tail);
   if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index &&
       e.trace.back().kind != Kind::wait) {

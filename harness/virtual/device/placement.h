@@ -60,7 +60,7 @@ class AscendingPlacement : public Placement {
   Ranges free_;
 };
 
-/// The driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
+/// Places of the driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
 /// first address become free when cuBLAS is loaded, and are the first from then on.
 class Wsl2Placement : public AscendingPlacement {
  public:
@@ -73,8 +73,8 @@ class Wsl2Placement : public AscendingPlacement {
   std::uintptr_t low_;  // 0: given to free_
 };
 
-/// Where the program says, for replays of recordings; the highest range where it says nothing or
-/// that is not free.
+/// Places that the program dictates, for replays of recordings; the highest range if it dictates
+/// none, or one that is not free.
 class DictatedPlacement : public AscendingPlacement {
  public:
   using AscendingPlacement::AscendingPlacement;

@@ -33,8 +33,8 @@ cudaError_t free_async(void* address, StreamHandle stream);
 
 namespace tidemark::device {
 // Engine's lock held:
-/// What a host synchronisation does: pools of the device (< 0: all) above their threshold give back
-/// what is free and done.
+/// Releases pool memory at a host synchronisation: pools of the device (< 0: of all) above their
+/// threshold give back memory that is free and done.
 void release_pool_memory(int device);
 /// cudaFree of pool memory, its device synchronised. False where the address is no pool's.
 bool free_from_pool(std::uintptr_t address);

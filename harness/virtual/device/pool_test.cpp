@@ -54,7 +54,7 @@ TEST_P(Pools, TheFreeingStreamReusesAtOnce) {
   CUDA(cudaFreeAsync(p, a));
 }
 
-TEST_P(Pools, AnotherStreamReusesWhatIsDoneAndElseGetsFreshMemory) {
+TEST_P(Pools, AnotherStreamReusesFinishedBlocksElseGetsFreshMemory) {
   void* p = take(a);
   run(a, 1'000'000'000);
   CUDA(cudaFreeAsync(p, a));
@@ -101,7 +101,7 @@ TEST_P(Pools, AtCapacityTheStreamIsMadeToWaitRatherThanToFail) {
   CUDA(cudaFreeAsync(q, b));
 }
 
-TEST_P(Pools, SynchronisingReturnsWhatIsAboveTheThreshold) {
+TEST_P(Pools, SynchronisingReturnsMemoryAboveTheThreshold) {
   void* p = take(a);
   void* q = take(a);
   keep(kBlock);
@@ -134,7 +134,7 @@ TEST_P(Pools, SmallBlocksShareASegmentAndJoinAgain) {
   CUDA(cudaFree(odd)) << "cudaFree takes pool memory too";
 }
 
-TEST_P(Pools, RefusesWhatIsNotItsOwn) {
+TEST_P(Pools, RefusesMemoryOfAnotherPool) {
   void* plain = nullptr;
   CUDA(cudaMalloc(&plain, kMiB));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(plain, a));

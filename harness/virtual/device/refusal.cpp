@@ -60,7 +60,7 @@ cudaError_t refuse_read(std::size_t bytes) {
   say_once(
       "the copy of " + std::to_string(bytes) + " bytes of device memory to the host" +
       in_operator() + " is refused, because no kernel computed them" +
-      (data == Data::known ? " (mode known): the program's control flow hangs on them"
+      (data == Data::known ? " (mode known): the program's control flow depends on them"
        : data == Data::all
            ? ": mode math has no numbers for this operator, run it in shapes"
            : " (mode shapes): run in math with the operator layer (harness/virtual/README.md), or "

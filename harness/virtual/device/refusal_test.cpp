@@ -32,7 +32,7 @@ struct Refusals : testing::Test {
   void* memory_ = nullptr;
 };
 
-TEST_F(Refusals, ACopyToTheHostOfWhatNobodyComputed) {
+TEST_F(Refusals, ACopyToTheHostOfBytesThatWereNotComputed) {
   std::vector<char> host(12345, 7);
   const auto before = tidemark_device_now();
   const std::string line = said([&] {

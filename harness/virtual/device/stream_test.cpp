@@ -37,7 +37,7 @@ TEST_P(Streams, EnoughHostTimeCompletesWorkOnlyWhenCalibrated) {
   cudaGetLastError();
 }
 
-TEST_P(Streams, SynchronisingCoversWhatIsOrderedBeforeAndNothingElse) {
+TEST_P(Streams, SynchronisingCoversOnlyOperationsOrderedBefore) {
   const cudaStream_t a = make_stream(), b = make_stream(), c = make_stream();
   const cudaEvent_t e = make_event();
   run(a, kLong);
@@ -149,7 +149,7 @@ TEST_P(Streams, AWatchdogLeavesTheClockAlone) {
     for (int i = 0; i < 100'000 && !done; ++i) done = cudaStreamQuery(s) == cudaSuccess;
   }).join();
   EXPECT_TRUE(done)
-      << "a thread that waits for the device while nobody drives it must not spin for ever";
+      << "a thread that waits for the device while no thread drives it must not spin for ever";
 }
 
 TEST_P(Streams, AWatchdogWaitsWhereItPollsWithoutAPause) {

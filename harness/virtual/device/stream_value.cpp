@@ -36,7 +36,7 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     return cudaErrorInvalidValue;
   if (on_device && !data_moves() && !(follows_known() && is_known(at, sizeof(std::uint32_t))))
     return cudaErrorNotSupported;
-  // The word is somebody else's to change: another thread's, or what a stream does to it.
+  // Another thread, or an operation of a stream, changes the word.
   const std::atomic_ref word(*static_cast<std::uint32_t*>(const_cast<void*>(at)));
   const auto begin = std::chrono::steady_clock::now();
   for (int round = 0; !is_right(word.load(std::memory_order_acquire)); ++round) {

@@ -59,7 +59,7 @@ TEST_P(Values, AWaitLastsUntilTheWordIsRight) {
   }
 }
 
-TEST_P(Values, WhatNobodyWritesEndsTheWait) {
+TEST_P(Values, AWaitForAValueThatIsNeverWrittenEnds) {
   setenv("TIDEMARK_TIMEOUT", "0.05", 1);
   EXPECT_EQ(CUDA_ERROR_LAUNCH_TIMEOUT,
             cuStreamWaitValue32(make_stream(), at, 1, CU_STREAM_WAIT_VALUE_EQ));

@@ -1,4 +1,4 @@
-// For the tests of the virtual device: kernels without nvcc, and CUDA calls that must succeed.
+// Tools of the tests of the virtual device: kernels without nvcc, and CUDA calls that must succeed.
 #pragma once
 
 #include <cuda_runtime_api.h>

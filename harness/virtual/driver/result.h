@@ -1,4 +1,4 @@
-// The driver's results are the runtime's numbers.
+// Results of the driver's calls, which have the same numbers as the runtime's.
 #pragma once
 
 #include <cuda.h>

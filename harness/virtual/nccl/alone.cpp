@@ -49,7 +49,7 @@ void stand_in(const Operation& op) {
   const bool of_partner = op.call.function == Function::recv ||
                           (op.call.function == Function::scatter && parts.sent == 0);
   if (op.call.function == Function::broadcast && from == nullptr) from = to;
-  // Of a buffer with a part for every rank, each partner sends the one for this rank.
+  // From a buffer with a part for every rank, each partner sends the part for this rank.
   if (from && parts.sent == all && all > 1) from += static_cast<std::size_t>(op.comm->rank) * bytes;
   const bool known = op.call.moves_data && !of_partner && bytes_known(from, bytes);
   if (known) {

@@ -1,6 +1,6 @@
-// Mode known without partners: what an operation would give if each partner had called it with what
-// this rank has. A sum is so many times this rank's part, a gathered buffer holds it in every
-// place. What only a partner has (a receive, the parts that a root hands out) is unknown.
+// Results of an operation without partners in mode known: as if each partner had called it with the
+// values of this rank. A sum is a multiple of this rank's part, and a gathered buffer holds it in
+// every place. What only a partner has (a receive, the parts that a root sends) is unknown.
 #pragma once
 
 #include "harness/virtual/nccl/exchange.h"

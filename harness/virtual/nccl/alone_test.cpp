@@ -101,7 +101,7 @@ TEST(Alone, TheOnlyRankHasNumbers) {
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, SplitHasNobodyToAskButShrinkHasNoNeedTo) {
+TEST(Alone, SplitNeedsPartnersAndShrinkDoesNot) {
   ncclComm_t comm = make(8, 5), child = nullptr;
   EXPECT_EQ(ncclCommSplit(comm, 1, 5, &child, nullptr), ncclInvalidUsage);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("no partners that could say their colors"));

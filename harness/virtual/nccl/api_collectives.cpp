@@ -51,7 +51,7 @@ void set_reduction(int reduction, Operation& operation) {
   std::lock_guard lock(comm.mutex);
   auto place = comm.reductions.find(reduction);
   if (place == comm.reductions.end())
-    fail(ncclInvalidArgument, "{} is no reduction of this communicator", reduction);
+    fail(ncclInvalidArgument, "{} is not a reduction of this communicator", reduction);
   const auto type = static_cast<ncclDataType_t>(operation.call.type);
   if (place->second.type != type) {
     fail(ncclInvalidArgument, "the reduction was made for {}, the data is {}",

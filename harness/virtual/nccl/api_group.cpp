@@ -51,7 +51,7 @@ NCCL_API(ncclResult_t, ncclRedOpDestroy)(ncclRedOp_t op, ncclComm_t handle) {
     ncclComm& comm = known(handle);
     std::lock_guard lock(comm.mutex);
     if (comm.reductions.erase(static_cast<int>(op)) == 0) {
-      fail(ncclInvalidArgument, "{} is no reduction that this communicator made",
+      fail(ncclInvalidArgument, "{} is not a reduction that this communicator made",
            static_cast<int>(op));
     }
   });

@@ -110,7 +110,7 @@ NCCL_API(ncclResult_t, ncclCommWindowDeregister)(ncclComm_t, ncclWindow_t) {
   return refuse("ncclCommWindowDeregister");
 }
 
-// Of nccl_device.h, which does not come with nccl.h.
+// Functions of nccl_device.h, which does not come with nccl.h.
 EXPORTED ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*) {
   return refuse("ncclDevCommCreate");
 }

@@ -90,7 +90,7 @@ std::vector<int> gathered(const Request& request) {
   for (int source = 0; source < request.size; ++source)
     (greeting(request, source) ? present : absent).push_back(source);
   fail(ncclRemoteError,
-       "rank {} of {} ranks has not come after {} s: rank {} waits in ncclCommInitRank",
+       "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank",
        list_of(absent), request.size, seconds, list_of(present));
 }
 

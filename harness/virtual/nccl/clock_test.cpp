@@ -79,8 +79,8 @@ TEST_F(Clock, NothingTakesNothing) {
   EXPECT_EQ(tidemark_device_now(), 0);
 }
 
-TEST_F(Clock, ASendWaitsForNobodyAReceiveForItsSender) {
-  if (size_ < 2) GTEST_SKIP() << "nobody to send to";
+TEST_F(Clock, ASendDoesNotWaitAReceiveWaitsForItsSender) {
+  if (size_ < 2) GTEST_SKIP() << "no partner to send to";
   constexpr std::size_t count = 1000003;
   Ns cost = ring(count, 1);
   begin();

@@ -116,7 +116,7 @@ TEST_F(Communicators, SplitOrdersByKeyThenRank) {
 }
 
 TEST_F(Communicators, ShrinkLeavesTheExcludedOut) {
-  if (size_ < 2) GTEST_SKIP() << "nobody to exclude";
+  if (size_ < 2) GTEST_SKIP() << "no partner to exclude";
   ncclComm_t world = world_communicator(), rest = nullptr;
   int excluded = size_ / 2;
   if (rank_ != excluded) {
@@ -191,7 +191,7 @@ TEST_F(Communicators, GroupedMessagesAreAnAllToAll) {
 
 // A send never waits for its receiver, and the buffer may be written again at once; order is kept.
 TEST_F(Communicators, SendsAreBufferedAndStayInOrder) {
-  if (size_ < 2) GTEST_SKIP() << "nobody to send to";
+  if (size_ < 2) GTEST_SKIP() << "no partner to send to";
   ncclComm_t comm = world_communicator();
   constexpr std::size_t count = 300000;
   DeviceBuffer buffer(count * 4);

@@ -26,7 +26,7 @@ using device::Ns;
 /// The duration of one collective (not of send or recv) among ranks at these places. One rank: 0.
 Ns collective_cost(const Call& call, const std::vector<int>& processes, const device::Links& links);
 
-/// What a rank sends or receives in one group, by kind of link.
+/// Bytes that a rank sends or receives in one group, by kind of link.
 struct Traffic {
   double nvlink_bytes = 0, network_bytes = 0;
   bool nvlink = false, network = false;

@@ -1,4 +1,4 @@
-// Several exchanges under way together, to their end or their failure.
+// Progress of several exchanges at once, until all have ended or one has failed.
 #pragma once
 
 #include <vector>

@@ -142,7 +142,7 @@ TEST_F(Errors, AMissingRankIsNamed) {
   if (rank_ != absent) {
     EXPECT_EQ(sum(), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(comm_),
-                AllOf(HasSubstr("rank " + std::to_string(absent) + " has not come after 0.7 s"),
+                AllOf(HasSubstr("rank " + std::to_string(absent) + " has not arrived after 0.7 s"),
                       HasSubstr("waits in ncclAllReduce(count 8, float32, sum)")));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
@@ -152,7 +152,7 @@ TEST_F(Errors, AMissingMessageIsNamed) {
   Setting limit("TIDEMARK_TIMEOUT", "0.5");
   if (rank_ == 0) {
     EXPECT_EQ(ncclRecv(buffer_.data(), 4, ncclFloat32, 1, comm_, nullptr), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(comm_), AllOf(HasSubstr("rank 1 has not come"),
+    EXPECT_THAT(ncclGetLastError(comm_), AllOf(HasSubstr("rank 1 has not arrived"),
                                                HasSubstr("ncclRecv(count 4, float32, from 1)")));
   }
 }
@@ -164,7 +164,7 @@ TEST_F(Errors, AMissingRankOfANewCommunicatorIsNamed) {
   if (rank_ != 1) {
     EXPECT_EQ(ncclCommInitRank(&comm, size_, id, rank_), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("rank 1 of " + std::to_string(size_) +
-                                                     " ranks has not come after 0.5 s"));
+                                                     " ranks has not arrived after 0.5 s"));
     EXPECT_EQ(comm, nullptr);
   }
 }

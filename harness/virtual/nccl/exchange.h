@@ -1,5 +1,5 @@
-// One operation of one rank under way: sends its own part at once, then takes in the others' as
-// they come. Never blocks; whoever drives it (group.h) may have several in hand, which is why no
+// One operation of one rank: it sends its own part at once, and then receives the parts of the
+// others as they arrive. It never blocks, and its caller (group.h) may run several at once, so no
 // order of calls within a group can deadlock.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Errors inside the library are exceptions; at the border of every nccl* function they become a
-// code and one line of text.
+// Errors of the library: exceptions inside it, which every nccl* function turns into a code and one
+// line of text.
 #pragma once
 
 #include <fmt/format.h>

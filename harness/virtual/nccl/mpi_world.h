@@ -1,5 +1,5 @@
-// The MPI world under the communicators: found, or, where a launcher started the process and nobody
-// has initialised MPI yet, initialised here.
+// The MPI world under the communicators: the one that exists, or, if a launcher started the process
+// and MPI is not initialised yet, one that is initialised here.
 #pragma once
 
 #include <chrono>

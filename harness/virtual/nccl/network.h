@@ -1,4 +1,4 @@
-// The way of messages between processes: MPI in an MPI world, else sockets, which need no launcher.
+// Network between processes: MPI in an MPI world, else sockets, which need no launcher.
 #pragma once
 
 #include <nccl.h>
@@ -47,6 +47,6 @@ std::unique_ptr<Network> make_mpi_network(const MpiWorld& world, Inbox inbox);
 /// who introduces the ranks to each other. Throws Failure where ZeroMQ is not installed.
 std::unique_ptr<Network> make_socket_network(Inbox inbox);
 
-/// Where in a unique id the address of its creator stands, and how long it is at most.
+/// Place of the creator's address in a unique id, and its greatest length.
 inline constexpr std::size_t address_at = 40, address_size = NCCL_UNIQUE_ID_BYTES - address_at;
 }  // namespace tidemark::nccl

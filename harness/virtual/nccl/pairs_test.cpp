@@ -26,7 +26,7 @@ class Pairs : public ::testing::Test {
   DeviceBuffer buffer_{4096};
 };
 
-TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
+TEST_F(Pairs, TwoMismatchedCollectivesAreNamedOnEveryRank) {
   int pairs = 0;
   for (const Op one : kCollectives) {
     for (const Op other : kCollectives) {
@@ -48,7 +48,7 @@ TEST_F(Pairs, AnyTwoCollectivesThatMeetAreNamedOnEveryRank) {
   RecordProperty("cases", pairs);
 }
 
-TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
+TEST_F(Pairs, TheMissingRankAndItsCollectiveAreNamed) {
   setenv("TIDEMARK_TIMEOUT", "0.3", 1);
   for (const Op one : kCollectives) {
     SCOPED_TRACE(name_of(one));
@@ -56,7 +56,7 @@ TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
     if (rank_ != last_) {
       EXPECT_EQ(run(one, comm), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(comm),
-                  AllOf(HasSubstr("rank " + std::to_string(last_) + " has not come after 0.3 s"),
+                  AllOf(HasSubstr("rank " + std::to_string(last_) + " has not arrived after 0.3 s"),
                         HasSubstr("waits in " + std::string(name_of(one)) + "(count 4, float32")));
     }
     barrier();
@@ -65,7 +65,7 @@ TEST_F(Pairs, WhoIsMissingInWhichCollectiveIsSaid) {
   RecordProperty("cases", static_cast<int>(std::size(kCollectives)));
 }
 
-TEST_F(Pairs, NoCollectiveRunsOnACommunicatorThatIsOver) {
+TEST_F(Pairs, NoCollectiveRunsAfterDestroyOrAbort) {
   for (const Op one : kCollectives) {
     SCOPED_TRACE(name_of(one));
     ncclComm_t aborted = world_communicator(), destroyed = world_communicator();

@@ -69,7 +69,7 @@ std::string Exchange::absent(double seconds) {
       waiting.push_back(rank);
   }
   std::string text = fmt::format(
-      "rank {} has not come after {} s: rank {} waits in {}, {} {} on communicator '{}' of {} "
+      "rank {} has not arrived after {} s: rank {} waits in {}, {} {} on communicator '{}' of {} "
       "ranks",
       list_of(ranks), seconds, list_of(waiting), text_of(op.call),
       is_collective(op.call.function) ? "call" : "message", number_, op.comm->name, size());

@@ -164,7 +164,7 @@ TEST_F(Sockets, ARankThatNeverComesIsNamed) {
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 3, unique, rank), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(nullptr),
-                AllOf(HasSubstr("rank 1 of 3 ranks has not come after 0.7 s"),
+                AllOf(HasSubstr("rank 1 of 3 ranks has not arrived after 0.7 s"),
                       HasSubstr("rank 0, 2 waits in ncclCommInitRank")));
   });
 }

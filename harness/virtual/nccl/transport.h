@@ -1,6 +1,6 @@
-// The layer below the exchange of data, in two libraries of one API: the virtual device, on whose
-// clock operations are put as they are called (transport.cpp), or a real CUDA runtime, whose
-// streams say when they run (staged/transport.cpp).
+// The layer below the exchange of data. Two libraries implement it for the same API: on the clock
+// of the virtual device, where operations are placed when they are called (transport.cpp), and on a
+// real CUDA runtime, whose streams decide when they run (staged/transport.cpp).
 #pragma once
 
 #include <vector>

@@ -34,8 +34,8 @@ at::Tensor scores(const Attention& a, const at::Tensor& q, const at::Tensor& k) 
   return s;
 }
 
-// What dropout multiplies the probabilities by; the same in forward and backward, from the same
-// random state.
+// Factors by which dropout multiplies the probabilities: the same in forward and backward, from the
+// same random state.
 at::Tensor keep(const Attention& a, const at::Tensor& probabilities) {
   return at::empty_like(probabilities)
       .bernoulli_(1 - a.dropout, cpu_generator(a.random))

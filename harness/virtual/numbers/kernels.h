@@ -52,7 +52,7 @@ Kernel boxed(Body body) {
   return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Boxed<Body>>(std::move(body)));
 }
 
-/// What is to be computed, where that is not everything, and who is told of it.
+/// The results to compute, if not all of them, and the function that is told of each.
 struct Keeping {
   bool (*admits)(const std::vector<c10::IValue>& outputs);
   void (*kept)(const at::Tensor& output);  // a fresh one that has its values now

@@ -80,7 +80,7 @@ TEST_F(Known, AViewIsKnownByItsOwnBytes) {
   EXPECT_EQ(whole.select(1, 2).narrow(0, 3, 2).sum().item<float>(), 1);
 }
 
-TEST_F(Known, ACopyTakesWhatIsKnownOfItsSource) {
+TEST_F(Known, ACopyIsKnownWhereItsSourceIs) {
   const auto from = unknown({100});
   from.narrow(0, 10, 5).fill_(7);
   const auto to = at::ones({100}, cuda());
@@ -89,7 +89,7 @@ TEST_F(Known, ACopyTakesWhatIsKnownOfItsSource) {
   EXPECT_FALSE(is_known(to.narrow(0, 9, 1)) || is_known(to.narrow(0, 15, 1)));
 }
 
-TEST_F(Known, WhatIsJoinedKeepsWhatIsKnownOfEachPart) {
+TEST_F(Known, AConcatenationIsKnownWhereItsPartsAre) {
   const auto first = unknown({2, 3}), second = at::ones({1, 3}, cuda());
   const auto rows = at::cat({first, second, unknown({0}), second});
   EXPECT_EQ(rows.narrow(0, 2, 2).sum().item<float>(), 6);

@@ -111,7 +111,7 @@ class MathKernel {
   }
 
  private:
-  // What the caller gets is the CPU kernel's; the CUDA host code had nothing to read.
+  // The caller gets the result of the CPU kernel, because the CUDA host code had no values to read.
   static bool is_host_value(const c10::IValue& value) {
     return !value.isNone() && !value.isTensor() && !value.isTensorList() &&
            !value.isOptionalTensorList();

@@ -37,8 +37,9 @@ void added(HostCall& call) {
   give(call, result);
 }
 
-// What tensor cores read of fp32 where PyTorch allows TF32: 10 bits of the mantissa, to nearest,
-// ties away from zero (PTX: cvt.rna.tf32.f32). The products are then added up in fp32.
+// The value that tensor cores read of an fp32 operand if PyTorch allows TF32: 10 bits of the
+// mantissa, to nearest, ties away from zero (PTX: cvt.rna.tf32.f32). The products are then added up
+// in fp32.
 at::Tensor as_read(const at::Tensor& operand) {
   if (operand.scalar_type() != at::kFloat || !at::globalContext().allowTF32CuBLAS()) return operand;
   const at::Tensor rounded = operand.clone(at::MemoryFormat::Contiguous);

@@ -38,7 +38,7 @@ bool reads_inner_values(const std::string& name);
 bool counts(const std::string& name);
 /// Its CUDA host code counts in a way that is not modelled: no numbers.
 bool counts_otherwise(const std::string& name);
-/// That number, from the host aliases of the operator's arguments.
+/// The count, from the host aliases of the operator's arguments.
 std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stack);
 /// Its output's size, or its result on the host, depends on values: refused where there are none.
 bool needs_values(const std::string& name);

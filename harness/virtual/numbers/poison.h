@@ -1,5 +1,5 @@
-// Memory with a known past: the caching allocator's free blocks are filled with one byte, so that a
-// result that was not computed is that byte and not by chance the right one.
+// Poison for free memory: the caching allocator's free blocks are filled with one byte. A result
+// that was not computed is then that byte, and is not right by chance.
 #pragma once
 
 #include <ATen/ATen.h>

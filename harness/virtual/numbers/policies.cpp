@@ -19,8 +19,8 @@ namespace tidemark::numbers {
 namespace {
 using Values = std::vector<c10::IValue>;
 
-// What an unknown floating-point value is to whoever reads it: finite, not zero, and its own
-// inverse, square and root.
+// The answer for an unknown floating-point value: finite, not zero, and its own inverse, square and
+// root.
 constexpr double kFinite = 1.0;
 constexpr const char* kHowToSay =
     ": run it in math, or say it in TIDEMARK_SIZES (tidemark exec --sizes balanced, or 50%)";

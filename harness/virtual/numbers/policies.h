@@ -17,13 +17,14 @@ namespace tidemark::numbers {
 /// program is likely to branch. Counted by tidemark_numbers_on_event's function.
 void tell(const std::string& operation, const std::string& answer, bool decides = false);
 
-/// Of an operator whose arguments are not all known: makes what a policy answers of its results
-/// known, after its CUDA host code has run. Null where there is none.
+/// Policy of an operator whose arguments are not all known: it answers for its results and makes
+/// them known, after its CUDA host code has run. Null if there is none.
 using Policy = void (*)(const Signature& signature, const std::vector<c10::IValue>& arguments,
                         const std::vector<c10::IValue>& outputs);
 Policy policy(const std::string& name);
 
-/// Of `elements` unknown ones, how many are chosen (TIDEMARK_SIZES=50%); empty: that is not said.
+/// How many of `elements` unknown elements are chosen (TIDEMARK_SIZES=50%); empty if TIDEMARK_SIZES
+/// gives no part.
 std::optional<std::int64_t> chosen_of(std::int64_t elements);
 /// Reads TIDEMARK_SIZES: "balanced", "N%", or both with a comma. Throws std::runtime_error.
 void read_sizes();

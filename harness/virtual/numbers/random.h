@@ -15,7 +15,7 @@ struct RandomState {
   std::uint64_t seed = 0, offset = 0;
 };
 
-/// Of the CUDA generator in `value`, or of this device's default one.
+/// State of the CUDA generator in `value`, or of this device's default generator.
 RandomState random_state(const c10::IValue& value, c10::DeviceIndex device);
 at::Generator cpu_generator(RandomState state);
 

@@ -273,7 +273,7 @@ std::size_t told = 0;  // answers by policies
 // Nothing that is known depends on what is not: with one input unknown, every byte of the results
 // that counts as known is the same whatever that input's memory holds. And it is the CPU's, where
 // no policy was asked: what an operator would have written is not known with its old value.
-TEST_F(Sweep, KnownDoesNotDependOnWhatIsUnknown) {
+TEST_F(Sweep, KnownBytesDoNotDependOnUnknownBytes) {
   enter("known");
   tidemark_numbers_on_event([](const char*, const char*, int) { ++told; });
   std::size_t ran = 0, unknown_results = 0;

@@ -62,7 +62,7 @@ nvmlReturn_t give_device(std::uintptr_t number, nvmlDevice_t* to) {
   return NVML_SUCCESS;
 }
 
-/// Of a device that this process sees. `body` gets its number in CUDA.
+/// Calls `body` with the CUDA number of a device that this process sees.
 template <class Body>
 nvmlReturn_t ask(nvmlDevice_t d, const void* result, Body body) {
   if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
@@ -174,7 +174,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned* c
   return processes(d, count, to);
 }
 
-// Of its cores and of its memory; an application does not set them here.
+// The highest clocks of cores and memory; an application does not set clocks here.
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) {
   constexpr int kGraphics = 0, kSm = 1, kMemory = 2;  // NVML_CLOCK_...; 3: video
   return ask(d, mhz, [&](int number) {
@@ -187,7 +187,7 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) 
   });
 }
 
-// As of a GPU that cannot be parted.
+// The answer of a GPU that has no MIG.
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
   return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
 }

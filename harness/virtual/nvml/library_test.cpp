@@ -150,7 +150,7 @@ TEST_F(Nvml, NumbersAreTheMachinesWhateverIsVisible) {
   EXPECT_EQ(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetCount_v2(&count));
 }
 
-TEST_F(Nvml, WhatIsNotModelledSaysSo) {
+TEST_F(Nvml, UnmodelledCallsAreRefusedByName) {
   ::testing::internal::CaptureStderr();
   int type = 0;
   EXPECT_EQ(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetNvLinkRemoteDeviceType(nullptr, 0, &type));

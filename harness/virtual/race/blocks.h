@@ -1,5 +1,5 @@
-// The caching allocator's blocks: who owns an address now, or owned it last, and what became of an
-// owner before.
+// The caching allocator's blocks: the present or last owner of an address, and the end of earlier
+// owners.
 #pragma once
 
 #include <atomic>

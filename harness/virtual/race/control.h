@@ -1,7 +1,7 @@
-// Race detection, for programs and for the operator layer: plain C, looked up by name as
-// device/control.h is. The device sees streams, events, synchronisations, copies, memsets and
-// collectives by itself; which tensors an operator reads and writes, which memory the allocator
-// gives to whom, and what the host reads, has to be told to it.
+// Interface of race detection, for programs and for the operator layer: plain C, looked up by name
+// as in device/control.h. The device itself sees streams, events, synchronisations, copies, memsets
+// and collectives. Its callers report the rest: which tensors an operator reads and writes, which
+// memory the allocator gives to which owner, and what the host reads.
 //
 // A race: two accesses to the same bytes, one of them a write, that no stream order, event or host
 // synchronisation puts one after the other. All threads of the host count as one (what they do to
@@ -36,7 +36,7 @@ struct tidemark_access {
 /// TIDEMARK_RACES=1.
 void tidemark_races_detect(int on);
 int tidemark_races_detected(void);
-/// Of what follows, in reports.
+/// Sets the phase of the following accesses, for reports.
 void tidemark_races_phase(const char* name);
 
 /// One operator on this thread; nests, the outermost counts. Its accesses belong to the stream of
@@ -53,11 +53,11 @@ void tidemark_races_allocated(const void* address, uint64_t bytes, void* stream)
 void tidemark_races_freed(const void* address);
 void tidemark_races_returned(const void* address, uint64_t bytes);  // a segment, to the device
 
-/// What was found, as a JSON list in the order of discovery: {"first": {"op", "stream"}, "second":
-/// {..}, "bytes", "count", "last": [[stream, place], [..]], "explanation"}; `last` is where it was
-/// met last, as tidemark_span has it (place 0: nothing of a stream); one entry a pair of operators,
-/// streams and phases, 100 at most. Streams are numbered as they are met. Returns its length;
-/// writes up to `size`.
+/// Writes the races found, as a JSON list in the order of discovery: {"first": {"op", "stream"},
+/// "second": {..}, "bytes", "count", "last": [[stream, place], [..]], "explanation"}. `last` is the
+/// place of the last occurrence, as in tidemark_span (place 0: no operation of a stream). There is
+/// one entry for each pair of operators, streams and phases, 100 at most. Streams are numbered in
+/// their order of occurrence. Returns the length; writes up to `size` bytes.
 size_t tidemark_races_read(char* text, size_t size);
 
 #ifdef __cplusplus

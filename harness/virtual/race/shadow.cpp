@@ -41,8 +41,8 @@ void Shadow::collect(const Access& access, const Order& order, std::uintptr_t be
 }
 
 void Shadow::add(const Access& access, const Order& order, std::uintptr_t begin, Segment& segment) {
-  // What is ordered after this access is ordered after all that is ordered before it; and a
-  // reported race is not reported again by everyone who comes later.
+  // An operation that is ordered after this access is also ordered after all accesses before it. A
+  // reported race is not reported again for every later access.
   std::erase_if(segment.history, [&](const Access& old) {
     return (access.write || (!old.write && order.after(old))) &&
            covers(access.where, old.where, begin, segment.end);

@@ -1,6 +1,6 @@
-// The shadow of memory: by address range, the last write and the reads since. Ranges are cut where
-// accesses begin and end, and grow together again where they have the same history; what the host
-// knows to be over is forgotten.
+// The shadow of memory: by address range, the last write and the reads since. Ranges are split
+// where accesses begin and end, and merged again if they have the same history. Accesses that the
+// host knows to be done are forgotten.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// What is ordered before the operation in question: by its stream, and by what the host has waited
+/// Accesses that are ordered before an operation: by its stream, and by what the host has waited
 /// for.
 struct Order {
   const VectorClock& stream;

@@ -43,7 +43,7 @@ class Wheel:
         self.version, self.cuda, self.major = version, cuda, int(cuda.split(".")[0])
 
     def identity(self):
-        """Of its version, commit and CUDA: wheels for several versions of Python are one."""
+        """Key of a torch, from its version, commit and CUDA: wheels for several versions of Python are one."""
         with open(os.path.join(self.folder, "version.py"), "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()[:16]
 
@@ -65,7 +65,7 @@ def sources():
 
 
 def key_of(wheel, built):
-    """Of everything that the result depends on."""
+    """Key of everything that the result depends on."""
     key = hashlib.sha256(json.dumps([built, [[os.path.basename(p), os.path.getsize(p)] for p in wheel.libraries()]]).encode())
     for path in [os.path.join(wheel.folder, "version.py"), *sources()]:
         with open(path, "rb") as file:

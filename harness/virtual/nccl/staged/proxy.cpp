@@ -49,7 +49,7 @@ void Proxy::count(const Transfer& transfer, int by) {
   }
 }
 
-// Whatever happens, the stream is let go in the end.
+// The stream is always released in the end, also after an error.
 bool Proxy::advance(Transfer& transfer) {
   if (!transfer.waiting) {
     if (!transfer.staging->arrived(transfer.number)) return false;

@@ -13,7 +13,7 @@
 
 namespace tidemark::nccl {
 
-/// What the calls of a group have to exchange on one stream, in the host's memory.
+/// Data that the calls of a group exchange on one stream, in the host's memory.
 struct Transfer {
   StagingBuffer* staging = nullptr;
   std::uint32_t number = 0;             // of the stream's arrival

@@ -158,7 +158,7 @@ TEST_F(Staged, AGroupSendsAndReceivesInAnyOrderOnTwoStreams) {
   EXPECT_EQ(total, sum);
 }
 
-TEST_F(Staged, DestroyWaitsForWhatIsUnderWay) {
+TEST_F(Staged, DestroyWaitsForRunningOperations) {
   if (size == 1) GTEST_SKIP() << "nothing to exchange";
   std::int64_t value = rank;
   Gate gate;
@@ -195,7 +195,7 @@ TEST_F(Staged, WhoDoesNotComeIsNamed) {
   std::int64_t value = rank;
   if (rank > 0) {
     EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
-    fails_with(comms[0], "rank 0 has not come after 1 s");
+    fails_with(comms[0], "rank 0 has not arrived after 1 s");
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

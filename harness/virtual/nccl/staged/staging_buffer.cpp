@@ -17,8 +17,8 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(ncclUnhandledCudaError, "{}: {}", what, cudaGetErrorString(error));
 }
 
-// Of the driver that the runtime stands on: linking one would be a second way to find it. Both
-// functions have the same parameters.
+// Functions of the driver that the runtime uses: linking a driver would be a second way to find it.
+// Both functions have the same parameters.
 using OnWord = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 
 OnWord* of_driver(const char* name) {
@@ -65,8 +65,8 @@ StagingBuffer::StagingBuffer(CUstream stream)
 
 std::byte* StagingBuffer::room(std::size_t bytes) {
   if (bytes > bytes_) {
-    // What the stream still uses of the old one stays where it is: less than the new one's size in
-    // all, and nothing waits for the device.
+    // The part of the old buffer that the stream still uses stays: less than the size of the new
+    // one in all, and the host does not wait for the device.
     bytes_ = std::bit_ceil(std::max(bytes, kLeast));
     memory_ = static_cast<std::byte*>(pinned(bytes_));
   }
@@ -89,7 +89,7 @@ void StagingBuffer::await(std::uint32_t number) {
   check(wait(stream_, answered_, number, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
 }
 
-// As the device compares: numbers may wrap.
+// Compares as the device does: numbers may wrap around.
 bool StagingBuffer::arrived(std::uint32_t number) const {
   const auto word = std::atomic_ref(words_->arrived).load(std::memory_order_acquire);
   return static_cast<std::int32_t>(word - number) >= 0;

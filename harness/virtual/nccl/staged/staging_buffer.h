@@ -12,7 +12,8 @@ namespace tidemark::nccl {
 
 class StagingBuffer {
  public:
-  /// Of a stream of the current device. Never freed: streams outlive the library's calls.
+  /// Buffer for a stream of the current device. It is never freed: streams outlive the library's
+  /// calls.
   explicit StagingBuffer(CUstream stream);
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;

@@ -24,7 +24,7 @@ struct Passage {
 
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// What two threads enqueue on a stream must not mingle.
+// The operations that two threads enqueue on a stream must not interleave.
 std::mutex& order() {
   static auto* mutex = new std::mutex;
   return *mutex;

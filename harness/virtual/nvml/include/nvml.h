@@ -1,5 +1,5 @@
-// Of NVIDIA's management library (NVML) what is modelled here: names, numbers and layouts are those
-// of its API reference and of nvml.h (CUDA 13.0), which comes with no package that the build needs.
+// The modelled part of NVIDIA's management library (NVML). Names, numbers and layouts are those of
+// its API reference and of nvml.h (CUDA 13.0), which is in no package that the build needs.
 #pragma once
 
 #include <cstddef>
