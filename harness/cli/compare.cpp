@@ -47,8 +47,8 @@ template <class Compare>
 int run_exact(const CompareArguments& arguments, const char* flag, const char* held,
               const std::string& first, const std::string& second, Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
-    throw std::runtime_error(
-        fmt::format("compare {} is exact and prints text: leave out --threshold and --format", flag));
+    throw std::runtime_error(fmt::format(
+        "compare {} is exact and prints text: leave out --threshold and --format", flag));
   const auto comparison = compare(first, second);
   const std::string text = comparison.text(first, second);
   arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));

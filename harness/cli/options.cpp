@@ -112,8 +112,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->check([](const std::string& folder) {
         return folder.empty() ? "is empty; name a folder, or leave --out out" : std::string();
       });
-  flag(run, "timeout", options.timeout,
-       "seconds after which a rank stops waiting for another rank")
+  flag(run, "timeout", options.timeout, "seconds after which a rank stops waiting for another rank")
       ->check(CLI::Range(1, 86400));
   flag(run, "repetitions", options.repetitions,
        "how often each trial runs. On the virtual device all runs must agree; on a GPU the step "

@@ -206,9 +206,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
   const HighestPeak* highest = highest_of(peaks_of);
   if (highest == nullptr) {
-    out.sections.push_back(
-        {"Alive at the highest peak",
-         {"Not known: no process that has ended left a memory snapshot."}});
+    out.sections.push_back({"Alive at the highest peak",
+                            {"Not known: no process that has ended left a memory snapshot."}});
   } else {
     for (Section& section : alive(*highest)) out.sections.push_back(std::move(section));
   }

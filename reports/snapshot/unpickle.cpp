@@ -239,8 +239,9 @@ class Machine {
       if (end != std::string_view::npos && end - at_ < 200)
         what = " (" + one_line(std::string(bytes_.substr(at_, end - at_))) + ")";
     }
-    fail(fmt::format("opcode {}{} would run code: this is not a memory snapshot, and nothing was run",
-                     known->name, what));
+    fail(fmt::format(
+        "opcode {}{} would run code: this is not a memory snapshot, and nothing was run",
+        known->name, what));
   }
 
   std::string_view bytes_;

@@ -60,8 +60,8 @@ class AscendingPlacement : public Placement {
   Ranges free_;
 };
 
-/// Places of the driver under WSL2: upwards, the first range that is long enough. The kLow bytes below the
-/// first address become free when cuBLAS is loaded, and are the first from then on.
+/// Places of the driver under WSL2: upwards, the first range that is long enough. The kLow bytes
+/// below the first address become free when cuBLAS is loaded, and are the first from then on.
 class Wsl2Placement : public AscendingPlacement {
  public:
   static constexpr std::size_t kLow = std::size_t{188} << 20;
