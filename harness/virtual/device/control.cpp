@@ -92,6 +92,7 @@ void tidemark_device_reset_clock(void) {
   std::unique_lock lock(e.mutex);
   synchronise_with(lock, e.mark_all(-1));
   e.now = 0;
+  ++e.epoch;
   e.launches = e.synchronisations = e.unready_polls = e.draws = 0;
   for (Stream& s : e.streams) s.tail = 0;
   reset_event_times();

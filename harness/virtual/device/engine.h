@@ -84,9 +84,9 @@ struct Engine {
   std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
   std::vector<DeviceMemory*> memory;
 
-  // Polling (stream.cpp): not-ready answers since the last operation was enqueued, and what
-  // everybody's calls amount to.
-  std::uint64_t unready_polls = 0, activity = 0;
+  // Polling (stream.cpp): not-ready answers since the last operation was enqueued; the calls of all
+  // threads; the number of the clock, of which tidemark_device_reset_clock begins a new one.
+  std::uint64_t unready_polls = 0, activity = 0, epoch = 1;
 
   bool tracing = false;
   std::vector<TraceEntry> trace;

@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint64_t kPatience = 1024, kWaiting = 4096;
 constexpr std::uint64_t kMany = 1 << 20;  // polls of other marks after which one is given up
 
-thread_local bool drives_device = false;
+// The clock's number (Engine::epoch) on which this thread last gave the device work.
+thread_local std::uint64_t driven_epoch = 0;
 
 long voluntary_switches() {
   rusage used{};
@@ -60,7 +61,7 @@ thread_local IdlePolls idle_polls;
 }  // namespace
 
 void count_activity(Engine& e, bool enqueued) {
-  if (enqueued) drives_device = true;
+  if (enqueued) driven_epoch = e.epoch;
   ++e.activity;
 }
 
@@ -84,7 +85,7 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   Engine& e = engine();
   if (callbacks_pending(mark.clock)) return false;
-  if (!drives_device) {  // a watchdog: its polls must not move the clock of those who work
+  if (driven_epoch != e.epoch) {  // a watchdog: its polls must not move the clock of those who work
     if (e.is_done(mark)) return true;
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
