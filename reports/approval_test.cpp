@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "harness/record/file.h"
 #include "harness/record/json.h"
-#include "reports/rank_place.h"
 #include "reports/renderings.h"
 #include "reports/testing/sample.h"
 #include "reports/trace.h"
@@ -20,7 +20,7 @@ void approve(const std::string& name, const std::string& rendered) {
     std::ofstream(path, std::ios::binary) << rendered;
     return;
   }
-  EXPECT_EQ(rendered, bytes_of(path))
+  EXPECT_EQ(rendered, read_bytes(path))
       << path << " (wanted? TIDEMARK_APPROVE=1 approval_test writes it)";
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "harness/record/file.h"
 #include "reports/testing/filled.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
@@ -247,6 +248,12 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
     EXPECT_THAT(why, HasSubstr(expected));
     EXPECT_THAT(why, StartsWith("report.json: "));
   }
+}
+
+TEST(Json, AFileThatDoesNotEndIsRefused) {
+  EXPECT_EQ(refusal([] { read_bytes("/dev/zero", "", 4096); }),
+            "/dev/zero: has more than 4096 bytes, which is the most that is read");
+  EXPECT_EQ(refusal([] { read_bytes("/", "a file"); }), "/: cannot be read: give a file");
 }
 
 TEST(Json, MissingFileSaysWhatToGive) {

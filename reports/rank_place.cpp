@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
 
 namespace tidemark {
 
@@ -42,12 +39,6 @@ std::vector<fs::path> files_below(const fs::path& folder, const std::string& ext
       out.push_back(entry.path());
   std::ranges::sort(out);
   return out;
-}
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace tidemark

@@ -54,7 +54,5 @@ std::vector<std::string> pair_up(const std::vector<Log>& first, const std::vecto
 /// no folder.
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
                                                const std::string& extension);
-/// Throws std::runtime_error where it cannot be read.
-std::string bytes_of(const std::filesystem::path& file);
 
 }  // namespace tidemark

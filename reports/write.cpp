@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
@@ -92,11 +92,10 @@ void read_details(const fs::path& folder, Report& report) {
       const auto file = std::ranges::find(variant.files, kDetails, &FileBeside::what);
       if (file == variant.files.end()) continue;
       const fs::path path = folder / file->path;
-      std::ifstream in(path, std::ios::binary);
-      if (!in)
+      if (!fs::exists(path))
         refuse(path, "cannot be read",
                "report.json needs the details/ that the run wrote beside it");
-      const auto text = gunzip(std::string(std::istreambuf_iterator<char>(in), {}));
+      const auto text = gunzip(read_bytes(path));
       if (!text) refuse(path, "it is not gzip, or is cut off", "copy the folder of the run again");
       add_details(variant, *text, path.string());
     }

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/page_data.h"
-#include "reports/rank_place.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
@@ -29,7 +29,7 @@ using testing::HasSubstr;
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) out[fs::relative(entry, folder).string()] = bytes_of(entry);
+    if (entry.is_regular_file()) out[fs::relative(entry, folder).string()] = read_bytes(entry);
   }
   return out;
 }

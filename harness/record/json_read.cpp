@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
@@ -114,12 +113,7 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
 Report read_report(const std::filesystem::path& path,
                    const std::function<void(TrialRecord&)>& each) {
   const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    throw std::runtime_error(
-        fmt::format("{}: cannot be read: give the folder that a run wrote (--out)", file.string()));
-  }
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = read_bytes(file, "the folder that a run wrote (--out)");
   Report report = parse_report(text, file.string(), each);
   check_passes(report, file.string());
   return report;

@@ -4,12 +4,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/curves/formats.h"
 
@@ -101,16 +100,8 @@ CurveFile parse_curves(std::string_view text, const std::string& where, const st
 CurveFile read_curves(const fs::path& path, const std::string& format) {
   std::error_code error;
   const fs::path file = fs::is_directory(path, error) ? path / "report.json" : path;
-  const auto bytes = fs::file_size(file, error);
-  if (!error && bytes > kLargest)
-    throw std::runtime_error(fmt::format("{}: has {} bytes; a loss curve has at most {}",
-                                         file.string(), bytes, kLargest));
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
-    throw std::runtime_error(fmt::format(
-        "{}: cannot be read: give a file with a loss curve or the folder of a run", file.string()));
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  return parse_curves(text, file.string(), format);
+  const char* give = "a file with a loss curve or the folder of a run";
+  return parse_curves(read_bytes(file, give, kLargest), file.string(), format);
 }
 
 std::vector<const Curve*> select(const CurveFile& file, const std::string& glob) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/file.h"
 #include "harness/record/json_node.h"
 #include "reports/events/compare_events.h"
 
@@ -18,7 +19,7 @@ constexpr const char* kVersion = "1.0";
 
 std::vector<EventLog> read_measured(const fs::path& path) {
   const std::string where = path.string();
-  const auto json = Json::parse(bytes_of(path), nullptr, false);
+  const auto json = Json::parse(read_bytes(path), nullptr, false);
   if (json.is_discarded())
     throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
   const Node root(json, where);
@@ -40,7 +41,7 @@ std::vector<EventLog> read_events(const fs::path& path) {
     throw std::runtime_error(
         fmt::format("{}: has no allocator events: run with --events", path.string()));
   std::vector<EventLog> logs;
-  for (const auto& file : files) logs.push_back(parse_events(bytes_of(file), file.string()));
+  for (const auto& file : files) logs.push_back(parse_events(read_bytes(file), file.string()));
   return logs;
 }
 

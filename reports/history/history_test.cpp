@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "reports/rank_place.h"
+#include "harness/record/file.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
@@ -194,11 +194,11 @@ TEST_F(Past, ALockedHistoryIsWaitedForAndThenSaid) {
 
 TEST_F(Past, AFileThatIsNoHistoryIsNotChanged) {
   const auto refused = [&](const char* says) {
-    const std::string before = bytes_of(file());
+    const std::string before = read_bytes(file());
     EXPECT_THAT(refusal<HistoryError>([&] { record(1); }), HasSubstr(says));
     EXPECT_THAT(refusal<HistoryError>([&] { read_history(file(), {"", {}}); }), HasSubstr(says));
     EXPECT_THAT(refusal<HistoryError>([&] { prune_history(file(), "0"); }), HasSubstr(says));
-    EXPECT_TRUE(bytes_of(file()) == before) << "was changed: " << says;
+    EXPECT_TRUE(read_bytes(file()) == before) << "was changed: " << says;
     fs::remove(file());
   };
   EXPECT_THAT(refusal<HistoryError>([&] {
@@ -235,11 +235,11 @@ TEST_F(Past, ReadingLeavesNoFileBehind) {
   EXPECT_EQ(names(), written);
   // As tidemark wrote it before: the log is empty once every writer has closed the file.
   { Database(file(), Database::Open::write, 0).run("PRAGMA journal_mode = WAL"); }
-  const std::string before = bytes_of(file());
+  const std::string before = read_bytes(file());
   EXPECT_EQ(read_history(file(), {"", {}}).runs.size(), 1u);
   last_good(file());
   EXPECT_EQ(names(), written);
-  EXPECT_TRUE(bytes_of(file()) == before);
+  EXPECT_TRUE(read_bytes(file()) == before);
 }
 
 TEST_F(Past, AWriteAheadLogThatIsInUseIsRead) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/record/file.h"
 #include "harness/record/meaning.h"
 #include "harness/record/number.h"
 #include "reports/curves/parity.h"
@@ -191,7 +192,7 @@ std::vector<NumbersLog> read_numbers(const fs::path& folder) {
     throw std::runtime_error(fmt::format(
         "{}: has no numbers: give a run's folder, of mode math with --numbers", folder.string()));
   std::vector<NumbersLog> logs;
-  for (const auto& file : files) logs.push_back(parse_numbers(bytes_of(file), file.string()));
+  for (const auto& file : files) logs.push_back(parse_numbers(read_bytes(file), file.string()));
   return logs;
 }
 

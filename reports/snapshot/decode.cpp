@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
+#include "harness/record/file.h"
 #include "harness/record/string_table.h"
 #include "reports/snapshot/recording.h"
 #include "reports/snapshot/snapshot.h"
@@ -324,16 +323,12 @@ Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
 }
 
 Snapshot read_snapshot(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (!error && size > kLargest)
-    throw SnapshotError(
-        fmt::format("{}: has {} bytes; at most {} are read", path.string(), size, kLargest));
-  std::ifstream in(path, std::ios::binary);
-  if (!in || fs::is_directory(path, error))
-    throw SnapshotError(fmt::format(
-        "{}: cannot be read: give a file of torch.cuda.memory._dump_snapshot()", path.string()));
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  std::string bytes;
+  try {
+    bytes = read_bytes(path, "a file of torch.cuda.memory._dump_snapshot()", kLargest);
+  } catch (const std::runtime_error& error) {
+    throw SnapshotError(error.what());
+  }
   return parse_snapshot(bytes, path.string());
 }
 
