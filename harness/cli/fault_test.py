@@ -144,7 +144,7 @@ def leader_hangs():
     outcome = Outcome("leader-hangs", STEP[:1], "rank=0 call=all_gather nth=2 do=hang")
     if outcome.ended(3):
         error = next(iter(outcome.variants.values()))["error"]
-        check("rank 0 has not come to the end of the variant in time" in error, f"{outcome.name}: who was waited for", outcome)
+        check("rank 0 has not arrived at the end of the variant in time" in error, f"{outcome.name}: who was waited for", outcome)
 
 
 def slows(calls):

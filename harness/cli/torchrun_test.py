@@ -53,7 +53,7 @@ def main() -> None:
 
     begin = time.monotonic()
     codes, said = ended(gang(work, 2, *RUN, "--timeout", "2", "--out", "alone", start=[0]))
-    check(codes == [2] and "only 1 came" in said and "mpirun -n 2" in said and said.count("\n") == 1, f"without the second: {codes} {said}")
+    check(codes == [2] and "only 1 connected" in said and "mpirun -n 2" in said and said.count("\n") == 1, f"without the second: {codes} {said}")
     codes, said = ended(gang(work, 2, *RUN, "--timeout", "2", "--out", "alone", start=[1]))
     check(codes == [3] and "has not arrived" in said and said.count("\n") == 1, f"without the first: {codes} {said}")
     check(time.monotonic() - begin < 40, "nobody waits for ever")

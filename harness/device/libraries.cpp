@@ -105,7 +105,8 @@ Answer ask(const fs::path& path) {
   const pid_t asking = fork();
   if (asking == 0) {
     Answer answer;
-    // The virtual driver's functions are known to everybody: this one's calls must reach its own.
+    // The virtual driver's functions are visible to all libraries: this one's calls must reach its
+    // own.
     void* library = dlopen(path.c_str(), RTLD_NOW | (kSanitized ? 0 : RTLD_DEEPBIND));
     auto* init = find<int(unsigned)>(library, "cuInit");
     auto* version = find<int(int*)>(library, "cuDriverGetVersion");

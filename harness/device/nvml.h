@@ -26,9 +26,9 @@ struct GpuUse {
 /// Use of the GPU, or of the MIG instance, with these 16 bytes (cudaDeviceProp::uuid).
 GpuUse gpu_use(const char* uuid);
 
-/// The process `pid` apart from everybody else; `allocator`: the bytes of its own that the caching
-/// allocator has. Says why it cannot be told rather than guess: the driver counts processes as the
-/// host does, and in a container a number may be another process's.
+/// The process `pid` apart from all other processes; `allocator`: the bytes of its own that the
+/// caching allocator has. Says why it cannot be told rather than guess: the driver counts processes
+/// as the host does, and in a container a number may be another process's.
 OutsideOwners told_apart(const GpuUse& use, int pid, Bytes allocator);
 
 /// "580.82.07"; empty where NVML does not say.

@@ -358,7 +358,7 @@ def case_refused():
     bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
     if bare:
         Said("--", sys.executable, "-c", "0", path="").refuses("has no torch")
-    Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is no folder: /nowhere")
+    Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is not a folder: /nowhere")
     python("torch.ones(1, device='cuda')", "--report", FOLDER / "async", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync").ends(
         2, "error: exec: --report needs PyTorch's own allocator: cudaMallocAsync")
     Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
@@ -371,11 +371,11 @@ def case_refused():
     Said("--as-rank", 8, "--of", 8, "--", "true").refuses("ranks are 0 to 7")
     Said("--as-rank", 0, "--", "true").refuses("--as-rank R needs --of W")
     Said("--as-rank", "1,1", "--of", 8, "--", "true").refuses("twice")
-    Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of them")
+    Said("--as-rank", 0, "--of", 8, "--ranks", 2, "--", "true").refuses("one of the two")
     for sizes in ("half", "101%", "50%,50%"):
         Said("--sizes", sizes, "--", "true").refuses(f"--sizes {sizes}")
     Said("--known-limit", "some", "--", "true").refuses("--known-limit some")
-    Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095: at least 4KiB")
+    Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095 is too small: give at least 4KiB")
     Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("need --mode known")
     Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
     Said("--", TIDEMARK, "exec", "--", "true").ends(2, "itself started by tidemark exec")

@@ -30,7 +30,7 @@ class World {
 
   void barrier() const;
   std::vector<std::string> gather(
-      const std::string& mine) const;                    // on rank 0: everybody's; elsewhere empty
+      const std::string& mine) const;                    // on rank 0: of all ranks; elsewhere empty
   std::string broadcast(const std::string& text) const;  // rank 0's
   int worst(int code) const;                             // the largest, on all
   double patience = 600;  // seconds that the two below wait for another rank

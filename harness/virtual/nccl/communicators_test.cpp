@@ -164,7 +164,7 @@ TEST_F(Communicators, GroupsInOppositeOrdersDoNotDeadlock) {
   EXPECT_NCCL(ncclCommDestroy(b));
 }
 
-// Receives before sends, everybody with everybody and with itself: the same as all-to-all.
+// Receives before sends, every rank with every rank and with itself: the same as all-to-all.
 TEST_F(Communicators, GroupedMessagesAreAnAllToAll) {
   ncclComm_t comm = world_communicator();
   for (std::size_t count : {std::size_t{1}, std::size_t{3000}, std::size_t{70000}}) {
