@@ -151,7 +151,7 @@ std::vector<Verdict> explore_variants(OwnTrial& own) {
 Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
   Oracle oracle;
   if (world.leads()) oracle = scenario.reference(trial);
-  auto send = [&](std::string bytes) { return world.broadcast(bytes); };
+  auto send = [&](const std::string& bytes) { return world.broadcast(bytes); };
   auto send_values = [&](std::vector<double> values) {
     std::string bytes = send(
         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
