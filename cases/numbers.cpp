@@ -102,8 +102,7 @@ std::string why_norms_are_too_narrow(const Trial& trial) {
   if (trial.mode != Mode::math || trial["hidden"] > 2) return "";
   return "hidden=" + std::to_string(trial["hidden"]) +
          ": a norm of so few elements passes on no gradient but what its epsilon and rounding "
-         "leave, "
-         "so numbers prove nothing; set hidden=3 or more, or --mode shapes";
+         "leave, so numbers prove nothing; set hidden=3 or more, or --mode shapes";
 }
 
 }  // namespace tidemark

@@ -61,8 +61,8 @@ Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text
 /// Training of reference/multi_mlp.h with the trial's layers and width, on so many rows over all
 /// ranks.
 Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single);
-/// Why that says nothing in this trial, or empty: a norm of one element passes on no gradient, and
-/// of two elements the sign of their difference alone.
+/// Why the numbers of such a model prove nothing in this trial, or empty. A norm of one element
+/// passes on no gradient, and a norm of two elements only the sign of their difference.
 std::string why_norms_are_too_narrow(const Trial& trial);
 
 }  // namespace tidemark

@@ -182,8 +182,7 @@ std::string unfit(const Trial& trial) {
            std::to_string(kv) + " of keys and values";
   if (trial["block"] == 0 && trial["sequence"] == 1 && trial.mode == Mode::math)
     return "sequence=1: a token that attends to itself alone gives queries and keys no gradient "
-           "but "
-           "rounding, so numbers prove nothing; set sequence=2 or more, or --mode shapes";
+           "but rounding, so numbers prove nothing; set sequence=2 or more, or --mode shapes";
   return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention(hidden / heads)
                                                         : "";
 }

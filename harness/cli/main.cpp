@@ -40,8 +40,9 @@ bool wants_cuda() {
   return device != nullptr && std::string_view(device) == "cuda";
 }
 
-// PyTorch reads them while it is loaded, where a mistake would end the process without a message:
-// what runs scenarios gets them as its flag --alloc-conf instead.
+// PyTorch reads the settings of its allocator while it is loaded, and a mistake in them would end
+// the process without a message. The commands that run scenarios therefore get them as
+// --alloc-conf.
 void move_allocator_settings() {
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
     if (const char* value = std::getenv(name); value != nullptr && *value != 0)
@@ -62,8 +63,8 @@ int run_main(int argc, char** argv) {
   const fs::path scenarios =
       fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";
   if ((argc == 1 || !on_files(app, argv)) && fs::exists(scenarios)) {
-    if (argc > 1 && std::string_view("run bench list").find(argv[1]) != std::string_view::npos)
-      move_allocator_settings();
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    if (command == "run" || command == "bench" || command == "list") move_allocator_settings();
     execv(scenarios.c_str(), argv);
     throw std::runtime_error(scenarios.string() + " cannot be started: " + std::strerror(errno));
   }

@@ -38,14 +38,15 @@ void export_settings(const Options& options) {
     if (virtual_device() != nullptr &&
         c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
       fault =
-          "with a thread that asks for events when it likes, no two runs are the same; leave "
+          "PyTorch's thread for pinned memory polls events at times that differ between runs; "
+          "leave "
           "pinned_use_background_threads out";
   } catch (const c10::Error& error) {
     fault = error.what_without_backtrace();
     if (fault.find("backend") != std::string::npos)
       fault = "tidemark measures PyTorch's own caching allocator; leave backend out";
   } catch (const std::logic_error&) {  // of std::stoull
-    fault = "a value is no number, or too large";
+    fault = "a value is not a number, or is too large";
   }
   if (!fault.empty())
     throw UsageError(

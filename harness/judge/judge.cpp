@@ -21,7 +21,7 @@ Verdict figure(const std::string& name, const Seen& seen, double low, double hig
   return verdict;
 }
 
-/// Of the run as a whole: open, until something is known of it.
+/// The verdict on the run of a variant as a whole; skipped until its status is set.
 Verdict of_run(const Seen& seen) {
   const bool control = seen.variant->role == Role::control;
   return {.name = control ? "control/" + seen.variant->caught_by : "run",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "harness/judge/counts.h"
+
 namespace tidemark {
 namespace {
 
