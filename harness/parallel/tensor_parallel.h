@@ -49,11 +49,12 @@ class TensorParallel {
   // For the autograd Functions. Outputs are the policy's: fresh, or from a buffer.
 
   /// [rows, n] -> [rows * ranks, n], on the current stream.
-  at::Tensor gather(const at::Tensor& shard, const at::Tensor& output);
+  at::Tensor gather(const at::Tensor& shard);
   /// [rows, n] -> [rows / ranks, n], likewise.
-  at::Tensor reduce_scatter(const at::Tensor& whole, const at::Tensor& output);
-  /// Memory for an all-gather's or a reduce-scatter's output.
-  at::Tensor output(const char* operation, std::int64_t rows, const at::Tensor& like);
+  at::Tensor reduce_scatter(const at::Tensor& whole);
+  /// Memory for an all-gather's output, and for a reduce-scatter's.
+  at::Tensor gathered_output(std::int64_t rows, const at::Tensor& like);
+  at::Tensor reduced_output(std::int64_t rows, const at::Tensor& like);
   /// The persistent buffer of a column linear's gathered input.
   at::Tensor input_buffer(std::int64_t rows, const at::Tensor& like);
   /// The persistent buffer of a row linear's gathered gradient (asynchronous policies).
