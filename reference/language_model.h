@@ -1,6 +1,6 @@
-// Training of a small language model on one process: embedding, L blocks, RMSNorm, head, mean cross
-// entropy, gradient descent: plain loops in double precision, gradients written out by hand. Shares
-// nothing with the case but the initial numbers and the tokens.
+// Training of a small language model on one process, in double precision: embedding, L blocks,
+// RMSNorm, head, mean cross entropy, gradient descent. Shares nothing with the case but the initial
+// numbers and the tokens.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,6 @@ struct LanguageModelRun {
   std::int64_t sequence = 1, sequences = 1;  // of a whole batch: all microbatches
   int steps = 1;
   std::uint64_t seed = 0;
-  double epsilon = 1e-5;
 };
 
 /// `count` tokens below `vocabulary`, a function of seed and name.

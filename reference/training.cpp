@@ -4,28 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "reference/deterministic.h"
+
 namespace tidemark::reference {
 
-Values product(const Values& x, const Values& w, std::size_t in) {
-  const auto rows = x.size() / in, out = w.size() / in;
-  Values y(rows * out);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < out; ++o)
-      for (std::size_t i = 0; i < in; ++i) y[r * out + o] += x[r * in + i] * w[o * in + i];
-  return y;
-}
-
-void product_backward(const Values& dy, const Values& x, const Values& w, std::size_t in,
-                      Values& dx, Values& dw) {
-  const auto rows = x.size() / in, out = w.size() / in;
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < out; ++o) {
-      const double d = dy[r * out + o];
-      for (std::size_t i = 0; i < in; ++i) {
-        dx[r * in + i] += d * w[o * in + i];
-        dw[o * in + i] += d * x[r * in + i];
-      }
-    }
+Tensor initial(std::uint64_t seed, const std::string& name, std::int64_t elements) {
+  Tensor tensor{name, Values(static_cast<std::size_t>(elements))};
+  fill(seed, name, 0, tensor.values);
+  return tensor;
 }
 
 double norm(const Values& all) {
@@ -62,26 +48,30 @@ double AdamState::moves(const Values& gradient) const {
 
 double AdamState::sways(const Values& values) const { return norm(swing_) / norm(values); }
 
+std::vector<Operand> leaves(Tape& tape, const std::vector<Tensor>& parameters) {
+  std::vector<Operand> all;
+  for (const auto& p : parameters) all.push_back(tape.leaf(p.values));
+  return all;
+}
+
 Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
-                        const std::function<Loss(const std::vector<Tensor>&, int step,
-                                                 std::vector<Values>&)>& gradients) {
+                        const std::function<Loss(Tape&, const std::vector<Operand>&, int)>& pass) {
   Trained result;
   result.parameters = std::move(parameters);
   auto& p = result.parameters;
-  std::vector<Values> d;
   std::vector<AdamState> states;
-  for (const auto& each : p) {
-    d.emplace_back(each.values.size());
-    states.emplace_back(adam, each.values.size());
-  }
+  for (const auto& each : p) states.emplace_back(adam, each.values.size());
   for (int step = 0; step < steps; ++step) {
-    const Loss loss = gradients(p, step, d);
+    Tape tape;
+    const auto variables = leaves(tape, p);
+    const Loss loss = pass(tape, variables, step);
     result.loss.push_back(loss.value);
     double moved = 0;
     for (std::size_t k = 0; k < p.size(); ++k) {
-      moved += states[k].moves(d[k]);
-      if (step == 0) result.gradients.push_back({p[k].name, d[k]});
-      states[k].update(d[k], p[k].values);
+      const Values& gradient = variables[k]->gradient;
+      moved += states[k].moves(gradient);
+      if (step == 0) result.gradients.push_back({p[k].name, gradient});
+      states[k].update(gradient, p[k].values);
     }
     result.condition = std::max(result.condition, loss.condition + moved / std::abs(loss.value));
   }

@@ -1,20 +1,23 @@
-// Parts that the oracles share: named tensors, products of matrices, and training with Adam, in
-// double precision.
+// Parts that the oracles share: named tensors, and training with Adam, in double precision.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace tidemark::reference {
+#include "reference/operators.h"
 
-using Values = std::vector<double>;
+namespace tidemark::reference {
 
 struct Tensor {
   std::string name;
   Values values;  // flat, row by row
 };
+
+/// With its first numbers (reference/deterministic.h).
+Tensor initial(std::uint64_t seed, const std::string& name, std::int64_t elements);
 
 /// The conditions are of all steps the largest, and to first order.
 struct Trained {
@@ -29,12 +32,6 @@ struct Trained {
   std::vector<Tensor> gradients;   // of step 0
   std::vector<Tensor> parameters;  // after the last step
 };
-
-/// y [rows, out] = x [rows, in] w^T, with w [out, in].
-Values product(const Values& x, const Values& w, std::size_t in);
-/// Adds the gradients to dx and dw.
-void product_backward(const Values& dy, const Values& x, const Values& w, std::size_t in,
-                      Values& dx, Values& dw);
 
 struct Adam {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -67,9 +64,12 @@ struct Loss {
   double condition = 1;  // mean |terms| / |mean|
 };
 
-/// `gradients` returns a step's loss and writes the parameters' gradients, which have their sizes.
-Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
-                        const std::function<Loss(const std::vector<Tensor>&, int step,
-                                                 std::vector<Values>&)>& gradients);
+/// A leaf for each parameter, in their order.
+std::vector<Operand> leaves(Tape& tape, const std::vector<Tensor>& parameters);
+
+/// `pass` returns a step's loss and leaves the gradients of the parameters.
+Trained train_with_adam(
+    std::vector<Tensor> parameters, int steps, const Adam& adam,
+    const std::function<Loss(Tape&, const std::vector<Operand>& parameters, int step)>& pass);
 
 }  // namespace tidemark::reference

@@ -58,17 +58,17 @@ TEST(Training, ConditionsBoundWhatAdamMakesOfAnError) {
   constexpr double kError = 1e-7;
   const auto run = [](double error) {
     return train_with_adam({{"p", {1, -1, 0.5, 2}}}, 3, Adam{},
-                           [&](const auto& p, int step, std::vector<Values>& d) {
+                           [&](Tape&, const auto& p, int step) {
                              const double small = step < 2 ? 1e-5 : 1;
-                             const Values& x = p[0].values;
+                             auto& [columns, x, d] = *p[0];
                              const Values scale{small, 1, small, 1};
                              Loss loss;
                              for (std::size_t i = 0; i < x.size(); ++i) {
-                               d[0][i] = scale[i] * x[i];
+                               d[i] = scale[i] * x[i];
                                loss.value += scale[i] * x[i] * x[i] / 2;
                              }
-                             const double even = norm(d[0]) / 2;
-                             for (auto& g : d[0]) g += (step == 0 ? error : -error) * even;
+                             const double even = norm(d) / 2;
+                             for (auto& g : d) g += (step == 0 ? error : -error) * even;
                              return loss;
                            });
   };
@@ -85,11 +85,10 @@ TEST(Training, ConditionsBoundWhatAdamMakesOfAnError) {
 }
 
 TEST(Training, AGradientThatIsAlwaysZeroHasNoError) {
-  const auto result =
-      train_with_adam({{"p", {1, 1}}}, 2, Adam{}, [](const auto&, int, std::vector<Values>& d) {
-        d[0] = {0, 1};
-        return Loss{1};
-      });
+  const auto result = train_with_adam({{"p", {1, 1}}}, 2, Adam{}, [](Tape&, const auto& p, int) {
+    p[0]->gradient = {0, 1};
+    return Loss{1};
+  });
   EXPECT_LT(result.parameter_condition, 1.1);
 }
 

@@ -1,15 +1,23 @@
 // Training of a stack of Llama blocks (RMSNorm, causal attention with grouped queries, RMSNorm,
 // SwiGLU; no biases, no positions), loss = mean square of the output over all microbatches, with
-// Adam: plain loops in double precision, gradients written out by hand. Shares nothing with the
-// case but the initial numbers (reference/deterministic.h).
+// Adam, in double precision. Shares nothing with the case but the initial numbers
+// (reference/deterministic.h).
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "reference/training.h"
 
 namespace tidemark::reference {
+
+inline constexpr std::size_t kBlockWeights = 9;
+
+/// x + wo attention(wq n, wk n, wv n), n = norm(x); then x + w_down swiglu(w_gate n, w_up n), n =
+/// norm(x). `weights`: attention_norm [h], query [h, h], key and value [kv, h], out [h, h],
+/// mlp_norm [h], gate and up [f, h], down [h, f]; `stored`: of out and down.
+Operand transformer_block(Tape& tape, Operand x, std::span<const Operand> weights,
+                          const Heads& heads, Stored stored);
 
 struct TransformerRun {
   std::int64_t layers = 1, hidden = 8, ffn = 8, heads = 1, kv_heads = 1;
@@ -20,14 +28,8 @@ struct TransformerRun {
   Adam adam = {};
 };
 
-/// Parameters, in this order for every layer: attention_norm [h], fc_query [q, h], fc_key and
-/// fc_value [kv, h], fc_out [q, h] (input first), mlp_norm [h], fc_gate and fc_up [f, h], fc_down
-/// [f, h] (input first).
+/// Parameters, in this order for every layer: attention_norm, fc_query, fc_key, fc_value, fc_out
+/// (input first), mlp_norm, fc_gate, fc_up, fc_down (input first).
 Trained train(const TransformerRun& run);
-
-/// The loss of one microbatch set and its gradients at the given parameters, for tests.
-double transformer_loss(const TransformerRun& run, const std::vector<Tensor>& parameters, int step,
-                        std::vector<Values>* gradients);
-std::vector<Tensor> transformer_parameters(const TransformerRun& run);
 
 }  // namespace tidemark::reference

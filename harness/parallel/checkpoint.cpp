@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 namespace tidemark {
@@ -73,8 +74,8 @@ class Again final : public SavedVariableHooks {
   Again(Frame& frame, int run, std::size_t& index) : frame_(frame), run_(run), index_(index) {}
   void call_pack_hook(const at::Tensor& tensor) override {
     if (index_ >= frame_.holders.size())
-      throw CheckpointError("a checkpointed block saved more than the " + std::to_string(index_) +
-                            " tensors of its first run");
+      throw std::runtime_error("a checkpointed block saved more than the " +
+                               std::to_string(index_) + " tensors of its first run");
     tensor_ = tensor.detach();
     if (auto holder = frame_.holders[index_].lock()) holder->again[run_] = tensor_;
     if (++index_ == frame_.holders.size()) throw NothingMoreToSave{};
@@ -98,9 +99,9 @@ void run_again(Frame& frame, int run) {
   }
   ++runs_again;
   if (index != frame.holders.size())
-    throw CheckpointError("a checkpointed block saved " + std::to_string(index) +
-                          " tensors when it was run again, " +
-                          std::to_string(frame.holders.size()) + " the first time");
+    throw std::runtime_error("a checkpointed block saved " + std::to_string(index) +
+                             " tensors when it was run again, " +
+                             std::to_string(frame.holders.size()) + " the first time");
   frame.done.insert(run);
 }
 
@@ -116,7 +117,8 @@ class First final : public SavedVariableHooks {
     if (!frame_->done.contains(run)) run_again(*frame_, run);
     const auto found = holder_->again.find(run);
     if (found == holder_->again.end())
-      throw CheckpointError("a tensor of a checkpointed block was asked for twice in one backward");
+      throw std::runtime_error(
+          "a tensor of a checkpointed block was asked for twice in one backward");
     at::Tensor tensor = std::move(found->second);
     holder_->again.erase(found);
     // Outside a backward there is no run to belong to: the next one starts anew.

@@ -6,21 +6,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 
 namespace tidemark {
-
-/// A block saved other tensors when it was run again than the first time.
-class CheckpointError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// block(input), with the input alone kept for the backward (as torch.utils.checkpoint with
 /// use_reentrant=False). A backward that unpacks one of the block's saved tensors runs the block
 /// once more, up to the last tensor it saved, and keeps what the others will need until they are
 /// unpacked, or for ever where they never are: their nodes hold it. Each run of the engine that
-/// needs one runs the block again. `block` must be a function of its input and of parameters.
+/// needs one runs the block again. `block` must be a function of its input and of parameters: one
+/// that saves other tensors when it is run again ends the backward with a std::runtime_error.
 at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const at::Tensor& input);
 
 /// Blocks run again in this process so far.

@@ -17,39 +17,17 @@ namespace tidemark {
 namespace {
 
 ncclDataType_t type_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return ncclFloat32;
-    case at::kDouble:
-      return ncclFloat64;
-    case at::kHalf:
-      return ncclFloat16;
-    case at::kBFloat16:
-      return ncclBfloat16;
-    case at::kInt:
-      return ncclInt32;
-    case at::kLong:
-      return ncclInt64;
-    case at::kByte:
-      return ncclUint8;
-    default:
-      throw CommunicationError(
-          fmt::format("NCCL has no element type for {}; convert the tensor first",
-                      c10::toString(tensor.scalar_type())));
-  }
+  static const std::map<at::ScalarType, ncclDataType_t> kTypes{
+      {at::kFloat, ncclFloat32},     {at::kDouble, ncclFloat64}, {at::kHalf, ncclFloat16},
+      {at::kBFloat16, ncclBfloat16}, {at::kInt, ncclInt32},      {at::kLong, ncclInt64},
+      {at::kByte, ncclUint8}};
+  const auto found = kTypes.find(tensor.scalar_type());
+  if (found != kTypes.end()) return found->second;
+  throw CommunicationError(fmt::format("NCCL has no element type for {}; convert the tensor first",
+                                       c10::toString(tensor.scalar_type())));
 }
 
-ncclRedOp_t op_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return ncclSum;
-    case Reduction::average:
-      return ncclAvg;
-    case Reduction::maximum:
-      return ncclMax;
-  }
-  throw std::logic_error("no such reduction");
-}
+ncclRedOp_t op_of(Reduction reduction) { return reduction == Reduction::sum ? ncclSum : ncclAvg; }
 
 std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 

@@ -22,7 +22,7 @@ namespace tidemark {
 
 class World;
 
-enum class Reduction { sum, average, maximum };
+enum class Reduction { sum, average };
 
 /// NCCL failed, or was asked for something it cannot do. One line: the call, this rank, NCCL's
 /// reason.

@@ -5,8 +5,7 @@
 #include <nccl.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <memory>
+#include <future>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -32,13 +31,6 @@ Register& live() {
   static auto& instance = *new Register;
   return instance;
 }
-
-/// Shared with threads that may never come back.
-struct UnderWay {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int left = 0;
-};
 
 }  // namespace
 
@@ -77,23 +69,24 @@ int abort_all(std::chrono::milliseconds patience) {
     live().aborted = true;
     mine.swap(live().all);
   }
-  const auto under_way = std::make_shared<UnderWay>();
-  under_way->left = static_cast<int>(mine.size());
+  int left = 0;
+  std::vector<std::future<void>> ends;
   for (const auto& [comm, one] : mine) {
+    std::packaged_task<void()> abort([handle = comm, device = one.device] {
+      cudaSetDevice(device);
+      ncclCommAbort(handle);
+    });
+    auto end = abort.get_future();
     try {
-      std::thread([under_way, handle = comm, device = one.device] {
-        cudaSetDevice(device);
-        ncclCommAbort(handle);
-        const std::lock_guard lock(under_way->mutex);
-        --under_way->left;
-        under_way->changed.notify_all();
-      }).detach();
+      std::thread(std::move(abort)).detach();
+      ends.push_back(std::move(end));
     } catch (const std::system_error&) {  // no thread to be had: it counts as not ended
+      ++left;
     }
   }
-  std::unique_lock lock(under_way->mutex);
-  under_way->changed.wait_for(lock, patience, [&] { return under_way->left == 0; });
-  return under_way->left;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (const auto& end : ends) left += end.wait_until(deadline) != std::future_status::ready;
+  return left;
 }
 
 bool aborted() { return live().aborted; }

@@ -14,64 +14,43 @@ using Order = std::vector<Action>;
 class Writer {
  public:
   void add(Pass pass, int stage) { order.push_back({pass, stage, next_[{pass, stage}]++}); }
+  int count(Pass pass, int stage) { return next_[{pass, stage}]; }
   Order order;
 
  private:
   std::map<std::pair<Pass, int>, int> next_;
 };
 
-Order gpipe(int rank, int microbatches) {
-  Writer w;
-  for (int m = 0; m < microbatches; ++m) w.add(Pass::forward, rank);
-  for (int m = 0; m < microbatches; ++m) w.add(Pass::backward, rank);
-  return w.order;
-}
-
 /// The family of 1F1B: `warmup` forwards, then one forward and one backward in turn, then the
-/// backwards that are left. A round takes `round` microbatches through one of the rank's stages
-/// before the next stage gets them. With `split`, weight gradients come `delay` input gradients
-/// late.
-struct Steady {
-  int ranks, stages_a_rank, microbatches, round, warmup, delay;
-  bool split;
-
-  Order order(int rank) const {
-    const int total = stages_a_rank * microbatches;
-    const auto local = [&](int i) { return i / round % stages_a_rank; };
-    const auto stage = [&](int i) { return local(i) * ranks + rank; };
-    const auto back = [&](int i) { return (stages_a_rank - 1 - local(i)) * ranks + rank; };
-    Writer w;
-    int weights = 0;
-    for (int i = 0; i < warmup; ++i) w.add(Pass::forward, stage(i));
-    for (int i = 0; i < total; ++i) {
-      if (warmup + i < total) w.add(Pass::forward, stage(warmup + i));
-      w.add(split ? Pass::input : Pass::backward, back(i));
-      if (split && i >= delay) w.add(Pass::weight, back(weights++));
-    }
-    while (split && weights < total) w.add(Pass::weight, back(weights++));
-    return w.order;
-  }
-};
-
+/// backwards that are left (GPipe: all forwards first). A round takes `round` microbatches through
+/// one of the rank's stages before the next stage gets them. Where backward is split, weight
+/// gradients come `delay` input gradients late.
 Order steady(ScheduleKind kind, int rank, int ranks, int stages_a_rank, int microbatches) {
   const int after = ranks - 1 - rank;  // ranks between this one and the last
-  const int rounds = std::max(1, microbatches / ranks);
-  Steady s{.ranks = ranks,
-           .stages_a_rank = stages_a_rank,
-           .microbatches = microbatches,
-           .round = microbatches / rounds,
-           .warmup = after,
-           .delay = rank,
-           .split = splits_backward(kind)};
-  const int others = (stages_a_rank - 1) * s.round;  // through the stages before the last one
-  if (kind == ScheduleKind::interleaved) s.warmup = others + 2 * after;
-  if (kind == ScheduleKind::interleaved_zb) s.warmup = others + after;
-  if (kind == ScheduleKind::zb_h2) {
-    s.warmup = 2 * after;
-    s.delay = 2 * rank;
+  const int total = stages_a_rank * microbatches;
+  const int round = microbatches / std::max(1, microbatches / ranks);
+  const int others = (stages_a_rank - 1) * round;  // through the stages before the last one
+  int warmup = after, delay = rank;
+  if (kind == ScheduleKind::gpipe) warmup = total;
+  if (kind == ScheduleKind::interleaved) warmup = others + 2 * after;
+  if (kind == ScheduleKind::interleaved_zb) warmup = others + after;
+  if (kind == ScheduleKind::zb_h2) warmup = 2 * after, delay = 2 * rank;
+  warmup = std::min(warmup, total);
+
+  const bool split = splits_backward(kind);
+  const auto local = [&](int i) { return i / round % stages_a_rank; };
+  const auto stage = [&](int i) { return local(i) * ranks + rank; };
+  const auto back = [&](int i) { return (stages_a_rank - 1 - local(i)) * ranks + rank; };
+  Writer w;
+  int weights = 0;
+  for (int i = 0; i < warmup; ++i) w.add(Pass::forward, stage(i));
+  for (int i = 0; i < total; ++i) {
+    if (warmup + i < total) w.add(Pass::forward, stage(warmup + i));
+    w.add(split ? Pass::input : Pass::backward, back(i));
+    if (split && i >= delay) w.add(Pass::weight, back(weights++));
   }
-  s.warmup = std::min(s.warmup, stages_a_rank * microbatches);
-  return s.order(rank);
+  while (split && weights < total) w.add(Pass::weight, back(weights++));
+  return w.order;
 }
 
 /// Written for at least 2 ranks - 1 microbatches; those that there are not are left out.
@@ -79,30 +58,21 @@ Order vee(int rank, int ranks, int microbatches) {
   const int down = rank, up = 2 * ranks - 1 - rank;  // its stages
   const int count = std::max(2 * ranks - 1, microbatches);
   Writer w;
-  int down_f = 0, up_f = 0, down_w = 0, up_w = 0, down_i = 0, up_i = 0;
-  const auto forward = [&](int stage) {
-    w.add(Pass::forward, stage);
-    ++(stage == down ? down_f : up_f);
-  };
-  const auto input = [&](int stage) {
-    w.add(Pass::input, stage);
-    ++(stage == down ? down_i : up_i);
-  };
-  const auto weight = [&](int stage) {
-    w.add(Pass::weight, stage);
-    ++(stage == down ? down_w : up_w);
-  };
+  const auto forward = [&](int stage) { w.add(Pass::forward, stage); };
+  const auto input = [&](int stage) { w.add(Pass::input, stage); };
+  const auto weight = [&](int stage) { w.add(Pass::weight, stage); };
+  const auto begun = [&](int stage) { return w.count(Pass::forward, stage); };
   for (int i = 0; i < 2 * (ranks - rank) - 1; ++i) forward(down);
   for (int i = 0; i < rank; ++i) forward(up), forward(down);
   for (int i = 0; i < ranks - rank; ++i) forward(up), input(up), weight(up);
-  while (up_f < down_f || down_f < count) {
-    if (down_f < count) forward(down);
+  while (begun(up) < begun(down) || begun(down) < count) {
+    if (begun(down) < count) forward(down);
     input(down), weight(down), forward(up), input(up), weight(up);
   }
   for (int i = 0; i < rank; ++i) input(down), input(up);
   for (int i = 0; i < ranks - rank; ++i) input(down), weight(down);
-  while (up_w < up_i) weight(up);
-  while (down_w < down_i) weight(down);
+  for (const int stage : {up, down})
+    while (w.count(Pass::weight, stage) < w.count(Pass::input, stage)) weight(stage);
   std::erase_if(w.order, [&](const Action& a) { return a.microbatch >= microbatches; });
   return w.order;
 }
@@ -110,23 +80,9 @@ Order vee(int rank, int ranks, int microbatches) {
 }  // namespace
 
 const char* name_of(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::gpipe:
-      return "GPipe";
-    case ScheduleKind::one_f_one_b:
-      return "1F1B";
-    case ScheduleKind::interleaved:
-      return "interleaved 1F1B";
-    case ScheduleKind::zb_h1:
-      return "ZB-H1";
-    case ScheduleKind::zb_h2:
-      return "ZB-H2";
-    case ScheduleKind::interleaved_zb:
-      return "interleaved zero bubble";
-    case ScheduleKind::zb_v:
-      return "ZB-V";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {
+      "GPipe", "1F1B", "interleaved 1F1B", "ZB-H1", "ZB-H2", "interleaved zero bubble", "ZB-V"};
+  return kNames[static_cast<int>(kind)];
 }
 
 bool splits_backward(ScheduleKind kind) { return kind >= ScheduleKind::zb_h1; }
@@ -163,18 +119,10 @@ PipelineSchedule make_schedule(ScheduleKind kind, int ranks, int stages_a_rank, 
   if (auto why = unschedulable(kind, ranks, stages_a_rank, microbatches); !why.empty())
     throw std::invalid_argument(why);
   PipelineSchedule schedule{kind, ranks, ranks * stages_a_rank, microbatches, {}};
-  for (int rank = 0; rank < ranks; ++rank) {
-    switch (kind) {
-      case ScheduleKind::gpipe:
-        schedule.order.push_back(gpipe(rank, microbatches));
-        break;
-      case ScheduleKind::zb_v:
-        schedule.order.push_back(vee(rank, ranks, microbatches));
-        break;
-      default:
-        schedule.order.push_back(steady(kind, rank, ranks, stages_a_rank, microbatches));
-    }
-  }
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.order.push_back(kind == ScheduleKind::zb_v
+                                 ? vee(rank, ranks, microbatches)
+                                 : steady(kind, rank, ranks, stages_a_rank, microbatches));
   return schedule;
 }
 

@@ -13,30 +13,25 @@ at::TensorOptions on_gpu(at::ScalarType type) {
   return at::TensorOptions().dtype(type).device(at::kCUDA);
 }
 
-void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& waited) {
-  c10::cuda::CUDAEvent event;
-  event.record(waited);
-  event.block(waiting);
-}
-
 /// The parts that a rank sends of each parameter, flat, and converted if the gathered type differs
 /// from the stored one.
-std::vector<at::Tensor> inputs_of(std::vector<ShardedParameter>& parameters, at::ScalarType type) {
+std::vector<at::Tensor> inputs_of(const std::vector<ShardedParameter>& parameters,
+                                  const std::vector<std::int64_t>& split, at::ScalarType type) {
   std::vector<at::Tensor> inputs;
-  std::vector<std::int64_t> sizes;
-  std::int64_t total = 0;
-  for (auto& p : parameters) {
-    inputs.push_back(p.padded_shard());
-    sizes.push_back(p.padded_numel());
-    total += p.padded_numel();
-  }
+  for (const auto& p : parameters) inputs.push_back(p.padded_shard());
   if (inputs[0].scalar_type() == type) return inputs;
-  auto converted = at::split_with_sizes(at::empty({total}, on_gpu(type)), sizes);
+  auto converted = at::split_with_sizes(at::empty({c10::sum_integers(split)}, on_gpu(type)), split);
   at::_foreach_copy_(converted, inputs);
   return converted;
 }
 
 }  // namespace
+
+std::vector<std::int64_t> ShardedUnit::split() const {
+  std::vector<std::int64_t> all;
+  for (const auto& p : parameters_) all.push_back(p.padded_numel());
+  return all;
+}
 
 Gathered ShardedUnit::gather_flat() {
   step_.limit_in_flight();
@@ -66,20 +61,17 @@ Gathered ShardedUnit::gather() {
   const bool async = layout == GatherLayout::asynchronous || layout == GatherLayout::two_buffers;
   const auto copy_in = separate ? step_.copy_in_stream : current;
   const auto gather = async ? current : step_.gather_stream;
+  const auto parts = split();
+  const auto numel = c10::sum_integers(parts);
   at::Tensor input;
   {
     const c10::cuda::CUDAStreamGuard guard(copy_in);
-    const auto inputs = inputs_of(parameters_, step_.gathered);
-    std::int64_t numel = 0;
-    for (const auto& t : inputs) {
-      result.split.push_back(t.numel());
-      numel += t.numel();
-    }
+    const auto inputs = inputs_of(parameters_, parts, step_.gathered);
     result.flat = layout == GatherLayout::two_buffers
                       ? step_.next_buffer(numel * step_.ranks(), step_.gathered)
                       : at::empty({numel * step_.ranks()}, on_gpu(step_.gathered));
     input = result.flat.narrow(0, numel * step_.rank(), numel);
-    at::_foreach_copy_(at::split_with_sizes(input, result.split), inputs);
+    at::_foreach_copy_(at::split_with_sizes(input, parts), inputs);
   }
   if (gather != copy_in) wait_for(gather, copy_in);
   {
@@ -100,8 +92,7 @@ void ShardedUnit::copy_out(Gathered& gathered) {
   if (gathered.work) gathered.work->wait();
   std::vector<at::Tensor> outputs;
   for (auto& p : parameters_) outputs.push_back(p.take().view({step_.ranks(), -1}));
-  at::split_with_sizes_copy_out(outputs, gathered.flat.view({step_.ranks(), -1}), gathered.split,
-                                1);
+  at::split_with_sizes_copy_out(outputs, gathered.flat.view({step_.ranks(), -1}), split(), 1);
 }
 
 void ShardedUnit::copy_own() {
@@ -121,17 +112,9 @@ void ShardedUnit::reduce_flat(const at::Tensor& gradient) {
   const CategoryScope category("gradients");
   const auto padding = parameter.padded_numel() * step_.ranks() - gradient.numel();
   const auto input = padding > 0 ? at::constant_pad_nd(gradient, {0, padding}) : gradient;
-  auto output = at::empty_like(parameter.padded_shard());
-  if (step_.ranks() > 1) {
-    step_.communicator->reduce_scatter_into(output, input, Reduction::average, {});
-  } else {
-    output.copy_(input);
-  }
-  if (parameter.gradient.defined()) {
-    parameter.gradient += output;
-  } else {
-    parameter.gradient = output;
-  }
+  const auto output = at::empty_like(parameter.padded_shard());
+  step_.reduce_scatter(output, input);
+  parameter.add_to_gradient(output);
   gradient.record_stream(step_.reduce_stream);
 }
 
@@ -158,24 +141,13 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
   const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
   const CategoryScope category("gradients");
   auto output = at::empty({numel}, on_gpu(step_.reduced));
-  if (ranks > 1) {
-    // NCCL's average: no division of our own, as in PyTorch (for element types that cannot
-    // overflow).
-    step_.communicator->reduce_scatter_into(output, input, Reduction::average, {});
-  } else {
-    output.copy_(input);
-  }
+  step_.reduce_scatter(output, input);
   ShardedStep::Reducing reducing{std::move(input), {}};
   reducing.end.record(step_.reduce_stream);
   output = output.to(step_.stored);
   std::int64_t offset = 0;
   for (auto* p : owners) {
-    const auto shard = output.as_strided(p->shard().sizes(), p->shard().strides(), offset);
-    if (p->gradient.defined()) {
-      p->gradient += shard;
-    } else {
-      p->gradient = shard;
-    }
+    p->add_to_gradient(output.as_strided(p->shard().sizes(), p->shard().strides(), offset));
     offset += p->padded_numel();
   }
   post_reduce_.emplace();

@@ -93,6 +93,13 @@ void ShardedParameter::give_back() {
   if (unsharded()) at::native::resize_bytes_cuda(gathered_.storage().unsafeGetStorageImpl(), 0);
 }
 
+void ShardedParameter::add_to_gradient(const at::Tensor& more) {
+  if (gradient.defined())
+    gradient += more;
+  else
+    gradient = more;
+}
+
 std::vector<Shard> shards_of(const std::vector<ShardedParameter*>& parameters) {
   std::vector<Shard> all;
   for (const auto* p : parameters)

@@ -39,7 +39,6 @@ class ShardedParameter {
   const at::Tensor& padded_shard() const { return padded_; }
   /// Rows of a shard before padding ends, the same on every rank, times the row length.
   std::int64_t padded_numel() const { return padded_.numel(); }
-  std::vector<std::int64_t> shard_size() const { return shard_.sizes().vec(); }
 
   /// The whole, a leaf for autograd. Its memory exists between take() and give_back(); reading it
   /// otherwise throws.
@@ -55,10 +54,10 @@ class ShardedParameter {
 
   /// Whether autograd computes a gradient of the whole; a frozen parameter has none. Between steps.
   void freeze(bool frozen);
-  bool frozen() const { return frozen_; }
 
   /// The gradient of the shard, after backward; undefined before.
   at::Tensor gradient;
+  void add_to_gradient(const at::Tensor& more);
 
  private:
   ParameterShape shape_;

@@ -43,7 +43,8 @@ void ShardedStep::expect_end_of_backward() {
 
 void ShardedStep::end_backward() {
   tell("end of backward");
-  if (options.layout == GatherLayout::flat) compute_waits_for(reduce_stream);
+  if (options.layout == GatherLayout::flat)
+    wait_for(c10::cuda::getCurrentCUDAStream(), reduce_stream);
   for (auto* unit : units) unit->end_backward();
   tell("finalised");
   if (options.free_regathered) {
@@ -73,10 +74,17 @@ void ShardedStep::abandon() {
   end_expected_ = false;
 }
 
-void ShardedStep::compute_waits_for(const c10::cuda::CUDAStream& stream) {
-  c10::cuda::CUDAEvent now;
-  now.record(stream);
-  now.block(c10::cuda::getCurrentCUDAStream());
+void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& waited) {
+  c10::cuda::CUDAEvent event;
+  event.record(waited);
+  event.block(waiting);
+}
+
+void ShardedStep::reduce_scatter(const at::Tensor& output, const at::Tensor& input) const {
+  if (ranks() > 1)
+    communicator->reduce_scatter_into(output, input, Reduction::average, {});
+  else
+    output.copy_(input);
 }
 
 void ShardedStep::gathers_wait_for(c10::cuda::CUDAEvent& event) {

@@ -26,8 +26,10 @@ struct Gathered {
   at::Tensor flat;
   c10::cuda::CUDAEvent end;  // of a synchronous gather
   std::unique_ptr<Work> work;
-  std::vector<std::int64_t> split;
 };
+
+/// Makes the one stream wait for all that the other one has got.
+void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& waited);
 
 /// Whether this error says that the memory of a freed parameter was read.
 bool reads_freed_parameter(const c10::Error& error);
@@ -51,8 +53,9 @@ class ShardedStep {
 
   /// Both gather streams wait for `event`.
   void gathers_wait_for(c10::cuda::CUDAEvent& event);
-  /// The current stream waits for all that this one has got.
-  void compute_waits_for(const c10::cuda::CUDAStream& stream);
+  /// On the current stream, of `input` of all ranks; one rank's own is copied. The average is
+  /// NCCL's: no division of our own, as in PyTorch (for element types that cannot overflow).
+  void reduce_scatter(const at::Tensor& output, const at::Tensor& input) const;
   /// Next of the two persistent buffers, at least this large.
   at::Tensor next_buffer(std::int64_t numel, at::ScalarType type);
   /// Host-side limit of the gathers in flight: before a launch, and after a buffer was copied out

@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -12,36 +11,6 @@
 #include "harness/measure/recorder.h"
 
 namespace tidemark {
-namespace {
-
-/// Identity whose backward runs once the gradient of a unit's input is there, hence after the
-/// unit's own backward.
-struct PostBackward : torch::autograd::Function<PostBackward> {
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& input,
-                            ShardedUnit* unit) {
-    ctx->saved_data["unit"] = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(unit));
-    return input;
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
-                                                 torch::autograd::variable_list gradients) {
-    const auto unit = static_cast<std::intptr_t>(ctx->saved_data["unit"].toInt());
-    reinterpret_cast<ShardedUnit*>(unit)->post_backward();
-    return {gradients[0], at::Tensor()};
-  }
-};
-
-/// Runs when a flat parameter's gradient has been accumulated.
-struct Accumulated : torch::autograd::FunctionPostHook {
-  explicit Accumulated(ShardedUnit* unit) : unit_(unit) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                            const torch::autograd::variable_list&) override {
-    unit_->post_backward();
-    return outputs;
-  }
-  ShardedUnit* const unit_;
-};
-
-}  // namespace
 
 ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes)
     : step_(step) {
@@ -81,7 +50,7 @@ std::vector<at::Tensor> ShardedUnit::pre_forward(std::vector<at::Tensor> inputs)
     views_ = parameters_[0].views();
   }
   if (at::GradMode::is_enabled()) attach_hooks(inputs);
-  for (auto* unit : forward_prefetch_) unit->prefetch_unshard(State::forward);
+  for (auto* unit : forward_prefetch_) unit->unshard();
   return inputs;
 }
 
@@ -93,8 +62,10 @@ void ShardedUnit::attach_hooks(std::vector<at::Tensor>& inputs) {
   if (policy == FrozenReshard::input_node) {
     // The first input that needs a gradient is the one that is computed with the parameters.
     const auto first = std::ranges::find_if(inputs, needs_gradient);
-    if (first != inputs.end()) *first = PostBackward::apply(*first, this);
-  } else if (policy == FrozenReshard::input_hooks || policy == FrozenReshard::will_execute) {
+    if (first == inputs.end()) return;
+    *first = at::alias(*first);  // its gradient is there once the unit's own backward is over
+    first->register_hook([this](const at::Tensor&) { post_backward(); });
+  } else if (step_.options.hooks_frozen()) {
     std::vector<at::Tensor> hooked;
     std::ranges::copy_if(inputs, std::back_inserter(hooked), needs_gradient);
     if (hooked.empty()) return;
@@ -110,7 +81,11 @@ void ShardedUnit::attach_hooks(std::vector<at::Tensor>& inputs) {
 void ShardedUnit::attach_to_accumulator() {
   if (accumulator_) return;
   accumulator_ = torch::autograd::impl::grad_accumulator(parameters_[0].whole());
-  accumulator_->add_post_hook(std::make_unique<Accumulated>(this));
+  accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+      [this](const auto& outputs, const auto&) {
+        post_backward();
+        return outputs;
+      }));
 }
 
 at::Tensor ShardedUnit::post_forward(const at::Tensor& output) {
@@ -136,18 +111,11 @@ void ShardedUnit::unshard() {
   gathered_ = gather();
 }
 
-void ShardedUnit::prefetch_unshard(State state) {
-  const State before = state_;
-  state_ = state;
-  unshard();
-  state_ = before;
-}
-
 void ShardedUnit::wait_for_unshard() {
   if (!gathered_) return;
   const at::NoGradGuard no_grad;
   if (flat()) {
-    step_.compute_waits_for(step_.gather_stream);
+    wait_for(c10::cuda::getCurrentCUDAStream(), step_.gather_stream);
     gathered_.reset();
     unsharded_ = true;
     return;
@@ -202,10 +170,10 @@ void ShardedUnit::pre_backward() {
       const bool ahead = index > 0 && step_.options.backward_prefetch;
       auto* before = ahead ? step_.forward_order[index - 1] : nullptr;
       // FSDP2 gathers it even where no backward of it is to come.
-      if (before && (before->awaited_ || !flat())) before->prefetch_unshard(State::pre_backward);
+      if (before && (before->awaited_ || !flat())) before->unshard();
     }
   }
-  for (auto* unit : backward_prefetch_) unit->prefetch_unshard(State::pre_backward);
+  for (auto* unit : backward_prefetch_) unit->unshard();
   if (frozen_ && step_.options.frozen == FrozenReshard::before_use) reshard();
   step_.tell("backward", this);
 }

@@ -57,7 +57,6 @@ class ShardedUnit {
   /// Out of turn: what a hook does that reads the parameters of a unit whose backward is over.
   void gather_again();
 
-  void post_backward();  // called by autograd
   // Called by the step.
   void end_backward();
   void free_regathered();
@@ -72,8 +71,10 @@ class ShardedUnit {
   void unshard();
   void wait_for_unshard();
   void reshard();
-  void prefetch_unshard(State state);
   void pre_backward();
+  void post_backward();
+  /// Elements of each parameter in what a rank sends.
+  std::vector<std::int64_t> split() const;
   Gathered gather();
   Gathered gather_flat();
   void copy_out(Gathered& gathered);

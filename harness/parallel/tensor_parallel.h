@@ -16,18 +16,6 @@
 
 namespace tidemark {
 
-/// Persistent communication buffers by name: made once, used again and again, never freed between
-/// steps. A program that hands one out as if it were a fresh tensor aliases it.
-class MemoryBuffers {
- public:
-  /// The buffer's first elements in this shape; it grows to the largest that was asked for. All
-  /// that share a name share memory and version counter, and one element type.
-  at::Tensor get(const std::string& name, at::IntArrayRef sizes, at::ScalarType type);
-
- private:
-  std::map<std::string, at::Tensor> buffers_;
-};
-
 class TensorParallel {
  public:
   /// `communicator` is null on one rank, and must outlive this and every graph made with it.
@@ -49,11 +37,12 @@ class TensorParallel {
   // For the autograd Functions. Outputs are the policy's: fresh, or from a buffer.
 
   /// [rows, n] -> [rows * ranks, n], on the current stream.
-  at::Tensor gather(const at::Tensor& shard, const at::Tensor& output);
+  at::Tensor gather(const at::Tensor& shard);
   /// [rows, n] -> [rows / ranks, n], likewise.
-  at::Tensor reduce_scatter(const at::Tensor& whole, const at::Tensor& output);
-  /// Memory for an all-gather's or a reduce-scatter's output.
-  at::Tensor output(const char* operation, std::int64_t rows, const at::Tensor& like);
+  at::Tensor reduce_scatter(const at::Tensor& whole);
+  /// Memory for an all-gather's output, and for a reduce-scatter's.
+  at::Tensor gathered_output(std::int64_t rows, const at::Tensor& like);
+  at::Tensor reduced_output(std::int64_t rows, const at::Tensor& like);
   /// The persistent buffer of a column linear's gathered input.
   at::Tensor input_buffer(std::int64_t rows, const at::Tensor& like);
   /// The persistent buffer of a row linear's gathered gradient (asynchronous policies).
@@ -61,9 +50,19 @@ class TensorParallel {
   Communicator& communicator() { return *communicator_; }
 
  private:
+  /// The first elements of a persistent buffer, which is made once, used again and again, and never
+  /// freed between steps; it grows to the largest that was asked for. All that share a name share
+  /// memory and version counter, and one element type. A program that hands one out as if it were a
+  /// fresh tensor aliases it.
+  at::Tensor buffer(const char* name, std::int64_t rows, std::int64_t features,
+                    at::ScalarType type);
+  at::Tensor buffer(const char* name, std::int64_t rows, const at::Tensor& like) {
+    return buffer(name, rows, like.size(1), like.scalar_type());
+  }
+
   Communicator* communicator_;
   GatherPolicy policy_;
-  MemoryBuffers buffers_;
+  std::map<std::string, at::Tensor> buffers_;
 };
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-#include "harness/parallel/tensor_parallel_functions.h"
-
+// The autograd Functions of tensor parallelism: what each saves and which collectives it calls is
+// the whole difference between the gather policies.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -20,33 +20,22 @@ TensorParallel& kept(AutogradContext* ctx) {
   return *reinterpret_cast<TensorParallel*>(address);
 }
 
-at::Tensor gathered(TensorParallel& group, const at::Tensor& x) {
-  return group.gather(x, group.output(kAllGather, x.size(0) * group.ranks(), x));
-}
-at::Tensor reduced(TensorParallel& group, const at::Tensor& x) {
-  return group.reduce_scatter(x, group.output(kReduceScatter, x.size(0) / group.ranks(), x));
-}
-
-struct AllGather : Function<AllGather> {
+/// [rows / ranks, n] -> [rows, n]; backward reduce-scatters. Or the other way round. Saves nothing.
+template <bool gathers>
+struct Exchange : Function<Exchange<gathers>> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, TensorParallel* group) {
     keep(ctx, group);
-    return gathered(*group, x);
+    return gathers ? group->gather(x) : group->reduce_scatter(x);
   }
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
-    return {reduced(kept(ctx), gradients[0]), at::Tensor()};
+    auto& group = kept(ctx);
+    return {gathers ? group.reduce_scatter(gradients[0]) : group.gather(gradients[0]),
+            at::Tensor()};
   }
 };
 
-struct ReduceScatter : Function<ReduceScatter> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, TensorParallel* group) {
-    keep(ctx, group);
-    return reduced(*group, x);
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
-    return {gathered(kept(ctx), gradients[0]), at::Tensor()};
-  }
-};
-
+/// All-gather and product in one. Saves the weight and what was gathered or, where the policy
+/// recomputes, the shard.
 struct ColumnLinear : Function<ColumnLinear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             TensorParallel* group) {
@@ -65,14 +54,20 @@ struct ColumnLinear : Function<ColumnLinear> {
     // The weight's gradient first, and all three alive together, as in nanotron's Function.
     const auto dweight = at::mm(dy.t(), total);
     const auto dtotal = at::mm(dy, saved[1]);
-    return {reduced(group, dtotal), dweight, at::Tensor()};
+    return {group.reduce_scatter(dtotal), dweight, at::Tensor()};
   }
   static at::Tensor whole(TensorParallel& group, const at::Tensor& x) {
-    if (group.policy() != GatherPolicy::recomputed) return gathered(group, x);
-    return group.gather(x, group.input_buffer(x.size(0) * group.ranks(), x));
+    if (group.policy() != GatherPolicy::recomputed) return group.gather(x);
+    const auto total = group.input_buffer(x.size(0) * group.ranks(), x);
+    group.communicator().all_gather_into(total, x.contiguous(), {});
+    return total;
   }
 };
 
+/// The same, recomputing, with its collectives on the communicator's stream. Its second gather does
+/// not wait for the current stream: its input is as old as the forward pass, and its buffer is
+/// free, because a row linear's backward has gathered (and waited) after the last reader. So a
+/// model must end every path from a column linear in a row linear.
 struct AsyncColumnLinear : Function<AsyncColumnLinear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             TensorParallel* group) {
@@ -90,7 +85,7 @@ struct AsyncColumnLinear : Function<AsyncColumnLinear> {
     const auto total = group.input_buffer(x.size(0) * group.ranks(), x);
     auto gather = communicator.all_gather_into(total, x, {.async = true, .inputs_ready = true});
     auto dtotal = at::mm(dy, weight);
-    const auto dx = group.output(kReduceScatter, x.size(0), x);
+    const auto dx = group.reduced_output(x.size(0), x);
     auto scatter = communicator.reduce_scatter_into(dx, dtotal, Reduction::sum, {.async = true});
     dtotal.reset();
     gather->wait();
@@ -100,13 +95,15 @@ struct AsyncColumnLinear : Function<AsyncColumnLinear> {
   }
 };
 
+/// Product and reduce-scatter in one, collectives on the communicator's stream, the gathered
+/// gradient in a persistent buffer.
 struct AsyncRowLinear : Function<AsyncRowLinear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             TensorParallel* group) {
     keep(ctx, group);
     ctx->save_for_backward({x, weight});
     const auto partial = at::mm(x, weight);
-    const auto y = group->output(kReduceScatter, x.size(0) / group->ranks(), partial);
+    const auto y = group->reduced_output(x.size(0) / group->ranks(), partial);
     group->communicator().reduce_scatter_into(y, partial, Reduction::sum, {.async = true})->wait();
     return y;
   }
@@ -124,23 +121,28 @@ struct AsyncRowLinear : Function<AsyncRowLinear> {
 
 }  // namespace
 
-at::Tensor all_gather_function(const at::Tensor& x, TensorParallel& group) {
-  return AllGather::apply(x, &group);
+at::Tensor TensorParallel::column_linear(const at::Tensor& x, const at::Tensor& weight) {
+  if (ranks() == 1) return at::mm(x, weight.t());
+  switch (policy_) {
+    case GatherPolicy::cached:
+    case GatherPolicy::recomputed:
+      return ColumnLinear::apply(x, weight, this);
+    case GatherPolicy::asynchronous:
+    case GatherPolicy::shared:
+      return AsyncColumnLinear::apply(x, weight, this);
+    default: {
+      const auto total = Exchange<true>::apply(x, this);  // before the transpose, as linear has it
+      return at::mm(total, weight.t());
+    }
+  }
 }
-at::Tensor reduce_scatter_function(const at::Tensor& x, TensorParallel& group) {
-  return ReduceScatter::apply(x, &group);
-}
-at::Tensor column_linear_function(const at::Tensor& x, const at::Tensor& weight,
-                                  TensorParallel& group) {
-  return ColumnLinear::apply(x, weight, &group);
-}
-at::Tensor async_column_linear_function(const at::Tensor& x, const at::Tensor& weight,
-                                        TensorParallel& group) {
-  return AsyncColumnLinear::apply(x, weight, &group);
-}
-at::Tensor async_row_linear_function(const at::Tensor& x, const at::Tensor& weight,
-                                     TensorParallel& group) {
-  return AsyncRowLinear::apply(x, weight, &group);
+
+at::Tensor TensorParallel::row_linear(const at::Tensor& x, const at::Tensor& weight) {
+  if (ranks() == 1) return at::mm(x, weight);
+  if (policy_ == GatherPolicy::asynchronous || policy_ == GatherPolicy::shared) {
+    return AsyncRowLinear::apply(x, weight, this);
+  }
+  return Exchange<false>::apply(at::mm(x, weight), this);
 }
 
 }  // namespace tidemark

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/judge/counts.h"
 #include "harness/measure/recorder.h"
 
 namespace tidemark::testing {
@@ -53,22 +54,18 @@ class Toy final : public Program {
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, Bytes slack) {
   const std::map<std::string, double> values{{"n", static_cast<double>(trial["n"])}};
   const bool keeps = variant.name == "keep";
-  const auto unit = static_cast<Bytes>(4 * trial["n"]);
   std::vector<Expectation> all;
-  for (Statistic statistic : {Statistic::allocated, Statistic::active}) {
-    all.push_back({.statistic = statistic,
-                   .phase = "forward",
-                   .formula = {"3*block(4*n) + 512", values},
-                   .slack = slack,
-                   .why = slack ? "a test's" : "",
-                   .unit = unit});
-    all.push_back({.statistic = statistic,
-                   .phase = "backward",
-                   .formula = {keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512", values},
-                   .slack = slack,
-                   .why = slack ? "a test's" : "",
-                   .unit = unit});
-  }
+  const auto peak = [&](const char* phase, const char* formula) {
+    for (Statistic statistic : {Statistic::allocated, Statistic::active})
+      all.push_back({.statistic = statistic,
+                     .phase = phase,
+                     .formula = {formula, values},
+                     .slack = slack,
+                     .why = slack ? "a test's" : "",
+                     .unit = 4 * trial["n"]});
+  };
+  peak("forward", "3*block(4*n) + 512");
+  peak("backward", keeps ? "4*block(4*n) + 512" : "3*block(4*n) + 512");
   all.push_back({.statistic = Statistic::allocated,
                  .phase = "",
                  .formula = {keeps ? "3*block(4*n) + 512" : "2*block(4*n) + 512", values},
@@ -78,16 +75,9 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, Bytes
 
 // Dropped once a step, or never.
 std::vector<Verdict> inspect(const Variant& variant, const RankRecord& record) {
-  const auto dropped = static_cast<double>(record.steps.back().calls.size());
-  const double expected = variant.name == "drop" ? 1 : 0;
-  Verdict verdict;
-  verdict.name = "order/drops";
-  verdict.status = dropped == expected ? Status::pass : Status::fail;
-  verdict.low = verdict.high = expected;
-  verdict.measured = dropped;
-  verdict.unit = "calls";
-  verdict.formula = "one drop a step where the variant drops";
-  return {verdict};
+  return {counted("order/drops", variant.name == "drop" ? 1 : 0,
+                  std::ssize(record.steps.back().calls), "calls",
+                  "one drop a step where the variant drops")};
 }
 
 Oracle reference(const Trial& trial) {

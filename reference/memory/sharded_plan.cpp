@@ -21,17 +21,14 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
     : Replay(device, ranks, instant), options_(options) {
   for (const auto& unit : units) {
     units_.push_back({.counted = unit.counted, .parts = {}});
+    auto parameters = unit.parameters;
     if (flat()) {
-      std::int64_t numel = 0;
-      for (const auto& [rows, columns] : unit.parameters) numel += rows * columns;
-      const auto shard = divided(numel, ranks);
-      units_.back().parts.push_back({.numel = numel, .padded = shard, .own = shard});
-      resting_.push_back(hold(shard * options.stored));
-      continue;
+      parameters = {{0, 1}};
+      for (const auto& [rows, columns] : unit.parameters) parameters[0][0] += rows * columns;
     }
-    for (const auto& [rows, columns] : unit.parameters) {
+    for (const auto& [rows, columns] : parameters) {
       const auto shard = divided(rows, ranks);
-      const auto own = std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
+      const auto own = flat() ? shard : std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
       units_.back().parts.push_back(
           {.numel = rows * columns, .padded = shard * columns, .own = own * columns});
       resting_.push_back(hold(shard * columns * options.stored));
