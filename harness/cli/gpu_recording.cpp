@@ -17,11 +17,10 @@ struct MeasuredArguments {
 
 int write_measured(const MeasuredArguments& arguments) {
   arguments.output.check();
-  const auto logs = read_events(arguments.folder);
-  const Report report = read_report(arguments.folder);
+  const RunRecord run = read_report(arguments.folder).run;
   arguments.output.deliver(
-      measured_json(report.run, logs),
-      fmt::format("{} traces of {} {}", logs.size(), report.run.device_kind, report.run.profile));
+      measured_json(run, arguments.folder),
+      fmt::format("the allocator's events of {} {}", run.device_kind, run.profile));
   return 0;
 }
 

@@ -10,22 +10,20 @@ import sys
 import tempfile
 
 
-def command_of(binary, trial, params, schedules, variants, gpu, out):
-    scenario, size, ranks, mode = trial.split("/")
-    settings = dict(word.split("=") for word in params.split())
-    steps, seed = settings.pop("steps"), settings.pop("seed")
+def command_of(binary, trial, schedules, variants, gpu, out):
     schedule = schedules.pop() if len(schedules) == 1 else "all"
-    words = [binary, "run", *(f"{scenario}/{variant}/{size}" for variant in sorted(variants)), "--ranks", ranks[1:], "--mode", mode]
-    words += ["--schedule", {"device": "calibrated"}.get(schedule, schedule), "--steps", steps, "--seed", seed, "--device", "virtual"]
+    words = [binary, "run", *(f"{trial['scenario']}/{variant}/{trial['size']}" for variant in sorted(variants))]
+    for name in ("ranks", "mode", "steps", "seed"):
+        words += [f"--{name}", str(trial[name])]
+    words += ["--schedule", {"device": "calibrated"}.get(schedule, schedule), "--device", "virtual"]
     words += ["--gpu", gpu, "--races", "off", "--details", "none", "--history", "off", "--events", "--out", str(out)]
-    for name, value in settings.items():
+    for name, value in trial["params"].items():
         words += ["--set", f"{name}={value}"]
     return words
 
 
-def fields(trace):
-    head = dict(line.split(" ", 1) for line in trace[1 : trace.index("step")])
-    return (head["trial"], head["params"]), head["schedule"], head["variant"]
+def place(trace):
+    return json.dumps([trace[name] for name in ("scenario", "size", "ranks", "mode", "steps", "seed", "params")])
 
 
 def check(binary, recording, rehearsal):
@@ -37,29 +35,28 @@ def check(binary, recording, rehearsal):
         return [f"{name}: was recorded on '{device['kind']} {device['profile']}', which is no GPU"]
     groups = {}
     for trace in data["traces"]:
-        key, schedule, variant = fields(trace)
-        schedules, variants = groups.setdefault(key, (set(), set()))
-        schedules.add(schedule)
-        variants.add(variant)
+        traces, schedules, variants = groups.setdefault(place(trace), ([], set(), set()))
+        traces.append(trace)
+        schedules.add(trace["schedule"])
+        variants.add(trace["variants"][0]["name"])
     if not groups:
         return [f"{name}: holds no trace"]
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
-        for number, ((trial, params), (schedules, variants)) in enumerate(groups.items()):
+        for number, (trial, (mine, schedules, variants)) in enumerate(groups.items()):
             out = pathlib.Path(scratch, str(number))
-            words = command_of(binary, trial, params, schedules, variants, recording.stem, out)
+            words = command_of(binary, mine[0], schedules, variants, recording.stem, out)
             run = subprocess.run(words, capture_output=True, text=True, cwd=scratch)
             if run.returncode not in (0, 1):
                 return [f"{name}: {' '.join(words[1:])}: exit {run.returncode}: {run.stderr.strip()[-300:]}"]
             # A trial is compared with its own part of the recording.
-            mine = [t for t in data["traces"] if fields(t)[0] == (trial, params)]
             part = pathlib.Path(scratch, f"{number}.json")
             part.write_text(json.dumps({**data, "traces": mine}))
             held = subprocess.run([binary, "compare", part, out, "--events"], capture_output=True, text=True)
             print(f"{name} {trial}: {held.stdout.strip().splitlines()[-1] if held.stdout else held.stderr.strip()}")
             counts = re.search(r"(\d+) traces of .* equal, (\d+) different, (\d+) skipped", held.stdout)
             if held.returncode != 0 or counts is None or int(counts[1]) + int(counts[3]) != len(mine):
-                wrong.append(f"{name} {trial} ({params}):\n{held.stdout}{held.stderr}")
+                wrong.append(f"{name} {trial}:\n{held.stdout}{held.stderr}")
     return wrong
 
 

@@ -145,27 +145,28 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
         counts = re.search(r"^(\d+) traces of (\d+) events equal, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
         self.assertIsNotNone(counts, held.stdout)
-        files = list((self.folder / "cuda/allocator").rglob("*.txt"))
+        files = list((self.folder / "cuda/allocator").rglob("*.json"))
         self.assertEqual(int(counts[1]), len(files))
         self.assertGreater(len(files), 50)
         self.assertGreater(int(counts[2]), 10000)
 
     def test_one_event_changed_is_named(self):
-        file = next((self.folder / "cuda/allocator").glob("fsdp_prefetch/**/lagging/stash_rank1.txt"))
+        file = next((self.folder / "cuda/allocator").glob("fsdp_prefetch/**/lagging/stash_rank1.json"))
         text = file.read_text()
-        lines = text.splitlines()
-        place = max(i for i, line in enumerate(lines) if line.startswith("a "))
-        words = lines[place].split(" ", 3)
-        lines[place] = " ".join([*words[:2], str(int(words[2]) + 1), words[3]])
+        trial = json.loads(text)
+        steps = trial["variants"][0]["ranks"][0]["events"]
+        block = sum(step["actions"].count("a") for step in steps) - 1  # that of the last alloc
+        place = steps[-1]["actions"].rindex("a")
+        size = steps[-1]["bytes"][place]
+        steps[-1]["bytes"][place] += 1
         try:
-            file.write_text("\n".join(lines) + "\n")
+            file.write_text(json.dumps(trial))
             held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
         finally:
             file.write_text(text)
         self.assertEqual(held.returncode, 1, held.stdout)
         self.assertIn("fsdp_prefetch/smoke/r2/math/lagging/stash/rank1\n  step 1, event ", held.stdout)
-        self.assertIn(f"alloc of block {words[1]}, {int(words[2]) + 1} bytes", held.stdout)
-        self.assertRegex(held.stdout, rf"\| alloc of block {words[1]}, {words[2]} bytes, stream \d+ \(aten::")
+        self.assertRegex(held.stdout, rf"alloc of block {block}, {size + 1} bytes.*\| alloc of block {block}, {size} bytes, stream \d+ \(aten::")
 
     def test_the_numbers_are_the_same_to_the_bit(self):
         held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
@@ -274,9 +275,7 @@ class Measured(unittest.TestCase):
             self.assertEqual(equal.returncode, 0, equal.stdout + equal.stderr)
             self.assertIn("4 traces of ", equal.stdout)
             data = json.loads(recording.read_text())
-            trace = data["traces"][0]
-            place = next(i for i, line in enumerate(trace) if line.startswith("r "))
-            trace[place], trace[place + 1] = trace[place + 1], trace[place]
+            data["traces"][0]["variants"][0]["ranks"][0]["events"][1]["bytes"][3] += 512
             recording.write_text(json.dumps(data))
             changed = held("--rehearsal")
             self.assertEqual(changed.returncode, 1, changed.stdout)

@@ -113,10 +113,10 @@ bool draws_growth(const PlannedTrial& one, const std::vector<PlannedTrial>& plan
 
 // Every rank writes its own: together they may be larger than a report.
 void save_events(const fs::path& folder, const TrialRecord& trial, const Variant& variant,
-                 const RankRecord& record, const std::string& device) {
+                 const RankRecord& record) {
   const fs::path path = folder / "allocator" / trial_folder(trial);
-  write_files(path, {{path_component(fmt::format("{}_rank{}", variant.name, record.rank)) + ".txt",
-                      event_text(event_log(trial, variant.name, record, device))}});
+  write_files(path, {{path_component(fmt::format("{}_rank{}", variant.name, record.rank)) + ".json",
+                      event_text(trial, variant.name, record)}});
 }
 
 std::vector<std::string> faults_that_did_not_happen(World& world) {
@@ -164,7 +164,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     };
     if (options.events)
       run_options.events = [&](const Variant& variant, const RankRecord& record) {
-        save_events(folder, record_of(*each.scenario, t), variant, record, device);
+        save_events(folder, record_of(*each.scenario, t), variant, record);
       };
     if (numbers)
       run_options.numbers = [&](const Variant& variant, const Numbers& mine, const Oracle& oracle) {

@@ -136,11 +136,13 @@ struct AllocatorEvent {
   Bytes bytes = 0;  // as requested; of segments their own
   Ns time = 0;
   std::uint32_t stream = 0, op = 0;  // places in EventTrace
+  bool operator==(const AllocatorEvent&) const = default;
 };
 struct EventTrace {
   std::vector<std::string> streams, ops;
   std::vector<AllocatorEvent> events;
   std::int64_t left_out = 0;  // the step's first events, where there were too many
+  bool operator==(const EventTrace&) const = default;
 };
 
 enum class SpanKind { op, collective, copy, wait };
@@ -202,7 +204,7 @@ struct RankRecord {
   Spans spans;
   EventTrace trace;
   /// Allocator events of the whole run, if they were asked for: while the program was built, then
-  /// of each step. No report has them; reports/events/ writes them.
+  /// of each step. No report has them; reports/events/ writes a file a rank.
   std::vector<EventTrace> events;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null

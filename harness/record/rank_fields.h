@@ -245,6 +245,9 @@ void visit(RankRecord& x, auto& f) {
   f.optional("outside_owners", x.owners);
   f.optional("unheld", x.unheld, meaning::name,
              "why a real GPU was not held back under lagging; not there where it was");
+  f.optional("events", x.events, meaning::none,
+             "of `run --events`, in files of their own: while the program was built, then of each "
+             "step");
 }
 
 }  // namespace tidemark

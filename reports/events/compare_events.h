@@ -32,12 +32,12 @@ struct EventComparison {
 EventComparison compare_events(const std::vector<EventLog>& first,
                                const std::vector<EventLog>& second);
 
-/// Reads the events of a run's folder (`run --events`), or of a file that write_measured made.
+/// Reads the events of a run's folder (`run --events`), or of a file that measured_json made.
 /// Throws std::runtime_error in one line; a folder without events is an error.
 std::vector<EventLog> read_events(const std::filesystem::path& path);
 
-/// A run as data to keep (reports/measured/): who and what it ran on, and all its events but the
-/// operators' names, as JSON.
-std::string measured_json(const RunRecord& run, const std::vector<EventLog>& logs);
+/// A run's folder as data to keep (reports/measured/): what it ran on, and all its events but the
+/// operators' names, as JSON. Throws as read_events does.
+std::string measured_json(const RunRecord& run, const std::filesystem::path& folder);
 
 }  // namespace tidemark

@@ -1,6 +1,11 @@
 #include "reports/events/events.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
 #include <unordered_map>
+
+#include "harness/record/json.h"
 
 namespace tidemark {
 namespace {
@@ -19,11 +24,8 @@ class Turns {
   std::int64_t next_ = 0;
 };
 
-}  // namespace
-
-EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
-                   const std::string& device) {
-  EventLog log{rank_place(trial, variant, rank.rank), device, rank.unheld, {}};
+EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank) {
+  EventLog log{rank_place(trial, variant, rank.rank), rank.unheld, {}};
   Turns blocks, segments;
   std::unordered_map<std::uint32_t, std::uint32_t> streams;  // by the order of first use
   for (std::size_t i = 0; i < rank.events.size(); ++i) {
@@ -45,6 +47,29 @@ EventLog event_log(const TrialRecord& trial, const std::string& variant, const R
     }
   }
   return log;
+}
+
+}  // namespace
+
+std::string event_text(TrialRecord trial, const std::string& variant, const RankRecord& rank) {
+  RankRecord kept;
+  kept.rank = rank.rank;
+  kept.steps = rank.steps;
+  kept.unheld = rank.unheld;
+  kept.events = rank.events;
+  trial.variants = {{.name = variant, .ranks = {std::move(kept)}}};
+  return json_text(trial);
+}
+
+std::vector<EventLog> event_logs(const TrialRecord& trial, const std::string& where) {
+  std::vector<EventLog> logs;
+  for (const VariantRecord& variant : trial.variants)
+    for (const RankRecord& rank : variant.ranks)
+      if (!rank.events.empty()) logs.push_back(event_log(trial, variant.name, rank));
+  if (logs.empty())
+    throw std::runtime_error(
+        fmt::format("{}: has no allocator events: give what `run --events` wrote", where));
+  return logs;
 }
 
 }  // namespace tidemark

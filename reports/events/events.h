@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "harness/record/record.h"
@@ -27,17 +26,15 @@ struct StepEvents {
   std::vector<Phase> phases;  // none of the construction
 };
 struct EventLog : RankPlace {
-  std::string device;             // "virtual h100-80g"
   std::string unheld;             // as RankRecord has it
   std::vector<StepEvents> steps;  // the first: while the program was built
 };
 
-EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank,
-                   const std::string& device);
-
-/// A line an event: its letter (arcsfmuo, as in report.json), block, bytes, stream, operator.
-std::string event_text(const EventLog& log);
-/// Throws std::runtime_error ("where: line 7: ...") for what event_text did not write.
-EventLog parse_events(std::string_view text, const std::string& where);
+/// A variant's events on one rank as a file: `trial`, which has neither variants nor verdicts, as
+/// report.json has it, with this variant and rank alone.
+std::string event_text(TrialRecord trial, const std::string& variant, const RankRecord& rank);
+/// The events of every variant and rank of a trial. Throws std::runtime_error ("where: ...") if
+/// there are none.
+std::vector<EventLog> event_logs(const TrialRecord& trial, const std::string& where);
 
 }  // namespace tidemark

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 
+#include "harness/record/json.h"
 #include "reports/events/compare_events.h"
 #include "reports/testing/refusal.h"
 
@@ -20,15 +21,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Action = AllocatorAction;
 
+TrialRecord trial(const std::string& schedule) {
+  return {.scenario = "toy",
+          .size = "smoke",
+          .schedule = schedule,
+          .ranks = 2,
+          .steps = 2,
+          .params = {{"n", 7}}};
+}
+
 /// Two steps of one buffer on the default stream and one that a second stream still uses, at
 /// addresses that begin at `base`.
-EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
-  const TrialRecord trial{.scenario = "toy",
-                          .size = "smoke",
-                          .schedule = schedule,
-                          .ranks = 2,
-                          .steps = 2,
-                          .params = {{"n", 7}}};
+RankRecord record(std::int64_t base) {
   RankRecord rank;
   rank.rank = 1;
   const std::int64_t low = base, high = base + 4096;
@@ -47,7 +51,18 @@ EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
     phase[Statistic::active] = {4608, 512};
     rank.steps.push_back({{phase}, {}, {}});
   }
-  return event_log(trial, "keep", rank, "virtual h100-80g");
+  return rank;
+}
+
+/// The file's text, and what is read of it.
+std::string text(std::int64_t base, const std::string& schedule = "lagging") {
+  return event_text(trial(schedule), "keep", record(base));
+}
+EventLog parsed(const std::string& file) {
+  return event_logs(parse_trial(file, "here"), "here").at(0);
+}
+EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
+  return parsed(text(base, schedule));
 }
 
 EventComparison held(const EventLog& a, const EventLog& b) { return compare_events({a}, {b}); }
@@ -68,50 +83,28 @@ TEST(Events, AnAddressThatIsUsedAgainIsAnotherBlock) {
 }
 
 TEST(Events, ABlockOfBeforeHasNoTurn) {
-  TrialRecord trial;
   RankRecord rank;
   rank.events.push_back(
       {{"default stream"}, {""}, {{Action::free_requested, 64, 512, 0, 0, 0}}, 0});
-  EXPECT_EQ(event_log(trial, "v", rank, "").steps.at(0).events.at(0).block, -1);
+  EXPECT_EQ(parsed(event_text(trial("lagging"), "v", rank)).steps.at(0).events.at(0).block, -1);
 }
 
 TEST(Events, AreReadAsTheyWereWritten) {
-  EventLog before = log(4096);
+  RankRecord before = record(4096);
   before.unheld = "why";
-  const EventLog after = parse_events(event_text(before), "here");
-  EXPECT_EQ(event_text(after), event_text(before));
+  const EventLog after = parsed(event_text(trial("lagging"), "keep", before));
+  EXPECT_EQ(after.name(), "toy/smoke/r2/shapes/lagging/keep/rank1");
   EXPECT_EQ(after.unheld, "why");
   EXPECT_EQ(after.steps.at(1).events.at(0).op, "aten::mm");
-  EXPECT_EQ(held(before, after).skipped.size(), 1u);
+  EXPECT_EQ(after.steps.at(1).phases.at(0)[Statistic::active].peak, 4608);
+  EXPECT_EQ(held(log(4096), after).skipped.size(), 1u);
 }
 
-TEST(Events, ADamagedFileIsAnErrorOfOneLine) {
-  const std::string text = event_text(log(4096));
-  const auto fails = [](const std::string& damaged, const std::string& with) {
-    const std::string said = refusal([&] { parse_events(damaged, "here"); });
-    EXPECT_THAT(said, HasSubstr(with));
-    EXPECT_THAT(said, HasSubstr("here"));
-  };
-  fails("", "does not begin with");
-  fails("tidemark allocator events 2\n", "does not begin with");
-  fails(text.substr(0, text.size() - 3), "cut off");
-  fails(text.substr(0, text.find("step\n")), "cut off");
-  fails(text + "a 1 x 0\n", "'x' is not a number");
-  fails(text + "z 1 2 0\n", "not an event");
-  fails(text + "nonsense\n", "not a line");
-}
-
-TEST(Events, RandomDamageIsAnotherLogOrAnErrorOfOneLine) {
-  const std::string text = event_text(log(4096));
-  int refused = 0;
-  for_each_damage(text, std::string("\0\n -9q\xff", 7), [&](const std::string& damaged) {
-    const std::string said =
-        refusal([&] { EXPECT_FALSE(parse_events(damaged, "here").steps.empty()); });
-    if (said == kNothingRefused) return;
-    ++refused;
-    EXPECT_THAT(said, HasSubstr("here: "));
-  });
-  EXPECT_GT(refused, 500);
+TEST(Events, ARecordWithoutThemIsAnErrorOfOneLine) {
+  RankRecord none = record(4096);
+  none.events.clear();
+  EXPECT_THAT(refusal([&] { parsed(event_text(trial("lagging"), "keep", none)); }),
+              HasSubstr("here: has no allocator events: give what"));
 }
 
 struct Mutation {
@@ -181,13 +174,18 @@ TEST(Events, WhatWasNotComparedDoesNotPass) {
 }
 
 TEST(Measured, HoldsTheSameEventsWithoutTheOperators) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("tidemark-measured-" + std::to_string(getpid()) + ".json");
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("tidemark-measured-" + std::to_string(getpid()));
+  const auto path = folder / "measured.json";
   RunRecord run;
   run.device_kind = "cuda";
-  std::ofstream(path) << measured_json(run, {log(4096), log(4096, "instant")});
+  std::filesystem::create_directories(folder / "allocator");
+  for (const char* schedule : {"lagging", "instant"})
+    std::ofstream(folder / "allocator" / (std::string(schedule) + ".json")) << text(4096, schedule);
+  std::ofstream(path) << measured_json(run, folder);
   const auto logs = read_events(path);
-  std::filesystem::remove(path);
+  EXPECT_EQ(compare_events(read_events(folder), logs).equal, 2);
+  std::filesystem::remove_all(folder);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(compare_events(logs, {log(1 << 25), log(1 << 25, "instant")}).equal, 2);
   EXPECT_EQ(logs[0].steps.at(1).events.at(0).op, "");

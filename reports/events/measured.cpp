@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "harness/record/file.h"
+#include "harness/record/json.h"
 #include "harness/record/json_node.h"
 #include "reports/events/compare_events.h"
 
@@ -14,51 +15,51 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSchema = "tidemark/measured";
-constexpr const char* kVersion = "1.0";
+constexpr const char* kMeasured = "tidemark/measured";
+constexpr const char* kVersion = "2.0";
 
-std::vector<EventLog> read_measured(const fs::path& path) {
+/// A variant's events on one rank each.
+std::vector<TrialRecord> read_folder(const fs::path& folder) {
+  std::vector<TrialRecord> trials;
+  for (const auto& file : files_below(folder / "allocator", ".json"))
+    trials.push_back(parse_trial(read_bytes(file), file.string()));
+  if (trials.empty())
+    throw std::runtime_error(
+        fmt::format("{}: has no allocator events: run with --events", folder.string()));
+  return trials;
+}
+
+std::vector<TrialRecord> read_measured(const fs::path& path) {
   const std::string where = path.string();
   const auto json = Json::parse(read_bytes(path), nullptr, false);
   if (json.is_discarded())
     throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
   const Node root(json, where);
-  if (root["schema"].text() != kSchema || !root["schema_version"].text().starts_with("1."))
-    root.fail(fmt::format("is not a '{}' of version 1", kSchema));
-  return list<EventLog>(root["traces"], [&](const Node& trace) {
-    std::string lines;
-    trace.each([&](const Node& line) { lines += line.text() + "\n"; });
-    return parse_events(lines, where);
-  });
+  if (root["schema"].text() != kMeasured || !root["schema_version"].text().starts_with("2."))
+    root.fail(fmt::format("is not a '{}' of version 2", kMeasured));
+  return list<TrialRecord>(
+      root["traces"], [&](const Node& trace) { return parse_trial(trace.value().dump(), where); });
 }
 
 }  // namespace
 
 std::vector<EventLog> read_events(const fs::path& path) {
-  if (!fs::is_directory(path)) return read_measured(path);
-  const std::vector<fs::path> files = files_below(path / "allocator", ".txt");
-  if (files.empty())
-    throw std::runtime_error(
-        fmt::format("{}: has no allocator events: run with --events", path.string()));
   std::vector<EventLog> logs;
-  for (const auto& file : files) logs.push_back(parse_events(read_bytes(file), file.string()));
+  for (const TrialRecord& trial : fs::is_directory(path) ? read_folder(path) : read_measured(path))
+    for (EventLog& log : event_logs(trial, path.string())) logs.push_back(std::move(log));
   return logs;
 }
 
-std::string measured_json(const RunRecord& run, const std::vector<EventLog>& logs) {
+std::string measured_json(const RunRecord& run, const fs::path& folder) {
   Json traces = Json::array();
-  for (EventLog log : logs) {
-    for (StepEvents& step : log.steps)
-      for (BlockEvent& event : step.events) event.op.clear();
-    Json lines = Json::array();
-    const std::string text = event_text(log);
-    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-      end = text.find('\n', at);
-      lines.push_back(text.substr(at, end - at));
+  for (TrialRecord& trial : read_folder(folder)) {
+    for (EventTrace& trace : trial.variants.at(0).ranks.at(0).events) {
+      trace.ops = {""};
+      for (AllocatorEvent& event : trace.events) event.op = 0;
     }
-    traces.push_back(std::move(lines));
+    traces.push_back(Json::parse(json_text(trial)));
   }
-  const Json json{{"schema", kSchema},
+  const Json json{{"schema", kMeasured},
                   {"schema_version", kVersion},
                   {"started", run.started},
                   {"device", {{"kind", run.device_kind}, {"profile", run.profile}}},
@@ -67,7 +68,7 @@ std::string measured_json(const RunRecord& run, const std::vector<EventLog>& log
                   {"torch", run.torch},
                   {"nccl", run.nccl},
                   {"traces", std::move(traces)}};
-  return json.dump(0) + "\n";
+  return json_text(json);
 }
 
 }  // namespace tidemark

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "reports/snapshot/walk.h"
@@ -14,31 +15,6 @@ Holdings higher(const Holdings& a, const Holdings& b) {
           std::max(a.reserved, b.reserved)};
 }
 
-// The highest of a stretch of levels, by a tree of maxima: a program may have a hundred thousand
-// phases.
-class Highest {
- public:
-  Highest(const Holdings& begin, const std::vector<Holdings>& curve) : size_(curve.size() + 1) {
-    tree_.resize(2 * size_);
-    tree_[size_] = begin;
-    std::ranges::copy(curve, tree_.begin() + static_cast<std::ptrdiff_t>(size_) + 1);
-    for (std::size_t i = size_ - 1; i > 0; --i) tree_[i] = higher(tree_[2 * i], tree_[2 * i + 1]);
-  }
-  // After `first` to after `last` events.
-  Holdings between(std::size_t first, std::size_t last) const {
-    Holdings found = tree_[size_ + first];
-    for (std::size_t a = first + size_, b = last + size_ + 1; a < b; a /= 2, b /= 2) {
-      if (a % 2 == 1) found = higher(found, tree_[a++]);
-      if (b % 2 == 1) found = higher(found, tree_[--b]);
-    }
-    return found;
-  }
-
- private:
-  std::size_t size_;
-  std::vector<Holdings> tree_;
-};
-
 }  // namespace
 
 std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::size_t device,
@@ -46,7 +22,13 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
                                 const std::vector<Holdings>& curve) {
   std::map<ProgramPhase::Moment, std::size_t> moments{{{}, 0}};  // events of the trace until then
   for (TraceWalk walk(trace); walk.next();) moments.emplace(walk.moment(), walk.place() + 1);
-  const Highest highest(begin, curve);
+  // The highest level after `first` to after `last` events.
+  const auto highest = [&](std::size_t first, std::size_t last) {
+    const auto at = [&](std::size_t events) {
+      return curve.begin() + static_cast<std::ptrdiff_t>(events);
+    };
+    return std::accumulate(at(first), at(last), first == 0 ? begin : curve[first - 1], higher);
+  };
   struct Row {
     std::size_t begin, place;  // in the trace, and among `phases`
     PhasePeak peak;
@@ -57,7 +39,7 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
     const auto from = moments.find(phase.begin);
     const auto to = moments.find(phase.end);
     if (from == moments.end() || to == moments.end() || to->second < from->second) continue;
-    const Holdings peak = highest.between(from->second, to->second);
+    const Holdings peak = highest(from->second, to->second);
     const auto [row, fresh] = rows.try_emplace(
         {phase.step, phase.name}, Row{from->second, rows.size(), {phase.step, phase.name, peak}});
     if (fresh) continue;
