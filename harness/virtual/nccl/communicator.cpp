@@ -88,12 +88,11 @@ ncclResult_t poll_error(ncclComm& comm) {
 }
 
 void notify(ncclComm& comm, int target, bool failure, const std::string& text) {
-  Header header;
-  header.comm = comm.id;
-  header.kind = Kind::notice;
-  header.source = comm.rank;
-  header.target = target;
-  header.words[0] = failure ? 1 : 0;
+  const Header header{.comm = comm.id,
+                      .kind = Kind::notice,
+                      .source = comm.rank,
+                      .target = target,
+                      .words = {failure ? 1 : 0}};
   MessageQueue::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
                                   Payload::copy_of(text.data(), text.size()));
 }

@@ -35,8 +35,7 @@ Ns collective_cost(const Call& call, const std::vector<int>& processes,
                    const device::Links& links) {
   auto n = static_cast<double>(processes.size());
   if (processes.size() == 1) return 0;
-  auto bytes = static_cast<double>(call.count) *
-               static_cast<double>(size_of(static_cast<ncclDataType_t>(call.type)));
+  auto bytes = static_cast<double>(call.count) * static_cast<double>(size_of(call.type));
   double on_link = bytes, steps = n - 1;
   switch (call.function) {
     case Function::all_reduce:

@@ -25,13 +25,6 @@ ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector
   return child;
 }
 
-Operation meeting(ncclComm& comm, Function function) {
-  Operation operation;
-  operation.comm = &comm;
-  operation.call.function = function;
-  return operation;
-}
-
 // The ranks with this one's color, by key, then by rank.
 std::vector<int> of_one_color(const std::vector<MessagePtr>& parts, std::int64_t color) {
   std::vector<std::pair<std::int64_t, int>> found;
@@ -77,9 +70,8 @@ void split(ncclComm_t handle, int color, int key, ncclComm_t* result, const nccl
          text_of(parent));
   }
   if (parent.alone) return;
-  Operation operation = meeting(parent, Function::split);
-  operation.words[0] = color;
-  operation.words[1] = key;
+  Operation operation{
+      .comm = &parent, .call = {.function = Function::split}, .words = {color, key}};
   std::uint64_t number;
   {
     std::lock_guard lock(parent.mutex);
@@ -120,9 +112,9 @@ void shrink(ncclComm_t handle, const int* excluded, int count, ncclComm_t* resul
     id = child_of(id, parent.shrunk++, 0);
   }
   ncclComm* child = make_child(parent, id, members, config, "shrink");
-  Operation operation = meeting(*child, Function::shrink);
-  operation.finish = [child, result](const Exchange&) { *result = child; };
-  submit(operation);
+  submit(Operation{.comm = child,
+                   .call = {.function = Function::shrink},
+                   .finish = [child, result](const Exchange&) { *result = child; }});
 }
 
 }  // namespace tidemark::nccl
