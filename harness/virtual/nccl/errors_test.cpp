@@ -14,18 +14,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Errors : public ::testing::Test {
+class Errors : public World {
  protected:
-  void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
-    tidemark_device_set_data(1);
-    comm_ = world_communicator();
-  }
-  void TearDown() override {
-    barrier();
-    ncclCommDestroy(comm_);
-    tidemark_device_set_data(0);
-  }
+  Errors() : World(1) {}
 
   /// Rank `odd` makes the second call, the others the first: all of them must fail with the same
   /// text naming both.
@@ -56,16 +47,9 @@ class Errors : public ::testing::Test {
     return ncclBroadcast(buffer_.data(), buffer_.data(), 8, ncclFloat32, root, comm_, nullptr);
   }
 
-  int rank_ = world_rank(), size_ = world_size();
-  DeviceBuffer buffer_{4096};
-  ncclComm_t comm_ = nullptr;
+  DeviceBuffer<float> buffer_{1024};
 };
 
-TEST_F(Errors, OtherOperation) {
-  expect_mismatch([&] { return sum(); }, [&] { return broadcast(0); },
-                  "ncclAllReduce(count 8, float32, sum)",
-                  "ncclBroadcast(count 8, float32, root 0)");
-}
 TEST_F(Errors, OtherCount) {
   expect_mismatch([&] { return sum(8); }, [&] { return sum(9); }, "ncclAllReduce(count 8,",
                   "ncclAllReduce(count 9,");
@@ -135,19 +119,6 @@ TEST_F(Errors, MessagesOfDifferentLengths) {
                     HasSubstr("rank 1 called ncclRecv(count 4, float32, from 0)")));
 }
 
-TEST_F(Errors, AMissingRankIsNamed) {
-  Setting limit("TIDEMARK_TIMEOUT", "0.7");
-  auto begun = std::chrono::steady_clock::now();
-  int absent = size_ - 1;
-  if (rank_ != absent) {
-    EXPECT_EQ(sum(), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(comm_),
-                AllOf(HasSubstr("rank " + std::to_string(absent) + " has not arrived after 0.7 s"),
-                      HasSubstr("waits in ncclAllReduce(count 8, float32, sum)")));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
-}
-
 TEST_F(Errors, AMissingMessageIsNamed) {
   Setting limit("TIDEMARK_TIMEOUT", "0.5");
   if (rank_ == 0) {
@@ -163,8 +134,10 @@ TEST_F(Errors, AMissingRankOfANewCommunicatorIsNamed) {
   ncclComm_t comm = nullptr;
   if (rank_ != 1) {
     EXPECT_EQ(ncclCommInitRank(&comm, size_, id, rank_), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("rank 1 of " + std::to_string(size_) +
-                                                     " ranks has not arrived after 0.5 s"));
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                HasSubstr("rank 1 of " + std::to_string(size_) +
+                          " ranks has not arrived after 0.5 s: rank 0" + (size_ > 2 ? ", 2" : " ")));
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("waits in ncclCommInitRank"));
     EXPECT_EQ(comm, nullptr);
   }
 }
@@ -178,21 +151,6 @@ TEST_F(Errors, ContradictionsAboutANewCommunicator) {
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0"));
 }
 
-TEST_F(Errors, AnAbortedPartnerIsNotWaitedFor) {
-  auto begun = std::chrono::steady_clock::now();
-  if (rank_ == 0) {
-    EXPECT_NCCL(ncclCommAbort(comm_));
-    EXPECT_EQ(sum(), ncclInvalidUsage);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted before"));
-    EXPECT_EQ(ncclCommDestroy(comm_), ncclInvalidArgument);
-  } else {
-    EXPECT_EQ(sum(), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr),
-                HasSubstr("rank 0 has aborted the communicator while rank"));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
-}
-
 TEST_F(Errors, AbortFromAnotherThreadEndsTheWaiting) {
   if (rank_ != 0) return;
   std::thread aborting([&] {
@@ -202,6 +160,7 @@ TEST_F(Errors, AbortFromAnotherThreadEndsTheWaiting) {
   EXPECT_EQ(sum(), ncclInternalError);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted while it waited in ncclAllReduce"));
   aborting.join();
+  comm_ = nullptr;
 }
 
 TEST_F(Errors, ADestroyedPartnerStillServesWhatItSent) {
@@ -210,8 +169,6 @@ TEST_F(Errors, ADestroyedPartnerStillServesWhatItSent) {
       ncclAllReduce(buffer_.data(), buffer_.data(), 1000, ncclInt32, ncclSum, comm, nullptr));
   if (rank_ == 0) {
     EXPECT_NCCL(ncclSend(buffer_.data(), 900, ncclInt32, 1, comm, nullptr));
-  }
-  if (rank_ == 0) {
     EXPECT_NCCL(ncclCommDestroy(comm));
   }
   barrier();
@@ -249,9 +206,7 @@ TEST_F(Errors, BadArguments) {
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
   ncclComm_t comm = nullptr;
   EXPECT_EQ(ncclCommInitRank(&comm, 2, ncclUniqueId{}, 0), ncclInvalidArgument);
-  ncclUniqueId id{};
-  EXPECT_NCCL(ncclGetUniqueId(&id));
-  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, new_id(), 2), ncclInvalidArgument);
   ncclWindow_t window = nullptr;
   EXPECT_EQ(ncclCommWindowRegister(comm_, at, 16, &window, 0), ncclInvalidUsage);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclCommWindowRegister: not supported"));
