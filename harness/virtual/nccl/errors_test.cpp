@@ -134,9 +134,9 @@ TEST_F(Errors, AMissingRankOfANewCommunicatorIsNamed) {
   ncclComm_t comm = nullptr;
   if (rank_ != 1) {
     EXPECT_EQ(ncclCommInitRank(&comm, size_, id, rank_), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr),
-                HasSubstr("rank 1 of " + std::to_string(size_) +
-                          " ranks has not arrived after 0.5 s: rank 0" + (size_ > 2 ? ", 2" : " ")));
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("rank 1 of " + std::to_string(size_) +
+                                                     " ranks has not arrived after 0.5 s: rank 0" +
+                                                     (size_ > 2 ? ", 2" : " ")));
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("waits in ncclCommInitRank"));
     EXPECT_EQ(comm, nullptr);
   }
