@@ -61,14 +61,13 @@ Ns collective_cost(const Call& call, const std::vector<int>& processes,
 }
 
 void Traffic::add(double bytes, int from, int to, const device::Links& links) {
-  bool near = share_node(from, to, links);
-  (near ? nvlink_bytes : network_bytes) += bytes;
-  (near ? nvlink : network) = true;
+  std::optional<double>& way = share_node(from, to, links) ? nvlink : network;
+  way = way.value_or(0) + bytes;
 }
 
 Ns Traffic::cost(const device::Links& links) const {
-  Ns near = nvlink ? links.nvlink_latency + std::llround(nvlink_bytes / links.nvlink_gbps) : 0;
-  Ns far = network ? links.network_latency + std::llround(network_bytes / links.network_gbps) : 0;
+  Ns near = nvlink ? links.nvlink_latency + std::llround(*nvlink / links.nvlink_gbps) : 0;
+  Ns far = network ? links.network_latency + std::llround(*network / links.network_gbps) : 0;
   return std::max(near, far);
 }
 
