@@ -6,6 +6,10 @@
 namespace tidemark::nccl {
 namespace {
 
+bool share_node(int a, int b, const device::Links& links) {
+  return links.ranks_per_node <= 0 || a / links.ranks_per_node == b / links.ranks_per_node;
+}
+
 // Sends of all-to-all, gather and scatter are between every pair, or with the root only; all ranks
 // are done when the busiest one is.
 Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& processes,
@@ -26,10 +30,6 @@ Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& process
 }
 
 }  // namespace
-
-bool share_node(int a, int b, const device::Links& links) {
-  return links.ranks_per_node <= 0 || a / links.ranks_per_node == b / links.ranks_per_node;
-}
 
 Ns collective_cost(const Call& call, const std::vector<int>& processes,
                    const device::Links& links) {

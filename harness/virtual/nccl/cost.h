@@ -35,6 +35,4 @@ struct Traffic {
   Ns cost(const device::Links& links) const;
 };
 
-bool share_node(int a, int b, const device::Links& links);
-
 }  // namespace tidemark::nccl
