@@ -48,7 +48,7 @@ TEST_F(Pairs, TwoMismatchedCollectivesAreNamedOnEveryRank) {
 }
 
 TEST_F(Pairs, TheMissingRankAndItsCollectiveAreNamed) {
-  const Setting limit("TIDEMARK_TIMEOUT", "0.3");
+  setenv("TIDEMARK_TIMEOUT", "0.3", 1);
   for (const Op one : kCollectives) {
     SCOPED_TRACE(name_of(one));
     ncclComm_t comm = world_communicator();

@@ -5,6 +5,14 @@
 #include "harness/virtual/device/testing.h"
 
 namespace tidemark::nccl::testing {
+namespace {
+
+const std::string time_limit = [] {
+  const char* set = std::getenv("TIDEMARK_TIMEOUT");
+  return set != nullptr ? set : "60";
+}();
+
+}  // namespace
 
 std::vector<Kernel> traced_kernels() {
   std::vector<Kernel> kernels;
@@ -47,7 +55,7 @@ ncclResult_t call(Op op, const Arguments& a) {
 }
 
 void World::SetUp() {
-  setenv("TIDEMARK_TIMEOUT", "60", 0);
+  setenv("TIDEMARK_TIMEOUT", time_limit.c_str(), 1);
   tidemark_device_set_data(data_);
   comm_ = world_communicator();
   ASSERT_NE(comm_, nullptr);
@@ -59,19 +67,6 @@ void World::TearDown() {
   EXPECT_NCCL(ncclCommDestroy(comm_));
   EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
   tidemark_device_set_data(0);
-}
-
-Setting::Setting(const char* name, const char* value) : name_(name) {
-  const char* before = std::getenv(name);
-  was_set_ = before != nullptr;
-  if (was_set_) before_ = before;
-  setenv(name, value, 1);
-}
-Setting::~Setting() {
-  if (was_set_)
-    setenv(name_, before_.c_str(), 1);
-  else
-    unsetenv(name_);
 }
 
 }  // namespace tidemark::nccl::testing

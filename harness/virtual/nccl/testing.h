@@ -130,7 +130,8 @@ struct Arguments {
 };
 ncclResult_t call(Op op, const Arguments& a);
 
-/// A communicator and a stream of all ranks of the test. `data`: see tidemark_device_set_data.
+/// A communicator and a stream of all ranks of the test. `data`: see tidemark_device_set_data. A
+/// test may change TIDEMARK_TIMEOUT: the next one has the program's again, or 60 s.
 class World : public ::testing::Test {
  protected:
   explicit World(int data) : data_(data) {}
@@ -140,18 +141,6 @@ class World : public ::testing::Test {
   const int data_, rank_ = world_rank(), size_ = world_size();
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
-};
-
-/// Sets an environment variable for a while.
-class Setting {
- public:
-  Setting(const char* name, const char* value);
-  ~Setting();
-
- private:
-  const char* name_;
-  std::string before_;
-  bool was_set_;
 };
 
 }  // namespace tidemark::nccl::testing
