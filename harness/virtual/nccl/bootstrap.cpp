@@ -90,7 +90,7 @@ std::vector<int> gathered(const Request& request) {
     (greeting(request, source) ? present : absent).push_back(source);
   fail(ncclRemoteError,
        "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank",
-       list_of(absent), request.size, seconds, list_of(present));
+       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "));
 }
 
 void bootstrap_over_network(const std::vector<Request>& requests) {

@@ -119,8 +119,4 @@ std::string text_of(const ncclComm& comm) {
   return fmt::format("rank {} of communicator '{}' ({} ranks)", comm.rank, comm.name, comm.size);
 }
 
-std::string list_of(const std::vector<int>& ranks) {
-  return fmt::format("{}", fmt::join(ranks, ", "));
-}
-
 }  // namespace tidemark::nccl

@@ -59,7 +59,7 @@ std::string Exchange::absent(double seconds) {
   std::string text = fmt::format(
       "rank {} has not arrived after {} s: rank {} waits in {}, {} {} on communicator '{}' of {} "
       "ranks",
-      list_of(ranks), seconds, list_of(waiting), text_of(op.call),
+      fmt::join(ranks, ", "), seconds, fmt::join(waiting, ", "), text_of(op.call),
       is_collective(op.call.function) ? "call" : "message", number_, op.comm->name, size());
   for (int rank : ranks) {
     for (Kind kind : {Kind::part, Kind::message}) {
