@@ -1,6 +1,8 @@
 // Every collective on real data of every type, against a straightforward computation that each rank
 // makes for itself from the elements of all ranks.
+#include <cmath>
 #include <limits>
+#include <random>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/nccl/testing.h"
@@ -121,8 +123,8 @@ class Collectives : public World {
         expected.push_back(reduced(c.reduction, inputs, from + i));
     }
     const auto got = c.in_place ? first.read(recv_at, received) : second.read();
-    const auto [wrong, right] = std::ranges::mismatch(got, expected);
-    EXPECT_TRUE(got == expected) << "from element " << wrong - got.begin();
+    EXPECT_TRUE(got == expected) << "from element "
+                                 << std::ranges::mismatch(got, expected).in1 - got.begin();
   }
 
   const std::size_t ranks_ = static_cast<std::size_t>(size_), me_ = static_cast<std::size_t>(rank_);

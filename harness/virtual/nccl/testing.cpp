@@ -1,6 +1,9 @@
 #include "harness/virtual/nccl/testing.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <random>
 
 #include "harness/virtual/device/testing.h"
 
@@ -13,6 +16,13 @@ const std::string time_limit = [] {
 }();
 
 }  // namespace
+
+std::vector<std::uint64_t> random_numbers(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<std::uint64_t> numbers(count);
+  std::ranges::generate(numbers, std::ref(generator));
+  return numbers;
+}
 
 std::vector<Kernel> traced_kernels() {
   std::vector<Kernel> kernels;

@@ -9,9 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -73,21 +71,24 @@ constexpr ncclDataType_t place_of(::testing::Types<All...>) {
 template <class T>
 constexpr ncclDataType_t type_of = place_of<T>(Types());
 
+/// Numbers of 64 random bits, the same in every process.
+std::vector<std::uint64_t> random_numbers(std::size_t count, std::uint64_t seed);
+
 /// The elements of `rank` in test number `salt`: every rank can make those of all others. Integers
 /// are any of up to 40 bits, floating numbers are near one, so that products stay finite.
 template <class T>
 std::vector<T> elements(int rank, std::size_t count, std::uint64_t salt) {
-  std::mt19937_64 generator(salt * 1000003 + static_cast<std::uint64_t>(rank));
-  std::vector<T> all(count);
-  for (T& one : all) {
-    const std::uint64_t bits = generator();
+  std::vector<T> all;
+  all.reserve(count);
+  for (const std::uint64_t bits :
+       random_numbers(count, salt * 1000003 + static_cast<std::uint64_t>(rank))) {
     if constexpr (std::is_integral_v<T>) {
-      one = static_cast<T>(bits & 0xffffffffff);
+      all.push_back(static_cast<T>(bits & 0xffffffffff));
     } else {
-      const double size =
-          std::ldexp(1 + std::ldexp(bits >> 12, -52), static_cast<int>(bits & 3) - 2);
-      one = static_cast<T>(
-          std::conditional_t<std::is_same_v<T, double>, double, float>(bits & 4 ? -size : size));
+      constexpr double kScales[] = {0.25, 0.5, 1, 2, -0.25, -0.5, -1, -2};
+      const double number = (1 + 0x1p-52 * static_cast<double>(bits >> 12)) * kScales[bits & 7];
+      all.push_back(static_cast<T>(
+          static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(number)));
     }
   }
   return all;
