@@ -17,7 +17,6 @@ bool reads(const Handle* handle, const void* beta, int compute) {
            *static_cast<const std::uint16_t*>(beta) != 0;
   return accumulates(handle, beta, compute == 70 || compute == 71);
 }
-cudaDataType typed(int type) { return static_cast<cudaDataType>(type); }
 }  // namespace
 
 #define GEMM(T)                                                                                  \
@@ -44,39 +43,34 @@ cudaDataType typed(int type) { return static_cast<cudaDataType>(type); }
 FOUR(GEMM)
 
 CUBLAS int cublasSgemmEx(Handle* h, int ta, int tb, int m, int n, int k, const float*, const void*,
-                         int a_type, int lda, const void*, int b_type, int ldb, const float* beta,
-                         void*, int c_type, int ldc) {
+                         cudaDataType a, int lda, const void*, cudaDataType b, int ldb,
+                         const float* beta, void*, cudaDataType c, int ldc) {
   return product(h, "SgemmEx",
-                 {ta, tb, m, n, k, lda, ldb, ldc, typed(a_type), typed(b_type), typed(c_type),
-                  accumulates(h, beta, false)});
+                 {ta, tb, m, n, k, lda, ldb, ldc, a, b, c, accumulates(h, beta, false)});
 }
 
 CUBLAS int cublasGemmEx(Handle* h, int ta, int tb, int m, int n, int k, const void*, const void*,
-                        int a_type, int lda, const void*, int b_type, int ldb, const void* beta,
-                        void*, int c_type, int ldc, int compute, int) {
-  return product(h, "GemmEx",
-                 {ta, tb, m, n, k, lda, ldb, ldc, typed(a_type), typed(b_type), typed(c_type),
-                  reads(h, beta, compute)},
+                        cudaDataType a, int lda, const void*, cudaDataType b, int ldb,
+                        const void* beta, void*, cudaDataType c, int ldc, int compute, int) {
+  return product(h, "GemmEx", {ta, tb, m, n, k, lda, ldb, ldc, a, b, c, reads(h, beta, compute)},
                  compute);
 }
 
 CUBLAS int cublasGemmBatchedEx(Handle* h, int ta, int tb, int m, int n, int k, const void*,
-                               const void* const*, int a_type, int lda, const void* const*,
-                               int b_type, int ldb, const void* beta, void* const*, int c_type,
-                               int ldc, int batch, int compute, int) {
+                               const void* const*, cudaDataType a, int lda, const void* const*,
+                               cudaDataType b, int ldb, const void* beta, void* const*,
+                               cudaDataType c, int ldc, int batch, int compute, int) {
   return product(h, "GemmBatchedEx",
-                 {ta, tb, m, n, k, lda, ldb, ldc, typed(a_type), typed(b_type), typed(c_type),
-                  reads(h, beta, compute), batch},
+                 {ta, tb, m, n, k, lda, ldb, ldc, a, b, c, reads(h, beta, compute), batch},
                  compute);
 }
 
 CUBLAS int cublasGemmStridedBatchedEx(Handle* h, int ta, int tb, int m, int n, int k, const void*,
-                                      const void*, int a_type, int lda, i64, const void*,
-                                      int b_type, int ldb, i64, const void* beta, void*, int c_type,
-                                      int ldc, i64, int batch, int compute, int) {
+                                      const void*, cudaDataType a, int lda, i64, const void*,
+                                      cudaDataType b, int ldb, i64, const void* beta, void*,
+                                      cudaDataType c, int ldc, i64, int batch, int compute, int) {
   return product(h, "GemmStridedBatchedEx",
-                 {ta, tb, m, n, k, lda, ldb, ldc, typed(a_type), typed(b_type), typed(c_type),
-                  reads(h, beta, compute), batch},
+                 {ta, tb, m, n, k, lda, ldb, ldc, a, b, c, reads(h, beta, compute), batch},
                  compute);
 }
 
@@ -84,16 +78,16 @@ CUBLAS int cublasGemmStridedBatchedEx(Handle* h, int ta, int tb, int m, int n, i
 // is which; the arrays of sizes lie on the host.
 CUBLAS int cublasGemmGroupedBatchedEx(Handle* h, const int ta[], const int tb[], const int m[],
                                       const int n[], const int k[], const void*, const void* const*,
-                                      int a_type, const int lda[], const void* const*, int b_type,
-                                      const int ldb[], const void*, void* const*, int c_type,
-                                      const int ldc[], int groups, const int group_size[],
-                                      int compute) {
+                                      cudaDataType a, const int lda[], const void* const*,
+                                      cudaDataType b, const int ldb[], const void*, void* const*,
+                                      cudaDataType c, const int ldc[], int groups,
+                                      const int group_size[], int compute) {
   if (groups < 0) return invalid_value;
   for (int g = 0; g < groups; ++g) {
-    const int status = product(h, "GemmGroupedBatchedEx",
-                               {ta[g], tb[g], m[g], n[g], k[g], lda[g], ldb[g], ldc[g],
-                                typed(a_type), typed(b_type), typed(c_type), true, group_size[g]},
-                               compute);
+    const int status = product(
+        h, "GemmGroupedBatchedEx",
+        {ta[g], tb[g], m[g], n[g], k[g], lda[g], ldb[g], ldc[g], a, b, c, true, group_size[g]},
+        compute);
     if (status != success) return status;
   }
   return success;

@@ -1,9 +1,9 @@
 // cuBLASLt: descriptors keep every attribute they are given, with the header's sizes; the heuristic
 // offers one algorithm that needs no workspace, so that what PyTorch allocates for it is PyTorch's
 // choice alone.
+#include <array>
 #include <cstring>
 #include <map>
-#include <vector>
 
 #include "harness/virtual/blas/blas.h"
 #include "harness/virtual/device/workspaces.h"
@@ -11,30 +11,29 @@
 using namespace tidemark::blas;
 
 namespace {
+// An attribute has 8 bytes at most. One that was never set reads as zero.
 struct Attributes {
   using Sizes = std::map<int, std::size_t>;
-  std::map<int, std::vector<unsigned char>> values;
+  std::map<int, std::array<unsigned char, 8>> values;
 
   template <class T>
-  T get(int key, T otherwise) const {
-    const auto found = values.find(key);
-    if (found == values.end() || found->second.size() != sizeof(T)) return otherwise;
-    std::memcpy(&otherwise, found->second.data(), sizeof(T));
-    return otherwise;
+  T get(int key) const {
+    T value{};
+    if (const auto found = values.find(key); found != values.end())
+      std::memcpy(&value, found->second.data(), sizeof value);
+    return value;
   }
   template <class T>
   void put(int key, T value) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
-    values[key].assign(bytes, bytes + sizeof(T));
+    std::memcpy(values[key].data(), &value, sizeof value);
   }
   Status set(int key, const void* value, std::size_t size, const Sizes& sizes) {
     const auto known = sizes.find(key);
     if (known == sizes.end() || known->second != size || !value) return invalid_value;
-    const auto* bytes = static_cast<const unsigned char*>(value);
-    values[key].assign(bytes, bytes + size);
+    std::memcpy(values[key].data(), value, size);
     return success;
   }
-  // With size 0 only the size is asked for. An attribute never set reads as zero.
+  // With size 0 only the size is asked for.
   Status read(int key, void* value, std::size_t size, std::size_t* written,
               const Sizes& sizes) const {
     const auto known = sizes.find(key);
@@ -42,9 +41,8 @@ struct Attributes {
     if (written) *written = known->second;
     if (size == 0) return written ? success : invalid_value;
     if (size != known->second || !value) return invalid_value;
-    std::memset(value, 0, size);
-    if (const auto found = values.find(key); found != values.end())
-      std::memcpy(value, found->second.data(), size);
+    const auto bytes = get<std::array<unsigned char, 8>>(key);
+    std::memcpy(value, bytes.data(), size);
     return success;
   }
 };
@@ -89,13 +87,13 @@ Status product_of(const Attributes* operation, const Attributes* a, const Attrib
                   const Attributes* d, Product& p) {
   if (!operation || !a || !b || !d) return invalid_value;
   const auto extent = [](const Attributes* layout, int key) {
-    return static_cast<std::int64_t>(layout->get<std::uint64_t>(key, 0));
+    return static_cast<std::int64_t>(layout->get<std::uint64_t>(key));
   };
   const auto type = [](const Attributes* layout) {
-    return static_cast<cudaDataType>(layout->get<std::uint32_t>(element_type, 0));
+    return static_cast<cudaDataType>(layout->get<std::uint32_t>(element_type));
   };
-  const bool ta = operation->get<std::int32_t>(transpose_a, 0) != as_is;
-  const bool tb = operation->get<std::int32_t>(transpose_b, 0) != as_is;
+  const bool ta = operation->get<std::int32_t>(transpose_a) != as_is;
+  const bool tb = operation->get<std::int32_t>(transpose_b) != as_is;
   p = {.transpose_a = ta,
        .transpose_b = tb,
        .m = extent(d, rows),
@@ -108,7 +106,7 @@ Status product_of(const Attributes* operation, const Attributes* a, const Attrib
        .b = type(b),
        .c = type(d),
        .accumulates = false,
-       .batch = d->get<std::int32_t>(batch_count, 1)};
+       .batch = d->get<std::int32_t>(batch_count)};
   const bool fits = extent(a, ta ? columns : rows) == p.m &&
                     extent(b, tb ? rows : columns) == p.n &&
                     extent(b, tb ? columns : rows) == p.k && p.batch >= 0;
@@ -178,9 +176,9 @@ CUBLAS int cublasLtMatmul(void*, const Attributes* operation, const void*, const
   if (const Status status = product_of(operation, a, b, d, p); status != success) return status;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;
   Handle scalars;
-  scalars.pointer_mode = operation->get<std::int32_t>(pointer_mode, 0);
-  const int scale = operation->get<std::int32_t>(scale_type, CUDA_R_32F);
-  const int compute = operation->get<std::int32_t>(compute_type, 0);
+  scalars.pointer_mode = operation->get<std::int32_t>(pointer_mode);
+  const int scale = operation->get<std::int32_t>(scale_type);
+  const int compute = operation->get<std::int32_t>(compute_type);
   p.accumulates =
       c && output && accumulates(&scalars, beta, scale == CUDA_R_64F || scale == CUDA_C_64F);
   if (refused("cublasLtMatmul")) return not_supported;

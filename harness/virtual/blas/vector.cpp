@@ -60,22 +60,20 @@ WORK(Srotmg, S, (Handle* h, void*, void*, void*, const void*, void*), 4, 4)
 WORK(Drotmg, D, (Handle* h, void*, void*, void*, const void*, void*), 4, 4)
 // clang-format on
 
-#define EXTREME(T)                                                                  \
-  CUBLAS int cublasI##T##amax_v2(Handle* h, int n, const void*, int, int* result) { \
-    return reduce(h, "I" #T "amax", T, 0, d(n), result, true);                      \
-  }                                                                                 \
-  CUBLAS int cublasI##T##amin_v2(Handle* h, int n, const void*, int, int* result) { \
-    return reduce(h, "I" #T "amin", T, 0, d(n), result, true);                      \
+#define EXTREME(letter, T, which)                                                           \
+  CUBLAS int cublasI##letter##which##_v2(Handle* h, int n, const void*, int, int* result) { \
+    return reduce(h, "I" #T #which, T, 0, d(n), result, true);                              \
   }
-#define cublasISamax_v2 cublasIsamax_v2
-#define cublasIDamax_v2 cublasIdamax_v2
-#define cublasICamax_v2 cublasIcamax_v2
-#define cublasIZamax_v2 cublasIzamax_v2
-#define cublasISamin_v2 cublasIsamin_v2
-#define cublasIDamin_v2 cublasIdamin_v2
-#define cublasICamin_v2 cublasIcamin_v2
-#define cublasIZamin_v2 cublasIzamin_v2
-FOUR(EXTREME)
+// clang-format off: a line without semicolons
+EXTREME(s, S, amax)
+EXTREME(d, D, amax)
+EXTREME(c, C, amax)
+EXTREME(z, Z, amax)
+EXTREME(s, S, amin)
+EXTREME(d, D, amin)
+EXTREME(c, C, amin)
+EXTREME(z, Z, amin)
+// clang-format on
 
 // Names that mix letters: a real norm of a complex vector.
 #define NORM(Name, T, real)                                                        \

@@ -14,12 +14,11 @@ std::atomic<std::uint64_t> stood_in{0};
 
 // `ranks` times the same part, by squaring: a sum of W is not W additions.
 Payload combined(const Operation& op, const std::byte* part) {
-  const auto type = static_cast<ncclDataType_t>(op.call.type);
   const auto with = [&](const Payload& a, const Payload& b, Reduction how, int ranks) {
     Payload out = Payload::allocate(op.bytes());
     std::vector<Input> inputs{{a.data.get(), op.words[0]}};
     if (b.size > 0) inputs.push_back({b.data.get(), op.words[0]});
-    reduce(out.data.get(), inputs, op.call.count, type, how, ranks);
+    reduce(out.data.get(), inputs, op.call.count, op.call.type, how, ranks);
     return out;
   };
   Payload power = Payload::copy_of(part, op.bytes());

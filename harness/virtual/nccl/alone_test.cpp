@@ -2,7 +2,8 @@
 // the process are real.
 #include <gmock/gmock.h>
 
-#include <thread>
+#include <deque>
+#include <numeric>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/nccl/testing.h"
@@ -15,19 +16,19 @@ using ::testing::HasSubstr;
 const bool set = setenv("TIDEMARK_DEVICES", "4", 1) == 0 &&  // before the device is first asked
                  setenv("TIDEMARK_NCCL_ALONE", "1", 1) == 0;
 
-ncclComm_t make(int size, int rank) {
-  ncclUniqueId id{};
-  EXPECT_NCCL(ncclGetUniqueId(&id));
-  ncclComm_t comm = nullptr;
-  EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
-  return comm;
-}
+ncclComm_t make(int size, int rank) { return join(new_id(), size, rank); }
 
-TEST(Alone, OneRankOfThousandsTakesItsTime) {
-  tidemark_device_set_data(0);
+struct Alone : ::testing::Test {
+  void TearDown() override {
+    tidemark_device_trace(0);
+    tidemark_device_set_data(0);
+  }
+  void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+};
+
+TEST_F(Alone, OneRankOfThousandsTakesItsTime) {
   tidemark_device_set_schedule("calibrated");
   ncclComm_t comm = make(4096, 17);
-  void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
   tidemark_device_trace(1);
   EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 20, ncclFloat32, ncclSum, comm, nullptr));
   EXPECT_NCCL(ncclRecv(nowhere, 1 << 20, ncclFloat32, 16, comm, nullptr));
@@ -36,13 +37,12 @@ TEST(Alone, OneRankOfThousandsTakesItsTime) {
   ASSERT_EQ(kernels.size(), 3U);
   EXPECT_EQ(kernels[0].name, "ncclDevKernel_AllReduce_Sum_f32_RING");
   for (const Kernel& kernel : kernels) EXPECT_GT(kernel.end, kernel.start);
-  tidemark_device_trace(0);
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, NumbersWouldBeWrong) {
+TEST_F(Alone, NumbersWouldBeWrong) {
   ncclComm_t comm = make(8, 0);
-  DeviceBuffer buffer(64);
+  const DeviceBuffer<float> buffer(16);
   tidemark_device_set_data(1);
   EXPECT_EQ(ncclAllReduce(buffer.data(), buffer.data(), 4, ncclFloat32, ncclSum, comm, nullptr),
             ncclInvalidUsage);
@@ -53,19 +53,15 @@ TEST(Alone, NumbersWouldBeWrong) {
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, KnownValuesStandForThoseOfThePartners) {
+TEST_F(Alone, KnownValuesStandForThoseOfThePartners) {
   constexpr int kRanks = 1000, kRank = 3;
   ncclComm_t comm = make(kRanks, kRank);
   tidemark_device_set_data(2);
-  std::vector<std::int32_t> values(kRanks), got(kRanks);
-  for (int i = 0; i < kRanks; ++i) values[static_cast<std::size_t>(i)] = 10 + i;
-  DeviceBuffer send(4 * kRanks), recv(4 * kRanks);
-  ASSERT_EQ(cudaMemcpy(send.data(), values.data(), 4 * kRanks, cudaMemcpyHostToDevice),
-            cudaSuccess);
-  const auto read = [&](std::size_t count) {
-    EXPECT_EQ(cudaMemcpy(got.data(), recv.data(), 4 * count, cudaMemcpyDeviceToHost), cudaSuccess);
-    return got[count - 1];
-  };
+  std::vector<int> values(kRanks);
+  std::iota(values.begin(), values.end(), 10);
+  const DeviceBuffer send(values);
+  const DeviceBuffer<int> recv(kRanks);
+  const auto read = [&](std::size_t count) { return recv.read(count - 1, 1)[0]; };
   for (const auto& [how, expected] :
        {std::pair{ncclSum, 11 * kRanks}, {ncclAvg, 11}, {ncclMax, 11}}) {
     EXPECT_NCCL(ncclAllReduce(send.data(), recv.data(), 2, ncclInt32, how, comm, nullptr));
@@ -74,34 +70,29 @@ TEST(Alone, KnownValuesStandForThoseOfThePartners) {
   EXPECT_NCCL(ncclReduceScatter(send.data(), recv.data(), 1, ncclInt32, ncclSum, comm, nullptr));
   EXPECT_EQ(read(1), (10 + kRank) * kRanks);
   EXPECT_NCCL(ncclAllGather(send.data(), recv.data(), 1, ncclInt32, comm, nullptr));
-  read(kRanks);
-  EXPECT_EQ(got, std::vector<std::int32_t>(kRanks, 10));
+  EXPECT_EQ(recv.read(), std::vector<int>(kRanks, 10));
   EXPECT_NCCL(ncclBcast(send.data(), 1, ncclInt32, 7, comm, nullptr));  // keeps what it has
   EXPECT_TRUE(tidemark_device_is_known(send.data(), 4));
   EXPECT_NCCL(ncclRecv(recv.data(), 1, ncclInt32, 7, comm, nullptr));
   EXPECT_FALSE(tidemark_device_is_known(recv.data(), 4));
-  EXPECT_TRUE(tidemark_device_is_known(recv.data() + 4, 4));
+  EXPECT_TRUE(tidemark_device_is_known(recv.data() + 1, 4));
   tidemark_device_mark_known(send.data(), 4, 0);
   EXPECT_NCCL(ncclAllGather(send.data(), recv.data(), 1, ncclInt32, comm, nullptr));
-  EXPECT_FALSE(tidemark_device_is_known(recv.data() + 4 * kRanks - 4, 4));
-  tidemark_device_set_data(0);
+  EXPECT_FALSE(tidemark_device_is_known(recv.data() + kRanks - 1, 4));
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, TheOnlyRankHasNumbers) {
+TEST_F(Alone, TheOnlyRankHasNumbers) {
   tidemark_device_set_data(1);
   ncclComm_t comm = make(1, 0);
-  float value = 6, result = 0;
-  DeviceBuffer from(4), to(4);
-  ASSERT_EQ(cudaMemcpy(from.data(), &value, 4, cudaMemcpyHostToDevice), cudaSuccess);
+  const DeviceBuffer from(std::vector<float>{6});
+  const DeviceBuffer<float> to(1);
   EXPECT_NCCL(ncclAllReduce(from.data(), to.data(), 1, ncclFloat32, ncclAvg, comm, nullptr));
-  ASSERT_EQ(cudaMemcpy(&result, to.data(), 4, cudaMemcpyDeviceToHost), cudaSuccess);
-  EXPECT_EQ(result, value);
-  tidemark_device_set_data(0);
+  EXPECT_EQ(to.read(), from.read());
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, SplitNeedsPartnersAndShrinkDoesNot) {
+TEST_F(Alone, SplitNeedsPartnersAndShrinkDoesNot) {
   ncclComm_t comm = make(8, 5), child = nullptr;
   EXPECT_EQ(ncclCommSplit(comm, 1, 5, &child, nullptr), ncclInvalidUsage);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("no partners that could say their colors"));
@@ -118,41 +109,35 @@ TEST(Alone, SplitNeedsPartnersAndShrinkDoesNot) {
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
-TEST(Alone, AllDevicesOfAProcessAreRealRanks) {
+TEST_F(Alone, AllDevicesOfAProcessAreRealRanks) {
   tidemark_device_set_data(1);
   ncclComm_t comms[4] = {};
   ASSERT_NCCL(ncclCommInitAll(comms, 4, nullptr));
-  std::vector<int> values;
-  void* at[4] = {};
+  std::deque<DeviceBuffer<int>> at;
   for (int d = 0; d < 4; ++d) {
     ASSERT_EQ(cudaSetDevice(d), cudaSuccess);
-    ASSERT_EQ(cudaMalloc(&at[d], 4), cudaSuccess);
-    int value = 1 << d, device = -1;
-    ASSERT_EQ(cudaMemcpy(at[d], &value, 4, cudaMemcpyHostToDevice), cudaSuccess);
+    at.emplace_back(std::vector{1 << d});
+    int device = -1;
     EXPECT_NCCL(ncclCommCuDevice(comms[d], &device));
     EXPECT_EQ(device, d);
   }
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   EXPECT_NCCL(ncclGroupStart());
-  for (int d = 0; d < 4; ++d)
-    EXPECT_NCCL(ncclAllReduce(at[d], at[d], 1, ncclInt32, ncclSum, comms[d], nullptr));
+  for (std::size_t d = 0; d < 4; ++d)
+    EXPECT_NCCL(
+        ncclAllReduce(at[d].data(), at[d].data(), 1, ncclInt32, ncclSum, comms[d], nullptr));
   ASSERT_NCCL(ncclGroupEnd());
-  for (int d = 0; d < 4; ++d) {
-    int value = 0;
-    ASSERT_EQ(cudaMemcpy(&value, at[d], 4, cudaMemcpyDeviceToHost), cudaSuccess);
-    EXPECT_EQ(value, 15);
+  for (std::size_t d = 0; d < 4; ++d) {
+    EXPECT_EQ(at[d].read()[0], 15);
     EXPECT_NCCL(ncclCommDestroy(comms[d]));
-    EXPECT_EQ(cudaFree(at[d]), cudaSuccess);
   }
   int twice[] = {1, 1};
   EXPECT_EQ(ncclCommInitAll(comms, 2, twice), ncclInvalidUsage);
   EXPECT_EQ(ncclCommInitAll(comms, 5, nullptr), ncclUnhandledCudaError);
-  tidemark_device_set_data(0);
 }
 
-TEST(Alone, SimulatedGroupSaysWhatItWouldTake) {
+TEST_F(Alone, SimulatedGroupSaysWhatItWouldTake) {
   ncclComm_t comm = make(8, 0);
-  void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
   tidemark_device_trace(1);
   EXPECT_NCCL(ncclGroupStart());
   EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 24, ncclFloat32, ncclSum, comm, nullptr));
@@ -163,7 +148,6 @@ TEST(Alone, SimulatedGroupSaysWhatItWouldTake) {
   auto kernels = traced_kernels();
   ASSERT_EQ(kernels.size(), 1U);
   EXPECT_FLOAT_EQ(info.estimatedTime, static_cast<float>(kernels[0].end - kernels[0].start) / 1000);
-  tidemark_device_trace(0);
   EXPECT_NCCL(ncclCommDestroy(comm));
 }
 

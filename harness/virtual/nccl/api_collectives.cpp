@@ -28,8 +28,7 @@ void check(const Operation& op) {
     fail(ncclInvalidArgument, "{} {} is not a rank of the communicator's {}",
          has_root(call.function) ? "root" : "peer", call.root, comm.size);
   }
-  std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() /
-                     size_of(static_cast<ncclDataType_t>(call.type)) /
+  std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / size_of(call.type) /
                      static_cast<std::size_t>(comm.size);
   if (call.count > most)
     fail(ncclInvalidArgument, "count {} is more than any memory holds", call.count);
@@ -52,10 +51,9 @@ void set_reduction(int reduction, Operation& operation) {
   auto place = comm.reductions.find(reduction);
   if (place == comm.reductions.end())
     fail(ncclInvalidArgument, "{} is not a reduction of this communicator", reduction);
-  const auto type = static_cast<ncclDataType_t>(operation.call.type);
-  if (place->second.type != type) {
+  if (place->second.type != operation.call.type) {
     fail(ncclInvalidArgument, "the reduction was made for {}, the data is {}",
-         name_of(place->second.type), name_of(type));
+         name_of(place->second.type), name_of(operation.call.type));
   }
   operation.call.reduction = Reduction::premul_sum;
   operation.words[0] = place->second.bits;
@@ -70,14 +68,12 @@ ncclResult_t call(Function function, const void* send, void* recv, std::size_t c
     try {
       ncclComm& comm = check_usable(handle);
       check(type);
-      Operation operation{.comm = &comm,
-                          .call = {.function = function,
-                                   .type = static_cast<std::uint8_t>(type),
-                                   .root = root,
-                                   .count = count},
-                          .send = send,
-                          .recv = recv,
-                          .stream = stream};
+      Operation operation{
+          .comm = &comm,
+          .call = {.function = function, .type = type, .root = root, .count = count},
+          .send = send,
+          .recv = recv,
+          .stream = stream};
       check(operation);
       set_reduction(reduction, operation);
       operation.call.moves_data = moves_data(operation);

@@ -1,9 +1,8 @@
 // The exported functions that make, ask and end communicators.
-#include <algorithm>
+#include <functional>
 
 #include "harness/virtual/nccl/api.h"
 #include "harness/virtual/nccl/cuda.h"
-#include "harness/virtual/nccl/derived.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/transport.h"
 
@@ -25,15 +24,15 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int size, const n
   });
 }
 
-template <typename Result>
-ncclResult_t ask(const char* function, ncclComm_t handle, Result* result,
-                 Result ncclComm::*member) {
+/// `answer`: a member of the communicator, or a function of it.
+template <typename Result, typename Answer>
+ncclResult_t ask(const char* function, ncclComm_t handle, Result* result, Answer answer) {
   return at_border(function, [&] {
     ncclComm& comm = known(handle);
     if (result == nullptr) fail(ncclInvalidArgument, "the pointer to the result is NULL");
     if (comm.state == State::destroyed)
       fail(ncclInvalidArgument, "{} was destroyed before", text_of(comm));
-    *result = comm.*member;
+    *result = std::invoke(answer, comm);
   });
 }
 
@@ -58,20 +57,6 @@ NCCL_API(ncclResult_t, ncclCommInitRankConfig)
 NCCL_API(ncclResult_t, ncclCommInitRankScalable)
 (ncclComm_t* comm, int size, int rank, int id_count, ncclUniqueId* ids, ncclConfig_t* config) {
   return init_rank("ncclCommInitRankScalable", comm, size, ids, id_count, rank, config);
-}
-
-NCCL_API(ncclResult_t, ncclCommInitAll)(ncclComm_t* comms, int count, const int* devices) {
-  return at_border("ncclCommInitAll", [&] { init_all(comms, count, devices); });
-}
-
-NCCL_API(ncclResult_t, ncclCommSplit)
-(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
-  return at_border("ncclCommSplit", [&] { split(comm, color, key, result, config); });
-}
-
-NCCL_API(ncclResult_t, ncclCommShrink)
-(ncclComm_t comm, int* excluded, int count, ncclComm_t* result, ncclConfig_t* config, int flags) {
-  return at_border("ncclCommShrink", [&] { shrink(comm, excluded, count, result, config, flags); });
 }
 
 NCCL_API(ncclResult_t, ncclCommFinalize)(ncclComm_t handle) {
@@ -99,13 +84,7 @@ NCCL_API(ncclResult_t, ncclCommAbort)(ncclComm_t comm) {
 }
 
 NCCL_API(ncclResult_t, ncclCommGetAsyncError)(ncclComm_t handle, ncclResult_t* error) {
-  return at_border("ncclCommGetAsyncError", [&] {
-    ncclComm& comm = known(handle);
-    if (error == nullptr) fail(ncclInvalidArgument, "the pointer to the result is NULL");
-    if (comm.state == State::destroyed)
-      fail(ncclInvalidArgument, "{} was destroyed before", text_of(comm));
-    *error = poll_error(comm);
-  });
+  return ask("ncclCommGetAsyncError", handle, error, poll_error);
 }
 
 NCCL_API(ncclResult_t, ncclCommCount)(const ncclComm_t comm, int* count) {

@@ -51,12 +51,11 @@ std::optional<Message> greeting(const Request& request, int source) {
 
 int greet(const Request& request) {
   Network& network = MessageQueue::of_process().network();
-  Header hello;
-  hello.comm = request.id;
-  hello.kind = Kind::hello;
-  hello.source = request.rank;
-  hello.process = network.own();
-  hello.call.count = static_cast<std::uint64_t>(request.size);
+  const Header hello{.comm = request.id,
+                     .kind = Kind::hello,
+                     .source = request.rank,
+                     .process = network.own(),
+                     .call = {.count = static_cast<std::uint64_t>(request.size)}};
   return network.greet(hello, request.unique);
 }
 
@@ -91,7 +90,7 @@ std::vector<int> gathered(const Request& request) {
     (greeting(request, source) ? present : absent).push_back(source);
   fail(ncclRemoteError,
        "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank",
-       list_of(absent), request.size, seconds, list_of(present));
+       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "));
 }
 
 void bootstrap_over_network(const std::vector<Request>& requests) {

@@ -29,7 +29,7 @@ enum class Reduction : std::uint8_t { sum, prod, max, min, avg, premul_sum, none
 
 struct Call {
   Function function = Function::all_reduce;
-  std::uint8_t type = 0;  // ncclDataType_t
+  ncclDataType_t type = ncclInt8;
   Reduction reduction = Reduction::none;
   bool moves_data = false;
   std::int32_t root = -1;   // of rooted collectives; the peer of send and recv

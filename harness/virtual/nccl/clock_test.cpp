@@ -14,8 +14,8 @@ using device::Ns;
 
 class Clock : public World {
  protected:
+  Clock() : World(0) {}
   void SetUp() override {
-    tidemark_device_set_data(0);
     ASSERT_EQ(tidemark_device_set_schedule("calibrated"), 0);
     World::SetUp();
   }

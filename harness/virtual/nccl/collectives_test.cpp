@@ -1,8 +1,8 @@
-// Every collective on real data, against a straightforward computation that each rank makes for
-// itself from the elements of all ranks.
-#include <gmock/gmock.h>
-
+// Every collective on real data of every type, against a straightforward computation that each rank
+// makes for itself from the elements of all ranks.
 #include <cmath>
+#include <limits>
+#include <random>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/nccl/testing.h"
@@ -10,237 +10,190 @@
 namespace tidemark::nccl::testing {
 namespace {
 
+constexpr int kPremulSum = ncclNumOps;  // as a Case has it, beside NCCL's own reductions
+
 struct Case {
   Op op;
-  const Format& format;
   std::size_t count;
-  int reduction;  // 0..4 NCCL's, 5 premul-sum
+  int reduction;
   bool in_place;
   int root;
-  std::uint64_t salt;
 };
 
-double scalar_of(int rank) { return 0.5 * (rank + 1); }
-
-// Element `index` of the reduction of all ranks' buffers, decoded.
-double reduced(const Case& c, const std::vector<std::vector<std::byte>>& inputs, std::size_t index,
-               std::int64_t* integer) {
-  double real = 0;
-  std::uint64_t whole = 0;
-  for (std::size_t r = 0; r < inputs.size(); ++r) {
-    std::uint64_t bits = element(inputs[r], index, c.format.bytes);
-    if (!c.format.floating) {
-      std::int64_t value = c.format.decode_integer(bits);
-      auto wide = static_cast<std::uint64_t>(value);
-      if (c.reduction == 5) wide *= r + 2;
-      auto sofar = static_cast<std::int64_t>(whole);
-      if (r == 0)
-        whole = wide;
-      else if (c.reduction == ncclProd)
-        whole *= wide;
-      else if (c.reduction == ncclMax)
-        whole = static_cast<std::uint64_t>(std::max(sofar, value));
-      else if (c.reduction == ncclMin)
-        whole = static_cast<std::uint64_t>(std::min(sofar, value));
-      else
-        whole += wide;
-      continue;
-    }
-    double value = c.format.decode(bits);
-    if (c.reduction == 5) value *= scalar_of(static_cast<int>(r));
-    if (c.format.type != ncclFloat64) value = static_cast<float>(value);
-    if (r == 0)
-      real = value;
-    else if (c.reduction == ncclProd)
-      real *= value;
-    else if (c.reduction == ncclMax)
-      real = std::max(real, value);
-    else if (c.reduction == ncclMin)
-      real = std::min(real, value);
-    else
-      real += value;
-    if (c.format.type != ncclFloat64) real = static_cast<float>(real);
-  }
-  auto ranks = static_cast<std::int64_t>(inputs.size());
-  if (!c.format.floating) {
-    *integer = static_cast<std::int64_t>(whole);
-    if (c.reduction == ncclAvg) *integer /= ranks;
-    *integer = c.format.decode_integer(static_cast<std::uint64_t>(*integer));
-    return 0;
-  }
-  if (c.reduction == ncclAvg) {
-    real = c.format.type == ncclFloat64 ? real / static_cast<double>(ranks)
-                                        : static_cast<float>(real) / static_cast<float>(ranks);
-  }
-  return c.format.round(real);
+template <class T>
+T scalar_of(std::size_t rank) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(rank + 2);
+  return static_cast<T>(0.5F * static_cast<float>(rank + 1));
 }
 
+// Element `at` of the reduction of all ranks' buffers, in the order of the ranks.
+template <class T>
+T reduced(int reduction, const std::vector<std::vector<T>>& inputs, std::size_t at) {
+  constexpr bool whole = std::is_integral_v<T>;
+  // Integers wrap, as in C++ only unsigned ones may.
+  using Wide = std::conditional_t<whole, std::uint64_t,
+                                  std::conditional_t<std::is_same_v<T, double>, double, float>>;
+  Wide total{};
+  for (std::size_t r = 0; r < inputs.size(); ++r) {
+    const T one = inputs[r][at];
+    auto value = static_cast<Wide>(one);
+    if (reduction == kPremulSum) value *= static_cast<Wide>(scalar_of<T>(r));
+    if (r == 0)
+      total = value;
+    else if (reduction == ncclProd)
+      total *= value;
+    else if (reduction == ncclMax)
+      total = one > static_cast<T>(total) ? value : total;
+    else if (reduction == ncclMin)
+      total = one < static_cast<T>(total) ? value : total;
+    else
+      total += value;
+  }
+  if (reduction == ncclAvg) {
+    if constexpr (whole)
+      return static_cast<T>(static_cast<std::int64_t>(total) /
+                            static_cast<std::int64_t>(inputs.size()));
+    else
+      total /= static_cast<Wide>(inputs.size());
+  }
+  if constexpr (!whole && sizeof(T) == 1) {  // saturates
+    const auto most = static_cast<Wide>(std::numeric_limits<T>::max());
+    total = std::clamp(total, -most, most);
+  }
+  return static_cast<T>(total);
+}
+
+template <class T>
 class Collectives : public World {
  protected:
-  void SetUp() override {
-    tidemark_device_set_data(1);
-    World::SetUp();
-  }
+  Collectives() : World(1) {}
 
   ncclRedOp_t reduction_of(const Case& c) {
-    if (c.reduction < 5) return static_cast<ncclRedOp_t>(c.reduction);
-    std::uint64_t bits = 0;
-    if (!c.format.floating)
-      bits = static_cast<std::uint64_t>(rank_) + 2;
-    else
-      bits = encode(c.format, scalar_of(rank_));
+    if (c.reduction != kPremulSum) return static_cast<ncclRedOp_t>(c.reduction);
+    T scalar = scalar_of<T>(me_);
     ncclRedOp_t op{};
-    EXPECT_NCCL(
-        ncclRedOpCreatePreMulSum(&op, &bits, c.format.type, ncclScalarHostImmediate, comm_));
+    EXPECT_NCCL(ncclRedOpCreatePreMulSum(&op, &scalar, type_of<T>, ncclScalarHostImmediate, comm_));
     return op;
-  }
-
-  // By search: only for the few scalars.
-  static std::uint64_t encode(const Format& format, double value) {
-    int exponent = std::ilogb(value);
-    int bias = (1 << (format.exponent_bits - 1)) - 1;
-    double mantissa =
-        std::ldexp(value, format.mantissa_bits - exponent) - std::ldexp(1.0, format.mantissa_bits);
-    return (static_cast<std::uint64_t>(exponent + bias) << format.mantissa_bits) |
-           static_cast<std::uint64_t>(mantissa);
   }
 
   void check(const Case& c) {
     SCOPED_TRACE(::testing::Message()
-                 << name_of(c.op) << " " << c.format.name << " count " << c.count << " reduction "
-                 << c.reduction << " in place " << c.in_place << " root " << c.root);
-    auto n = static_cast<std::size_t>(size_);
-    auto me = static_cast<std::size_t>(rank_);
-    auto width = static_cast<std::size_t>(c.format.bytes);
-    bool long_send = c.op == Op::reduce_scatter || c.op == Op::all_to_all || c.op == Op::scatter;
-    bool long_recv = c.op == Op::all_gather || c.op == Op::all_to_all || c.op == Op::gather;
-    bool receives = (c.op != Op::reduce && c.op != Op::gather) || rank_ == c.root;
-    std::vector<std::vector<std::byte>> inputs;
+                 << name_of(c.op) << " count " << c.count << " reduction " << c.reduction
+                 << " in place " << c.in_place << " root " << c.root);
+    const bool long_send =
+        c.op == Op::reduce_scatter || c.op == Op::all_to_all || c.op == Op::scatter;
+    const bool long_recv = c.op == Op::all_gather || c.op == Op::all_to_all || c.op == Op::gather;
+    std::vector<std::vector<T>> inputs;
+    ++salt_;
     for (int r = 0; r < size_; ++r)
-      inputs.push_back(elements(c.format, r, c.count * (long_send ? n : 1), c.salt));
+      inputs.push_back(elements<T>(r, c.count * (long_send ? ranks_ : 1), salt_));
 
     // In place, both are one buffer, the shorter one at this rank's place in the longer.
-    std::size_t send_bytes = inputs[me].size(), recv_bytes = c.count * width * (long_recv ? n : 1);
-    DeviceBuffer first(std::max(send_bytes, recv_bytes)), second(recv_bytes);
-    std::size_t send_at = c.in_place && long_recv && !long_send ? me * send_bytes : 0;
-    std::size_t recv_at = c.in_place && long_send && !long_recv ? me * recv_bytes : 0;
-    first.write(inputs[me], send_at);
-    std::byte* recv = c.in_place ? first.data() + recv_at : second.data();
-    ncclRedOp_t reduction = reduction_of(c);
+    const std::size_t sent = inputs[me_].size(), received = c.count * (long_recv ? ranks_ : 1);
+    DeviceBuffer<T> first(std::max(sent, received)), second(received);
+    const std::size_t send_at = c.in_place && long_recv && !long_send ? me_ * sent : 0;
+    const std::size_t recv_at = c.in_place && long_send && !long_recv ? me_ * received : 0;
+    first.write(inputs[me_], send_at);
+    const ncclRedOp_t reduction = reduction_of(c);
     EXPECT_NCCL(call(c.op, {.send = first.data() + send_at,
-                            .recv = recv,
+                            .recv = c.in_place ? first.data() + recv_at : second.data(),
                             .count = c.count,
                             .comm = comm_,
                             .stream = stream_,
-                            .type = c.format.type,
+                            .type = type_of<T>,
                             .reduction = reduction,
                             .root = c.root}));
-    if (c.reduction == 5) {
-      EXPECT_NCCL(ncclRedOpDestroy(reduction, comm_));
-    }
+    if (c.reduction == kPremulSum) EXPECT_NCCL(ncclRedOpDestroy(reduction, comm_));
     ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
     EXPECT_TRUE(first.intact() && second.intact());
-    if (!receives) return;
+    if ((c.op == Op::reduce || c.op == Op::gather) && rank_ != c.root) return;
 
-    auto got = c.in_place ? first.read(recv_at, recv_bytes) : second.read(0, recv_bytes);
-    auto expect_copy = [&](std::size_t at, const std::vector<std::byte>& from, std::size_t offset) {
-      ASSERT_TRUE(std::equal(got.begin() + static_cast<std::ptrdiff_t>(at),
-                             got.begin() + static_cast<std::ptrdiff_t>(at + c.count * width),
-                             from.begin() + static_cast<std::ptrdiff_t>(offset)))
-          << "at byte " << at;
+    std::vector<T> expected;
+    const auto expect = [&](std::size_t rank, std::size_t part) {
+      const auto from = inputs[rank].begin() + static_cast<std::ptrdiff_t>(part * c.count);
+      expected.insert(expected.end(), from, from + static_cast<std::ptrdiff_t>(c.count));
     };
-    std::size_t piece = c.count * width;
-    auto root = static_cast<std::size_t>(c.root);
-    for (std::size_t r = 0; r < n && long_recv; ++r) {
-      expect_copy(r * piece, inputs[r], c.op == Op::all_to_all ? me * piece : 0);
+    if (long_recv) {
+      for (std::size_t r = 0; r < ranks_; ++r) expect(r, c.op == Op::all_to_all ? me_ : 0);
+    } else if (c.op == Op::broadcast || c.op == Op::bcast || c.op == Op::scatter) {
+      expect(static_cast<std::size_t>(c.root), c.op == Op::scatter ? me_ : 0);
+    } else {
+      const std::size_t from = c.op == Op::reduce_scatter ? me_ * c.count : 0;
+      for (std::size_t i = 0; i < c.count; ++i)
+        expected.push_back(reduced(c.reduction, inputs, from + i));
     }
-    if (c.op == Op::broadcast || c.op == Op::bcast) expect_copy(0, inputs[root], 0);
-    if (c.op == Op::scatter) expect_copy(0, inputs[root], me * piece);
-    if (c.op != Op::all_reduce && c.op != Op::reduce_scatter && c.op != Op::reduce) return;
-    for (std::size_t i = 0; i < c.count; ++i) {
-      std::int64_t integer = 0;
-      double real =
-          reduced(c, inputs, i + (c.op == Op::reduce_scatter ? me * c.count : 0), &integer);
-      std::uint64_t bits = element(got, i, c.format.bytes);
-      if (c.format.floating) {
-        ASSERT_EQ(c.format.decode(bits), real) << "element " << i;
-      } else {
-        ASSERT_EQ(c.format.decode_integer(bits), integer) << "element " << i;
-      }
-    }
+    const auto got = c.in_place ? first.read(recv_at, received) : second.read();
+    EXPECT_TRUE(got == expected) << "from element "
+                                 << std::ranges::mismatch(got, expected).in1 - got.begin();
   }
 
+  const std::size_t ranks_ = static_cast<std::size_t>(size_), me_ = static_cast<std::size_t>(rank_);
   std::uint64_t salt_ = 1;
 };
+TYPED_TEST_SUITE(Collectives, Types);
 
-TEST_F(Collectives, ReductionsOfEveryTypeAreTheFoldInRankOrder) {
+TYPED_TEST(Collectives, ReductionsAreTheFoldInRankOrder) {
   for (Op op : {Op::all_reduce, Op::reduce_scatter, Op::reduce}) {
-    for (const Format& format : formats()) {
-      for (int reduction = 0; reduction <= 5; ++reduction) {
-        for (bool in_place : {false, true})
-          check({op, format, 37, reduction, in_place, size_ - 1, ++salt_});
-      }
+    for (int reduction = 0; reduction <= kPremulSum; ++reduction) {
+      for (bool in_place : {false, true})
+        this->check({op, 37, reduction, in_place, this->size_ - 1});
     }
   }
 }
 
-TEST_F(Collectives, CopiesOfEveryTypeAreExact) {
+TYPED_TEST(Collectives, CopiesAreExact) {
   for (Op op :
        {Op::all_gather, Op::broadcast, Op::bcast, Op::all_to_all, Op::gather, Op::scatter}) {
-    for (const Format& format : formats()) {
-      for (bool in_place : {false, true}) {
-        if (op == Op::bcast && !in_place) continue;
-        if (op == Op::all_to_all && in_place) continue;  // NCCL has no in-place all-to-all
-        check({op, format, 29, 0, in_place, size_ / 2, ++salt_});
-      }
+    for (bool in_place : {false, true}) {
+      if (op == Op::bcast && !in_place) continue;
+      if (op == Op::all_to_all && in_place) continue;  // NCCL has no in-place all-to-all
+      this->check({op, 29, 0, in_place, this->size_ / 2});
     }
   }
 }
 
-TEST_F(Collectives, EverySizeFromNothingToLarge) {
+// Every type has its share of the sizes and collectives.
+TYPED_TEST(Collectives, EverySizeFromNothingToLarge) {
   std::mt19937_64 generator(20260101);
   std::vector<std::size_t> counts{0, 1, 2, 8191, 8192, 8193, 8194, 100003};
   for (int i = 0; i < 12; ++i) counts.push_back(1 + generator() % (std::size_t{1} << (4 + i)));
+  int pair = 0;
   for (std::size_t count : counts) {
     for (Op op : {Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::broadcast, Op::all_to_all,
                   Op::gather, Op::scatter}) {
-      const Format& format = formats()[generator() % formats().size()];
-      int root = static_cast<int>(generator() % static_cast<std::uint64_t>(size_));
-      bool in_place = generator() % 2 == 0 && op != Op::all_to_all;
-      int reduction = static_cast<int>(generator() % 6);
-      check({op, format, count, reduction, in_place, root, ++salt_});
+      const int root = static_cast<int>(generator() % this->ranks_);
+      const bool in_place = generator() % 2 == 0 && op != Op::all_to_all;
+      const int reduction = static_cast<int>(generator() % (kPremulSum + 1));
+      if (pair++ % ncclNumTypes == type_of<TypeParam>)
+        this->check({op, count, reduction, in_place, root});
     }
   }
 }
 
-TEST_F(Collectives, TheScalarOfAPremultipliedSumMayLieOnTheDevice) {
-  float scalar = 0.25F * static_cast<float>(rank_ + 1), value = 3;
-  DeviceBuffer at(sizeof scalar), buffer(sizeof value);
+using OfFloats = Collectives<float>;
+
+TEST_F(OfFloats, TheScalarOfAPremultipliedSumMayLieOnTheDevice) {
+  const float scalar = 0.25F * static_cast<float>(rank_ + 1);
+  DeviceBuffer<float> at(1), buffer(std::vector<float>{3});
   ncclRedOp_t op{};
   ASSERT_NCCL(ncclRedOpCreatePreMulSum(&op, at.data(), ncclFloat32, ncclScalarDevice, comm_));
-  ASSERT_EQ(cudaMemcpy(at.data(), &scalar, sizeof scalar, cudaMemcpyHostToDevice),
-            cudaSuccess);  // after its making
-  ASSERT_EQ(cudaMemcpy(buffer.data(), &value, sizeof value, cudaMemcpyHostToDevice), cudaSuccess);
+  at.write({scalar});  // after its making
   EXPECT_NCCL(ncclAllReduce(buffer.data(), buffer.data(), 1, ncclFloat32, op, comm_, stream_));
   EXPECT_NCCL(ncclRedOpDestroy(op, comm_));
-  ASSERT_EQ(cudaMemcpy(&value, buffer.data(), sizeof value, cudaMemcpyDeviceToHost), cudaSuccess);
-  EXPECT_EQ(value, 3 * 0.25F * static_cast<float>(size_ * (size_ + 1)) / 2);
+  EXPECT_EQ(buffer.read()[0], 3 * 0.25F * static_cast<float>(size_ * (size_ + 1)) / 2);
 }
 
-TEST_F(Collectives, NanIsIgnoredBesideANumberByMinAndMax) {
-  float value = rank_ == 0 ? NAN : 2.0F;
-  DeviceBuffer buffer(sizeof value);
+TEST_F(OfFloats, NanIsIgnoredBesideANumberByMinAndMax) {
   for (ncclRedOp_t op : {ncclMin, ncclMax}) {
-    ASSERT_EQ(cudaMemcpy(buffer.data(), &value, sizeof value, cudaMemcpyHostToDevice), cudaSuccess);
+    const DeviceBuffer buffer(std::vector<float>{rank_ == 0 ? NAN : 2.0F});
     EXPECT_NCCL(ncclAllReduce(buffer.data(), buffer.data(), 1, ncclFloat32, op, comm_, stream_));
-    float got = 0;
-    ASSERT_EQ(cudaMemcpy(&got, buffer.data(), sizeof got, cudaMemcpyDeviceToHost), cudaSuccess);
+    const float got = buffer.read()[0];
     EXPECT_TRUE(size_ == 1 ? std::isnan(got) : got == 2.0F) << got;
   }
 }
 
 // 16 GiB a rank, declared but never touched: only descriptors may travel.
-TEST_F(Collectives, WithoutDataNothingIsTouched) {
+TEST_F(OfFloats, WithoutDataNothingIsTouched) {
   tidemark_device_set_data(0);
   void* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
   std::size_t count = std::size_t{1} << 34;

@@ -88,12 +88,11 @@ ncclResult_t poll_error(ncclComm& comm) {
 }
 
 void notify(ncclComm& comm, int target, bool failure, const std::string& text) {
-  Header header;
-  header.comm = comm.id;
-  header.kind = Kind::notice;
-  header.source = comm.rank;
-  header.target = target;
-  header.words[0] = failure ? 1 : 0;
+  const Header header{.comm = comm.id,
+                      .kind = Kind::notice,
+                      .source = comm.rank,
+                      .target = target,
+                      .words = {failure ? 1 : 0}};
   MessageQueue::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
                                   Payload::copy_of(text.data(), text.size()));
 }
@@ -118,10 +117,6 @@ void leave(ncclComm_t handle, State state) {
 
 std::string text_of(const ncclComm& comm) {
   return fmt::format("rank {} of communicator '{}' ({} ranks)", comm.rank, comm.name, comm.size);
-}
-
-std::string list_of(const std::vector<int>& ranks) {
-  return fmt::format("{}", fmt::join(ranks, ", "));
 }
 
 }  // namespace tidemark::nccl

@@ -68,7 +68,5 @@ void leave(ncclComm_t handle, State state);
 
 /// "rank 2 of communicator 'dp' (4 ranks)"
 std::string text_of(const ncclComm& comm);
-/// "0, 1, 5"
-std::string list_of(const std::vector<int>& ranks);
 
 }  // namespace tidemark::nccl

@@ -4,33 +4,20 @@
 #include <numeric>
 #include <thread>
 
-#include "harness/virtual/device/control.h"
 #include "harness/virtual/nccl/testing.h"
 
 namespace tidemark::nccl::testing {
 namespace {
 
-class Communicators : public ::testing::Test {
+class Communicators : public World {
  protected:
-  void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
-    tidemark_device_set_data(1);
-  }
-  void TearDown() override { tidemark_device_set_data(0); }
-
-  static ncclComm_t make(ncclUniqueId id, int size, int rank) {
-    ncclComm_t comm = nullptr;
-    EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
-    return comm;
-  }
+  Communicators() : World(1) {}
 
   /// The sum over the communicator of what each rank gives.
   static std::int64_t sum(ncclComm_t comm, std::int64_t value) {
-    DeviceBuffer buffer(sizeof value);
-    EXPECT_EQ(cudaMemcpy(buffer.data(), &value, sizeof value, cudaMemcpyHostToDevice), cudaSuccess);
+    const DeviceBuffer buffer(std::vector{value});
     EXPECT_NCCL(ncclAllReduce(buffer.data(), buffer.data(), 1, ncclInt64, ncclSum, comm, nullptr));
-    EXPECT_EQ(cudaMemcpy(&value, buffer.data(), sizeof value, cudaMemcpyDeviceToHost), cudaSuccess);
-    return value;
+    return buffer.read()[0];
   }
 
   static void expect_shape(ncclComm_t comm, int size, int rank) {
@@ -42,8 +29,6 @@ class Communicators : public ::testing::Test {
     EXPECT_NCCL(ncclCommCuDevice(comm, &got));
     EXPECT_EQ(got, 0);
   }
-
-  int rank_ = world_rank(), size_ = world_size();
 };
 
 // Each parity makes its own communicator at its own time; ids come from the other parity's ranks
@@ -52,7 +37,7 @@ TEST_F(Communicators, SubgroupsThatKnowNothingOfEachOther) {
   int parity = rank_ % 2, members = (size_ + 1 - parity) / 2;
   ncclUniqueId ids[2] = {shared_id(size_ > 1 ? 1 : 0), shared_id(0)};
   if (parity == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ncclComm_t comm = make(ids[parity], members, rank_ / 2);
+  ncclComm_t comm = join(ids[parity], members, rank_ / 2);
   expect_shape(comm, members, rank_ / 2);
   std::int64_t expected = 0;
   for (int r = parity; r < size_; r += 2) expected += 1 << r;
@@ -64,15 +49,13 @@ TEST_F(Communicators, ManyAtOnceInDifferentOrdersOfRanks) {
   constexpr int many = 5;
   std::vector<ncclComm_t> comms;
   for (int i = 0; i < many; ++i)
-    comms.push_back(make(shared_id(i % size_), size_, (rank_ + i) % size_));
+    comms.push_back(join(shared_id(i % size_), size_, (rank_ + i) % size_));
   for (int i = many - 1; i >= 0; --i) {
-    DeviceBuffer mine(4), all(4 * static_cast<std::size_t>(size_));
-    ASSERT_EQ(cudaMemcpy(mine.data(), &rank_, 4, cudaMemcpyHostToDevice), cudaSuccess);
+    const DeviceBuffer mine(std::vector{rank_});
+    const DeviceBuffer<int> all(static_cast<std::size_t>(size_));
     EXPECT_NCCL(ncclAllGather(mine.data(), all.data(), 1, ncclInt32,
                               comms[static_cast<std::size_t>(i)], nullptr));
-    std::vector<int> ranks(static_cast<std::size_t>(size_));
-    ASSERT_EQ(cudaMemcpy(ranks.data(), all.data(), 4 * ranks.size(), cudaMemcpyDeviceToHost),
-              cudaSuccess);
+    const std::vector<int> ranks = all.read();
     for (int r = 0; r < size_; ++r) EXPECT_EQ(ranks[static_cast<std::size_t>((r + i) % size_)], r);
   }
   for (ncclComm_t comm : comms) EXPECT_NCCL(ncclCommDestroy(comm));
@@ -93,8 +76,8 @@ TEST_F(Communicators, SeveralIdsMakeOne) {
 }
 
 TEST_F(Communicators, SplitOrdersByKeyThenRank) {
-  ncclComm_t world = world_communicator(), part = nullptr, whole = nullptr;
-  EXPECT_NCCL(ncclCommSplit(world, rank_ % 3, -rank_, &part, nullptr));
+  ncclComm_t part = nullptr, whole = nullptr;
+  EXPECT_NCCL(ncclCommSplit(comm_, rank_ % 3, -rank_, &part, nullptr));
   std::vector<int> members;
   for (int r = size_ - 1; r >= 0; --r) {
     if (r % 3 == rank_ % 3) members.push_back(r);
@@ -104,28 +87,25 @@ TEST_F(Communicators, SplitOrdersByKeyThenRank) {
   EXPECT_EQ(sum(part, 1 << rank_), std::accumulate(members.begin(), members.end(), 0,
                                                    [](int s, int r) { return s + (1 << r); }));
 
-  EXPECT_NCCL(ncclCommSplit(world, rank_ == 0 ? NCCL_SPLIT_NOCOLOR : 7, 0, &whole, nullptr));
+  EXPECT_NCCL(ncclCommSplit(comm_, rank_ == 0 ? NCCL_SPLIT_NOCOLOR : 7, 0, &whole, nullptr));
   EXPECT_EQ(whole == nullptr, rank_ == 0);
   if (whole != nullptr) {
     EXPECT_EQ(sum(whole, 1), size_ - 1);
     EXPECT_NCCL(ncclCommDestroy(whole));
   }
-  EXPECT_EQ(sum(world, 1), size_);  // the parent goes on
+  EXPECT_EQ(sum(comm_, 1), size_);  // the parent goes on
   EXPECT_NCCL(ncclCommDestroy(part));
-  EXPECT_NCCL(ncclCommDestroy(world));
 }
 
 TEST_F(Communicators, ShrinkLeavesTheExcludedOut) {
   if (size_ < 2) GTEST_SKIP() << "no partner to exclude";
-  ncclComm_t world = world_communicator(), rest = nullptr;
+  ncclComm_t rest = nullptr;
   int excluded = size_ / 2;
-  if (rank_ != excluded) {
-    EXPECT_NCCL(ncclCommShrink(world, &excluded, 1, &rest, nullptr, NCCL_SHRINK_DEFAULT));
-    expect_shape(rest, size_ - 1, rank_ - (rank_ > excluded ? 1 : 0));
-    EXPECT_EQ(sum(rest, 1), size_ - 1);
-    EXPECT_NCCL(ncclCommDestroy(rest));
-  }
-  EXPECT_NCCL(ncclCommDestroy(world));
+  if (rank_ == excluded) return;
+  EXPECT_NCCL(ncclCommShrink(comm_, &excluded, 1, &rest, nullptr, NCCL_SHRINK_DEFAULT));
+  expect_shape(rest, size_ - 1, rank_ - (rank_ > excluded ? 1 : 0));
+  EXPECT_EQ(sum(rest, 1), size_ - 1);
+  EXPECT_NCCL(ncclCommDestroy(rest));
 }
 
 TEST_F(Communicators, EveryThreadItsOwn) {
@@ -135,7 +115,7 @@ TEST_F(Communicators, EveryThreadItsOwn) {
   std::vector<std::thread> running;
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([this, t, id = ids[static_cast<std::size_t>(t)]] {
-      ncclComm_t comm = make(id, size_, rank_);
+      ncclComm_t comm = join(id, size_, rank_);
       for (int i = 0; i < 50; ++i) {
         ASSERT_EQ(sum(comm, rank_ + 100 * t + i), size_ * (size_ - 1) / 2 + size_ * (100 * t + i));
       }
@@ -146,65 +126,56 @@ TEST_F(Communicators, EveryThreadItsOwn) {
 }
 
 TEST_F(Communicators, GroupsInOppositeOrdersDoNotDeadlock) {
-  ncclComm_t a = make(shared_id(), size_, rank_), b = make(shared_id(), size_, rank_);
-  std::int64_t values[2] = {rank_, 10 * rank_};
-  DeviceBuffer buffer(sizeof values);
-  ASSERT_EQ(cudaMemcpy(buffer.data(), values, sizeof values, cudaMemcpyHostToDevice), cudaSuccess);
+  ncclComm_t other = world_communicator();
+  const DeviceBuffer buffer(std::vector{rank_, 10 * rank_});
   EXPECT_NCCL(ncclGroupStart());
   for (int i = 0; i < 2; ++i) {
     int which = (rank_ + i) % 2;
-    std::byte* at = buffer.data() + 8 * which;
-    EXPECT_NCCL(ncclAllReduce(at, at, 1, ncclInt64, ncclSum, which == 0 ? a : b, nullptr));
+    int* at = buffer.data() + which;
+    EXPECT_NCCL(ncclAllReduce(at, at, 1, ncclInt32, ncclSum, which == 0 ? comm_ : other, nullptr));
   }
   ASSERT_NCCL(ncclGroupEnd());
-  ASSERT_EQ(cudaMemcpy(values, buffer.data(), sizeof values, cudaMemcpyDeviceToHost), cudaSuccess);
-  EXPECT_EQ(values[0], size_ * (size_ - 1) / 2);
-  EXPECT_EQ(values[1], 10 * size_ * (size_ - 1) / 2);
-  EXPECT_NCCL(ncclCommDestroy(a));
-  EXPECT_NCCL(ncclCommDestroy(b));
+  const int sum = size_ * (size_ - 1) / 2;
+  EXPECT_EQ(buffer.read(), (std::vector{sum, 10 * sum}));
+  EXPECT_NCCL(ncclCommDestroy(other));
 }
 
 // Receives before sends, every rank with every rank and with itself: the same as all-to-all.
 TEST_F(Communicators, GroupedMessagesAreAnAllToAll) {
-  ncclComm_t comm = world_communicator();
-  for (std::size_t count : {std::size_t{1}, std::size_t{3000}, std::size_t{70000}}) {
-    auto n = static_cast<std::size_t>(size_);
-    auto input = elements(formats()[7], rank_, n * count, 77);
-    DeviceBuffer send(input.size()), recv(input.size()), expected(input.size());
-    send.write(input);
+  const auto n = static_cast<std::size_t>(size_);
+  for (std::size_t count : {1, 3000, 70000}) {
+    const DeviceBuffer send(elements<float>(rank_, n * count, 77));
+    const DeviceBuffer<float> recv(n * count), expected(n * count);
     EXPECT_NCCL(ncclGroupStart());
-    for (int r = 0; r < size_; ++r) {
-      EXPECT_NCCL(ncclRecv(recv.data() + static_cast<std::size_t>(r) * count * 4, count,
-                           ncclFloat32, r, comm, nullptr));
+    for (std::size_t r = 0; r < n; ++r) {
+      EXPECT_NCCL(ncclRecv(recv.data() + r * count, count, ncclFloat32, static_cast<int>(r), comm_,
+                           nullptr));
     }
-    for (int r = 0; r < size_; ++r) {
-      EXPECT_NCCL(ncclSend(send.data() + static_cast<std::size_t>(r) * count * 4, count,
-                           ncclFloat32, r, comm, nullptr));
+    for (std::size_t r = 0; r < n; ++r) {
+      EXPECT_NCCL(ncclSend(send.data() + r * count, count, ncclFloat32, static_cast<int>(r), comm_,
+                           nullptr));
     }
     ASSERT_NCCL(ncclGroupEnd());
-    EXPECT_NCCL(ncclAlltoAll(send.data(), expected.data(), count, ncclFloat32, comm, nullptr));
-    EXPECT_EQ(recv.read(0, input.size()), expected.read(0, input.size()));
+    EXPECT_NCCL(ncclAlltoAll(send.data(), expected.data(), count, ncclFloat32, comm_, nullptr));
+    EXPECT_EQ(recv.read(), expected.read());
     EXPECT_TRUE(recv.intact());
   }
-  EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
 // A send never waits for its receiver, and the buffer may be written again at once; order is kept.
 TEST_F(Communicators, SendsAreBufferedAndStayInOrder) {
   if (size_ < 2) GTEST_SKIP() << "no partner to send to";
-  ncclComm_t comm = world_communicator();
   constexpr std::size_t count = 300000;
-  DeviceBuffer buffer(count * 4);
+  DeviceBuffer<int> buffer(count);
   for (int message = 0; message < 6 && rank_ == 0; ++message) {
-    buffer.write(elements(formats()[2], message, count, 5));
-    EXPECT_NCCL(ncclSend(buffer.data(), count, ncclInt32, 1, comm, nullptr));
+    buffer.write(elements<int>(message, count, 5));
+    EXPECT_NCCL(ncclSend(buffer.data(), count, ncclInt32, 1, comm_, nullptr));
   }
   barrier();
   for (int message = 0; message < 6 && rank_ == 1; ++message) {
-    EXPECT_NCCL(ncclRecv(buffer.data(), count, ncclInt32, 0, comm, nullptr));
-    EXPECT_EQ(buffer.read(0, count * 4), elements(formats()[2], message, count, 5)) << message;
+    EXPECT_NCCL(ncclRecv(buffer.data(), count, ncclInt32, 0, comm_, nullptr));
+    EXPECT_EQ(buffer.read(), elements<int>(message, count, 5)) << message;
   }
-  EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
 // Both ranks of a pair in every process: one thread may stand for several ranks within a group.
@@ -215,31 +186,25 @@ TEST_F(Communicators, SeveralRanksInOneProcess) {
   for (int i = 0; i < 2; ++i)
     EXPECT_NCCL(ncclCommInitRank(&comms[i], 2 * size_, id, 2 * rank_ + i));
   ASSERT_NCCL(ncclGroupEnd());
-  std::int64_t values[2] = {2 * rank_, 2 * rank_ + 1};
-  DeviceBuffer buffer(sizeof values);
-  ASSERT_EQ(cudaMemcpy(buffer.data(), values, sizeof values, cudaMemcpyHostToDevice), cudaSuccess);
+  const DeviceBuffer buffer(std::vector{2 * rank_, 2 * rank_ + 1});
   EXPECT_NCCL(ncclGroupStart());
   for (int i = 0; i < 2; ++i) {
     expect_shape(comms[i], 2 * size_, 2 * rank_ + i);
-    EXPECT_NCCL(ncclAllReduce(buffer.data() + 8 * i, buffer.data() + 8 * i, 1, ncclInt64, ncclSum,
-                              comms[i], nullptr));
+    EXPECT_NCCL(ncclAllReduce(buffer.data() + i, buffer.data() + i, 1, ncclInt32, ncclSum, comms[i],
+                              nullptr));
   }
   ASSERT_NCCL(ncclGroupEnd());
-  ASSERT_EQ(cudaMemcpy(values, buffer.data(), sizeof values, cudaMemcpyDeviceToHost), cudaSuccess);
-  EXPECT_EQ(values[0], size_ * (2 * size_ - 1));
-  EXPECT_EQ(values[1], values[0]);
+  EXPECT_EQ(buffer.read(), std::vector<int>(2, size_ * (2 * size_ - 1)));
   for (ncclComm_t comm : comms) EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
 TEST_F(Communicators, RegisteredAndAllocatedMemory) {
-  ncclComm_t comm = world_communicator();
   void *memory = nullptr, *handle = nullptr;
   EXPECT_NCCL(ncclMemAlloc(&memory, 4096));
-  EXPECT_NCCL(ncclCommRegister(comm, memory, 4096, &handle));
-  EXPECT_NCCL(ncclCommDeregister(comm, handle));
-  EXPECT_EQ(ncclCommDeregister(comm, handle), ncclInvalidArgument);
+  EXPECT_NCCL(ncclCommRegister(comm_, memory, 4096, &handle));
+  EXPECT_NCCL(ncclCommDeregister(comm_, handle));
+  EXPECT_EQ(ncclCommDeregister(comm_, handle), ncclInvalidArgument);
   EXPECT_NCCL(ncclMemFree(memory));
-  EXPECT_NCCL(ncclCommDestroy(comm));
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 namespace tidemark::nccl {
 namespace {
 
+bool share_node(int a, int b, const device::Links& links) {
+  return links.ranks_per_node <= 0 || a / links.ranks_per_node == b / links.ranks_per_node;
+}
+
 // Sends of all-to-all, gather and scatter are between every pair, or with the root only; all ranks
 // are done when the busiest one is.
 Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& processes,
@@ -27,16 +31,11 @@ Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& process
 
 }  // namespace
 
-bool share_node(int a, int b, const device::Links& links) {
-  return links.ranks_per_node <= 0 || a / links.ranks_per_node == b / links.ranks_per_node;
-}
-
 Ns collective_cost(const Call& call, const std::vector<int>& processes,
                    const device::Links& links) {
   auto n = static_cast<double>(processes.size());
   if (processes.size() == 1) return 0;
-  auto bytes = static_cast<double>(call.count) *
-               static_cast<double>(size_of(static_cast<ncclDataType_t>(call.type)));
+  auto bytes = static_cast<double>(call.count) * static_cast<double>(size_of(call.type));
   double on_link = bytes, steps = n - 1;
   switch (call.function) {
     case Function::all_reduce:
@@ -62,14 +61,13 @@ Ns collective_cost(const Call& call, const std::vector<int>& processes,
 }
 
 void Traffic::add(double bytes, int from, int to, const device::Links& links) {
-  bool near = share_node(from, to, links);
-  (near ? nvlink_bytes : network_bytes) += bytes;
-  (near ? nvlink : network) = true;
+  std::optional<double>& way = share_node(from, to, links) ? nvlink : network;
+  way = way.value_or(0) + bytes;
 }
 
 Ns Traffic::cost(const device::Links& links) const {
-  Ns near = nvlink ? links.nvlink_latency + std::llround(nvlink_bytes / links.nvlink_gbps) : 0;
-  Ns far = network ? links.network_latency + std::llround(network_bytes / links.network_gbps) : 0;
+  Ns near = nvlink ? links.nvlink_latency + std::llround(*nvlink / links.nvlink_gbps) : 0;
+  Ns far = network ? links.network_latency + std::llround(*network / links.network_gbps) : 0;
   return std::max(near, far);
 }
 

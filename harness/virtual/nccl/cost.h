@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "harness/virtual/device/device.h"
@@ -28,13 +29,10 @@ Ns collective_cost(const Call& call, const std::vector<int>& processes, const de
 
 /// Bytes that a rank sends or receives in one group, by kind of link.
 struct Traffic {
-  double nvlink_bytes = 0, network_bytes = 0;
-  bool nvlink = false, network = false;
+  std::optional<double> nvlink, network;
 
   void add(double bytes, int from, int to, const device::Links& links);
   Ns cost(const device::Links& links) const;
 };
-
-bool share_node(int a, int b, const device::Links& links);
 
 }  // namespace tidemark::nccl

@@ -15,32 +15,31 @@ std::vector<int> places(int n) {
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
-Call call(Function function, std::uint64_t count) {
-  return {function, ncclInt8, Reduction::none, false, 0, count};
+// Of `count` bytes; rank 0 is the root.
+Ns cost(Function function, std::uint64_t count, const std::vector<int>& places) {
+  return collective_cost({.function = function, .root = 0, .count = count}, places, links);
 }
 
 TEST(Cost, WithinANode) {
-  EXPECT_EQ(collective_cost(call(Function::all_reduce, 400000), places(4), links), 6000 + 6 * 1000);
-  EXPECT_EQ(collective_cost(call(Function::all_gather, 100000), places(4), links), 3000 + 3 * 1000);
-  EXPECT_EQ(collective_cost(call(Function::reduce_scatter, 100000), places(4), links),
-            3000 + 3 * 1000);
-  EXPECT_EQ(collective_cost(call(Function::broadcast, 400000), places(4), links), 4000 + 3 * 1000);
-  EXPECT_EQ(collective_cost(call(Function::all_to_all, 100000), places(4), links), 3000 + 1000);
+  EXPECT_EQ(cost(Function::all_reduce, 400000, places(4)), 6000 + 6 * 1000);
+  EXPECT_EQ(cost(Function::all_gather, 100000, places(4)), 3000 + 3 * 1000);
+  EXPECT_EQ(cost(Function::reduce_scatter, 100000, places(4)), 3000 + 3 * 1000);
+  EXPECT_EQ(cost(Function::broadcast, 400000, places(4)), 4000 + 3 * 1000);
+  EXPECT_EQ(cost(Function::all_to_all, 100000, places(4)), 3000 + 1000);
 }
 
 TEST(Cost, AcrossNodesTheNetworkCounts) {
-  EXPECT_EQ(collective_cost(call(Function::all_reduce, 800000), places(8), links),
-            140000 + 14 * 7000);
+  EXPECT_EQ(cost(Function::all_reduce, 800000, places(8)), 140000 + 14 * 7000);
   // 3 peers on the node, 4 across: 30000 and 40000 bytes.
-  EXPECT_EQ(collective_cost(call(Function::all_to_all, 10000), places(8), links), 4000 + 7000);
-  EXPECT_EQ(collective_cost(call(Function::gather, 10000), places(8), links), 4000 + 7000);
-  EXPECT_EQ(collective_cost(call(Function::broadcast, 1000), {3, 4}, links),
+  EXPECT_EQ(cost(Function::all_to_all, 10000, places(8)), 4000 + 7000);
+  EXPECT_EQ(cost(Function::gather, 10000, places(8)), 4000 + 7000);
+  EXPECT_EQ(cost(Function::broadcast, 1000, {3, 4}),
             100 + 7000);  // neighbours, not of one node
-  EXPECT_EQ(collective_cost(call(Function::broadcast, 1000), {4, 7}, links), 10 + 1000);
+  EXPECT_EQ(cost(Function::broadcast, 1000, {4, 7}), 10 + 1000);
 }
 
 TEST(Cost, OneRankAndTheTwoDirections) {
-  EXPECT_EQ(collective_cost(call(Function::all_reduce, 400000), places(1), links), 0);
+  EXPECT_EQ(cost(Function::all_reduce, 400000, places(1)), 0);
   Traffic traffic;
   EXPECT_EQ(traffic.cost(links), 0);
   traffic.add(0, 0, 1, links);

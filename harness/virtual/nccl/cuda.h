@@ -21,7 +21,6 @@ class OnDevice {
 
  private:
   int before_, device_;
-  int (*set_)(int);  // cudaSetDevice
 };
 
 }  // namespace tidemark::nccl::cuda

@@ -20,12 +20,22 @@ bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting
   return done;
 }
 
-void drive(std::vector<Exchange>& exchanges) {
+void drive(std::vector<Exchange>& exchanges) try {
+  for (Exchange& exchange : exchanges) exchange.post();
   Waiting waiting;
   for (int round = 0;; ++round) {
     MessageQueue::of_process().progress();
     if (advance(exchanges, round, waiting)) return;
     waiting.rest();
+  }
+} catch (const Failure& failure) {
+  mark_failed(exchanges, failure);
+  throw;
+}
+
+void finish(const std::vector<Exchange>& exchanges) {
+  for (const Exchange& exchange : exchanges) {
+    if (exchange.operation().finish) exchange.operation().finish(exchange);
   }
 }
 

@@ -13,8 +13,11 @@ namespace tidemark::nccl {
 /// left.
 bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting);
 
-/// The same until all are done.
+/// Posts them and takes them on until all are done. Throws Failure after mark_failed.
 void drive(std::vector<Exchange>& exchanges);
+
+/// What is to be done after the whole group (Operation::finish).
+void finish(const std::vector<Exchange>& exchanges);
 
 /// Ranks that wait for this one on one of these communicators need not wait for the time-out.
 void mark_failed(const std::vector<Exchange>& exchanges, const Failure& failure);

@@ -14,29 +14,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Errors : public ::testing::Test {
+class Errors : public World {
  protected:
-  void SetUp() override {
-    setenv("TIDEMARK_TIMEOUT", "60", 0);
-    tidemark_device_set_data(1);
-    comm_ = world_communicator();
-  }
-  void TearDown() override {
-    barrier();
-    ncclCommDestroy(comm_);
-    tidemark_device_set_data(0);
-  }
+  Errors() : World(1) {}
 
-  /// Rank `odd` makes the second call, the others the first: all of them must fail with the same
-  /// text naming both.
-  void expect_mismatch(const std::function<ncclResult_t()>& call,
-                       const std::function<ncclResult_t()>& other, const std::string& named,
-                       const std::string& other_named) {
+  /// The last rank calls as the odd one: all of them must fail with the same text naming both
+  /// calls.
+  void expect_mismatch(const std::function<ncclResult_t(bool is_odd)>& call,
+                       const std::string& named, const std::string& odd_named) {
     int odd = size_ - 1;
-    EXPECT_EQ(rank_ == odd ? other() : call(), ncclInvalidUsage);
+    EXPECT_EQ(call(rank_ == odd), ncclInvalidUsage);
     std::string text = ncclGetLastError(comm_);
     EXPECT_THAT(text, AllOf(HasSubstr("rank 0 called " + named),
-                            HasSubstr("rank " + std::to_string(odd) + " called " + other_named)));
+                            HasSubstr("rank " + std::to_string(odd) + " called " + odd_named)));
     EXPECT_EQ(text.find('\n'), std::string::npos);
     char first[1024] = {};
     if (rank_ == 0) text.copy(first, sizeof first - 1);
@@ -56,63 +46,55 @@ class Errors : public ::testing::Test {
     return ncclBroadcast(buffer_.data(), buffer_.data(), 8, ncclFloat32, root, comm_, nullptr);
   }
 
-  int rank_ = world_rank(), size_ = world_size();
-  DeviceBuffer buffer_{4096};
-  ncclComm_t comm_ = nullptr;
+  DeviceBuffer<float> buffer_{1024};
 };
 
-TEST_F(Errors, OtherOperation) {
-  expect_mismatch([&] { return sum(); }, [&] { return broadcast(0); },
-                  "ncclAllReduce(count 8, float32, sum)",
-                  "ncclBroadcast(count 8, float32, root 0)");
-}
 TEST_F(Errors, OtherCount) {
-  expect_mismatch([&] { return sum(8); }, [&] { return sum(9); }, "ncclAllReduce(count 8,",
+  expect_mismatch([&](bool odd) { return sum(odd ? 9 : 8); }, "ncclAllReduce(count 8,",
                   "ncclAllReduce(count 9,");
 }
 TEST_F(Errors, CountAndNothing) {
-  expect_mismatch([&] { return sum(8); }, [&] { return sum(0); }, "ncclAllReduce(count 8,",
+  expect_mismatch([&](bool odd) { return sum(odd ? 0 : 8); }, "ncclAllReduce(count 8,",
                   "ncclAllReduce(count 0,");
 }
 TEST_F(Errors, OtherType) {
-  expect_mismatch([&] { return sum(8, ncclFloat32); }, [&] { return sum(8, ncclInt32); },
+  expect_mismatch([&](bool odd) { return sum(8, odd ? ncclInt32 : ncclFloat32); },
                   "ncclAllReduce(count 8, float32", "ncclAllReduce(count 8, int32");
 }
 TEST_F(Errors, OtherReduction) {
-  expect_mismatch([&] { return sum(8, ncclFloat32, ncclMax); },
-                  [&] { return sum(8, ncclFloat32, ncclMin); },
+  expect_mismatch([&](bool odd) { return sum(8, ncclFloat32, odd ? ncclMin : ncclMax); },
                   "ncclAllReduce(count 8, float32, max)", "ncclAllReduce(count 8, float32, min)");
 }
 TEST_F(Errors, OtherRoot) {
-  expect_mismatch([&] { return broadcast(0); }, [&] { return broadcast(1); },
+  expect_mismatch([&](bool odd) { return broadcast(odd ? 1 : 0); },
                   "ncclBroadcast(count 8, float32, root 0)",
                   "ncclBroadcast(count 8, float32, root 1)");
 }
 TEST_F(Errors, OtherOrder) {
   EXPECT_NCCL(sum());
-  auto both = [&](std::size_t first, std::size_t second) {
-    ncclResult_t result = sum(first);
-    EXPECT_EQ(sum(second), ncclInvalidUsage);
+  const auto both = [&](bool odd) {
+    const ncclResult_t result = sum(odd ? 17 : 16);
+    EXPECT_EQ(sum(odd ? 16 : 17), ncclInvalidUsage);
     return result;
   };
-  expect_mismatch([&] { return both(16, 17); }, [&] { return both(17, 16); },
-                  "ncclAllReduce(count 16,", "ncclAllReduce(count 17,");
+  expect_mismatch(both, "ncclAllReduce(count 16,", "ncclAllReduce(count 17,");
 }
 TEST_F(Errors, DataOnOneRankOnly) {
-  if (rank_ == size_ - 1) tidemark_device_set_data(0);
-  expect_mismatch([&] { return sum(); }, [&] { return sum(); },
-                  "ncclAllReduce(count 8, float32, sum)",
+  const auto without_data = [&](bool odd) {
+    if (odd) tidemark_device_set_data(0);
+    return sum();
+  };
+  expect_mismatch(without_data, "ncclAllReduce(count 8, float32, sum)",
                   "ncclAllReduce(count 8, float32, sum, no data)");
 }
 TEST_F(Errors, MismatchWithinAGroup) {
-  auto grouped = [&](std::size_t count) {
+  const auto grouped = [&](bool odd) {
     EXPECT_NCCL(ncclGroupStart());
     EXPECT_NCCL(sum(4));
-    EXPECT_NCCL(sum(count));
+    EXPECT_NCCL(sum(odd ? 6 : 5));
     return ncclGroupEnd();
   };
-  expect_mismatch([&] { return grouped(5); }, [&] { return grouped(6); }, "ncclAllReduce(count 5,",
-                  "ncclAllReduce(count 6,");
+  expect_mismatch(grouped, "ncclAllReduce(count 5,", "ncclAllReduce(count 6,");
 }
 
 TEST_F(Errors, MessagesOfDifferentLengths) {
@@ -135,21 +117,8 @@ TEST_F(Errors, MessagesOfDifferentLengths) {
                     HasSubstr("rank 1 called ncclRecv(count 4, float32, from 0)")));
 }
 
-TEST_F(Errors, AMissingRankIsNamed) {
-  Setting limit("TIDEMARK_TIMEOUT", "0.7");
-  auto begun = std::chrono::steady_clock::now();
-  int absent = size_ - 1;
-  if (rank_ != absent) {
-    EXPECT_EQ(sum(), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(comm_),
-                AllOf(HasSubstr("rank " + std::to_string(absent) + " has not arrived after 0.7 s"),
-                      HasSubstr("waits in ncclAllReduce(count 8, float32, sum)")));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
-}
-
 TEST_F(Errors, AMissingMessageIsNamed) {
-  Setting limit("TIDEMARK_TIMEOUT", "0.5");
+  setenv("TIDEMARK_TIMEOUT", "0.5", 1);
   if (rank_ == 0) {
     EXPECT_EQ(ncclRecv(buffer_.data(), 4, ncclFloat32, 1, comm_, nullptr), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(comm_), AllOf(HasSubstr("rank 1 has not arrived"),
@@ -158,13 +127,15 @@ TEST_F(Errors, AMissingMessageIsNamed) {
 }
 
 TEST_F(Errors, AMissingRankOfANewCommunicatorIsNamed) {
-  Setting limit("TIDEMARK_TIMEOUT", "0.5");
+  setenv("TIDEMARK_TIMEOUT", "0.5", 1);
   ncclUniqueId id = shared_id();
   ncclComm_t comm = nullptr;
   if (rank_ != 1) {
     EXPECT_EQ(ncclCommInitRank(&comm, size_, id, rank_), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("rank 1 of " + std::to_string(size_) +
-                                                     " ranks has not arrived after 0.5 s"));
+                                                     " ranks has not arrived after 0.5 s: rank 0" +
+                                                     (size_ > 2 ? ", 2" : " ")));
+    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("waits in ncclCommInitRank"));
     EXPECT_EQ(comm, nullptr);
   }
 }
@@ -178,21 +149,6 @@ TEST_F(Errors, ContradictionsAboutANewCommunicator) {
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0"));
 }
 
-TEST_F(Errors, AnAbortedPartnerIsNotWaitedFor) {
-  auto begun = std::chrono::steady_clock::now();
-  if (rank_ == 0) {
-    EXPECT_NCCL(ncclCommAbort(comm_));
-    EXPECT_EQ(sum(), ncclInvalidUsage);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted before"));
-    EXPECT_EQ(ncclCommDestroy(comm_), ncclInvalidArgument);
-  } else {
-    EXPECT_EQ(sum(), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr),
-                HasSubstr("rank 0 has aborted the communicator while rank"));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
-}
-
 TEST_F(Errors, AbortFromAnotherThreadEndsTheWaiting) {
   if (rank_ != 0) return;
   std::thread aborting([&] {
@@ -202,6 +158,7 @@ TEST_F(Errors, AbortFromAnotherThreadEndsTheWaiting) {
   EXPECT_EQ(sum(), ncclInternalError);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted while it waited in ncclAllReduce"));
   aborting.join();
+  comm_ = nullptr;
 }
 
 TEST_F(Errors, ADestroyedPartnerStillServesWhatItSent) {
@@ -210,8 +167,6 @@ TEST_F(Errors, ADestroyedPartnerStillServesWhatItSent) {
       ncclAllReduce(buffer_.data(), buffer_.data(), 1000, ncclInt32, ncclSum, comm, nullptr));
   if (rank_ == 0) {
     EXPECT_NCCL(ncclSend(buffer_.data(), 900, ncclInt32, 1, comm, nullptr));
-  }
-  if (rank_ == 0) {
     EXPECT_NCCL(ncclCommDestroy(comm));
   }
   barrier();
@@ -249,9 +204,7 @@ TEST_F(Errors, BadArguments) {
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
   ncclComm_t comm = nullptr;
   EXPECT_EQ(ncclCommInitRank(&comm, 2, ncclUniqueId{}, 0), ncclInvalidArgument);
-  ncclUniqueId id{};
-  EXPECT_NCCL(ncclGetUniqueId(&id));
-  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, new_id(), 2), ncclInvalidArgument);
   ncclWindow_t window = nullptr;
   EXPECT_EQ(ncclCommWindowRegister(comm_, at, 16, &window, 0), ncclInvalidUsage);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("ncclCommWindowRegister: not supported"));

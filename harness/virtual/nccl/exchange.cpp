@@ -8,9 +8,7 @@
 
 namespace tidemark::nccl {
 
-std::size_t Operation::bytes() const {
-  return call.count * size_of(static_cast<ncclDataType_t>(call.type));
-}
+std::size_t Operation::bytes() const { return call.count * size_of(call.type); }
 
 bool Operation::takes_time() const {
   if (call.function == Function::split || call.function == Function::shrink) return false;
@@ -24,139 +22,124 @@ bool Operation::stays_here() const {
 // From here on a large all-reduce costs less in two halves: everyone reduces a chunk of its own,
 // then hands it round.
 bool Exchange::chunked() const {
-  return operation_.call.function == Function::all_reduce && size() > 2 &&
+  const Call& call = operation_.call;
+  return call.function == Function::all_reduce && call.moves_data && size() > 2 &&
          operation_.bytes() > 32768;
 }
 
 void Exchange::number() {
   ncclComm& comm = *operation_.comm;
   std::lock_guard lock(comm.mutex);
-  auto peer = static_cast<std::size_t>(operation_.call.root);
-  switch (operation_.call.function) {
-    case Function::send:
-      number_ = comm.sent[peer]++;
-      break;
-    case Function::recv:
-      number_ = comm.received[peer]++;
-      break;
-    default:
-      number_ = comm.calls++;
-  }
+  const Call& call = operation_.call;
+  const auto peer = static_cast<std::size_t>(call.root);
+  std::uint64_t& next = call.function == Function::send   ? comm.sent[peer]
+                        : call.function == Function::recv ? comm.received[peer]
+                                                          : comm.calls;
+  number_ = next++;
 }
 
-Header Exchange::header(Kind kind, int target) const {
-  Header header;
-  header.comm = operation_.comm->id;
-  header.kind = kind;
-  header.source = operation_.comm->rank;
-  header.target = target;
-  header.number = number_;
-  header.call = operation_.call;
-  header.start = start_;
-  header.words[0] = operation_.words[0];
-  header.words[1] = operation_.words[1];
-  return header;
-}
-
-void Exchange::post(device::Ns start) {
-  start_ = latest_ = start;
+void Exchange::post() {
+  const Call& call = operation_.call;
+  parts_.resize(static_cast<std::size_t>(size()));
   if (operation_.comm->alone) {
     stage_ = Stage::done;
-  } else if (operation_.call.function == Function::send) {
-    const Operation& op = operation_;
-    Header head = header(Kind::message, op.call.root);
-    head.known = bytes_known(op.send, op.bytes());
-    MessageQueue::of_process().send(
-        process(op.call.root), head,
-        op.call.moves_data && head.known ? Payload::copy_of(op.send, op.bytes()) : Payload());
+    return;
+  }
+  if (operation_.device_scalar != nullptr && call.moves_data)
+    operation_.words[0] = to_scalar(operation_.device_scalar, call.type);
+  if (call.function == Function::send) {
+    send(Kind::message, call.root, slice_for(call.root));
     stage_ = Stage::done;
-  } else if (operation_.call.function != Function::recv) {
-    post_parts();
-  }
-}
-
-void Exchange::post_parts() {
-  if (operation_.device_scalar != nullptr && operation_.call.moves_data) {
-    operation_.words[0] =
-        to_scalar(operation_.device_scalar, static_cast<ncclDataType_t>(operation_.call.type));
-  }
-  parts_.resize(static_cast<std::size_t>(size()));
-  for (int target = 0; target < size(); ++target) {
-    Header head = header(Kind::part, target);
-    const Payload slice = slice_for(target, head.known);
-    MessageQueue::of_process().send(process(target), head, slice);
+  } else if (call.function != Function::recv) {
+    for (int target = 0; target < size(); ++target) send(Kind::part, target, slice_for(target));
   }
   whole_ = {};
 }
 
-Payload Exchange::slice_for(int target, bool& known) {
+// Empty where nothing is sent, or where the bytes have no values.
+Payload Exchange::slice_for(int target) {
   const Operation& op = operation_;
-  Slice slice = op.call.moves_data ? slice_to(target, op, chunked()) : Slice();
-  if (slice.size == 0) return {};
+  const Slice slice = op.call.moves_data ? slice_to(target, op, chunked()) : Slice();
   const auto* from = static_cast<const std::byte*>(op.send) + slice.at;
-  known = bytes_known(from, slice.size) &&
-          (!op.device_scalar ||
-           bytes_known(op.device_scalar, size_of(static_cast<ncclDataType_t>(op.call.type))));
-  if (!known) return {};
+  if (slice.size == 0 || !bytes_known(from, slice.size) ||
+      (op.device_scalar && !bytes_known(op.device_scalar, size_of(op.call.type))))
+    return {};
   if (slice.at != 0 || slice.size != op.bytes()) return Payload::copy_of(from, slice.size);
   if (whole_.size == 0) whole_ = Payload::copy_of(from, slice.size);
   return whole_;
 }
 
+void Exchange::send(Kind kind, int target, const Payload& payload) const {
+  const Operation& op = operation_;
+  const Header header{.comm = op.comm->id,
+                      .kind = kind,
+                      .source = op.comm->rank,
+                      .target = target,
+                      .number = number_,
+                      .call = op.call,
+                      .start = start_,
+                      .words = {op.words[0], op.words[1]}};
+  MessageQueue::of_process().send(process(target), header, payload);
+}
+
 bool Exchange::advance() {
   if (stage_ == Stage::done) return true;
-  if (operation_.call.function == Function::recv) return take_message();
-  if (stage_ == Stage::parts) {
-    if (!take_parts(Kind::part)) return false;
-    compare();
-    for (const MessagePtr& part : parts_) latest_ = std::max(latest_, part->header.start);
-    if (chunked() && operation_.call.moves_data) {
+  if (!take_parts()) return false;
+  if (stage_ == Stage::chunks) {
+    copy_chunks();
+  } else {
+    if (operation_.call.function == Function::recv)
+      compare_message();
+    else
+      compare();
+    for (const MessagePtr& part : parts_) {
+      if (part) latest_ = std::max(latest_, part->header.start);
+    }
+    if (chunked()) {
       send_reduced_chunk();
       stage_ = Stage::chunks;
-    } else {
-      assemble();
-      stage_ = Stage::done;
-      return true;
+      return advance();
     }
+    assemble();
   }
-  if (!take_parts(Kind::chunk)) return false;
-  copy_chunks();
   stage_ = Stage::done;
   return true;
 }
 
-bool Exchange::take_message() {
-  const Operation& op = operation_;
-  MessagePtr message = MessageQueue::of_process().take(op.comm->id, op.comm->rank, Kind::message,
-                                                       op.call.root, number_);
-  if (!message) return false;
-  const Call& theirs = message->header.call;
-  if (theirs.type != op.call.type || theirs.count != op.call.count ||
-      theirs.moves_data != op.call.moves_data) {
-    std::string text = fmt::format(
-        "mismatch on communicator '{}', message {} from rank {} to rank {}: rank {} called {}, "
-        "rank {} called {}",
-        op.comm->name, number_, op.call.root, op.comm->rank, op.call.root, text_of(theirs),
-        op.comm->rank, text_of(op.call));
-    if (op.call.root != op.comm->rank) notify(*op.comm, op.call.root, true, text);
-    throw Failure(ncclInvalidUsage, text);
-  }
-  latest_ = std::max(latest_, message->header.start);
-  receive(0, op.bytes(), *message);
-  stage_ = Stage::done;
-  return true;
+Kind Exchange::awaited() const {
+  if (operation_.call.function == Function::recv) return Kind::message;
+  return stage_ == Stage::chunks ? Kind::chunk : Kind::part;
 }
 
-bool Exchange::take_parts(Kind kind) {
+bool Exchange::awaits(int source) const {
+  return operation_.call.function != Function::recv || source == operation_.call.root;
+}
+
+bool Exchange::take_parts() {
   bool all = true;
   for (int source = 0; source < size(); ++source) {
     MessagePtr& part = parts_[static_cast<std::size_t>(source)];
-    if (!part)
-      part = MessageQueue::of_process().take(operation_.comm->id, operation_.comm->rank, kind,
-                                             source, number_);
+    if (part || !awaits(source)) continue;
+    part = MessageQueue::of_process().take(operation_.comm->id, operation_.comm->rank, awaited(),
+                                           source, number_);
     all = all && part != nullptr;
   }
   return all;
+}
+
+void Exchange::compare_message() const {
+  const Operation& op = operation_;
+  const Call& theirs = parts_[static_cast<std::size_t>(op.call.root)]->header.call;
+  if (theirs.type == op.call.type && theirs.count == op.call.count &&
+      theirs.moves_data == op.call.moves_data)
+    return;
+  const std::string text = fmt::format(
+      "mismatch on communicator '{}', message {} from rank {} to rank {}: rank {} called {}, "
+      "rank {} called {}",
+      op.comm->name, number_, op.call.root, op.comm->rank, op.call.root, text_of(theirs),
+      op.comm->rank, text_of(op.call));
+  if (op.call.root != op.comm->rank) notify(*op.comm, op.call.root, true, text);
+  throw Failure(ncclInvalidUsage, text);
 }
 
 // The same on all ranks: the first rank that differs from the lowest one.
@@ -177,53 +160,40 @@ void Exchange::assemble() {
   const Operation& op = operation_;
   if (op.call.count == 0) return;
   if (!op.call.moves_data) return mark_bytes(op.recv, parts_of(op).received * op.bytes(), false);
-  bool at_root = op.comm->rank == op.call.root;
-  if ((op.call.function == Function::reduce || op.call.function == Function::gather) && !at_root)
-    return;
+  if (parts_of(op).received == 0) return;
+  const Function function = op.call.function;
   if (op.call.reduction != Reduction::none) {
-    bool known = true;
-    const std::vector<Input> all = inputs(known);
-    if (known)
-      reduce(op.recv, all, op.call.count, static_cast<ncclDataType_t>(op.call.type),
-             op.call.reduction, size());
-    mark_bytes(op.recv, op.bytes(), known);
-  } else if (op.call.function == Function::broadcast || op.call.function == Function::scatter) {
+    mark_bytes(op.recv, op.bytes(), reduce_parts(op.recv, op.bytes()));
+  } else if (function == Function::broadcast || function == Function::scatter ||
+             function == Function::recv) {
     receive(0, op.bytes(), *parts_[static_cast<std::size_t>(op.call.root)]);
   } else {
     for (std::size_t r = 0; r < parts_.size(); ++r) receive(r * op.bytes(), op.bytes(), *parts_[r]);
   }
 }
 
-std::vector<Input> Exchange::inputs(bool& known) const {
-  std::vector<Input> all;
+// Into `to`, unless a part has no values.
+bool Exchange::reduce_parts(void* to, std::size_t bytes) const {
+  const Call& call = operation_.call;
+  std::vector<Input> inputs;
   for (const MessagePtr& part : parts_) {
-    all.push_back({part->payload.data.get(), part->header.words[0]});
-    known = known && part->header.known;
+    if (part->payload.size != bytes) return false;
+    inputs.push_back({part->payload.data.get(), part->header.words[0]});
   }
-  return all;
+  reduce(to, inputs, bytes / size_of(call.type), call.type, call.reduction, size());
+  return true;
 }
 
 void Exchange::receive(std::size_t at, std::size_t bytes, const Message& part) const {
   copy_to(operation_.recv, at, part.payload);
-  const bool known = part.header.known && operation_.call.moves_data;
-  mark_bytes(static_cast<std::byte*>(operation_.recv) + at, bytes, known);
+  mark_bytes(static_cast<std::byte*>(operation_.recv) + at, bytes, part.payload.size == bytes);
 }
 
 void Exchange::send_reduced_chunk() {
   const Operation& op = operation_;
-  auto type = static_cast<ncclDataType_t>(op.call.type);
-  bool known = true;
-  const std::vector<Input> all = inputs(known);
-  Payload reduced;
-  if (known) {
-    reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
-    reduce(reduced.data.get(), all, reduced.size / size_of(type), type, op.call.reduction, size());
-  }
-  for (int target = 0; target < size(); ++target) {
-    Header head = header(Kind::chunk, target);
-    head.known = known;
-    MessageQueue::of_process().send(process(target), head, reduced);
-  }
+  Payload reduced = Payload::allocate(slice_to(op.comm->rank, op, true).size);
+  if (!reduce_parts(reduced.data.get(), reduced.size)) reduced = {};
+  for (int target = 0; target < size(); ++target) send(Kind::chunk, target, reduced);
   std::fill(parts_.begin(), parts_.end(), nullptr);
 }
 

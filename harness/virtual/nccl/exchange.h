@@ -10,7 +10,6 @@
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/message_queue.h"
-#include "harness/virtual/nccl/reduction.h"
 
 namespace tidemark::nccl {
 
@@ -35,12 +34,14 @@ struct Operation {
 
 class Exchange {
  public:
-  explicit Exchange(const Operation& operation) : operation_(operation) {}
+  /// `start`: when this rank's stream is ready, ns; -1 where the operation takes no time.
+  explicit Exchange(const Operation& operation, device::Ns start = -1)
+      : operation_(operation), start_(start), latest_(start) {}
 
   /// Takes the operation's number on its communicator, in program order.
   void number();
-  /// `start`: when this rank's stream is ready, ns; -1 where the operation takes no time.
-  void post(device::Ns start);
+  /// Sends this rank's own part.
+  void post();
   /// Whether everything is here and the result written. Throws Failure when the ranks' calls do not
   /// match.
   bool advance();
@@ -59,18 +60,18 @@ class Exchange {
   enum class Stage { parts, chunks, done };
 
   bool chunked() const;
-  Header header(Kind kind, int target) const;
-  Payload slice_for(int target, bool& known);
-  void post_parts();
-  bool take_message();
-  bool take_parts(Kind kind);
+  Kind awaited() const;
+  bool awaits(int source) const;
+  Payload slice_for(int target);
+  void send(Kind kind, int target, const Payload& payload) const;
+  bool take_parts();
   void compare() const;
+  void compare_message() const;
   void assemble();
-  std::vector<Input> inputs(bool& known) const;
+  bool reduce_parts(void* to, std::size_t bytes) const;
   void receive(std::size_t at, std::size_t bytes, const Message& part) const;
   void send_reduced_chunk();
   void copy_chunks();
-  bool here_already(int source) const;
   std::vector<int> missing() const;
   int process(int rank) const { return operation_.comm->processes[static_cast<std::size_t>(rank)]; }
   int size() const { return operation_.comm->size; }
@@ -78,9 +79,9 @@ class Exchange {
   Operation operation_;
   Stage stage_ = Stage::parts;
   std::uint64_t number_ = 0;
-  device::Ns start_ = -1, latest_ = -1;
-  Payload whole_;  // the send buffer, when several ranks get all of it
-  std::vector<MessagePtr> parts_;
+  device::Ns start_, latest_;
+  Payload whole_;                  // the send buffer, when several ranks get all of it
+  std::vector<MessagePtr> parts_;  // by rank
 };
 
 }  // namespace tidemark::nccl

@@ -5,18 +5,17 @@
 #include <mutex>
 #include <string_view>
 
+#include "harness/virtual/device/immortal.h"
+
 namespace tidemark::nccl {
 namespace {
 
-// Not destroyed at exit: threads of the program may still fail then.
-std::mutex& mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-std::string& of_process() {
-  static auto* text = new std::string;
-  return *text;
-}
+// Threads of the program may still fail at exit.
+struct OfProcess {
+  std::mutex mutex;
+  std::string text;
+};
+OfProcess& of_process() { return device::immortal<OfProcess>(); }
 thread_local std::string of_thread;
 
 bool verbose() {
@@ -28,14 +27,14 @@ bool verbose() {
 
 void remember_error(const std::string& text) {
   of_thread = text;
-  std::lock_guard lock(mutex());
-  of_process() = text;
+  std::lock_guard lock(of_process().mutex);
+  of_process().text = text;
 }
 
 std::string last_error() {
   if (!of_thread.empty()) return of_thread;
-  std::lock_guard lock(mutex());
-  return of_process();
+  std::lock_guard lock(of_process().mutex);
+  return of_process().text;
 }
 
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text) {

@@ -31,12 +31,10 @@ void remember_error(const std::string& text);
 /// The last error of this thread, or, where it has had none, of any thread; "" without one.
 std::string last_error();
 
-/// Runs the body of one nccl* function. With NCCL_DEBUG set (as with the real library) errors also
-/// go to stderr.
-template <typename Body>
-ncclResult_t at_border(const char* function, Body&& body);
+/// Remembers the error, and with NCCL_DEBUG set (as with the real library) prints it to stderr.
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text);
 
+/// Runs the body of one nccl* function.
 template <typename Body>
 ncclResult_t at_border(const char* function, Body&& body) {
   try {

@@ -11,22 +11,14 @@ constexpr std::size_t kChunked = 12000;  // floats: from three ranks on, an all-
 
 class Known : public World {
  protected:
-  void SetUp() override {
-    tidemark_device_set_data(2);
-    World::SetUp();
-    for (float** buffer : {&send_, &recv_}) ASSERT_EQ(cudaMalloc(buffer, 16 << 20), cudaSuccess);
-  }
-  void TearDown() override {
-    EXPECT_EQ(cudaFree(send_), cudaSuccess);
-    EXPECT_EQ(cudaFree(recv_), cudaSuccess);
-    World::TearDown();
-  }
+  Known() : World(2) {}
+
   // rank + 1, rank + 2 ...; and a receive buffer that is known to hold something else.
   void fill(std::size_t sent, std::size_t received) {
-    std::vector<float> values(sent), others(received, -7);
+    std::vector<float> values(sent);
     std::iota(values.begin(), values.end(), static_cast<float>(rank_ + 1));
-    ASSERT_EQ(cudaMemcpy(send_, values.data(), 4 * sent, cudaMemcpyHostToDevice), cudaSuccess);
-    ASSERT_EQ(cudaMemcpy(recv_, others.data(), 4 * received, cudaMemcpyHostToDevice), cudaSuccess);
+    send_buffer_.write(values);
+    recv_buffer_.write(std::vector<float>(received, -7));
   }
   void forget(std::size_t begin, std::size_t count) {
     if (rank_ == size_ - 1) tidemark_device_mark_known(send_ + begin, 4 * count, 0);
@@ -34,14 +26,11 @@ class Known : public World {
   bool known(std::size_t begin, std::size_t count) const {
     return tidemark_device_is_known(recv_ + begin, 4 * count) != 0;
   }
-  float at(std::size_t place) const {
-    float value = 0;
-    EXPECT_EQ(cudaMemcpy(&value, recv_ + place, 4, cudaMemcpyDeviceToHost), cudaSuccess);
-    return value;
-  }
+  float at(std::size_t place) const { return recv_buffer_.read(place, 1)[0]; }
 
   const std::size_t ranks_ = static_cast<std::size_t>(size_);
-  float *send_ = nullptr, *recv_ = nullptr;
+  DeviceBuffer<float> send_buffer_{4 << 20}, recv_buffer_{4 << 20};
+  float *const send_ = send_buffer_.data(), *const recv_ = recv_buffer_.data();
 };
 
 TEST_F(Known, ASumIsKnownWhereAllPartsAre) {

@@ -39,8 +39,7 @@ struct Header {
   std::int64_t start = -1;  // ns; when the sender's stream is ready. -1: takes no time there
   std::int64_t words[2] = {
       0, 0};  // split: color and key; premul-sum: the scalar's bits and whether it is a double
-  std::uint64_t bytes = 0;  // of the payload
-  bool known = true;        // else there is none, because its bytes have no values (mode known)
+  std::uint64_t bytes = 0;  // of the payload; 0 also where its bytes have no values (mode known)
 };
 
 /// Shared, so that one copy of a buffer serves all receivers. Never touched once sent.

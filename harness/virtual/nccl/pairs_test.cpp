@@ -14,16 +14,15 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Pairs : public ::testing::Test {
+class Pairs : public World {
  protected:
-  void SetUp() override { setenv("TIDEMARK_TIMEOUT", "60", 1); }
-  void TearDown() override { barrier(); }
+  Pairs() : World(0) {}
   ncclResult_t run(Op op, ncclComm_t comm) {
     return call(op, {buffer_.data(), buffer_.data(), 4, comm});
   }
 
-  int rank_ = world_rank(), last_ = world_size() - 1;
-  DeviceBuffer buffer_{4096};
+  const int last_ = size_ - 1;
+  DeviceBuffer<float> buffer_{1024};
 };
 
 TEST_F(Pairs, TwoMismatchedCollectivesAreNamedOnEveryRank) {

@@ -5,25 +5,14 @@
 
 namespace tidemark::nccl {
 
-bool Exchange::here_already(int source) const {
-  const Operation& op = operation_;
-  Kind kind = op.call.function == Function::recv
-                  ? Kind::message
-                  : (stage_ == Stage::chunks ? Kind::chunk : Kind::part);
-  return MessageQueue::of_process()
-      .look(op.comm->id, op.comm->rank, kind, source, number_)
-      .has_value();
-}
-
+// A message whose payload is still under way is not missing.
 std::vector<int> Exchange::missing() const {
-  if (stage_ == Stage::done) return {};
+  const ncclComm& comm = *operation_.comm;
   std::vector<int> ranks;
-  if (operation_.call.function == Function::recv) {
-    if (!here_already(operation_.call.root)) ranks.push_back(operation_.call.root);
-    return ranks;
-  }
-  for (int source = 0; source < size(); ++source) {
-    if (!parts_[static_cast<std::size_t>(source)] && !here_already(source)) ranks.push_back(source);
+  for (int source = 0; stage_ != Stage::done && source < size(); ++source) {
+    if (awaits(source) && !parts_[static_cast<std::size_t>(source)] &&
+        !MessageQueue::of_process().look(comm.id, comm.rank, awaited(), source, number_))
+      ranks.push_back(source);
   }
   return ranks;
 }
@@ -48,8 +37,7 @@ void Exchange::check_partners() {
     if (!MessageQueue::of_process().has_ended(process(rank))) continue;
     fail(ncclRemoteError,
          "the process of rank {} has ended while rank {} waits for it in {}, call {} on "
-         "communicator "
-         "'{}'",
+         "communicator '{}'",
          rank, comm.rank, text_of(operation_.call), number_, comm.name);
   }
 }
@@ -71,7 +59,7 @@ std::string Exchange::absent(double seconds) {
   std::string text = fmt::format(
       "rank {} has not arrived after {} s: rank {} waits in {}, {} {} on communicator '{}' of {} "
       "ranks",
-      list_of(ranks), seconds, list_of(waiting), text_of(op.call),
+      fmt::join(ranks, ", "), seconds, fmt::join(waiting, ", "), text_of(op.call),
       is_collective(op.call.function) ? "call" : "message", number_, op.comm->name, size());
   for (int rank : ranks) {
     for (Kind kind : {Kind::part, Kind::message}) {

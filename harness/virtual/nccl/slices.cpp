@@ -39,7 +39,7 @@ Parts parts_of(const Operation& op, bool root) {
 Slice chunk_of(std::size_t place, const Operation& op) {
   auto n = static_cast<std::size_t>(op.comm->size);
   std::size_t each = op.call.count / n, more = op.call.count % n;
-  std::size_t element = size_of(static_cast<ncclDataType_t>(op.call.type));
+  std::size_t element = size_of(op.call.type);
   std::size_t first = place * each + std::min(place, more);
   return {first * element, (each + (place < more ? 1 : 0)) * element};
 }

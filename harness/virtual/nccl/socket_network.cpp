@@ -209,11 +209,9 @@ bool SocketNetwork::has_ended(int process) {
 // One message: its header, and in a second frame its payload. Null: the network is closed.
 MessagePtr SocketNetwork::receive_one() {
   for (;;) {
-    std::shared_ptr<zmq_msg_t> frames[2];
-    bool more = true;
-    int count = 0;
-    for (; more; ++count) {
-      std::shared_ptr<zmq_msg_t> frame(new zmq_msg_t, [this](zmq_msg_t* old) {
+    std::vector<std::shared_ptr<zmq_msg_t>> frames;
+    do {
+      const auto& frame = frames.emplace_back(new zmq_msg_t, [this](zmq_msg_t* old) {
         zmq_.msg_close(old);
         delete old;
       });
@@ -221,14 +219,12 @@ MessagePtr SocketNetwork::receive_one() {
       while (zmq_.msg_recv(frame.get(), listening_, 0) < 0) {
         if (zmq_.error() != EINTR) return nullptr;
       }
-      more = zmq_.msg_more(frame.get()) != 0;
-      if (count < 2) frames[count] = std::move(frame);
-    }
-    if (zmq_.msg_size(frames[0].get()) != sizeof(Header)) continue;
+    } while (zmq_.msg_more(frames.back().get()) != 0);
+    if (frames.size() > 2 || zmq_.msg_size(frames[0].get()) != sizeof(Header)) continue;
     auto message = std::make_shared<Message>();
     std::memcpy(&message->header, zmq_.msg_data(frames[0].get()), sizeof(Header));
-    std::size_t size = count > 1 ? zmq_.msg_size(frames[1].get()) : 0;
-    if (count > 2 || size != message->header.bytes) continue;
+    std::size_t size = frames.size() > 1 ? zmq_.msg_size(frames[1].get()) : 0;
+    if (size != message->header.bytes) continue;
     if (size > 0) {
       auto* bytes = static_cast<std::byte*>(zmq_.msg_data(frames[1].get()));
       message->payload = {{bytes, [frame = frames[1]](std::byte*) {}}, size};

@@ -17,13 +17,12 @@
 namespace tidemark::nccl::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Memory of all processes of a test.
 struct Shared {
   std::atomic<int> step{0};
-  ncclUniqueId ids[4];
+  ncclUniqueId id;
 };
 
 class Sockets : public ::testing::Test {
@@ -62,90 +61,34 @@ class Sockets : public ::testing::Test {
     while (shared_.step < step) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  /// The unique id number `index`, made by the process of rank `creator`.
-  ncclUniqueId id(int rank, int creator = 0, int index = 0) {
-    if (rank == creator) {
-      EXPECT_NCCL(ncclGetUniqueId(&shared_.ids[index]));
+  /// The unique id that rank 0 makes.
+  ncclUniqueId id(int rank) {
+    if (rank == 0) {
+      shared_.id = new_id();
       ++shared_.step;
     }
-    reach(index + 1);
-    return shared_.ids[index];
-  }
-
-  static ncclComm_t make(ncclUniqueId id, int size, int rank) {
-    ncclComm_t comm = nullptr;
-    EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
-    return comm;
-  }
-
-  static ncclResult_t sum(ncclComm_t comm, std::vector<int>& values) {
-    DeviceBuffer buffer(4 * values.size());
-    cudaMemcpy(buffer.data(), values.data(), 4 * values.size(), cudaMemcpyHostToDevice);
-    ncclResult_t result = ncclAllReduce(buffer.data(), buffer.data(), values.size(), ncclInt32,
-                                        ncclSum, comm, nullptr);
-    cudaMemcpy(values.data(), buffer.data(), 4 * values.size(), cudaMemcpyDeviceToHost);
-    return result;
+    reach(1);
+    return shared_.id;
   }
 };
 
-constexpr std::size_t large = 1 << 20;  // elements: several sends of the kernel's
-
-TEST_F(Sockets, RanksMeetByTheUniqueId) {
-  all_succeed(3, [&](int rank) {
-    ncclComm_t comm = make(id(rank, 1), 3, rank);
-    std::vector<int> values(large, 1 << rank);
-    EXPECT_NCCL(sum(comm, values));
-    EXPECT_EQ(values, std::vector<int>(large, 7));
-    ncclComm_t pair = nullptr;
-    EXPECT_NCCL(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 0, -rank, &pair, nullptr));
-    if (rank != 1) {
-      std::vector<int> one{1 << rank};
-      EXPECT_NCCL(sum(pair, one));
-      EXPECT_EQ(one[0], 5);
-      EXPECT_NCCL(ncclCommDestroy(pair));
-    }
-    EXPECT_NCCL(ncclCommDestroy(comm));
-    comm = make(id(rank, 2, 1), 3, 2 - rank);  // again, after everything was destroyed
-    std::vector<int> one{rank};
-    EXPECT_NCCL(sum(comm, one));
-    EXPECT_EQ(one[0], 3);
-  });
-}
-
-TEST_F(Sockets, RanksOnThreadsOfTwoProcesses) {
-  all_succeed(2, [&](int process) {
-    ncclUniqueId unique = id(process);
-    std::vector<std::thread> threads;
-    for (int rank = 2 * process; rank < 2 * process + 2; ++rank) {
-      threads.emplace_back([=] {
-        ncclComm_t comm = make(unique, 4, rank);
-        std::vector<int> one{1 << rank};
-        EXPECT_NCCL(sum(comm, one));
-        EXPECT_EQ(one[0], 15);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  });
-}
-
 // A large message, and the end of its sender.
 void send_and_end(const std::function<void()>& end, int rank, ncclComm_t comm) {
-  std::vector<int> values(8 * large, 3), got(8 * large);
-  DeviceBuffer buffer(4 * values.size());
+  const std::vector<int> values(1 << 23, 3);  // several sends of the kernel's
   if (rank == 0) {
-    cudaMemcpy(buffer.data(), values.data(), 4 * values.size(), cudaMemcpyHostToDevice);
+    const DeviceBuffer buffer(values);
     EXPECT_NCCL(ncclSend(buffer.data(), values.size(), ncclInt32, 1, comm, nullptr));
     end();
   } else {
+    const DeviceBuffer<int> buffer(values.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     EXPECT_NCCL(ncclRecv(buffer.data(), values.size(), ncclInt32, 0, comm, nullptr));
-    cudaMemcpy(got.data(), buffer.data(), 4 * got.size(), cudaMemcpyDeviceToHost);
-    EXPECT_EQ(got, values);
+    EXPECT_EQ(buffer.read(), values);
   }
 }
 
 TEST_F(Sockets, WhatALastCallSentArrives) {
-  all_succeed(2, [&](int rank) { send_and_end([] {}, rank, make(id(rank), 2, rank)); });
+  all_succeed(2, [&](int rank) { send_and_end([] {}, rank, join(id(rank), 2, rank)); });
 }
 
 TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
@@ -153,20 +96,7 @@ TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
     reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "tidemark_nccl_leave"))();
     _exit(0);
   };
-  all_succeed(2, [&](int rank) { send_and_end(end, rank, make(id(rank), 2, rank)); });
-}
-
-TEST_F(Sockets, ARankThatNeverComesIsNamed) {
-  all_succeed(3, [&](int rank) {
-    setenv("TIDEMARK_TIMEOUT", "0.7", 1);
-    ncclUniqueId unique = id(rank);
-    if (rank == 1) return;
-    ncclComm_t comm = nullptr;
-    EXPECT_EQ(ncclCommInitRank(&comm, 3, unique, rank), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr),
-                AllOf(HasSubstr("rank 1 of 3 ranks has not arrived after 0.7 s"),
-                      HasSubstr("rank 0, 2 waits in ncclCommInitRank")));
-  });
+  all_succeed(2, [&](int rank) { send_and_end(end, rank, join(id(rank), 2, rank)); });
 }
 
 TEST_F(Sockets, AKilledRankIsNoticed) {
@@ -174,13 +104,17 @@ TEST_F(Sockets, AKilledRankIsNoticed) {
   EXPECT_EQ(
       run(3,
           [&](int rank) {
-            ncclComm_t comm = make(id(rank), 3, rank);
-            std::vector<int> one{1};
-            EXPECT_NCCL(sum(comm, one));
+            ncclComm_t comm = join(id(rank), 3, rank);
+            const DeviceBuffer one(std::vector{1});
+            const auto sum = [&] {
+              return ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm, nullptr);
+            };
+            EXPECT_NCCL(sum());
+            EXPECT_EQ(one.read()[0], 3);
             ++shared_.step;
             reach(4);  // the first call has ended everywhere
             if (rank == 2) raise(SIGKILL);
-            EXPECT_EQ(sum(comm, one), ncclRemoteError);
+            EXPECT_EQ(sum(), ncclRemoteError);
             EXPECT_THAT(
                 ncclGetLastError(comm),
                 HasSubstr(
@@ -197,16 +131,6 @@ TEST_F(Sockets, TheEndOfTheIdsCreatorIsNoticed) {
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclRemoteError);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("which made the unique id, has ended"));
-  });
-}
-
-TEST_F(Sockets, TwoProcessesThatClaimARank) {
-  all_succeed(2, [&](int rank) {
-    ncclComm_t comm = nullptr;
-    EXPECT_EQ(ncclCommInitRank(&comm, 3, id(rank), 0), ncclInvalidUsage);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("both claim to be rank 0 of 3"));
-    ++shared_.step;
-    reach(3);  // an early end would be noticed first
   });
 }
 

@@ -1,72 +1,98 @@
-// Fixtures of the tests of this folder: the ranks of the test, device memory, and numbers decoded
-// and rounded without any of the library's own arithmetic.
+// Fixtures of the tests of this folder: the ranks of the test, device memory, and numbers of every
+// data type without any of the library's own arithmetic.
 #pragma once
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Float8_e4m3fn.h>
+#include <c10/util/Float8_e5m2.h>
+#include <c10/util/Half.h>
 #include <cuda_runtime.h>
-#include <gtest/gtest.h>
-#include <mpi.h>
-#include <nccl.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "harness/virtual/nccl/world.h"
 
 namespace tidemark::nccl::testing {
 
-#define EXPECT_NCCL(call) EXPECT_EQ((call), ncclSuccess) << ncclGetLastError(nullptr)
-#define ASSERT_NCCL(call) ASSERT_EQ((call), ncclSuccess) << ncclGetLastError(nullptr)
-
-int world_rank();
-int world_size();
-void barrier();
-/// A unique id made by `creator` (a rank of the world) and known to all. Collective over the world.
-ncclUniqueId shared_id(int creator = 0);
-/// A communicator of the whole world, in order. Collective.
-ncclComm_t world_communicator();
-
 /// Device memory with one byte pattern before and after, checked by intact().
+template <class T>
 class DeviceBuffer {
  public:
-  explicit DeviceBuffer(std::size_t bytes);
-  ~DeviceBuffer();
+  explicit DeviceBuffer(std::size_t count) : pattern_((count + 2 * kGuard) * sizeof(T), 0xa5) {
+    EXPECT_EQ(cudaMalloc(&data_, pattern_.size()), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data_, pattern_.data(), pattern_.size(), cudaMemcpyDefault), cudaSuccess);
+  }
+  explicit DeviceBuffer(const std::vector<T>& values) : DeviceBuffer(values.size()) {
+    write(values);
+  }
+  ~DeviceBuffer() { cudaFree(data_); }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  std::byte* data() const { return data_ + guard; }
-  void write(const std::vector<std::byte>& bytes, std::size_t at = 0);
-  std::vector<std::byte> read(std::size_t at, std::size_t bytes) const;
-  bool intact() const;
+  T* data() const { return data_ + kGuard; }
+  void write(const std::vector<T>& values, std::size_t at = 0) {
+    EXPECT_EQ(cudaMemcpy(data() + at, values.data(), values.size() * sizeof(T), cudaMemcpyDefault),
+              cudaSuccess);
+  }
+  std::vector<T> read(std::size_t at, std::size_t count) const {
+    std::vector<T> values(count);
+    EXPECT_EQ(cudaMemcpy(values.data(), data() + at, count * sizeof(T), cudaMemcpyDefault),
+              cudaSuccess);
+    return values;
+  }
+  std::vector<T> read() const { return read(0, pattern_.size() / sizeof(T) - 2 * kGuard); }
+  bool intact() const {
+    std::vector<unsigned char> all(pattern_.size());
+    EXPECT_EQ(cudaMemcpy(all.data(), data_, all.size(), cudaMemcpyDefault), cudaSuccess);
+    constexpr std::ptrdiff_t guard = kGuard * sizeof(T);
+    return std::equal(all.begin(), all.begin() + guard, pattern_.begin()) &&
+           std::equal(all.end() - guard, all.end(), pattern_.begin());
+  }
 
  private:
-  static constexpr std::size_t guard = 64;
-  std::byte* data_ = nullptr;
-  std::size_t size_;
+  static constexpr std::size_t kGuard = 64;  // elements
+  T* data_ = nullptr;
+  std::vector<unsigned char> pattern_;
 };
 
-/// A data type by its bits: integers by width and sign, floating types by their fields.
-struct Format {
-  ncclDataType_t type;
-  const char* name;
-  int bytes;
-  bool floating;
-  bool is_signed;
-  int exponent_bits = 0, mantissa_bits = 0;
-  double largest = 0;  // what rounding saturates to (float8); 0: infinity
+/// NCCL's data types, in the order of ncclDataType_t, as PyTorch has them.
+using Types = ::testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                               std::uint64_t, c10::Half, float, double, c10::BFloat16,
+                               c10::Float8_e4m3fn, c10::Float8_e5m2>;
+template <class T, class... All>
+constexpr ncclDataType_t place_of(::testing::Types<All...>) {
+  constexpr bool same[] = {std::is_same_v<T, All>...};
+  return static_cast<ncclDataType_t>(std::ranges::find(same, true) - same);
+}
+template <class T>
+constexpr ncclDataType_t type_of = place_of<T>(Types());
 
-  double decode(std::uint64_t bits) const;
-  std::int64_t decode_integer(std::uint64_t bits) const;
-  /// To nearest, ties to even, with this type's precision, subnormals and largest value.
-  double round(double value) const;
-  /// A random element: any integer, or a floating number near one, so that products stay finite.
-  std::uint64_t random(std::mt19937_64& generator) const;
-};
-const std::vector<Format>& formats();
+/// Numbers of 64 random bits, the same in every process.
+std::vector<std::uint64_t> random_numbers(std::size_t count, std::uint64_t seed);
 
-std::uint64_t element(const std::vector<std::byte>& bytes, std::size_t index, int size);
-/// The elements of `rank` in test number `salt`: every rank can make those of all others.
-std::vector<std::byte> elements(const Format& format, int rank, std::size_t count,
-                                std::uint64_t salt);
+/// The elements of `rank` in test number `salt`: every rank can make those of all others. Integers
+/// are any of up to 40 bits, floating numbers are near one, so that products stay finite.
+template <class T>
+std::vector<T> elements(int rank, std::size_t count, std::uint64_t salt) {
+  std::vector<T> all;
+  all.reserve(count);
+  for (const std::uint64_t bits :
+       random_numbers(count, salt * 1000003 + static_cast<std::uint64_t>(rank))) {
+    if constexpr (std::is_integral_v<T>) {
+      all.push_back(static_cast<T>(bits & 0xffffffffff));
+    } else {
+      constexpr double kScales[] = {0.25, 0.5, 1, 2, -0.25, -0.5, -1, -2};
+      const double number = (1 + 0x1p-52 * static_cast<double>(bits >> 12)) * kScales[bits & 7];
+      all.push_back(static_cast<T>(
+          static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(number)));
+    }
+  }
+  return all;
+}
 
 /// The ring model's trace of this process: start and end of each kernel, ns.
 struct Kernel {
@@ -105,27 +131,17 @@ struct Arguments {
 };
 ncclResult_t call(Op op, const Arguments& a);
 
-/// A communicator and a stream of all ranks of the test.
+/// A communicator and a stream of all ranks of the test. `data`: see tidemark_device_set_data. A
+/// test may change TIDEMARK_TIMEOUT: the next one has the program's again, or 60 s.
 class World : public ::testing::Test {
  protected:
+  explicit World(int data) : data_(data) {}
   void SetUp() override;
   void TearDown() override;
 
-  const int rank_ = world_rank(), size_ = world_size();
+  const int data_, rank_ = world_rank(), size_ = world_size();
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
-};
-
-/// Sets an environment variable for a while.
-class Setting {
- public:
-  Setting(const char* name, const char* value);
-  ~Setting();
-
- private:
-  const char* name_;
-  std::string before_;
-  bool was_set_;
 };
 
 }  // namespace tidemark::nccl::testing

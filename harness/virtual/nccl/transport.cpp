@@ -25,34 +25,28 @@ void note_accesses(const Operation& op) {
 }  // namespace
 
 void carry_out(const std::vector<Operation>& operations) {
-  std::vector<Exchange> exchanges;
   Timeline timeline;
   std::vector<std::size_t> launches;
-  for (const Operation& operation : operations) {
-    Exchange& exchange = exchanges.emplace_back(operation);
-    exchange.number();
-    launches.push_back(timeline.add(operation));
-  }
+  for (const Operation& operation : operations) launches.push_back(timeline.add(operation));
   timeline.begin();
+  std::vector<Exchange> exchanges;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const Operation& operation = operations[i];
+    const bool timed = operation.takes_time() && !operation.stays_here();
+    exchanges.emplace_back(operation, timed ? timeline.start(launches[i]) : -1).number();
+    if (operation.comm->alone && device::follows_known()) stand_in(operation);
+  }
   try {
-    for (std::size_t i = 0; i < exchanges.size(); ++i) {
-      bool timed = operations[i].takes_time() && !operations[i].stays_here();
-      exchanges[i].post(timed ? timeline.start(launches[i]) : -1);
-      if (operations[i].comm->alone && device::follows_known()) stand_in(operations[i]);
-    }
     drive(exchanges);
-  } catch (const Failure& failure) {
+  } catch (const Failure&) {
     timeline.end(false);
-    mark_failed(exchanges, failure);
     throw;
   }
   for (std::size_t i = 0; i < exchanges.size(); ++i)
     timeline.take_in(launches[i], exchanges[i].latest());
   timeline.end(true);
   for (const Operation& operation : operations) note_accesses(operation);
-  for (const Exchange& exchange : exchanges) {
-    if (exchange.operation().finish) exchange.operation().finish(exchange);
-  }
+  finish(exchanges);
 }
 
 void settle(ncclComm&) {}  // it was done when it was called
@@ -65,8 +59,7 @@ double estimate(const std::vector<Operation>& operations) {
 
 bool moves_data(const Operation& op) {
   if (!device::follows_known()) return device::data_moves();
-  const auto type = static_cast<ncclDataType_t>(op.call.type);
-  const bool integer = type <= ncclUint64;  // the first in the list
+  const bool integer = op.call.type <= ncclUint64;  // the first in the list
   const std::uint64_t limit = device::known_limit() * (integer ? device::kWholeFactor : 1);
   return largest_buffer(op) <= limit;
 }

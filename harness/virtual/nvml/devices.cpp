@@ -1,10 +1,13 @@
 // NVML's devices: the machine's GPUs, whatever CUDA_VISIBLE_DEVICES leaves this process of them.
 // Each process has virtual devices of its own, so no other process has memory on them.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -43,17 +46,19 @@ nvmlDevice_t handle(std::uintptr_t number) { return reinterpret_cast<nvmlDevice_
 std::uintptr_t number_of(nvmlDevice_t d) { return reinterpret_cast<std::uintptr_t>(d) - 1; }
 
 std::string uuid_of(std::uintptr_t number) {
-  char bytes[16];
+  std::array<char, 16> bytes;
   device::device_uuid(static_cast<int>(number < kHidden ? number : 64 + (number - kHidden) % 64),
-                      bytes);
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    char two[3];
-    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += two;
-  }
-  return text;
+                      bytes.data());
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const std::size_t place : {20, 16, 12, 8}) text.insert(place, "-");
+  return "GPU-" + text;
+}
+
+/// What is wrong before a call does anything; `pointers` are all needed.
+nvmlReturn_t check(std::initializer_list<const void*> pointers) {
+  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  return std::ranges::count(pointers, nullptr) > 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
 nvmlReturn_t give_device(std::uintptr_t number, nvmlDevice_t* to) {
@@ -65,8 +70,7 @@ nvmlReturn_t give_device(std::uintptr_t number, nvmlDevice_t* to) {
 /// Calls `body` with the CUDA number of a device that this process sees.
 template <class Body>
 nvmlReturn_t ask(nvmlDevice_t d, const void* result, Body body) {
-  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
-  if (d == nullptr || result == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (const auto error = check({d, result})) return error;
   if (number_of(d) >= kHidden) return NVML_ERROR_NO_PERMISSION;
   if (number_of(d) >= static_cast<std::uintptr_t>(device::device_count()))
     return NVML_ERROR_INVALID_ARGUMENT;
@@ -92,8 +96,7 @@ nvmlReturn_t processes(nvmlDevice_t d, unsigned* count, Process* to) {
 }  // namespace
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
-  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
-  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (const auto error = check({count})) return error;
   const auto all = numbers();
   if (!all) return nvml_refuse("nvmlDeviceGetCount_v2 with names in CUDA_VISIBLE_DEVICES");
   *count = all->empty() ? 0 : 1 + *std::ranges::max_element(*all);
@@ -103,7 +106,7 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* d) {
   unsigned count = 0;
-  if (const auto error = nvmlDeviceGetCount_v2(&count); error != NVML_SUCCESS) return error;
+  if (const auto error = nvmlDeviceGetCount_v2(&count)) return error;
   if (d == nullptr || index >= count) return NVML_ERROR_INVALID_ARGUMENT;
   const auto all = *numbers();
   const auto seen = std::ranges::find(all, index);
@@ -116,10 +119,9 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t* d) {
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* d) {
-  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (const auto error = check({id, d})) return error;
   unsigned domain = 0, bus = 0, slot = 0;
-  if (id == nullptr || d == nullptr || std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
-    return NVML_ERROR_INVALID_ARGUMENT;
+  if (std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3) return NVML_ERROR_INVALID_ARGUMENT;
   return domain != 0 || bus == 0 || slot != 0 ? NVML_ERROR_NOT_FOUND : give_device(bus - 1, d);
 }
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* d) {
@@ -127,8 +129,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* d) {
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* d) {
-  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
-  if (uuid == nullptr || d == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (const auto error = check({uuid, d})) return error;
   std::uintptr_t number = 0;
   while (number < 64 && uuid_of(number) != uuid) ++number;
   return give_device(number, d);
@@ -138,8 +139,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char* text, unsigned size) {
   return ask(d, text, [&](int) { return nvml_give(device::device_name(), text, size); });
 }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char* text, unsigned size) {
-  if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
-  if (d == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (const auto error = check({d})) return error;
   return nvml_give(uuid_of(number_of(d)), text, size);
 }
 

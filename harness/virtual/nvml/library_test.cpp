@@ -1,4 +1,5 @@
 // The virtual NVML tells of the same devices and the same memory as CUDA.
+#include <fmt/format.h>
 #include <nvml.h>
 #include <unistd.h>
 
@@ -21,14 +22,11 @@ const bool two = setenv("TIDEMARK_DEVICES", "2", 1) == 0;  // before the first c
 std::string uuid_of(int device) {
   cudaDeviceProp properties;
   EXPECT_EQ(cudaSuccess, cudaGetDeviceProperties(&properties, device));
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    std::array<char, 4> two_digits{};
-    std::snprintf(two_digits.data(), two_digits.size(), "%02x",
-                  static_cast<unsigned char>(properties.uuid.bytes[i]));
-    text += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(two_digits.data());
-  }
-  return text;
+  std::string text;
+  for (const char byte : properties.uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const std::size_t place : {20, 16, 12, 8}) text.insert(place, "-");
+  return "GPU-" + text;
 }
 
 struct Nvml : ::testing::Test {

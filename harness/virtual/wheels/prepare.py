@@ -48,7 +48,7 @@ class Wheel:
             return hashlib.sha256(file.read()).hexdigest()[:16]
 
     def libraries(self):
-        return sorted(glob.glob(os.path.join(self.lib, "*.so*")))
+        return shipped.shipped_libraries(self.lib)
 
 
 def base(soname):
@@ -141,7 +141,7 @@ def table_of(wheel):
     with open(os.path.join(PLATFORM, "stubs", "libraries.json"), encoding="utf-8") as file:
         known = json.load(file)
     by_base = {base(soname): (soname, entry) for part in ("libraries", "of_other_wheels") for soname, entry in known[part].items()}
-    needed = {soname for library in shipped.shipped_libraries(wheel.lib) for soname in shipped.needed(library)}
+    needed = {soname for library in wheel.libraries() for soname in shipped.needed(library)}
     own = {os.path.basename(path) for path in wheel.libraries() + glob.glob(os.path.join(wheel.folder, "..", "torch.libs", "*"))}
     table = {}
     for soname in sorted(needed - own):

@@ -13,7 +13,7 @@ void post(std::vector<Exchange>& exchanges) {
     if (comm.state == State::aborted)
       fail(ncclInternalError, "{} was aborted before its {} could run", text_of(comm),
            text_of(exchange.operation().call));
-    exchange.post(-1);
+    exchange.post();
   }
 }
 

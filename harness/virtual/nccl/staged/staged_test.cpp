@@ -2,8 +2,6 @@
 // streams deadlocks, and whatever goes wrong lets the streams go.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
-#include <mpi.h>
-#include <nccl.h>
 
 #include <array>
 #include <atomic>
@@ -12,17 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "harness/virtual/nccl/world.h"
+
+namespace tidemark::nccl::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-#define EXPECT_NCCL(call) EXPECT_EQ((call), ncclSuccess) << ncclGetLastError(nullptr)
-
-int world(int (*ask)(MPI_Comm, int*)) {
-  int answer = 0;
-  ask(MPI_COMM_WORLD, &answer);
-  return answer;
-}
 
 /// Holds a stream until it is opened.
 struct Gate {
@@ -42,25 +35,11 @@ struct Staged : ::testing::Test {
   void SetUp() override {
     setenv("TIDEMARK_TIMEOUT", "20", 1);
     for (auto& stream : streams) cudaStreamCreate(&stream);
-    for (auto& comm : comms) comm = make();
+    for (auto& comm : comms) comm = world_communicator();
   }
   void TearDown() override {
-    for (auto& comm : comms) {
-      if (comm != nullptr) {
-        EXPECT_NCCL(ncclCommDestroy(comm));
-      }
-    }
+    for (auto& comm : comms) EXPECT_NCCL(ncclCommDestroy(comm));
     for (auto& stream : streams) cudaStreamDestroy(stream);
-  }
-  ncclComm_t make() const {
-    ncclUniqueId id{};
-    if (rank == 0) {
-      EXPECT_NCCL(ncclGetUniqueId(&id));
-    }
-    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-    ncclComm_t comm = nullptr;
-    EXPECT_NCCL(ncclCommInitRank(&comm, size, id, rank));
-    return comm;
   }
   void synchronise() {
     for (auto& stream : streams) cudaStreamSynchronize(stream);
@@ -82,7 +61,12 @@ struct Staged : ::testing::Test {
     comm = nullptr;
   }
 
-  const int rank = world(MPI_Comm_rank), size = world(MPI_Comm_size);
+  /// Adds up `value` over the ranks, on the stream and the communicator of this number.
+  void add_up(std::int64_t& value, std::size_t which, ncclRedOp_t how = ncclSum) {
+    EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, how, comms[which], streams[which]));
+  }
+
+  const int rank = world_rank(), size = world_size();
   const std::int64_t sum = size * (size - 1) / 2;  // of the ranks
   std::array<cudaStream_t, 2> streams = {};
   std::array<ncclComm_t, 2> comms = {};
@@ -94,8 +78,7 @@ TEST_F(Staged, CallsReturnLongBeforeTheirStreamsGetThere) {
   for (std::size_t s = 0; s < 2; ++s) gates[s].hold(streams[s]);
   for (int i = 0; i < 200; ++i) {
     const auto s = static_cast<std::size_t>(i % 2);
-    EXPECT_NCCL(ncclAllReduce(&values[s], &values[s], 1, ncclInt64, i < 2 ? ncclSum : ncclMax,
-                              comms[s], streams[s]));
+    add_up(values[s], s, i < 2 ? ncclSum : ncclMax);
   }
   EXPECT_EQ(values, std::vector<std::int64_t>(2, rank)) << "nothing has run yet";
   for (Gate& gate : gates) gate.open = true;
@@ -110,7 +93,7 @@ TEST_F(Staged, NoOrderOfStreamsDeadlocks) {
   for (std::size_t s = 0; s < 2; ++s) gates[s].hold(streams[s]);
   for (int i = 0; i < 2; ++i) {
     const auto s = static_cast<std::size_t>((i + rank) % 2);
-    EXPECT_NCCL(ncclAllReduce(&values[s], &values[s], 1, ncclInt64, ncclSum, comms[s], streams[s]));
+    add_up(values[s], s);
   }
   const auto first = static_cast<std::size_t>(rank % 2);
   gates[first].open = true;
@@ -150,7 +133,7 @@ TEST_F(Staged, AGroupSendsAndReceivesInAnyOrderOnTwoStreams) {
   std::int64_t mine = rank, theirs = -1, total = rank;
   EXPECT_NCCL(ncclGroupStart());
   EXPECT_NCCL(ncclRecv(&theirs, 1, ncclInt64, last, comms[0], streams[0]));
-  EXPECT_NCCL(ncclAllReduce(&total, &total, 1, ncclInt64, ncclSum, comms[1], streams[1]));
+  add_up(total, 1);
   EXPECT_NCCL(ncclSend(&mine, 1, ncclInt64, next, comms[0], streams[0]));
   EXPECT_NCCL(ncclGroupEnd());
   synchronise();
@@ -163,7 +146,7 @@ TEST_F(Staged, DestroyWaitsForRunningOperations) {
   std::int64_t value = rank;
   Gate gate;
   gate.hold(streams[0]);
-  EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
+  add_up(value, 0);
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     gate.open = true;
@@ -194,32 +177,27 @@ TEST_F(Staged, WhoDoesNotComeIsNamed) {
   setenv("TIDEMARK_TIMEOUT", "1", 1);
   std::int64_t value = rank;
   if (rank > 0) {
-    EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
+    add_up(value, 0);
     fails_with(comms[0], "rank 0 has not arrived after 1 s");
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  barrier();
 }
 
 TEST_F(Staged, AbortLetsTheStreamGo) {
   if (size == 1) GTEST_SKIP() << "nobody to wait for";
   std::int64_t value = rank;
-  if (rank == 0) {
-    EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt64, ncclSum, comms[0], streams[0]));
-  }
+  if (rank == 0) add_up(value, 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_NCCL(ncclCommAbort(comms[0]));
   comms[0] = nullptr;
   synchronise();
-  MPI_Barrier(MPI_COMM_WORLD);
+  barrier();
 }
 
 // One process with the memory of one rank of many.
 TEST_F(Staged, WithoutPartnersOnesOwnBytesFillTheirPlaces) {
   setenv("TIDEMARK_NCCL_ALONE", "1", 1);
-  ncclUniqueId id{};
-  ncclComm_t comm = nullptr;
-  EXPECT_NCCL(ncclGetUniqueId(&id));
-  EXPECT_NCCL(ncclCommInitRank(&comm, 4, id, 2));
+  ncclComm_t comm = join(new_id(), 4, 2);
   unsetenv("TIDEMARK_NCCL_ALONE");
   const std::vector<int> in{1, 2, 3, 4, 5, 6, 7, 8};
   std::vector<int> gathered(8), slice(2), same(8), message(2, 9);
@@ -237,3 +215,4 @@ TEST_F(Staged, WithoutPartnersOnesOwnBytesFillTheirPlaces) {
 }
 
 }  // namespace
+}  // namespace tidemark::nccl::testing

@@ -81,7 +81,7 @@ void go_out(Passage& passage) {
     if (op.device_scalar != nullptr) {
       staged.device_scalar = take(1);
       staging.copy(const_cast<void*>(staged.device_scalar), op.device_scalar,
-                   nccl::size_of(static_cast<ncclDataType_t>(op.call.type)));
+                   nccl::size_of(op.call.type));
     }
     passage.received.push_back(static_cast<std::byte*>(staged.recv));
     passage.transfer.exchanges.emplace_back(staged).number();
@@ -122,14 +122,8 @@ void give_up(const std::vector<Operation>& operations, const Failure& failure) {
 void meet(const std::vector<Operation>& operations) {
   std::vector<Exchange> exchanges;
   for (const Operation& op : operations) exchanges.emplace_back(op).number();
-  try {
-    for (Exchange& exchange : exchanges) exchange.post(-1);
-    drive(exchanges);
-  } catch (const Failure& failure) {
-    mark_failed(exchanges, failure);
-    throw;
-  }
-  for (const Exchange& exchange : exchanges) exchange.operation().finish(exchange);
+  drive(exchanges);
+  finish(exchanges);
 }
 
 }  // namespace

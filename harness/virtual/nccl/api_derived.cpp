@@ -1,8 +1,10 @@
-#include "harness/virtual/nccl/derived.h"
-
+// The exported functions that make communicators from other communicators, and all of a process at
+// once.
 #include <algorithm>
 #include <set>
 
+#include "harness/virtual/nccl/api.h"
+#include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/message_queue.h"
@@ -25,13 +27,6 @@ ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector
   return child;
 }
 
-Operation meeting(ncclComm& comm, Function function) {
-  Operation operation;
-  operation.comm = &comm;
-  operation.call.function = function;
-  return operation;
-}
-
 // The ranks with this one's color, by key, then by rank.
 std::vector<int> of_one_color(const std::vector<MessagePtr>& parts, std::int64_t color) {
   std::vector<std::pair<std::int64_t, int>> found;
@@ -45,8 +40,8 @@ std::vector<int> of_one_color(const std::vector<MessagePtr>& parts, std::int64_t
   return members;
 }
 
-}  // namespace
-
+// One communicator of `count` ranks, each on a device of this process (null: devices 0 to
+// count-1).
 void init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) fail(ncclInvalidArgument, "the pointer to the communicators is NULL");
   if (count < 1) fail(ncclInvalidArgument, "{} devices: at least one is needed", count);
@@ -64,6 +59,8 @@ void init_all(ncclComm_t* comms, int count, const int* devices) {
   std::copy(made.begin(), made.end(), comms);
 }
 
+// The ranks of one color, ordered by key, then by rank; *result is null for NCCL_SPLIT_NOCOLOR.
+// Joins an open group.
 void split(ncclComm_t handle, int color, int key, ncclComm_t* result, const ncclConfig_t* config) {
   ncclComm& parent = check_usable(handle);
   if (result == nullptr) fail(ncclInvalidArgument, "the pointer to the new communicator is NULL");
@@ -77,9 +74,8 @@ void split(ncclComm_t handle, int color, int key, ncclComm_t* result, const nccl
          text_of(parent));
   }
   if (parent.alone) return;
-  Operation operation = meeting(parent, Function::split);
-  operation.words[0] = color;
-  operation.words[1] = key;
+  Operation operation{
+      .comm = &parent, .call = {.function = Function::split}, .words = {color, key}};
   std::uint64_t number;
   {
     std::lock_guard lock(parent.mutex);
@@ -93,6 +89,8 @@ void split(ncclComm_t handle, int color, int key, ncclComm_t* result, const nccl
   submit(operation);
 }
 
+// All ranks but the excluded ones, which need not (and may not) call. With NCCL_SHRINK_ABORT the
+// parent may be in error; it is aborted first.
 void shrink(ncclComm_t handle, const int* excluded, int count, ncclComm_t* result,
             const ncclConfig_t* config, int flags) {
   ncclComm& parent = (flags & NCCL_SHRINK_ABORT) != 0 ? known(handle) : check_usable(handle);
@@ -120,9 +118,26 @@ void shrink(ncclComm_t handle, const int* excluded, int count, ncclComm_t* resul
     id = child_of(id, parent.shrunk++, 0);
   }
   ncclComm* child = make_child(parent, id, members, config, "shrink");
-  Operation operation = meeting(*child, Function::shrink);
-  operation.finish = [child, result](const Exchange&) { *result = child; };
-  submit(operation);
+  submit(Operation{.comm = child,
+                   .call = {.function = Function::shrink},
+                   .finish = [child, result](const Exchange&) { *result = child; }});
 }
 
+}  // namespace
 }  // namespace tidemark::nccl
+
+using namespace tidemark::nccl;
+
+NCCL_API(ncclResult_t, ncclCommInitAll)(ncclComm_t* comms, int count, const int* devices) {
+  return at_border("ncclCommInitAll", [&] { init_all(comms, count, devices); });
+}
+
+NCCL_API(ncclResult_t, ncclCommSplit)
+(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t* config) {
+  return at_border("ncclCommSplit", [&] { split(comm, color, key, result, config); });
+}
+
+NCCL_API(ncclResult_t, ncclCommShrink)
+(ncclComm_t comm, int* excluded, int count, ncclComm_t* result, ncclConfig_t* config, int flags) {
+  return at_border("ncclCommShrink", [&] { shrink(comm, excluded, count, result, config, flags); });
+}
