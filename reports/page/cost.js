@@ -14,10 +14,7 @@ function perStep(variant, steps, of) {
   return Math.max(0, ...variant.ranks.map((record) => of(record.counters) / steps));
 }
 
-function rowOf(group, schedule, { name, role }, base) {
-  const variant = variantIn(group, schedule, name);
-  if (!variant || variant.ranks.length === 0) return null;
-  const trial = group.trials.find((one) => one.schedule === schedule);
+function rowOf(trial, variant, base) {
   const each = (one, of) => perStep(one, Math.max(1, trial.steps), of);
   const operations = new Set(
     [variant, base].flatMap((one) =>
@@ -31,12 +28,12 @@ function rowOf(group, schedule, { name, role }, base) {
     ])
     .filter(([, difference]) => difference !== 0);
   const own = trial.assertions.filter(
-    (one) => one.variant === name && one.name.startsWith('cost/'),
+    (one) => one.variant === variant.name && one.name.startsWith('cost/'),
   );
   const time = stepTime(variant);
   return {
-    name,
-    role,
+    name: variant.name,
+    role: variant.role,
     time,
     ratio: time !== null && stepTime(base) > 0 ? time / stepTime(base) : null,
     launches: each(variant, (c) => c.launches) - each(base, (c) => c.launches),
@@ -67,17 +64,14 @@ function costs(rows) {
   );
 }
 
-export function cost(group, { schedule }, virtual) {
-  const name = baselineOf(group)?.name;
-  const base = variantIn(group, schedule, name);
-  const rows = base
-    ? group.variants.map((one) => rowOf(group, schedule, one, base)).filter(Boolean)
-    : [];
-  if (rows.length === 0) return null;
+export function cost(group, { trial }, virtual) {
+  const base = variantIn(trial, baselineOf(group).name);
+  const ran = trial.variants.filter(({ ranks }) => ranks.length > 0);
+  if (!base || ran.length === 0) return null;
   return section(
     'cost',
     'Price',
-    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls for each step under ${schedule}, compared with ${name}, on the rank with the most. Columns to the right count the whole run.`,
-    costs(rows),
+    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls for each step under ${trial.schedule}, compared with ${base.name}, on the rank with the most. Columns to the right count the whole run.`,
+    costs(ran.map((variant) => rowOf(trial, variant, base))),
   );
 }

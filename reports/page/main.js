@@ -1,5 +1,5 @@
 // The page: an overview that html.cpp wrote, a page a scenario and a list of all verdicts, chosen by what follows # in the address.
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { load } from './data.js';
 import { plural } from './format.js';
 import { groupsOf, scenariosOf, statusOf, tallyOf } from './model.js';
@@ -98,7 +98,7 @@ function contents(report, scenarios, here, overview) {
   if (here.all) return allVerdicts(report, fields);
   const known = scenarios.map(({ name }) => name).join(', ');
   const unknown = `This report has no scenario “${here.scenario}”. It has: ${known}.`;
-  return [here.scenario && h('p', { class: 'note missing' }, unknown), ...overview].filter(Boolean);
+  return [here.scenario && h('p', { class: 'note missing' }, unknown), overview];
 }
 
 async function start() {
@@ -121,8 +121,8 @@ async function start() {
   const header = document.getElementById('pages');
   const show = (moved) => {
     const here = addressOf(location.hash);
-    header.replaceChildren(navigation(scenarios, here));
-    page.replaceChildren(...contents(report, scenarios, here, overview));
+    refill(header, navigation(scenarios, here));
+    refill(page, contents(report, scenarios, here, overview));
     page.dataset.shown = 'true';
     if (!moved) return;
     scrollTo(0, 0);

@@ -31,12 +31,8 @@ export function groupsOf(report) {
 
 function describe({ trials }) {
   const first = trials[0];
-  const variants = [];
-  for (const trial of trials) {
-    for (const { name, role } of trial.variants) {
-      if (!variants.some((known) => known.name === name)) variants.push({ name, role });
-    }
-  }
+  const all = trials.flatMap((trial) => trial.variants);
+  const variants = together(all, ({ name }) => name).map(([{ name, role }]) => ({ name, role }));
   const ranks = `${first.ranks} rank${first.ranks === 1 ? '' : 's'}`;
   return {
     trials,
@@ -45,14 +41,23 @@ function describe({ trials }) {
     title: `${first.scenario} / ${first.size}`,
     detail: `${ranks}, ${first.mode}`,
     schedules: trials.map((trial) => trial.schedule),
-    ran: trials.some(({ variants: all }) => all.some(({ not_run }) => !not_run)),
+    ran: all.some(({ not_run }) => !not_run),
   };
 }
 
-export function variantIn(group, schedule, name) {
-  return group.trials
-    .find((trial) => trial.schedule === schedule)
-    ?.variants.find((variant) => variant.name === name);
+export function variantIn(trial, name) {
+  return trial.variants.find((variant) => variant.name === name);
+}
+
+/** Items that have the same key, together, in the order of their first. */
+export function together(items, keyOf) {
+  const found = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (found.has(key)) found.get(key).push(item);
+    else found.set(key, [item]);
+  }
+  return [...found.values()];
 }
 
 /** The highest level of the last step in `phase` (all of them when empty) on `rank` ('worst': over all). Null without any. */
@@ -122,13 +127,10 @@ export function tellingSchedule(group) {
 
 /** Trials by scenario, in the order of the run. */
 export function scenariosOf(groups) {
-  const all = new Map();
-  for (const group of groups) {
-    const name = group.first.scenario;
-    if (!all.has(name)) all.set(name, { name, groups: [] });
-    all.get(name).groups.push(group);
-  }
-  return [...all.values()];
+  return together(groups, ({ first }) => first.scenario).map((all) => ({
+    name: all[0].first.scenario,
+    groups: all,
+  }));
 }
 
 /** Of many trials: verdicts by status, variants that ended in error or were measured (ran), trials that were skipped (left) or
