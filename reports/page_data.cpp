@@ -131,6 +131,24 @@ Json files_json(const VariantRecord& variant) {
   return out;
 }
 
+/// Of every scenario how it came out; each trial is told its group (overview.h).
+Json outcomes(const Report& report, Json& trials) {
+  const std::vector<Overview> groups = overviews(report);
+  std::map<std::string, std::vector<const Overview*>> scenarios;
+  for (const Overview& group : groups) {
+    scenarios[group.trials[0]->scenario].push_back(&group);
+    for (const TrialRecord* trial : group.trials)
+      trials[static_cast<std::size_t>(trial - report.trials.data())]["group"] =
+          &group - groups.data();
+  }
+  Json out = Json::object();
+  for (const auto& [name, all] : scenarios) {
+    const GroupOutcome outcome = outcome_of(all);
+    out[name] = {{"status", name_of(outcome.status)}, {"text", outcome.text}};
+  }
+  return out;
+}
+
 /// The figures of another run's variant that stand beside.
 Json base_json(const VariantRecord& variant) {
   Json out{{"step_time_ns", typical_step_time(variant)}};
@@ -182,7 +200,9 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       kept[assertion.trial].verdicts.push_back(*verdict);
   for (std::size_t t = 0; t < kept.size(); ++t)
     trials[t].update(json_of(kept[t], {"verdicts"}));
+  Json scenarios = outcomes(report, trials);
   return {{"run", json_of(report.run)},
+          {"scenarios", std::move(scenarios)},
           {"left_out", in_all - assertions.size()},
           {"trials", std::move(trials)}};
 }

@@ -132,6 +132,15 @@ TEST(PageData, HoldsTheFiguresOfTheReport) {
   EXPECT_EQ(data["trials"][2]["skipped"], "size seed runs in shapes only");
 }
 
+TEST(PageData, ATrialThatCameUpTwiceUnderOneScheduleIsInTwoGroups) {
+  Report report = small_report();
+  report.trials.push_back(report.trials[0]);
+  const Json data = page_data(report);
+  std::vector<int> groups;
+  for (const Json& trial : data["trials"]) groups.push_back(trial["group"]);
+  EXPECT_THAT(groups, testing::ElementsAre(0, 0, 1, 2));
+}
+
 TEST(PageData, FailuresAreLeftOutLast) {
   const Report report = sample_report(2);
   PageBudget budget;

@@ -2,7 +2,7 @@
 import { h, refill } from './dom.js';
 import { load } from './data.js';
 import { plural } from './format.js';
-import { groupsOf, scenariosOf, statusOf, tallyOf } from './model.js';
+import { groupsOf, scenariosOf } from './model.js';
 import { setCard } from './card.js';
 import { addCopy } from './controls.js';
 import { drawFigures } from './figures.js';
@@ -53,13 +53,8 @@ function navigation(scenarios, here) {
       'ul',
       {},
       item('Overview', '#/', !here.scenario && !here.all),
-      scenarios.map(({ name, groups }) =>
-        item(
-          name,
-          to(name),
-          here.scenario === name,
-          statusOf(tallyOf(groups.flatMap(({ trials }) => trials))),
-        ),
+      scenarios.map(({ name, outcome }) =>
+        item(name, to(name), here.scenario === name, outcome.status),
       ),
       item('All verdicts', '#/-/assertions', here.all),
     ),
@@ -114,10 +109,8 @@ async function start() {
   const report = await load(data);
   setCard(report.run);
   const groups = groupsOf(report);
-  const scenarios = scenariosOf([
-    ...groups.filter(({ ran }) => ran),
-    ...groups.filter(({ ran }) => !ran),
-  ]);
+  const ordered = [...groups.filter(({ ran }) => ran), ...groups.filter(({ ran }) => !ran)];
+  const scenarios = scenariosOf(ordered, report.scenarios);
   const header = document.getElementById('pages');
   const show = (moved) => {
     const here = addressOf(location.hash);

@@ -1,35 +1,12 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
-import { exact, plural } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
-function groupKey(trial) {
-  return JSON.stringify([
-    trial.scenario,
-    trial.size,
-    trial.ranks,
-    trial.mode,
-    trial.params,
-    trial.steps,
-    trial.seed,
-    trial.skipped !== null,
-  ]);
+export function groupsOf({ trials }) {
+  return together(trials, ({ group }) => group).map(describe);
 }
 
-export function groupsOf(report) {
-  const groups = [];
-  for (const trial of report.trials) {
-    const key = groupKey(trial);
-    const fits = (group) =>
-      group.key === key && !group.trials.some(({ schedule }) => schedule === trial.schedule);
-    let group = groups.find(fits);
-    if (!group) groups.push((group = { key, trials: [] }));
-    group.trials.push(trial);
-  }
-  return groups.map(describe);
-}
-
-function describe({ trials }) {
+function describe(trials) {
   const first = trials[0];
   const all = trials.flatMap((trial) => trial.variants);
   const variants = together(all, ({ name }) => name).map(([{ name, role }]) => ({ name, role }));
@@ -125,45 +102,13 @@ export function tellingSchedule(group) {
   return bestIn(group)?.trial.schedule ?? group.schedules[0];
 }
 
-/** Trials by scenario, in the order of the run. */
-export function scenariosOf(groups) {
-  return together(groups, ({ first }) => first.scenario).map((all) => ({
-    name: all[0].first.scenario,
-    groups: all,
-  }));
-}
-
-/** Of many trials: verdicts by status, variants that ended in error or were measured (ran), trials that were skipped (left) or
- * did not finish (lost). */
-export function tallyOf(trials) {
-  const sum = { pass: 0, fail: 0, skip: 0, error: 0, trials: trials.length, left: 0, lost: 0, ran: 0 };
-  for (const trial of trials) {
-    if (trial.skipped) sum.left += 1;
-    if (trial.not_run) sum.lost += 1;
-    for (const tally of trial.tallies.values()) {
-      for (const status of ['pass', 'fail', 'skip']) sum[status] += tally[status];
-    }
-    sum.ran += trial.variants.filter((variant) => variant.ranks.length > 0).length;
-    sum.error += trial.variants.filter((variant) => variant.error).length;
-  }
-  return sum;
-}
-
-export function statusOf({ pass, fail, error, lost }) {
-  return fail > 0 || error > 0 || lost > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
-}
-
-export function tallyText({ pass, fail, skip, error, lost, trials, left, ran }) {
-  return [
-    lost > 0 && `${exact(lost)} of ${plural(trials, 'trial')} did not finish`,
-    error > 0 && `${plural(error, 'variant')} ended in error`,
-    fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
-    fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
-    left > 0 && `${exact(left)} of ${plural(trials, 'trial')} skipped`,
-    fail === 0 && pass === 0 && (skip + left + ran > 0 ? 'nothing judged' : 'nothing ran'),
-  ]
-    .filter(Boolean)
-    .join(', ');
+/** Groups by scenario, in the order of the run. */
+export function scenariosOf(groups, outcomes) {
+  const found = new Map(Object.entries(outcomes));
+  return together(groups, ({ first }) => first.scenario).map((all) => {
+    const name = all[0].first.scenario;
+    return { name, groups: all, outcome: found.get(name) };
+  });
 }
 
 /** What the closed form predicts: a figure, or null where it bounds no single one. */

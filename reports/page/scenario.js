@@ -2,7 +2,7 @@
 import { h, refill } from './dom.js';
 import { pick, section, select, table } from './controls.js';
 import { unitFor } from './format.js';
-import { bestFix, peak, statusOf, tallyOf, tallyText, tellingSchedule } from './model.js';
+import { bestFix, peak, tellingSchedule } from './model.js';
 import { matrix } from './matrix.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
@@ -98,7 +98,7 @@ function files({ trial }) {
 }
 
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
-export function scenarioPage({ name, groups }, wanted, keep, { device }) {
+export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }) {
   const bar = h('div', {
     class: 'controls bar',
     role: 'group',
@@ -181,7 +181,6 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
     draw();
   }
 
-  const tally = tallyOf(groups.flatMap(({ trials }) => trials));
   choose(groups[wanted.trial] ?? telling(groups), wanted);
   return [
     h(
@@ -192,7 +191,7 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
       h(
         'p',
         { class: 'facts' },
-        h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally)),
+        h('span', { class: `status ${outcome.status}` }, outcome.text),
       ),
       storyOf(groups),
     ),

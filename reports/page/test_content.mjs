@@ -6,7 +6,6 @@ import { pathToFileURL } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
-import { groupsOf } from './model.js';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
@@ -25,15 +24,6 @@ export const tests = ({ browser, axe, file }) => ({
       assert.ok((max - min) / interval <= 8, `${low} to ${high}: ${(max - min) / interval} steps`);
       assert.notEqual(format(min), format(min + interval));
     }
-  },
-
-  async 'a trial that came up twice under one schedule is there twice'() {
-    const trial = (schedule) => ({ scenario: 'a', schedule, skipped: null, variants: [] });
-    const groups = groupsOf({ trials: ['instant', 'lagging', 'instant'].map(trial) });
-    assert.deepEqual(
-      groups.map(({ schedules }) => schedules),
-      [['instant', 'lagging'], ['instant']],
-    );
   },
 
   async 'overview: headline, what failed, every scenario with its savings'() {
