@@ -74,7 +74,7 @@ Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budge
   std::vector<Race> races = rank.races;
   std::ranges::stable_sort(races, worse_race);
   races.resize(std::min(races.size(), budget.races));
-  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "rest", "phase_starts",
+  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "phase_starts",
                             "outside_allocator", "outside_owners", "unheld"});
   out.update({{"races", json_of(races)},
               {"races_in_all", rank.races.size()},
@@ -151,7 +151,7 @@ Json outcomes(const Report& report, Json& trials) {
 
 /// The figures of another run's variant that stand beside.
 Json base_json(const VariantRecord& variant) {
-  Json out{{"step_time_ns", typical_step_time(variant)}};
+  Json out;
   for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved})
     out[name_of(s)] = worst_peak(variant, s);
   return out;
@@ -168,12 +168,14 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
     Json variants = Json::array();
     for (const VariantRecord& variant : trial.variants) {
       Json& added = variants.emplace_back(
-          json_of(variant, {"name", "role", "error", "loss", "step_time_ns", "sweep", "growth",
-                            "what", "timing", "not_run", "fits", "gradients"}));
+          json_of(variant, {"name", "role", "error", "loss", "sweep", "growth", "what", "timing",
+                            "not_run", "gradients"}));
       added["ranks"] = Json::array();
       for (const RankRecord& rank : variant.ranks)
         added["ranks"].push_back(rank_json(rank, samples, budget));
       added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
+      if (variant.timing || !variant.step_time_ns.empty())
+        added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
       if (pair == pairs.trials.end()) continue;
@@ -182,7 +184,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
     }
     trials.push_back(json_of(
         trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed", "params",
-                "skipped", "story", "symbols", "not_run", "capacity_bytes", "needs_bytes"}));
+                "skipped", "story", "symbols", "not_run"}));
     trials.back().update({{"command", command(report, trial)},
                           {"variants", std::move(variants)},
                           {"savings", savings_json(trial)},

@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
 import { duration, exact } from './format.js';
-import { baselineOf, stepTime, variantIn } from './model.js';
+import { baselineOf, variantIn } from './model.js';
 
 const signed = (value) => {
   const rounded = Math.round(value * 100) / 100;
@@ -30,12 +30,12 @@ function rowOf(trial, variant, base) {
   const own = trial.assertions.filter(
     (one) => one.variant === variant.name && one.name.startsWith('cost/'),
   );
-  const time = stepTime(variant);
+  const time = variant.step_ns ?? null;
   return {
     name: variant.name,
     role: variant.role,
     time,
-    ratio: time !== null && stepTime(base) > 0 ? time / stepTime(base) : null,
+    ratio: time !== null && base.step_ns > 0 ? time / base.step_ns : null,
     launches: each(variant, (c) => c.launches) - each(base, (c) => c.launches),
     syncs: each(variant, (c) => c.synchronisations) - each(base, (c) => c.synchronisations),
     extra,

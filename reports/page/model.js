@@ -73,16 +73,6 @@ export function phasesOf({ trials }) {
   return [...new Set(records.flatMap(({ phases }) => phases.map(({ name }) => name)))];
 }
 
-/** Median, over repetitions where there are any, without the first step (warm-up) where there are others: as
- * typical_step_time in overview.cpp. */
-export function stepTime(variant) {
-  if (variant?.timing) return variant.timing.median_ns;
-  const times = variant?.step_time_ns ?? [];
-  if (times.length === 0) return null;
-  const sorted = (times.length > 1 ? times.slice(1) : times.slice()).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
-}
-
 export function baselineOf(group) {
   return group.variants.find((variant) => variant.role === 'baseline') ?? group.variants[0];
 }
