@@ -1,12 +1,12 @@
 // The price of each variant: time, collectives, recomputation.
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
-import { duration, exact } from './format.js';
+import { duration, exact, signed } from './format.js';
 import { baselineOf, variantIn } from './model.js';
 
-const signed = (value) => {
+const more = (value) => {
   const rounded = Math.round(value * 100) / 100;
-  return rounded === 0 ? '0' : `${rounded > 0 ? '+' : '−'}${exact(Math.abs(rounded))}`;
+  return rounded === 0 ? '0' : signed(rounded);
 };
 
 /** The highest count of any rank, a step. */
@@ -53,9 +53,9 @@ function costs(rows) {
       named(row.name, row.role),
       figure(row.time === null ? '–' : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time))),
       figure(row.ratio === null ? '–' : `${row.ratio.toFixed(3)}×`),
-      figure(signed(row.launches)),
-      figure(signed(row.syncs)),
-      row.extra.length === 0 ? '0' : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', '),
+      figure(more(row.launches)),
+      figure(more(row.syncs)),
+      row.extra.length === 0 ? '0' : row.extra.map(([op, calls]) => `${more(calls)} ${op}`).join(', '),
       ...names.map((name) => {
         const verdict = row.counted.find(([known]) => known === name)?.[1];
         return figure(verdict ? exact(verdict.measured) : '–');

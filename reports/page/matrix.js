@@ -1,7 +1,7 @@
 // A row a variant: its verdicts under every schedule, and what it does to the peak of a step, at which price.
 import { h } from './dom.js';
 import { table } from './controls.js';
-import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
+import { bytes, exact, exactBytes, plural, signed, unitFor } from './format.js';
 import { bestIn, peak, together, variantIn } from './model.js';
 
 function cell(trial, variant, show) {
@@ -65,7 +65,7 @@ function peakCells(trial, statistic, variant, beside, unit) {
   return [
     bytesIn(unit, now),
     bytesIn(unit, before),
-    h('td', { class: by === 0 ? 'quiet' : 'figure changed' }, by === 0 ? 'none' : `${by > 0 ? '+' : '−'}${bytes(Math.abs(by))}`),
+    h('td', { class: by === 0 ? 'quiet' : 'figure changed' }, by === 0 ? 'none' : signed(by, bytes)),
   ];
 }
 

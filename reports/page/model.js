@@ -101,6 +101,11 @@ export function scenariosOf(groups, outcomes) {
   });
 }
 
+/** How far a verdict's figure lies above (or, less than 0, below) its bounds. */
+export function offBy({ expected: { low, high }, measured }) {
+  return measured - Math.min(Math.max(measured, low ?? -Infinity), high ?? Infinity);
+}
+
 /** What the closed form predicts: a figure, or null where it bounds no single one. */
 export function predicted({ expected: { low, high } }) {
   return low === high ? low : null;
