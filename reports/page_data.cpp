@@ -182,9 +182,8 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       const VariantRecord* other = variant_in(*pair->base, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    trials.push_back(json_of(
-        trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed", "params",
-                "skipped", "story", "symbols", "not_run"}));
+    trials.push_back(json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps",
+                                     "seed", "params", "skipped", "story", "symbols", "not_run"}));
     trials.back().update({{"command", command(report, trial)},
                           {"variants", std::move(variants)},
                           {"savings", savings_json(trial)},
@@ -200,8 +199,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
   for (const Assertion& assertion : assertions)
     for (const Verdict* verdict : assertion.verdicts)
       kept[assertion.trial].verdicts.push_back(*verdict);
-  for (std::size_t t = 0; t < kept.size(); ++t)
-    trials[t].update(json_of(kept[t], {"verdicts"}));
+  for (std::size_t t = 0; t < kept.size(); ++t) trials[t].update(json_of(kept[t], {"verdicts"}));
   Json scenarios = outcomes(report, trials);
   return {{"run", json_of(report.run)},
           {"scenarios", std::move(scenarios)},

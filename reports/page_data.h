@@ -1,5 +1,5 @@
-// The data of report.html: the report without what the page does not show, timelines as differences and
-// thinned where they are long, compressed. report.json stays whole beside it.
+// The data of report.html: the report without what the page does not show, timelines as differences
+// and thinned where they are long, compressed. report.json stays whole beside it.
 #pragma once
 
 #include <cstddef>

@@ -64,7 +64,9 @@ Pairs pair_trials(const Report& base, const Report& fresh) {
   Pairs out;
   pair_items(
       base.trials, fresh.trials, key,
-      [&](const TrialRecord& a, const TrialRecord& b) { out.trials.push_back({name(a), &a, &b}); },
+      [&](const TrialRecord& a, const TrialRecord& b) {
+        out.trials.push_back({name(a), &a, &b});
+      },
       [&](const TrialRecord& a) { out.missing.push_back(name(a)); },
       [&](const TrialRecord& b) { out.fresh.push_back(name(b)); });
   return out;
