@@ -39,6 +39,13 @@ struct Overview {
 };
 std::vector<Overview> overviews(const Report& report);
 
+/// How the verdicts of groups came out: "1 of 6 verdicts failed, 1 of 3 trials skipped".
+struct GroupOutcome {
+  Status status;
+  std::string text;
+};
+GroupOutcome outcome_of(const std::vector<const Overview*>& groups);
+
 /// Null where the trial has none of that name.
 const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name);
 

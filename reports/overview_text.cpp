@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,36 @@ std::string ranks_text(const std::vector<int>& ranks) {
       std::ranges::adjacent_find(ranks, [](int a, int b) { return b != a + 1; }) == ranks.end();
   if (run) return fmt::format("ranks {}-{}", ranks.front(), ranks.back());
   return fmt::format("ranks {}", fmt::join(ranks, ", "));
+}
+
+GroupOutcome outcome_of(const std::vector<const Overview*>& groups) {
+  int passed = 0, failed = 0, errors = 0, all = 0, left = 0, lost = 0;
+  for (const Overview* group : groups) {
+    for (const OverviewRow& row : group->rows)
+      for (const Cell& cell : row.cells) {
+        passed += cell.passed, failed += cell.failed;
+        errors += !cell.error.empty();
+      }
+    for (const TrialRecord* trial : group->trials) {
+      ++all;
+      left += !trial->skipped.empty();
+      lost += !trial->not_run.empty();
+    }
+  }
+  const std::string trials = plural(all, "trial");
+  std::vector<std::string> parts;
+  if (lost > 0) parts.push_back(fmt::format("{} of {} did not finish", lost, trials));
+  if (errors > 0) parts.push_back(plural(errors, "variant") + " ended in error");
+  if (failed > 0)
+    parts.push_back(
+        fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict")));
+  if (failed == 0 && passed > 0) parts.push_back(plural(passed, "verdict") + " passed");
+  if (left > 0) parts.push_back(fmt::format("{} of {} skipped", left, trials));
+  if (passed + failed + lost + left == 0) parts.push_back("nothing judged");
+  return {failed + errors + lost > 0 ? Status::fail
+          : passed > 0               ? Status::pass
+                                     : Status::skip,
+          fmt::format("{}", fmt::join(parts, ", "))};
 }
 
 std::string expected_text(const Verdict& v) {

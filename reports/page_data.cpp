@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json_writer.h"
-#include "harness/record/string_table.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
@@ -41,47 +40,15 @@ std::vector<Assertion> assertions_of(const Report& report) {
   return out;
 }
 
-/// [status, low, high, measured, slack, formula, why, [name, value, ...]]
-Json row(const Verdict& verdict, StringTable& strings) {
-  Json values = Json::array();
-  for (const auto& [name, value] : verdict.values) {
-    values.push_back(strings[name]);
-    values.push_back(number(value));
-  }
-  return {static_cast<int>(verdict.status),
-          json_of(verdict.low),
-          json_of(verdict.high),
-          json_of(verdict.measured),
-          number(verdict.slack),
-          strings[verdict.formula],
-          strings[verdict.why],
-          std::move(values)};
-}
-
-/// [[variant, passed, failed, skipped], ...] over all verdicts, also those that are left out.
-Json tallies(const TrialRecord& trial, StringTable& strings) {
+/// Counts of a variant's verdicts by status, also of those that are left out.
+Json tallies(const TrialRecord& trial) {
   std::map<std::string, std::array<int, 3>> counts;
   for (const Verdict& verdict : trial.verdicts)
     ++counts[verdict.variant][static_cast<std::size_t>(verdict.status)];
-  Json out = Json::array();
+  Json out = Json::object();
   for (const auto& [variant, count] : counts)
-    out.push_back({strings[variant], count[0], count[1], count[2]});
+    out[variant] = {{"pass", count[0]}, {"fail", count[1]}, {"skip", count[2]}};
   return out;
-}
-
-/// [variant, name, unit, [rank, ...], [row, ...]]: one row where every rank has the same.
-Json assertion_json(const Assertion& assertion, StringTable& strings) {
-  const Verdict& first = *assertion.verdicts.front();
-  Json ranks = Json::array(), rows = Json::array();
-  bool same = true;
-  for (const Verdict* verdict : assertion.verdicts) {
-    ranks.push_back(verdict->rank);
-    rows.push_back(row(*verdict, strings));
-    same &= rows.back() == rows.front();
-  }
-  if (same) rows.erase(rows.begin() + 1, rows.end());
-  return {strings[first.variant], strings[first.name], strings[first.unit], std::move(ranks),
-          std::move(rows)};
 }
 
 Json differences(const std::vector<Sample>& samples, auto member) {
@@ -107,7 +74,7 @@ Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budge
   std::vector<Race> races = rank.races;
   std::ranges::stable_sort(races, worse_race);
   races.resize(std::min(races.size(), budget.races));
-  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "rest", "phase_starts",
+  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "phase_starts",
                             "outside_allocator", "outside_owners", "unheld"});
   out.update({{"races", json_of(races)},
               {"races_in_all", rank.races.size()},
@@ -164,9 +131,27 @@ Json files_json(const VariantRecord& variant) {
   return out;
 }
 
+/// Of every scenario how it came out; each trial is told its group (overview.h).
+Json outcomes(const Report& report, Json& trials) {
+  const std::vector<Overview> groups = overviews(report);
+  std::map<std::string, std::vector<const Overview*>> scenarios;
+  for (const Overview& group : groups) {
+    scenarios[group.trials[0]->scenario].push_back(&group);
+    for (const TrialRecord* trial : group.trials)
+      trials[static_cast<std::size_t>(trial - report.trials.data())]["group"] =
+          &group - groups.data();
+  }
+  Json out = Json::object();
+  for (const auto& [name, all] : scenarios) {
+    const GroupOutcome outcome = outcome_of(all);
+    out[name] = {{"status", name_of(outcome.status)}, {"text", outcome.text}};
+  }
+  return out;
+}
+
 /// The figures of another run's variant that stand beside.
 Json base_json(const VariantRecord& variant) {
-  Json out{{"step_time_ns", typical_step_time(variant)}};
+  Json out;
   for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved})
     out[name_of(s)] = worst_peak(variant, s);
   return out;
@@ -175,7 +160,6 @@ Json base_json(const VariantRecord& variant) {
 }  // namespace
 
 Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
-  StringTable strings;
   Json trials = Json::array();
   const std::size_t samples = samples_of(report, budget);
   const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
@@ -184,26 +168,26 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
     Json variants = Json::array();
     for (const VariantRecord& variant : trial.variants) {
       Json& added = variants.emplace_back(
-          json_of(variant, {"name", "role", "error", "loss", "step_time_ns", "sweep", "growth",
-                            "what", "timing", "not_run", "fits", "gradients"}));
+          json_of(variant, {"name", "role", "error", "loss", "sweep", "growth", "what", "timing",
+                            "not_run", "gradients"}));
       added["ranks"] = Json::array();
       for (const RankRecord& rank : variant.ranks)
         added["ranks"].push_back(rank_json(rank, samples, budget));
       added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
+      if (variant.timing || !variant.step_time_ns.empty())
+        added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
       if (pair == pairs.trials.end()) continue;
       const VariantRecord* other = variant_in(*pair->base, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    trials.push_back(json_of(
-        trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed", "params",
-                "skipped", "story", "symbols", "not_run", "capacity_bytes", "needs_bytes"}));
+    trials.push_back(json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps",
+                                     "seed", "params", "skipped", "story", "symbols", "not_run"}));
     trials.back().update({{"command", command(report, trial)},
                           {"variants", std::move(variants)},
                           {"savings", savings_json(trial)},
-                          {"tallies", tallies(trial, strings)},
-                          {"assertions", Json::array()}});
+                          {"tallies", tallies(trial)}});
   }
   std::vector<Assertion> assertions = assertions_of(report);
   const std::size_t in_all = assertions.size();
@@ -211,11 +195,15 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
     std::ranges::stable_partition(assertions, &Assertion::failed);
     assertions.resize(budget.assertions);
   }
+  std::vector<TrialRecord> kept(report.trials.size());  // their verdicts alone
   for (const Assertion& assertion : assertions)
-    trials[assertion.trial]["assertions"].push_back(assertion_json(assertion, strings));
+    for (const Verdict* verdict : assertion.verdicts)
+      kept[assertion.trial].verdicts.push_back(*verdict);
+  for (std::size_t t = 0; t < kept.size(); ++t) trials[t].update(json_of(kept[t], {"verdicts"}));
+  Json scenarios = outcomes(report, trials);
   return {{"run", json_of(report.run)},
+          {"scenarios", std::move(scenarios)},
           {"left_out", in_all - assertions.size()},
-          {"strings", strings.all()},
           {"trials", std::move(trials)}};
 }
 

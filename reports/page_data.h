@@ -1,5 +1,5 @@
-// The data of report.html: the report without what the page does not show, texts once, timelines as
-// differences and thinned where they are long, compressed. report.json stays whole beside it.
+// The data of report.html: the report without what the page does not show, timelines as differences
+// and thinned where they are long, compressed. report.json stays whole beside it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct PageBudget {
   std::size_t packed = 4'500'000;  // bytes, compressed
 };
 
-/// "strings" holds every text of a verdict once; page/data.js reads this format. Variants that
+/// Fields of the record as report.json has them, and what page/data.js reads besides. Variants that
 /// `base` has too carry its figures.
 nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget = {},
                                  const Report* base = nullptr);

@@ -161,34 +161,6 @@ std::string failed(const Report& report) {
          "</ul>\n<p><a href=\"#/-/assertions?status=fail\">Every verdict that failed</a></p>\n";
 }
 
-/// How the verdicts of trials that differ in the schedule alone came out.
-std::string outcome(const Overview& overview) {
-  int passed = 0, failed = 0, errors = 0, left = 0, lost = 0;
-  for (const OverviewRow& row : overview.rows)
-    for (const Cell& cell : row.cells) {
-      passed += cell.passed, failed += cell.failed;
-      errors += !cell.error.empty();
-    }
-  for (const TrialRecord* trial : overview.trials) {
-    left += !trial->skipped.empty();
-    lost += !trial->not_run.empty();
-  }
-  const std::string trials = plural(static_cast<int>(overview.trials.size()), "trial");
-  std::vector<std::string> parts;
-  if (lost > 0) parts.push_back(fmt::format("{} of {} did not finish", lost, trials));
-  if (errors > 0) parts.push_back(plural(errors, "variant") + " ended in error");
-  if (failed > 0)
-    parts.push_back(
-        fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict")));
-  if (failed == 0 && passed > 0) parts.push_back(plural(passed, "verdict") + " passed");
-  if (left > 0) parts.push_back(fmt::format("{} of {} skipped", left, trials));
-  if (passed + failed + lost + left == 0) parts.push_back("nothing judged");
-  return status(failed + errors + lost > 0 ? Status::fail
-                : passed > 0               ? Status::pass
-                                           : Status::skip,
-                fmt::format("{}", fmt::join(parts, ", ")));
-}
-
 /// Gibibytes first, every byte below.
 std::string figure(const ByteUnit& unit, std::optional<Bytes> value) {
   if (!value) return "<td class=\"figure quiet\">–</td>";
@@ -229,11 +201,13 @@ std::string group_rows(const Overview& overview, const std::string& link,
       telling == nullptr
           ? overview.detail()
           : fmt::format("{} peak under {}", name_of(telling->statistic), telling->schedule);
+  const GroupOutcome outcome = outcome_of({&overview});
   const std::string span = fmt::format(" rowspan=\"{}\"", std::max<std::size_t>(1, all.size()));
   std::string out = fmt::format(
       "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small></th><td{0}>{5}{6}"
       "</td>",
-      span, link, text(first.scenario), text(first.size), text(about), outcome(overview),
+      span, link, text(first.scenario), text(first.size), text(about),
+      status(outcome.status, outcome.text),
       controls.empty() ? "" : "<small>" + text(controls) + "</small>");
   for (const Saving& one : all)
     out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, pairs, *telling, beside) +

@@ -51,8 +51,11 @@ std::string difference(const std::map<std::string, std::string>& a,
   return out;
 }
 
-TEST(Files, WritesTheNamedFilesAndNoOther) {
+struct Files : testing::Test {
   ScratchFolder scratch;
+};
+
+TEST_F(Files, WritesTheNamedFilesAndNoOther) {
   write_all(scratch / "out", small_report());
   std::vector<std::string> names,
       expected{"report.json", "report.html", "junit.xml", "summary.md", "benchmark.json"};
@@ -68,15 +71,13 @@ TEST(Files, WritesTheNamedFilesAndNoOther) {
   EXPECT_THAT(names, testing::UnorderedElementsAreArray(expected));
 }
 
-TEST(Files, TwoWritesAreByteIdentical) {
-  ScratchFolder scratch;
+TEST_F(Files, TwoWritesAreByteIdentical) {
   write_all(scratch / "a", sample_report(4));
   write_all(scratch / "b", sample_report(4));
   EXPECT_EQ(difference(contents(scratch / "a"), contents(scratch / "b")), "");
 }
 
-TEST(Files, RerenderingGivesTheSameFiles) {
-  ScratchFolder scratch;
+TEST_F(Files, RerenderingGivesTheSameFiles) {
   write_all(scratch / "out", sample_report(2));
   const auto before = contents(scratch / "out");
   const std::set<std::string> kept{"report.json", "details", "trace", "snapshot"};
@@ -86,8 +87,7 @@ TEST(Files, RerenderingGivesTheSameFiles) {
   EXPECT_EQ(difference(before, contents(scratch / "out")), "");
 }
 
-TEST(Files, NeverOverwritesAReport) {
-  ScratchFolder scratch;
+TEST_F(Files, NeverOverwritesAReport) {
   write_all(scratch / "out", small_report());
   const auto before = contents(scratch / "out");
   EXPECT_THAT(refusal([&] { write_all(scratch / "out", sample_report(2)); }),
@@ -95,8 +95,7 @@ TEST(Files, NeverOverwritesAReport) {
   EXPECT_EQ(difference(before, contents(scratch / "out")), "");
 }
 
-TEST(Files, NothingHalfWritten) {
-  ScratchFolder scratch;
+TEST_F(Files, NothingHalfWritten) {
   std::ofstream(scratch / "file") << "x";
   EXPECT_THAT(refusal([&] { write_all(scratch / "file/out", small_report()); }),
               HasSubstr("cannot be made"));
@@ -117,16 +116,14 @@ TEST(Files, NothingHalfWritten) {
   EXPECT_TRUE(contents(scratch / "full").empty());
 }
 
-TEST(Files, WritesIntoAnEmptyFolderAndSaysWhereItCannot) {
-  ScratchFolder scratch;
+TEST_F(Files, WritesIntoAnEmptyFolderAndSaysWhereItCannot) {
   write_all(scratch.path(), small_report());
   EXPECT_TRUE(fs::exists(scratch / "report.json"));
   EXPECT_THAT(refusal([] { write_all("/proc/tidemark", small_report()); }),
               HasSubstr("/proc/tidemark: cannot be made"));
 }
 
-TEST(Files, RerenderSaysWhatIsMissing) {
-  ScratchFolder scratch;
+TEST_F(Files, RerenderSaysWhatIsMissing) {
   EXPECT_THAT(refusal([&] { rerender(scratch / "none"); }),
               HasSubstr("is neither a run's folder nor its report.json"));
   EXPECT_THAT(refusal([&] { rerender(scratch.path()); }), HasSubstr("cannot be read"));
@@ -135,8 +132,7 @@ TEST(Files, RerenderSaysWhatIsMissing) {
   EXPECT_EQ(contents(scratch.path()).size(), 1u);
 }
 
-TEST(Files, RerenderNeedsTheDetails) {
-  ScratchFolder scratch;
+TEST_F(Files, RerenderNeedsTheDetails) {
   write_all(scratch / "out", small_report());
   const std::string file =
       scratch / "out/details/fsdp_prefetch/smoke/r2/math/lagging/stash.json.gz";
@@ -147,8 +143,7 @@ TEST(Files, RerenderNeedsTheDetails) {
 }
 
 // A report of version 1.x has everything in report.json.
-TEST(Files, RerenderTakesAReportThatHoldsItsDetails) {
-  ScratchFolder scratch;
+TEST_F(Files, RerenderTakesAReportThatHoldsItsDetails) {
   write_all(scratch / "out", sample_report(2));
   auto before = contents(scratch / "out");
   fs::create_directories(scratch / "old");
@@ -159,8 +154,7 @@ TEST(Files, RerenderTakesAReportThatHoldsItsDetails) {
   EXPECT_EQ(after.at("junit.xml"), before.at("junit.xml"));
 }
 
-TEST(Files, RerenderTakesTheFileAndAdvisesNoOptionThatItHasNot) {
-  ScratchFolder scratch;
+TEST_F(Files, RerenderTakesTheFileAndAdvisesNoOptionThatItHasNot) {
   write_all(scratch / "out", small_report());
   fs::remove(scratch / "out/summary.md");
   const Rendered done = rerender(scratch / "out/report.json");
@@ -174,8 +168,7 @@ TEST(Files, RerenderTakesTheFileAndAdvisesNoOptionThatItHasNot) {
   EXPECT_THAT(why, testing::Not(HasSubstr("--out")));
 }
 
-TEST(Files, HostileNamesStayInsideTheFolder) {
-  ScratchFolder scratch;
+TEST_F(Files, HostileNamesStayInsideTheFolder) {
   write_all(scratch / "in/out", hostile_report());
   for (const auto& [name, bytes] : contents(scratch.path()))
     EXPECT_THAT(name, testing::StartsWith("in/out/"));
@@ -184,22 +177,21 @@ TEST(Files, HostileNamesStayInsideTheFolder) {
   EXPECT_EQ(path_component("a/b c"), "a_b_c");
 }
 
-TEST(Files, TrialsOfOneNameDoNotShareFiles) {
+TEST_F(Files, TrialsOfOneNameDoNotShareFiles) {
   Report report = small_report();
   report.trials[1].schedule = report.trials[0].schedule;
   report.trials[1].params["layers"] = 5;
-  ScratchFolder scratch;
   write_all(scratch / "out", report);
   EXPECT_TRUE(fs::exists(scratch / "out/loss/fsdp_prefetch/smoke/r2/math/instant/stash_2.txt"));
 }
 
-TEST(Files, ShapesHaveNoLosses) {
+TEST_F(Files, ShapesHaveNoLosses) {
   Report report = small_report();
   for (LossPoint& point : report.trials[0].variants[0].loss) point.value.reset();
   EXPECT_EQ(loss_lines(report.trials[0].variants[0]), "");
 }
 
-TEST(Files, LossesReadAsPythonWritesThem) {
+TEST_F(Files, LossesReadAsPythonWritesThem) {
   VariantRecord variant;
   variant.loss = {{0, 0.1},  {1, 1.0}, {2, 1e16},    {3, 1e-5}, {4, 123456789012345680.0},
                   {5, -0.0}, {6, NAN}, {7, HUGE_VAL}};
@@ -207,7 +199,7 @@ TEST(Files, LossesReadAsPythonWritesThem) {
             "0 0.1\n1 1.0\n2 1e+16\n3 1e-05\n4 1.2345678901234568e+17\n5 -0.0\n6 nan\n7 inf\n");
 }
 
-TEST(Files, TraceIsGzippedJson) {
+TEST_F(Files, TraceIsGzippedJson) {
   const VariantRecord variant = hostile_report().trials[0].variants[0];
   const auto trace = nlohmann::json::parse(gunzip(gzip(chrome_trace(variant))).value());
   // For each of two ranks a name, those of its three lanes, a phase, its spans, and three counters
@@ -222,7 +214,7 @@ TEST(Files, TraceIsGzippedJson) {
   EXPECT_EQ(events[8 + spans]["ts"], 1.5);
 }
 
-TEST(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
+TEST_F(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
   const Report report = small_report();
   const RankRecord& rank = report.trials[1].variants[0].ranks[0];
   const Snapshot snapshot = snapshot_of(rank);

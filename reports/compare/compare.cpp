@@ -107,42 +107,30 @@ class Comparer {
       std::erase_if(all, [](const DeviceAt& at) { return !at.process->ended; });
       return all;
     };
-    const std::vector<DeviceAt> of_after = devices(after), of_before = devices(before);
     std::map<std::string, Seen> seen;
-    for (const DeviceAt& a : of_before) {
-      const auto b = std::ranges::find(of_after, a.name(), &DeviceAt::name);
-      if (b == of_after.end()) {
-        missing(before.name() + ", " + a.name());
-        continue;
-      }
+    const auto both = [&](const DeviceAt& a, const DeviceAt& b) {
       const Place place{before.name(), a.variant, {}};
       const int rank = a.process->rank.value_or(-1);
-      metrics(place, rank, metrics_of(*a.device), metrics_of(*b->device), false, seen[a.variant]);
+      metrics(place, rank, metrics_of(*a.device), metrics_of(*b.device), false, seen[a.variant]);
       if (a.device == &a.process->devices.front())
-        metrics(place, rank, metrics_of(*a.process), metrics_of(*b->process), false,
+        metrics(place, rank, metrics_of(*a.process), metrics_of(*b.process), false,
                 seen[a.variant]);
-    }
-    for (const DeviceAt& b : of_after)
-      if (std::ranges::find(of_before, b.name(), &DeviceAt::name) == of_before.end())
-        out_.fresh.push_back(before.name() + ", " + b.name());
+    };
+    pair_items(
+        devices(before), devices(after), &DeviceAt::name, both,
+        [&](const DeviceAt& a) { missing(before.name() + ", " + a.name()); },
+        [&](const DeviceAt& b) { out_.fresh.push_back(before.name() + ", " + b.name()); });
     if (before.alive && after.alive)
       metrics({before.name(), "", {}}, -1, metrics_of(*before.alive), metrics_of(*after.alive),
               false, seen["alive"]);
   }
 
   void programs(const Report& base, const Report& fresh) {
-    std::multimap<std::string, const ProgramRecord*> left;
-    for (const ProgramRecord& one : fresh.programs) left.emplace(one.schedule, &one);
-    for (const ProgramRecord& one : base.programs) {
-      const auto found = left.find(one.schedule);
-      if (found == left.end()) {
-        missing(one.name());
-        continue;
-      }
-      program(one, *found->second);
-      left.erase(found);
-    }
-    for (const auto& [schedule, one] : left) out_.fresh.push_back(one->name());
+    pair_items(
+        base.programs, fresh.programs, &ProgramRecord::schedule,
+        [&](const ProgramRecord& a, const ProgramRecord& b) { program(a, b); },
+        [&](const ProgramRecord& a) { missing(a.name()); },
+        [&](const ProgramRecord& b) { out_.fresh.push_back(b.name()); });
   }
 
   void missing(const std::string& what) { out_.missing.push_back(what); }
@@ -199,8 +187,6 @@ class Comparer {
 
   void metrics(const Place& place, int rank, const std::vector<Metric>& before,
                const std::vector<Metric>& after, bool control, Seen& seen) {
-    std::map<std::string, const Metric*> others;
-    for (const Metric& metric : after) others.emplace(metric.name, &metric);
     const std::string where = fmt::format("{} {}{}", place.trial, place.variant,
                                           rank < 0 ? std::string() : fmt::format(" rank {}", rank));
     const auto compare = [&](Metric one, const Metric& other) {
@@ -208,25 +194,14 @@ class Comparer {
       if (control) one.worse = Worse::neither;
       hold_metric(place, rank, one, other, seen);
     };
-    for (const Metric& metric : before) {
-      const auto other = others.find(metric.name);
-      if (other != others.end()) {
-        compare(metric, *other->second);
-        others.erase(other);
-      } else if (metric.counted) {
-        compare(metric, none_of(metric));
-      } else {
-        missing(where + " " + metric.name);
-      }
-    }
-    for (const Metric& metric : after) {
-      if (!others.contains(metric.name)) continue;
-      if (metric.counted) {
-        compare(none_of(metric), metric);
-      } else {
-        out_.fresh.push_back(where + " " + metric.name);
-      }
-    }
+    pair_items(
+        before, after, &Metric::name, compare,
+        [&](const Metric& a) {
+          a.counted ? compare(a, none_of(a)) : missing(where + " " + a.name);
+        },
+        [&](const Metric& b) {
+          b.counted ? compare(none_of(b), b) : out_.fresh.push_back(where + " " + b.name);
+        });
   }
 
   void hold_metric(const Place& place, int rank, const Metric& before, const Metric& after,
@@ -259,29 +234,25 @@ class Comparer {
   void verdicts(const TrialRecord& before, const TrialRecord& after) {
     using Key = std::tuple<std::string, std::string, int>;
     const auto key = [](const Verdict& v) { return Key{v.variant, v.name, v.rank}; };
-    std::multimap<Key, const Verdict*> others;
-    for (const Verdict& v : after.verdicts) others.emplace(key(v), &v);
     std::map<std::string, Seen> seen;
-    for (const Verdict& a : before.verdicts) {
-      const auto found = others.find(key(a));
-      const Verdict* b = found == others.end() ? nullptr : found->second;
-      if (b != nullptr) others.erase(found), ++out_.verdicts;
-      if (covered_.contains(a.variant)) continue;
-      verdict(a, b);
-      if (b == nullptr) continue;
-      const auto x = metric_of(a), y = metric_of(*b);
+    const auto both = [&](const Verdict& a, const Verdict& b) {
+      ++out_.verdicts;
+      if (covered_.contains(a.variant)) return;
+      verdict(a, &b);
+      const auto x = metric_of(a), y = metric_of(b);
       if (x && y) hold_metric({name_, a.variant, {}}, a.rank, *x, *y, seen[a.variant]);
-    }
-    for (const Verdict& b : after.verdicts) {
-      const auto found = others.find(key(b));
-      if (found == others.end()) continue;
-      others.erase(found);
+    };
+    const auto gone = [&](const Verdict& a) {
+      if (!covered_.contains(a.variant)) verdict(a, nullptr);
+    };
+    const auto come = [&](const Verdict& b) {
       if (covered_.contains(b.variant) || b.status == Status::skip || !ran(before, b.variant))
-        continue;
+        return;
       const bool failed = b.status == Status::fail;
       turn({name_, b.variant, {b.rank}}, b.name, "absent", name_of(b.status), account(b),
            failed ? Effect::regression : Effect::changed, failed ? miss(b) : 0);
-    }
+    };
+    pair_items(before.verdicts, after.verdicts, key, both, gone, come);
   }
 
   /// If variants are missing and that is allowed, the verdicts against them may be missing too.

@@ -16,7 +16,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(Compare, AReportAndItselfDoNotDiffer) {
+TEST_F(Compare, AReportAndItselfDoNotDiffer) {
   for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
     const Comparison c = held(report, report);
     EXPECT_TRUE(c.same());
@@ -32,7 +32,7 @@ TEST(Compare, AReportAndItselfDoNotDiffer) {
   EXPECT_THAT(comparison_summary(held(small_report(), again)), testing::EndsWith("no difference"));
 }
 
-TEST(Compare, CountsTheVerdictsThatTheReportCounts) {
+TEST_F(Compare, CountsTheVerdictsThatTheReportCounts) {
   const Report report = sample_report(2);
   std::int64_t verdicts = 0;
   for (const TrialRecord& trial : report.trials)
@@ -40,9 +40,7 @@ TEST(Compare, CountsTheVerdictsThatTheReportCounts) {
   EXPECT_EQ(held(report, report).verdicts, verdicts);
 }
 
-TEST(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
   forward(fresh)[Statistic::active].peak += 512;
   const Comparison c = held(base, fresh);
   ASSERT_EQ(c.changes.size(), 1u);
@@ -56,9 +54,7 @@ TEST(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
   EXPECT_EQ(back.count(Effect::improvement), 1);
 }
 
-TEST(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {
   forward(fresh, 1, 0)[Statistic::active].peak += 512;
   forward(fresh, 1, 1)[Statistic::active].peak += 1024;
   const Comparison c = held(base, fresh);
@@ -69,20 +65,17 @@ TEST(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {
   EXPECT_THAT(sentence(c.changes[0]), HasSubstr("(+1,024"));
 }
 
-TEST(Compare, AnyStepCounts) {
-  Report base = small_report();
+TEST_F(Compare, AnyStepCounts) {
   auto& steps = base.trials[0].variants[1].ranks[0].steps;
   steps.assign(3, steps[0]);
-  Report fresh = base;
+  fresh = base;
   fresh.trials[0].variants[1].ranks[0].steps[1].phases[0][Statistic::reserved].peak += 1;
   const Comparison c = held(base, fresh);
   ASSERT_EQ(c.changes.size(), 1u);
   EXPECT_EQ(c.changes[0].step, 1);
 }
 
-TEST(Compare, ThresholdsByKindAndByName) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, ThresholdsByKindAndByName) {
   for (Ns& t : fresh.trials[0].variants[0].step_time_ns) t += t / 25;  // 4 %
   forward(fresh)[Statistic::active].peak += 512;
   EXPECT_EQ(held(base, fresh).count(Effect::regression), 1);
@@ -100,17 +93,13 @@ TEST(Compare, ThresholdsByKindAndByName) {
   EXPECT_EQ(parse_threshold("time=2.5us").value, 2500);
 }
 
-TEST(Compare, PercentOfNothingIsExceededByAnything) {
-  Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, PercentOfNothingIsExceededByAnything) {
   fresh.trials[0].variants[0].ranks[0].counters.num_ooms = 1;
   EXPECT_EQ(held(base, fresh, {"counters=50%"}).exit_code(), 1);
   EXPECT_EQ(held(base, base, {"counters=50%"}).exit_code(), 0);
 }
 
-TEST(Compare, AFailedVerdictComesBeforeEveryMetric) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, AFailedVerdictComesBeforeEveryMetric) {
   Verdict& v = fresh.trials[0].verdicts[1];
   v.status = Status::fail;
   v.measured = *v.measured + 4096;
@@ -129,9 +118,8 @@ TEST(Compare, AFailedVerdictComesBeforeEveryMetric) {
   EXPECT_EQ(held(fresh, base).count(Effect::improvement), 3);
 }
 
-TEST(Compare, TheLargestRegressionFirst) {
-  const Report base = sample_report(2);
-  Report fresh = base;
+TEST_F(Compare, TheLargestRegressionFirst) {
+  base = fresh = sample_report(2);
   int nth = 0;
   for (TrialRecord& trial : fresh.trials)
     for (VariantRecord& variant : trial.variants)
@@ -150,21 +138,19 @@ TEST(Compare, TheLargestRegressionFirst) {
     }
 }
 
-TEST(Compare, OfAControlOnlyTheVerdictsJudge) {
-  Report base = small_report();
+TEST_F(Compare, OfAControlOnlyTheVerdictsJudge) {
   base.trials[0].variants[1].role = Role::control;
-  Report fresh = base;
+  fresh = base;
   forward(fresh)[Statistic::active].peak += 512;
   const Comparison c = held(base, fresh);
   EXPECT_EQ(c.exit_code(), 0);
   EXPECT_EQ(c.count(Effect::changed), 1);
 }
 
-TEST(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
-  const Report base = small_report();
+TEST_F(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
   for (double to :
        {std::nextafter(1.0 / 3, 1), std::nextafter(1.0 / 3, 0), double(NAN), HUGE_VAL}) {
-    Report fresh = base;
+    fresh = base;
     fresh.trials[0].variants[0].loss[1].value = to;
     const Comparison c = held(base, fresh);
     EXPECT_EQ(c.exit_code(), 1) << to;
@@ -181,8 +167,7 @@ TEST(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
   EXPECT_EQ(held(base, shorter).exit_code(), 1);
 }
 
-TEST(Compare, SaysHowTheRunsWereMadeDifferently) {
-  Report fresh = small_report();
+TEST_F(Compare, SaysHowTheRunsWereMadeDifferently) {
   fresh.run.env["NCCL_ALGO"] = "Tree";
   fresh.run.argv = {"tidemark", "run", "--out", "x"};
   const Comparison c = held(small_report(), fresh);
@@ -190,9 +175,8 @@ TEST(Compare, SaysHowTheRunsWereMadeDifferently) {
   EXPECT_THAT(c.differently, Contains(HasSubstr("-> run")));
 }
 
-TEST(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
-  const Report base = hostile_report();
-  Report fresh = base;
+TEST_F(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
+  base = fresh = hostile_report();
   for (Report* r : {&fresh})
     for (auto& v : r->trials[0].variants)
       v.error.clear(), forward(*r)[Statistic::active].peak = 77777777;
@@ -214,9 +198,7 @@ TEST(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
   EXPECT_EQ(json["summary"]["exit_code"], 1);
 }
 
-TEST(Compare, OneIsSingularEverywhere) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, OneIsSingularEverywhere) {
   forward(fresh)[Statistic::active].peak += 512;
   const Comparison c = held(base, fresh);
   const Side a{"a", base}, b{"b", fresh};
@@ -227,15 +209,14 @@ TEST(Compare, OneIsSingularEverywhere) {
   }
 }
 
-TEST(Compare, AMillionVerdictsThatAllTurned) {
-  Report base = small_report();
+TEST_F(Compare, AMillionVerdictsThatAllTurned) {
   base.trials.resize(1);
   const Verdict one = base.trials[0].verdicts[1];
   for (int i = 0; i < 100000; ++i) {
     base.trials[0].verdicts.push_back(one);
     base.trials[0].verdicts.back().name += std::to_string(i);
   }
-  Report fresh = base;
+  fresh = base;
   for (Verdict& v : fresh.trials[0].verdicts) v.status = Status::fail;
   const Comparison c = held(base, fresh);
   EXPECT_EQ(c.exit_code(), 1);

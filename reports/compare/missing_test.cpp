@@ -12,9 +12,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(Compare, MissingAndNewTrialsAreNamed) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, MissingAndNewTrialsAreNamed) {
   fresh.trials[1].params["layers"] = 5;
   fresh.trials[0].variants[1].name = "renamed";
   const Comparison c = held(base, fresh);
@@ -30,18 +28,14 @@ TEST(Compare, MissingAndNewTrialsAreNamed) {
   EXPECT_THAT(comparison_summary(allowed), HasSubstr("2 missing in NEW (allowed)"));
 }
 
-TEST(Compare, ARankThatIsGoneIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, ARankThatIsGoneIsMissing) {
   fresh.trials[0].variants[1].ranks.pop_back();
   const Comparison c = held(base, fresh);
   EXPECT_THAT(c.missing, Contains("fsdp_prefetch/smoke/r2/math/instant stash rank 1"));
   EXPECT_EQ(c.exit_code(), 1);
 }
 
-TEST(Compare, ATrialThatIsSkippedNowIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, ATrialThatIsSkippedNowIsMissing) {
   fresh.trials[0].skipped = "no room";
   fresh.trials[0].variants.clear();
   fresh.trials[0].verdicts.clear();
@@ -52,9 +46,7 @@ TEST(Compare, ATrialThatIsSkippedNowIsMissing) {
   EXPECT_THAT(held(fresh, base).fresh, Contains(HasSubstr("instant (was skipped: no room)")));
 }
 
-TEST(Compare, WhatWasNotRunIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, WhatWasNotRunIsMissing) {
   for (auto& v : fresh.trials[0].variants) v.not_run = "killed";
   fresh.trials[0].not_run = fresh.trials[1].not_run = "killed";
   fresh.trials[0].verdicts.clear();
@@ -67,9 +59,7 @@ TEST(Compare, WhatWasNotRunIsMissing) {
   EXPECT_EQ(c.exit_code(), 1);
 }
 
-TEST(Compare, WhereEverythingVanishedNothingWasCompared) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, WhereEverythingVanishedNothingWasCompared) {
   for (TrialRecord& trial : fresh.trials) trial.variants.clear(), trial.verdicts.clear();
   for (bool allowed : {false, true}) {
     const Comparison c = held(base, fresh, {}, allowed);
@@ -78,18 +68,14 @@ TEST(Compare, WhereEverythingVanishedNothingWasCompared) {
   }
 }
 
-TEST(Compare, AMetricThatVanishedIsMissing) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, AMetricThatVanishedIsMissing) {
   forward(fresh).name = "onward";
   const Comparison c = held(base, fresh);
   EXPECT_THAT(c.missing, Contains(HasSubstr("stash rank 0 memory/active/forward")));
   EXPECT_EQ(c.exit_code(), 1);
 }
 
-TEST(Compare, ACollectiveThatIsNotCalledAnyMoreIsCountedAsNone) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, ACollectiveThatIsNotCalledAnyMoreIsCountedAsNone) {
   for (RankRecord& rank : fresh.trials[0].variants[1].ranks)
     rank.counters.collectives = {{"broadcast", 4}};
   const Comparison c = held(base, fresh);
@@ -101,14 +87,13 @@ TEST(Compare, ACollectiveThatIsNotCalledAnyMoreIsCountedAsNone) {
   EXPECT_EQ(c.changes[1].effect, Effect::improvement);
 }
 
-TEST(Compare, VerdictsThatAreLostForOneReasonAreOneLine) {
-  Report base = small_report();
+TEST_F(Compare, VerdictsThatAreLostForOneReasonAreOneLine) {
   auto& verdicts = base.trials[0].verdicts;
   for (const char* name : {"saving/active/forward", "saving/reserved/forward", "parity/loss"}) {
     verdicts.push_back(verdicts[1]);
     verdicts.back().name = name;
   }
-  Report fresh = base;
+  fresh = base;
   for (Verdict& v : fresh.trials[0].verdicts) {
     if (v.variant != "stash" || v.name.starts_with("memory/")) continue;
     v.status = Status::skip;
@@ -122,9 +107,7 @@ TEST(Compare, VerdictsThatAreLostForOneReasonAreOneLine) {
   EXPECT_EQ(c.exit_code(), 1);
 }
 
-TEST(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
   fresh.trials[0].verdicts.pop_back();
   EXPECT_EQ(held(base, fresh).exit_code(), 1);
   fresh = base;
@@ -142,9 +125,7 @@ TEST(Compare, AVerdictThatIsNotReachedAnyMoreIsLost) {
   EXPECT_THAT(sentence(held(base, fresh).turns[0]), HasSubstr("5,242,880 -> 5,242,881 bytes"));
 }
 
-TEST(Compare, AVariantThatBrokeIsOneRegression) {
-  const Report base = small_report();
-  Report fresh = base;
+TEST_F(Compare, AVariantThatBrokeIsOneRegression) {
   fresh.trials[0].variants[1].error = "out of memory";
   fresh.trials[0].variants[1].ranks.clear();
   const Comparison c = held(base, fresh);
@@ -155,7 +136,7 @@ TEST(Compare, AVariantThatBrokeIsOneRegression) {
   EXPECT_EQ(c.exit_code(), 1);
 }
 
-TEST(Compare, NothingInCommonIsNotSuccess) {
+TEST_F(Compare, NothingInCommonIsNotSuccess) {
   Report other = small_report();
   for (TrialRecord& trial : other.trials) trial.seed += 1;
   EXPECT_EQ(held(small_report(), other).exit_code(), 4);

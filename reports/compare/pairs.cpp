@@ -61,22 +61,14 @@ std::string settings_of(const TrialRecord& trial) {
 Pairs pair_trials(const Report& base, const Report& fresh) {
   const Names name(base, fresh);
   const auto key = [](const TrialRecord& t) { return t.name() + "\n" + settings_of(t); };
-  std::multimap<std::string, const TrialRecord*> left;  // keeps the order among equals
-  for (const TrialRecord& trial : fresh.trials) left.emplace(key(trial), &trial);
   Pairs out;
-  std::set<const TrialRecord*> used;
-  for (const TrialRecord& trial : base.trials) {
-    const auto found = left.find(key(trial));
-    if (found == left.end()) {
-      out.missing.push_back(name(trial));
-      continue;
-    }
-    out.trials.push_back({name(trial), &trial, found->second});
-    used.insert(found->second);
-    left.erase(found);
-  }
-  for (const TrialRecord& trial : fresh.trials)
-    if (!used.contains(&trial)) out.fresh.push_back(name(trial));
+  pair_items(
+      base.trials, fresh.trials, key,
+      [&](const TrialRecord& a, const TrialRecord& b) {
+        out.trials.push_back({name(a), &a, &b});
+      },
+      [&](const TrialRecord& a) { out.missing.push_back(name(a)); },
+      [&](const TrialRecord& b) { out.fresh.push_back(name(b)); });
   return out;
 }
 

@@ -1,13 +1,38 @@
 // Pairs of trials, variants and verdicts that are the same in two reports.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "harness/record/record.h"
 
 namespace tidemark {
+
+/// Pairs the items of two lists that have the same key; of several the first goes with the first.
+/// Calls in the order of `before` both(a, b) or, for what has no partner, gone(a); then, in the
+/// order of `after`, come(b) for what is left of it.
+template <class T>
+void pair_items(const std::vector<T>& before, const std::vector<T>& after, auto key, auto both,
+                auto gone, auto come) {
+  std::multimap<std::decay_t<decltype(std::invoke(key, after.front()))>, const T*> left;
+  for (const T& b : after) left.emplace(std::invoke(key, b), &b);
+  std::set<const T*> met;
+  for (const T& a : before) {
+    const auto found = left.find(std::invoke(key, a));
+    if (found == left.end()) {
+      gone(a);
+      continue;
+    }
+    met.insert(found->second);
+    both(a, *found->second);
+    left.erase(found);
+  }
+  for (const T& b : after)
+    if (!met.contains(&b)) come(b);
+}
 
 /// "steps=4 seed=0 hidden=64 layers=4": what tells apart trials of one name.
 std::string settings_of(const TrialRecord& trial);

@@ -51,14 +51,10 @@ std::vector<std::string> lines(const CurveParity& c, const ParityRule& rule) {
   if (c.not_a_number > 0)
     out.push_back(fmt::format("{} of {} steps are NaN in both", c.not_a_number, c.compared));
   const char* forgiven = rule.common ? " (allowed by --common)" : "";
-  if (!c.missing_in_b.empty())
-    out.push_back(fmt::format("missing in B: {} step{}: {}{}", c.missing_in_b.size(),
-                              c.missing_in_b.size() == 1 ? "" : "s", steps_text(c.missing_in_b),
-                              forgiven));
-  if (!c.missing_in_a.empty())
-    out.push_back(fmt::format("missing in A: {} step{}: {}{}", c.missing_in_a.size(),
-                              c.missing_in_a.size() == 1 ? "" : "s", steps_text(c.missing_in_a),
-                              forgiven));
+  for (const auto& [side, steps] : {std::pair{"B", c.missing_in_b}, {"A", c.missing_in_a}})
+    if (!steps.empty())
+      out.push_back(fmt::format("missing in {}: {} step{}: {}{}", side, steps.size(),
+                                steps.size() == 1 ? "" : "s", steps_text(steps), forgiven));
   return out;
 }
 

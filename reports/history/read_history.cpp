@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <regex>
 
 #include "reports/compare/threshold.h"
 #include "reports/history/history.h"
@@ -40,16 +41,6 @@ std::optional<std::chrono::seconds> age(const std::string& text) {
   return std::nullopt;
 }
 
-/// Digits where the pattern has '0', else the same character.
-bool shaped(const std::string& text, std::string_view pattern) {
-  if (text.size() != pattern.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (pattern[i] == '0' ? !digit : text[i] != pattern[i]) return false;
-  }
-  return true;
-}
-
 bool matches(const std::vector<std::string>& globs, const Trend& trend) {
   return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
            return fnmatch(glob.c_str(), trend.metric.name.c_str(), 0) == 0 ||
@@ -72,9 +63,9 @@ std::string since_text(const std::string& since) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                        fmt::gmtime(std::chrono::system_clock::to_time_t(then)));
   }
-  if (shaped(since, "0000-00-00")) return since + "T00:00:00Z";
-  if (shaped(since, "0000-00-00T00:00:00Z")) return since;
-  if (shaped(since, "0000-00-00T00:00")) return since + ":00Z";
+  static const std::regex date("\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\dZ)?)?");
+  if (std::regex_match(since, date))  // what is left out is its beginning
+    return since + std::string("0000-00-00T00:00:00Z").substr(since.size());
   throw HistoryError(fmt::format(
       "'{}' is neither a date (2026-01-31, 2026-01-31T12:00:00Z) nor an age (7d, 12h, 30m)",
       since));
@@ -173,12 +164,7 @@ int prune_history(const fs::path& path, const std::string& keep) {
                                  ? "DELETE FROM run WHERE key NOT IN "
                                    "(SELECT key FROM run ORDER BY started DESC, key DESC LIMIT ?)"
                                  : "DELETE FROM run WHERE started < ?");
-  if (counted) {
-    remove.bind(count);
-  } else {
-    remove.bind(since);
-  }
-  remove.next();
+  (counted ? remove.bind(count) : remove.bind(since)).next();
   const auto removed = database.changes();
   database.run("DELETE FROM series WHERE key NOT IN (SELECT series FROM point)");
   transaction.commit();

@@ -96,29 +96,20 @@ void record_run(const fs::path& folder, const Report& report, int patience_ms) {
   const std::int64_t run = insert_run(database, place, report);
   const std::string device = fmt::format("{} {} {}", report.run.device_kind, report.run.profile,
                                          report.run.capacity_bytes);
-  Statement find(database,
-                 "SELECT key FROM series WHERE trial = ? AND settings = ? AND device = ? AND "
-                 "variant = ? AND metric = ?");
-  Statement make(database,
-                 "INSERT INTO series (trial, settings, device, variant, metric, kind, worse, unit) "
-                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  Statement point(database, "INSERT OR REPLACE INTO point (series, run, value) VALUES (?, ?, ?)");
+  Statement series(database,
+                   "INSERT OR IGNORE INTO series (trial, settings, device, variant, metric, kind, "
+                   "worse, unit) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement point(database,
+                  "INSERT OR REPLACE INTO point (series, run, value) SELECT key, ?, ? FROM series "
+                  "WHERE trial = ? AND settings = ? AND device = ? AND variant = ? AND metric = ?");
   for (const TrialRecord& trial : report.trials) {
     const std::string settings = settings_of(trial);
     for (const auto& [variant, figures] : figures_of(trial)) {
       for (const auto& [name, metric] : figures.all()) {
-        find.bind(trial.name(), settings, device, variant, name);
-        std::int64_t series = 0;
-        if (find.next()) {
-          series = find.integer(0);
-        } else {
-          make.bind(trial.name(), settings, device, variant, name, static_cast<int>(metric.kind),
+        series.bind(trial.name(), settings, device, variant, name, static_cast<int>(metric.kind),
                     static_cast<int>(metric.worse), metric.unit);
-          make.next();
-          series = database.last_id();
-        }
-        point.bind(series, run, metric.values[0]);
-        point.next();
+        series.next();
+        point.bind(run, metric.values[0], trial.name(), settings, device, variant, name).next();
       }
     }
   }

@@ -1,7 +1,8 @@
 // One assertion as a row that opens to its formula with values, every rank, and the command that runs it again.
 import { h, freshId } from './dom.js';
 import { copyable, table } from './controls.js';
-import { bytes, duration, exact, exactBytes, rankList } from './format.js';
+import { bytes, duration, exact, exactBytes, rankList, signed } from './format.js';
+import { offBy } from './model.js';
 
 const OPEN = 1; // failures that explain themselves at once
 
@@ -18,15 +19,9 @@ function bounds({ expected: { low, high }, unit }) {
   return high !== null ? `at most ${withUnit(high, unit)}` : '–';
 }
 
-function difference({ measured, expected: { low, high } }) {
-  if (measured === null) return '';
-  const by =
-    high !== null && measured > high
-      ? measured - high
-      : low !== null && measured < low
-        ? measured - low
-        : 0;
-  return by === 0 ? '' : `${by > 0 ? '+' : '−'}${exact(Math.abs(by))}`;
+function difference(verdict) {
+  const by = verdict.measured === null ? 0 : offBy(verdict);
+  return by === 0 ? '' : signed(by);
 }
 
 function details({ trial, verdicts }) {

@@ -32,19 +32,14 @@ export function carrier(name, i, marks) {
   };
 }
 
-/** The bands of panel `i`. */
-export function bandsOption(i, bands, colour, named) {
+/** The bands of panel `i`; `marks` is what bandNames gives. */
+export function bandsOption(i, marks, colour) {
   return carrier('bands', i, {
     markArea: {
       silent: true,
       itemStyle: { color: colour('raised') },
       label: { color: colour('quiet'), fontSize: 11.5, position: 'insideTop', distance: 4 },
-      ...(named || {
-        data: bands.map(({ from, to }, k) => [
-          { xAxis: from, itemStyle: k % 2 ? { opacity: 0 } : undefined },
-          { xAxis: to },
-        ]),
-      }),
+      ...marks,
     },
   });
 }

@@ -11,11 +11,11 @@ const GAP = 34; // between panels: the title of the next
 const SLIDER = 46;
 
 /**
- * panels: [{title, short, exact, mark: a line across, axis of axisOf or else min, interval, format}], series: [{panel, name, tone, points: [[x, y],
+ * panels: [{title, short, exact, mark: a line across, axis of axisOf or else format}], series: [{panel, name, tone, points: [[x, y],
  * ...] ascending in x, steps, dots, bare (dots alone), fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}],
- * x: {name, log, whole, format(value, near)}. `tone` names a colour of style.css. zoom is kept in the object given. Returns the element, with read(x).
+ * x: {name, log, whole, format(value)}. `tone` names a colour of style.css. zoom is kept in the object given. Returns the element, with read(x).
  */
-export function chart({ label, panels, series, bands = [], x, panelHeight = 200, zoom }) {
+export function chart({ label, panels, series, bands = [], x, panelHeight, zoom }) {
   const drawn = series.filter((line) => line.points.length > 0);
   const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort(
     (a, b) => a - b,

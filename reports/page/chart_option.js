@@ -76,9 +76,9 @@ function vertical({ panels }, colour) {
     nameGap: 8,
     nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
     scale: true,
-    min: panel.axis?.min ?? panel.min,
+    min: panel.axis?.min,
     max: panel.axis?.max,
-    interval: panel.axis?.interval ?? panel.interval,
+    interval: panel.axis?.interval,
     splitNumber: 4,
     splitLine: { lineStyle: { color: colour('line') } },
     axisLine: { show: false },
@@ -126,7 +126,8 @@ export function optionOf(picture, colour, width) {
     series: [
       ...drawn.map((line) => lineOf(line, colour)),
       ...panels.map((_, i) =>
-        bandsOption(i, bands, colour, i === 0 && bandNames(bands, visible(), width - 70)),
+        // Names stand in the first panel alone.
+        bandsOption(i, bandNames(bands, visible(), i === 0 ? width - 70 : 0), colour),
       ),
       ...panels.flatMap((panel, i) => cardSeries(panel, i, colour)),
     ],

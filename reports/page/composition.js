@@ -3,14 +3,14 @@ import { h } from './dom.js';
 import { legend } from './frame.js';
 import { figure, section, table } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
-import { rankRecord, variantIn } from './model.js';
+import { rankRecord } from './model.js';
 
-export function composition(group, { schedule, rank }) {
-  const rows = group.variants
-    .map(({ name, role }) => ({
-      name,
-      role,
-      record: rankRecord(variantIn(group, schedule, name), 'allocated', rank),
+export function composition({ trial, rank }) {
+  const rows = trial.variants
+    .map((variant) => ({
+      name: variant.name,
+      role: variant.role,
+      record: rankRecord(variant, 'allocated', rank),
     }))
     .filter(({ record }) => record && Object.keys(record.categories).length > 0);
   if (rows.length === 0) return null;
@@ -24,7 +24,7 @@ export function composition(group, { schedule, rank }) {
   return section(
     'composition',
     'What the peak is made of',
-    `Allocated memory at its highest moment under ${schedule}, in ${unit.name}. The parts sum to the peak exactly.`,
+    `Allocated memory at its highest moment under ${trial.schedule}, in ${unit.name}. The parts sum to the peak exactly.`,
     legend(kept.map((name) => ({ tone: tone(name), name }))),
     h(
       'div',

@@ -1,5 +1,5 @@
 // Native controls: the browser brings the keyboard and the screen reader.
-import { h, freshId } from './dom.js';
+import { h, freshId, refill } from './dom.js';
 
 /** `options` are [value, text]; `change` gets the value. */
 export function select(label, options, value, change) {
@@ -64,6 +64,22 @@ export function pick(label, options, value, change) {
   return (characters <= 48 ? choice : select)(label, options, value, change);
 }
 
+/**
+ * Controls, and below them what `draw` makes of the choices in `own`: made again when one changes. controls(set, show) returns
+ * them; a control calls set('key') with the new choice of that name, or show() once it has changed it itself. draw gets `set`.
+ */
+export function steered(own, controls, draw) {
+  const body = h('div', {});
+  const show = () => refill(body, draw(set));
+  const set = (key) => (value) => {
+    own[key] = value;
+    show();
+  };
+  const bar = controls(set, show);
+  show();
+  return [bar.length > 0 && h('div', { class: 'controls' }, bar), body];
+}
+
 /** A heading with its own link, a sentence, and what `parts` hold. */
 export function section(id, title, lede, ...parts) {
   return h(
@@ -75,23 +91,25 @@ export function section(id, title, lede, ...parts) {
   );
 }
 
-/** A table that scrolls by itself where it is wider than the page. */
-export function scroller(label, table) {
-  return h('div', { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label }, table);
-}
-
 export const figure = (...content) => h('td', { class: 'figure' }, content);
+
+/** A variant as an option of a control. */
+export const labelled = ({ name, role }) => [name, role === 'control' ? `${name} (control)` : name];
 
 /** The name of a variant with its role. */
 export const named = (name, role) => [name, h('span', { class: 'role' }, role)];
 
-/** heads: a text each, in an array over a column of figures; rows: cells, or what they hold; the first of a row is its header. */
+/**
+ * A table that scrolls by itself where it is wider than the page. heads: a text each, in an array over a column of figures; rows: cells, or what they hold; the first of a
+ * row is its header.
+ */
 export function table(label, kind, heads, rows) {
   const head = (one) => h('th', { scope: 'col', class: Array.isArray(one) && 'figure' }, one);
   const cell = (one, i) =>
     one instanceof HTMLTableCellElement ? one : h(i === 0 ? 'th' : 'td', i === 0 ? { scope: 'row' } : {}, one);
-  return scroller(
-    label,
+  return h(
+    'div',
+    { class: 'scroller', tabindex: 0, role: 'region', 'aria-label': label },
     h(
       'table',
       { class: kind },

@@ -1,12 +1,12 @@
 // The price of each variant: time, collectives, recomputation.
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
-import { duration, exact } from './format.js';
-import { baselineOf, stepTime, variantIn } from './model.js';
+import { duration, exact, signed } from './format.js';
+import { baselineOf, variantIn } from './model.js';
 
-const signed = (value) => {
+const more = (value) => {
   const rounded = Math.round(value * 100) / 100;
-  return rounded === 0 ? '0' : `${rounded > 0 ? '+' : '−'}${exact(Math.abs(rounded))}`;
+  return rounded === 0 ? '0' : signed(rounded);
 };
 
 /** The highest count of any rank, a step. */
@@ -14,10 +14,7 @@ function perStep(variant, steps, of) {
   return Math.max(0, ...variant.ranks.map((record) => of(record.counters) / steps));
 }
 
-function rowOf(group, schedule, { name, role }, base) {
-  const variant = variantIn(group, schedule, name);
-  if (!variant || variant.ranks.length === 0) return null;
-  const trial = group.trials.find((one) => one.schedule === schedule);
+function rowOf(trial, variant, base) {
   const each = (one, of) => perStep(one, Math.max(1, trial.steps), of);
   const operations = new Set(
     [variant, base].flatMap((one) =>
@@ -31,14 +28,14 @@ function rowOf(group, schedule, { name, role }, base) {
     ])
     .filter(([, difference]) => difference !== 0);
   const own = trial.assertions.filter(
-    (one) => one.variant === name && one.name.startsWith('cost/'),
+    (one) => one.variant === variant.name && one.name.startsWith('cost/'),
   );
-  const time = stepTime(variant);
+  const time = variant.step_ns ?? null;
   return {
-    name,
-    role,
+    name: variant.name,
+    role: variant.role,
     time,
-    ratio: time !== null && stepTime(base) > 0 ? time / stepTime(base) : null,
+    ratio: time !== null && base.step_ns > 0 ? time / base.step_ns : null,
     launches: each(variant, (c) => c.launches) - each(base, (c) => c.launches),
     syncs: each(variant, (c) => c.synchronisations) - each(base, (c) => c.synchronisations),
     extra,
@@ -56,9 +53,9 @@ function costs(rows) {
       named(row.name, row.role),
       figure(row.time === null ? '–' : h('data', { value: row.time, title: `${row.time} ns` }, duration(row.time))),
       figure(row.ratio === null ? '–' : `${row.ratio.toFixed(3)}×`),
-      figure(signed(row.launches)),
-      figure(signed(row.syncs)),
-      row.extra.length === 0 ? '0' : row.extra.map(([op, more]) => `${signed(more)} ${op}`).join(', '),
+      figure(more(row.launches)),
+      figure(more(row.syncs)),
+      row.extra.length === 0 ? '0' : row.extra.map(([op, calls]) => `${more(calls)} ${op}`).join(', '),
       ...names.map((name) => {
         const verdict = row.counted.find(([known]) => known === name)?.[1];
         return figure(verdict ? exact(verdict.measured) : '–');
@@ -67,17 +64,14 @@ function costs(rows) {
   );
 }
 
-export function cost(group, { schedule }, virtual) {
-  const name = baselineOf(group)?.name;
-  const base = variantIn(group, schedule, name);
-  const rows = base
-    ? group.variants.map((one) => rowOf(group, schedule, one, base)).filter(Boolean)
-    : [];
-  if (rows.length === 0) return null;
+export function cost(group, { trial }, virtual) {
+  const base = variantIn(trial, baselineOf(group).name);
+  const ran = trial.variants.filter(({ ranks }) => ranks.length > 0);
+  if (!base || ran.length === 0) return null;
   return section(
     'cost',
     'Price',
-    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls for each step under ${schedule}, compared with ${name}, on the rank with the most. Columns to the right count the whole run.`,
-    costs(rows),
+    `Step time (median after the first step, ${virtual ? 'on the virtual clock' : 'by CUDA events'}) and calls for each step under ${trial.schedule}, compared with ${base.name}, on the rank with the most. Columns to the right count the whole run.`,
+    costs(ran.map((variant) => rowOf(trial, variant, base))),
   );
 }

@@ -1,4 +1,5 @@
 // Unpacks what page_data.cpp packed into the page.
+import { together } from './model.js';
 
 async function unpacked(element) {
   const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
@@ -25,55 +26,33 @@ function later(object, name, make) {
   });
 }
 
-const STATUS = ['pass', 'fail', 'skip'];
 const ORDER = { fail: 0, skip: 1, pass: 2 };
+const worseFirst = (a, b) => ORDER[a.status] - ORDER[b.status];
 
-/** How many passed, failed and were skipped; one row speaks for all ranks. */
-function countsOf(rows, ranks) {
+/**
+ * Verdicts that differ in the rank alone, of the record's rows, each of the ranks that agree. The first of `verdicts` speaks
+ * for them: failed, or else the highest.
+ */
+function assertionOf(trial, rows) {
   const counts = { pass: 0, fail: 0, skip: 0 };
-  for (const [status] of rows) counts[STATUS[status]] += rows.length === 1 ? ranks : 1;
-  return counts;
-}
-
-/** Verdicts that differ in the rank alone. The first of `verdicts` speaks for them: failed, or else the highest. */
-function assertionOf(trial, [variant, name, unit, ranks, rows], strings) {
-  const worst = rows.reduce((least, [status]) => Math.min(least, ORDER[STATUS[status]]), 2);
-  const assertion = {
-    trial,
-    variant: strings[variant],
-    name: strings[name],
-    status: STATUS.find((status) => ORDER[status] === worst),
-    count: ranks.length,
-    counts: countsOf(rows, ranks.length),
-    why: strings[rows.find(([status]) => ORDER[STATUS[status]] === worst)[6]],
-  };
+  for (const { status, ranks } of rows) counts[status] += ranks.length;
+  const count = counts.pass + counts.fail + counts.skip;
+  const [{ variant, name, status, why = '' }] = rows.slice().sort(worseFirst);
+  const assertion = { trial, variant, name, status, count, counts };
   // Thousands of assertions, and a search at every key.
   later(assertion, 'searched', () =>
-    `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${assertion.variant} ${assertion.name} ${assertion.why}`.toLowerCase(),
+    `${trial.scenario}/${trial.size} ${trial.mode} ${trial.schedule} ${variant} ${name} ${why}`.toLowerCase(),
   );
   later(assertion, 'verdicts', () =>
-    ranks
-      .map((rank, i) => {
-        const [status, low, high, measured, slack, formula, why, flat] = rows[i] ?? rows[0];
-        const values = [];
-        for (let k = 0; k < flat.length; k += 2) values.push([strings[flat[k]], flat[k + 1]]);
-        return {
-          name: assertion.name,
-          variant: assertion.variant,
-          rank,
-          status: STATUS[status],
-          expected: { low, high, formula: strings[formula], values },
-          measured,
-          unit: strings[unit],
-          slack,
-          why: strings[why],
-        };
+    rows
+      .flatMap(({ ranks, expected, ...row }) => {
+        const values = Object.entries(expected.values);
+        const same = { unit: 'bytes', ...row, expected: { ...expected, values } };
+        return ranks.map((rank) => ({ ...same, rank }));
       })
       .sort(
         (a, b) =>
-          ORDER[a.status] - ORDER[b.status] ||
-          (b.measured ?? 0) - (a.measured ?? 0) ||
-          a.rank - b.rank,
+          worseFirst(a, b) || (b.measured ?? 0) - (a.measured ?? 0) || a.rank - b.rank,
       ),
   );
   return assertion;
@@ -84,15 +63,14 @@ function spell(distance) {
   for (const figure of ['ulps', 'absolute', 'relative']) if (distance) distance[figure] ??= Infinity;
 }
 
-/** The report of page_data.cpp with names instead of places and levels instead of differences. */
+/** The report of page_data.cpp with assertions instead of verdicts and levels instead of differences. */
 export async function load(element) {
   const report = await unpacked(element);
-  const { strings } = report;
   for (const trial of report.trials) {
-    trial.assertions = trial.assertions.map((raw) => assertionOf(trial, raw, strings));
-    trial.tallies = new Map(
-      trial.tallies.map(([variant, pass, fail, skip]) => [strings[variant], { pass, fail, skip }]),
+    trial.assertions = together(trial.verdicts, ({ variant, name }) => `${variant}\n${name}`).map(
+      (rows) => assertionOf(trial, rows),
     );
+    trial.tallies = new Map(Object.entries(trial.tallies));
     for (const { baseline, reference } of trial.variants.flatMap((variant) => variant.gradients)) {
       spell(baseline);
       spell(reference);

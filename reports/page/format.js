@@ -35,6 +35,11 @@ export function exact(value) {
   return Number.isInteger(value) ? grouped(String(value)) : String(value);
 }
 
+/** A difference with its sign. */
+export function signed(value, text = exact) {
+  return `${value > 0 ? '+' : '−'}${text(Math.abs(value))}`;
+}
+
 /** Every digit of a whole number, three of another. */
 export function exactOrShort(value) {
   if (value === null || value === undefined || Number.isInteger(value)) return exact(value);

@@ -2,6 +2,7 @@
 import { h } from './dom.js';
 import { figure, section, table } from './controls.js';
 import { exact, exactBytes } from './format.js';
+import { offBy } from './model.js';
 
 const KINDS = [
   ['memory/form/', 'form', 'a sum of named amounts, derived on paper'],
@@ -9,10 +10,6 @@ const KINDS = [
   ['trajectory/', 'moment', 'residency at a named moment of the step'],
   ['saving/', 'saving', 'the difference of two forms'],
 ];
-
-/** Bytes outside of the verdict's bounds. */
-const off = ({ expected: { low, high }, measured }) =>
-  measured === null ? Infinity : Math.max((low ?? -Infinity) - measured, measured - (high ?? Infinity), 0);
 
 function rowsOf(groups) {
   const rows = KINDS.map(([prefix, name, what]) => ({ prefix, name, what, held: 0, failed: 0, worst: 0 }));
@@ -23,7 +20,7 @@ function rowsOf(groups) {
       for (const verdict of assertion.verdicts) {
         if (verdict.status === 'skip' || verdict.unit !== 'bytes') continue;
         row[verdict.status === 'fail' ? 'failed' : 'held'] += 1;
-        row.worst = Math.max(row.worst, off(verdict));
+        row.worst = Math.max(row.worst, verdict.measured === null ? Infinity : Math.abs(offBy(verdict)));
       }
     }
   }

@@ -1,6 +1,6 @@
 // Gradients of step 0, a parameter a row, the one farthest from the baseline's first.
 import { h } from './dom.js';
-import { figure, pick, table } from './controls.js';
+import { figure, labelled, pick, steered, table } from './controls.js';
 import { exact, exactOrShort, plural } from './format.js';
 
 const SHOWN = 15;
@@ -65,20 +65,23 @@ export function gradients(trial) {
   const judged = found.filter(({ role }) => role !== 'control');
   const ordered = [...judged, ...found.filter(({ role }) => role === 'control')];
   const first = judged.find((variant) => firstOff(variant.gradients)) ?? judged.find(({ role }) => role === 'fixed') ?? ordered[0];
-  const body = h('div', {});
-  function draw(name, all = false) {
-    const { gradients: rows, role } = found.find((variant) => variant.name === name);
-    body.replaceChildren(
-      ...[h('p', { class: role !== 'control' && firstOff(rows) ? 'first' : 'quiet' }, sentence(rows, role)), ...rowsTable(rows, role, all, () => draw(name, true))].filter(Boolean),
-    );
+  const own = { name: first.name, whole: null };
+  function draw(set) {
+    const { name, gradients: rows, role } = found.find((variant) => variant.name === own.name);
+    return [
+      h('p', { class: role !== 'control' && firstOff(rows) ? 'first' : 'quiet' }, sentence(rows, role)),
+      rowsTable(rows, role, own.whole === name, () => set('whole')(name)),
+    ];
   }
-  draw(first.name);
   return h(
     'div',
     { id: 'gradients' },
     h('h3', {}, 'Gradients of step 0'),
     h('p', { class: 'quiet' }, 'A parameter a row, the worst of all ranks: ULP and absolute at the worst element, relative by Euclidean norms.'),
-    found.length > 1 && h('div', { class: 'controls' }, pick('Gradients of', ordered.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]), first.name, (name) => draw(name))),
-    body,
+    steered(
+      own,
+      (set) => (found.length > 1 ? [pick('Gradients of', ordered.map(labelled), own.name, set('name'))] : []),
+      draw,
+    ),
   );
 }

@@ -1,7 +1,7 @@
 // Peaks over a size parameter, or over how far the host runs ahead: the line of the closed forms, and points measured.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
-import { choice, section } from './controls.js';
+import { choice, section, steered } from './controls.js';
 import { cardLine, cardNote } from './card.js';
 import { axisOf, bytes, exact, exactBytes, unitFor } from './format.js';
 import { toneOf } from './model.js';
@@ -55,20 +55,17 @@ export function growth(group) {
     return levels.length === 0 ? 0 : 1 - Math.min(...levels) / Math.max(1, ...levels);
   };
   const own = { parameter: parameters[0], figure: figures.reduce((best, one) => (spread(one) > spread(best) ? one : best), figures[0]) };
-  const body = h('div', {});
 
   function draw() {
     const drawn = variants.map((variant) => curveOf(group, variant, own)).filter(Boolean);
-    if (drawn.length === 0) {
-      body.replaceChildren(h('p', { class: 'empty' }, `No figure of ${own.figure} is known over ${own.parameter}.`));
-      return;
-    }
+    if (drawn.length === 0)
+      return h('p', { class: 'empty' }, `No figure of ${own.figure} is known over ${own.parameter}.`);
     const levels = levelsOf(own.figure, own.parameter);
     const [lowest, highest] = [Math.min(...levels), Math.max(...levels)];
     const unit = unitFor(highest);
     const mark = cardLine(highest);
     const entries = drawn.map((one) => one.legend);
-    body.replaceChildren(
+    return [
       legend(entries),
       chart({
         label: `${own.figure} memory over ${own.parameter}: ${entries.map(({ name, note }) => `${name} ${note}`).join(', ')}`,
@@ -88,20 +85,9 @@ export function growth(group) {
         panelHeight: 220,
       }),
       h('p', { class: 'quiet' }, cardNote(highest)),
-    );
+    ];
   }
 
-  const choose = (label, key, names) =>
-    choice(
-      label,
-      names.map((name) => [name, name]),
-      own[key],
-      (chosen) => {
-        own[key] = chosen;
-        draw();
-      },
-    );
-  draw();
   const sized = curves.find(({ parameter }) => parameter !== RUN_AHEAD);
   return section(
     'growth',
@@ -115,7 +101,13 @@ export function growth(group) {
     ]
       .filter(Boolean)
       .join(' '),
-    h('div', { class: 'controls' }, choose('Over', 'parameter', parameters), choose('Peak of', 'figure', figures)),
-    body,
+    steered(
+      own,
+      (set) => [
+        choice('Over', parameters.map((name) => [name, name]), own.parameter, set('parameter')),
+        choice('Peak of', figures.map((name) => [name, name]), own.figure, set('figure')),
+      ],
+      draw,
+    ),
   );
 }

@@ -3,7 +3,6 @@
 import { h } from './dom.js';
 import { figure, section, table } from './controls.js';
 import { bytes, duration, exact, exactBytes, plural } from './format.js';
-import { variantIn } from './model.js';
 
 const time = (ns) => h('data', { value: ns, title: `${exact(ns)} ns` }, duration(ns));
 const size = (count) => h('data', { value: count, title: exactBytes(count) }, bytes(count));
@@ -68,12 +67,10 @@ function unheld(variants) {
   return lines.length > 0 && [h('p', {}, 'The device was not held back here, so these figures are no bound:'), h('ul', {}, lines)];
 }
 
-export function hardware(group, { schedule }) {
-  const variants = group.variants
-    .map(({ name }) => variantIn(group, schedule, name))
-    .filter((variant) => variant?.ranks.length > 0);
+export function hardware({ trial }) {
+  const variants = trial.variants.filter(({ ranks }) => ranks.length > 0);
   const timed = variants.filter((variant) => variant.timing);
   const parts = [timed.length > 0 && times(timed), outside(variants), unheld(variants)].filter(Boolean);
   if (parts.length === 0) return null;
-  return section('hardware', 'On this GPU', `Schedule ${schedule}.`, ...parts.flat());
+  return section('hardware', 'On this GPU', `Schedule ${trial.schedule}.`, ...parts.flat());
 }

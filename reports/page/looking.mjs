@@ -12,6 +12,12 @@ export const choose = async (page, legend, option) => {
     .check();
   await settled(page);
 };
+/** What a chart says after so many presses of the right arrow. */
+export const readAt = async (page, chart, presses) => {
+  await chart.focus();
+  for (let i = 0; i < presses; i += 1) await page.keyboard.press('ArrowRight');
+  return chart.locator('[aria-live]').innerText();
+};
 /** The lines of a chart, of all its panels. */
 export const paths = (page, section) =>
   page

@@ -1,8 +1,8 @@
 // Loss curves over each other, and the step at which each leaves the baseline's.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
-import { section, several } from './controls.js';
-import { baselineOf, toneOf, variantIn } from './model.js';
+import { labelled, section, several, steered } from './controls.js';
+import { baselineOf, toneOf } from './model.js';
 import { gradients } from './gradients.js';
 import { parity } from './parity.js';
 
@@ -14,12 +14,9 @@ function parting(one, other) {
 
 const finite = ({ value }) => value !== null;
 
-export function losses(group, { schedule }) {
+export function losses(group, { trial }) {
   const own = { controls: new Set() };
-  const body = h('div', {});
-  const all = group.variants
-    .map(({ name, role }) => ({ name, role, loss: variantIn(group, schedule, name)?.loss ?? [] }))
-    .filter(({ loss }) => loss.length > 0);
+  const all = trial.variants.filter(({ loss }) => loss.length > 0);
   if (!all.some(({ loss }) => loss.some(finite))) {
     const why =
       group.first.mode === 'shapes'
@@ -45,7 +42,7 @@ export function losses(group, { schedule }) {
       dashed: role === 'control',
       points: loss.filter(finite).map(({ step, value }) => [step, value]),
     }));
-    body.replaceChildren(
+    return [
       legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
       chart({
         label: `Loss of every variant over the steps: ${runs.map(({ name }, i) => `${name} ${notes[i]}`).join(', ')}`,
@@ -61,26 +58,19 @@ export function losses(group, { schedule }) {
         panelHeight: 220,
         zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
       }),
-    );
+    ];
   }
-  draw();
   return section(
     'loss',
     'Loss',
-    `Under ${schedule}, against ${base.name}. Equal lines lie on top of each other.`,
-    controls.length > 0 &&
-      h(
-        'div',
-        { class: 'controls' },
-        several(
-          'Controls',
-          controls.map(({ name }) => [name, `${name} (control)`]),
-          own.controls,
-          draw,
-        ),
-      ),
-    body,
-    parity(group.trials.find((trial) => trial.schedule === schedule)),
-    gradients(group.trials.find((trial) => trial.schedule === schedule)),
+    `Under ${trial.schedule}, against ${base.name}. Equal lines lie on top of each other.`,
+    steered(
+      own,
+      (_, show) =>
+        controls.length > 0 ? [several('Controls', controls.map(labelled), own.controls, show)] : [],
+      draw,
+    ),
+    parity(trial),
+    gradients(trial),
   );
 }

@@ -1,8 +1,8 @@
 // The page: an overview that html.cpp wrote, a page a scenario and a list of all verdicts, chosen by what follows # in the address.
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { load } from './data.js';
 import { plural } from './format.js';
-import { groupsOf, scenariosOf, statusOf, tallyOf } from './model.js';
+import { groupsOf, scenariosOf } from './model.js';
 import { setCard } from './card.js';
 import { addCopy } from './controls.js';
 import { drawFigures } from './figures.js';
@@ -53,13 +53,8 @@ function navigation(scenarios, here) {
       'ul',
       {},
       item('Overview', '#/', !here.scenario && !here.all),
-      scenarios.map(({ name, groups }) =>
-        item(
-          name,
-          to(name),
-          here.scenario === name,
-          statusOf(tallyOf(groups.flatMap(({ trials }) => trials))),
-        ),
+      scenarios.map(({ name, outcome }) =>
+        item(name, to(name), here.scenario === name, outcome.status),
       ),
       item('All verdicts', '#/-/assertions', here.all),
     ),
@@ -98,7 +93,7 @@ function contents(report, scenarios, here, overview) {
   if (here.all) return allVerdicts(report, fields);
   const known = scenarios.map(({ name }) => name).join(', ');
   const unknown = `This report has no scenario “${here.scenario}”. It has: ${known}.`;
-  return [here.scenario && h('p', { class: 'note missing' }, unknown), ...overview].filter(Boolean);
+  return [here.scenario && h('p', { class: 'note missing' }, unknown), overview];
 }
 
 async function start() {
@@ -114,15 +109,13 @@ async function start() {
   const report = await load(data);
   setCard(report.run);
   const groups = groupsOf(report);
-  const scenarios = scenariosOf([
-    ...groups.filter(({ ran }) => ran),
-    ...groups.filter(({ ran }) => !ran),
-  ]);
+  const ordered = [...groups.filter(({ ran }) => ran), ...groups.filter(({ ran }) => !ran)];
+  const scenarios = scenariosOf(ordered, report.scenarios);
   const header = document.getElementById('pages');
   const show = (moved) => {
     const here = addressOf(location.hash);
-    header.replaceChildren(navigation(scenarios, here));
-    page.replaceChildren(...contents(report, scenarios, here, overview));
+    refill(header, navigation(scenarios, here));
+    refill(page, contents(report, scenarios, here, overview));
     page.dataset.shown = 'true';
     if (!moved) return;
     scrollTo(0, 0);

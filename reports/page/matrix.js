@@ -1,11 +1,11 @@
 // A row a variant: its verdicts under every schedule, and what it does to the peak of a step, at which price.
 import { h } from './dom.js';
 import { table } from './controls.js';
-import { bytes, exact, exactBytes, plural, unitFor } from './format.js';
-import { bestIn, peak } from './model.js';
+import { bytes, exact, exactBytes, plural, signed, unitFor } from './format.js';
+import { bestIn, peak, together, variantIn } from './model.js';
 
 function cell(trial, variant, show) {
-  const { error, brief, not_run: lost } = trial.variants.find(({ name }) => name === variant) ?? {};
+  const { error, brief, not_run: lost } = variantIn(trial, variant) ?? {};
   const { pass, fail, skip } = trial.tallies.get(variant) ?? { pass: 0, fail: 0, skip: 0 };
   if (error) return h('td', {}, h('span', { class: 'status fail', title: brief }, 'error'));
   if (lost) return h('td', {}, h('span', { class: 'status fail', title: lost }, 'not run'));
@@ -55,7 +55,7 @@ function savingCells(best, variant) {
 
 /** Peaks in the scenario's statistic: of this run, and of the run beside it with the difference. */
 function peakCells(trial, statistic, variant, beside, unit) {
-  const record = trial.variants.find(({ name }) => name === variant);
+  const record = variantIn(trial, variant);
   const now = peak(record, statistic);
   if (now === null) return beside ? ['', '', ''] : '';
   const before = record.base?.[statistic];
@@ -65,7 +65,7 @@ function peakCells(trial, statistic, variant, beside, unit) {
   return [
     bytesIn(unit, now),
     bytesIn(unit, before),
-    h('td', { class: by === 0 ? 'quiet' : 'figure changed' }, by === 0 ? 'none' : `${by > 0 ? '+' : '−'}${bytes(Math.abs(by))}`),
+    h('td', { class: by === 0 ? 'quiet' : 'figure changed' }, by === 0 ? 'none' : signed(by, bytes)),
   ];
 }
 
@@ -74,17 +74,13 @@ function notes(group) {
   const skipped = group.trials
     .filter((trial) => trial.skipped)
     .map((trial) => ['skip', 'skipped', `under ${trial.schedule}: ${trial.skipped}`]);
-  const broken = new Map();
-  for (const trial of group.trials)
-    for (const { name, brief } of trial.variants.filter(({ error }) => error)) {
-      const key = `${name}\n${brief}`;
-      if (!broken.has(key)) broken.set(key, { name, brief, schedules: [] });
-      broken.get(key).schedules.push(trial.schedule);
-    }
-  const errors = [...broken.values()].map(({ name, brief, schedules }) => [
+  const broken = group.trials.flatMap(({ schedule, variants }) =>
+    variants.filter(({ error }) => error).map(({ name, brief }) => ({ name, brief, schedule })),
+  );
+  const errors = together(broken, ({ name, brief }) => `${name}\n${brief}`).map((same) => [
     'fail',
     'error',
-    `${name} under ${schedules.join(', ')}: ${brief}`,
+    `${same[0].name} under ${same.map(({ schedule }) => schedule).join(', ')}: ${same[0].brief}`,
   ]);
   const shaped = group.trials.flatMap((trial) =>
     trial.variants

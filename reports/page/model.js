@@ -1,42 +1,15 @@
 // The report as the page needs it: trials that differ in the schedule alone stand together as a group.
-import { exact, plural } from './format.js';
 
 export const STATISTICS = ['allocated', 'active', 'reserved'];
 
-function groupKey(trial) {
-  return JSON.stringify([
-    trial.scenario,
-    trial.size,
-    trial.ranks,
-    trial.mode,
-    trial.params,
-    trial.steps,
-    trial.seed,
-    trial.skipped !== null,
-  ]);
+export function groupsOf({ trials }) {
+  return together(trials, ({ group }) => group).map(describe);
 }
 
-export function groupsOf(report) {
-  const groups = [];
-  for (const trial of report.trials) {
-    const key = groupKey(trial);
-    const fits = (group) =>
-      group.key === key && !group.trials.some(({ schedule }) => schedule === trial.schedule);
-    let group = groups.find(fits);
-    if (!group) groups.push((group = { key, trials: [] }));
-    group.trials.push(trial);
-  }
-  return groups.map(describe);
-}
-
-function describe({ trials }) {
+function describe(trials) {
   const first = trials[0];
-  const variants = [];
-  for (const trial of trials) {
-    for (const { name, role } of trial.variants) {
-      if (!variants.some((known) => known.name === name)) variants.push({ name, role });
-    }
-  }
+  const all = trials.flatMap((trial) => trial.variants);
+  const variants = together(all, ({ name }) => name).map(([{ name, role }]) => ({ name, role }));
   const ranks = `${first.ranks} rank${first.ranks === 1 ? '' : 's'}`;
   return {
     trials,
@@ -45,14 +18,23 @@ function describe({ trials }) {
     title: `${first.scenario} / ${first.size}`,
     detail: `${ranks}, ${first.mode}`,
     schedules: trials.map((trial) => trial.schedule),
-    ran: trials.some(({ variants: all }) => all.some(({ not_run }) => !not_run)),
+    ran: all.some(({ not_run }) => !not_run),
   };
 }
 
-export function variantIn(group, schedule, name) {
-  return group.trials
-    .find((trial) => trial.schedule === schedule)
-    ?.variants.find((variant) => variant.name === name);
+export function variantIn(trial, name) {
+  return trial.variants.find((variant) => variant.name === name);
+}
+
+/** Items that have the same key, together, in the order of their first. */
+export function together(items, keyOf) {
+  const found = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (found.has(key)) found.get(key).push(item);
+    else found.set(key, [item]);
+  }
+  return [...found.values()];
 }
 
 /** The highest level of the last step in `phase` (all of them when empty) on `rank` ('worst': over all). Null without any. */
@@ -91,16 +73,6 @@ export function phasesOf({ trials }) {
   return [...new Set(records.flatMap(({ phases }) => phases.map(({ name }) => name)))];
 }
 
-/** Median, over repetitions where there are any, without the first step (warm-up) where there are others: as
- * typical_step_time in overview.cpp. */
-export function stepTime(variant) {
-  if (variant?.timing) return variant.timing.median_ns;
-  const times = variant?.step_time_ns ?? [];
-  if (times.length === 0) return null;
-  const sorted = (times.length > 1 ? times.slice(1) : times.slice()).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
-}
-
 export function baselineOf(group) {
   return group.variants.find((variant) => variant.role === 'baseline') ?? group.variants[0];
 }
@@ -120,48 +92,18 @@ export function tellingSchedule(group) {
   return bestIn(group)?.trial.schedule ?? group.schedules[0];
 }
 
-/** Trials by scenario, in the order of the run. */
-export function scenariosOf(groups) {
-  const all = new Map();
-  for (const group of groups) {
-    const name = group.first.scenario;
-    if (!all.has(name)) all.set(name, { name, groups: [] });
-    all.get(name).groups.push(group);
-  }
-  return [...all.values()];
+/** Groups by scenario, in the order of the run. */
+export function scenariosOf(groups, outcomes) {
+  const found = new Map(Object.entries(outcomes));
+  return together(groups, ({ first }) => first.scenario).map((all) => {
+    const name = all[0].first.scenario;
+    return { name, groups: all, outcome: found.get(name) };
+  });
 }
 
-/** Of many trials: verdicts by status, variants that ended in error or were measured (ran), trials that were skipped (left) or
- * did not finish (lost). */
-export function tallyOf(trials) {
-  const sum = { pass: 0, fail: 0, skip: 0, error: 0, trials: trials.length, left: 0, lost: 0, ran: 0 };
-  for (const trial of trials) {
-    if (trial.skipped) sum.left += 1;
-    if (trial.not_run) sum.lost += 1;
-    for (const tally of trial.tallies.values()) {
-      for (const status of ['pass', 'fail', 'skip']) sum[status] += tally[status];
-    }
-    sum.ran += trial.variants.filter((variant) => variant.ranks.length > 0).length;
-    sum.error += trial.variants.filter((variant) => variant.error).length;
-  }
-  return sum;
-}
-
-export function statusOf({ pass, fail, error, lost }) {
-  return fail > 0 || error > 0 || lost > 0 ? 'fail' : pass > 0 ? 'pass' : 'skip';
-}
-
-export function tallyText({ pass, fail, skip, error, lost, trials, left, ran }) {
-  return [
-    lost > 0 && `${exact(lost)} of ${plural(trials, 'trial')} did not finish`,
-    error > 0 && `${plural(error, 'variant')} ended in error`,
-    fail > 0 && `${exact(fail)} of ${plural(pass + fail, 'verdict')} failed`,
-    fail === 0 && pass > 0 && `${plural(pass, 'verdict')} passed`,
-    left > 0 && `${exact(left)} of ${plural(trials, 'trial')} skipped`,
-    fail === 0 && pass === 0 && (skip + left + ran > 0 ? 'nothing judged' : 'nothing ran'),
-  ]
-    .filter(Boolean)
-    .join(', ');
+/** How far a verdict's figure lies above (or, less than 0, below) its bounds. */
+export function offBy({ expected: { low, high }, measured }) {
+  return measured - Math.min(Math.max(measured, low ?? -Infinity), high ?? Infinity);
 }
 
 /** What the closed form predicts: a figure, or null where it bounds no single one. */

@@ -1,6 +1,6 @@
 // Per variant: the three statistics beside each other, a column a schedule.
 import { h } from './dom.js';
-import { named, pick, section, table } from './controls.js';
+import { named, pick, section, steered, table } from './controls.js';
 import { legend } from './frame.js';
 import { exactBytes, unitFor } from './format.js';
 import { STATISTICS, peak, phasesOf, variantIn } from './model.js';
@@ -37,8 +37,8 @@ function peaksTable(group, { rank }, { phase }) {
   const rows = group.variants.map(({ name, role }) => ({
     name,
     role,
-    cells: group.schedules.map((schedule) => {
-      const variant = variantIn(group, schedule, name);
+    cells: group.trials.map((trial) => {
+      const variant = variantIn(trial, name);
       return STATISTICS.map((statistic) => peak(variant, statistic, { rank, phase }));
     }),
   }));
@@ -65,22 +65,15 @@ function peaksTable(group, { rank }, { phase }) {
 
 export function peaks(group, shared) {
   const own = { phase: '' };
-  const body = h('div', {});
-  const draw = () => body.replaceChildren(...peaksTable(group, shared, own));
-  draw();
   return section(
     'peaks',
     'Peaks',
     null,
     legend(STATISTICS.map((name) => ({ tone: name, name, note: WHAT[name] }))),
-    h(
-      'div',
-      { class: 'controls' },
-      pick('Phase', [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])], '', (phase) => {
-        own.phase = phase;
-        draw();
-      }),
+    steered(
+      own,
+      (set) => [pick('Phase', [['', 'whole step'], ...phasesOf(group).map((name) => [name, name])], '', set('phase'))],
+      () => peaksTable(group, shared, own),
     ),
-    body,
   );
 }

@@ -46,7 +46,7 @@ export function readingOf(picture, x) {
     h(
       'div',
       { class: 'quiet' },
-      `${xAxis.name} ${xAxis.format(x, true)}${band ? ` · ${band.name}` : ''}`,
+      `${xAxis.name} ${xAxis.format(x)}${band ? ` · ${band.name}` : ''}`,
     ),
     h(
       'table',
@@ -56,7 +56,7 @@ export function readingOf(picture, x) {
           'tr',
           {},
           h('th', {}),
-          panels.map((panel) => h('th', { class: 'figure' }, panel.short ?? panel.title)),
+          panels.map((panel) => h('th', { class: 'figure' }, panel.short)),
         ),
       names.map(({ name, tone }) =>
         h(
@@ -81,5 +81,5 @@ export function spokenOf(picture, x) {
   const each = values(picture, x).map(({ name, panel, text }) =>
     [name, panels.length > 1 && panels[panel].short, text].filter(Boolean).join(' '),
   );
-  return `${xAxis.name} ${xAxis.format(x, true)}: ${each.join(', ')}`;
+  return `${xAxis.name} ${xAxis.format(x)}: ${each.join(', ')}`;
 }

@@ -2,24 +2,29 @@
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
 import { exactBytes, rankList, unitFor } from './format.js';
-import { predicted } from './model.js';
+import { predicted, together } from './model.js';
 
 const FIRST = 10; // rows that stand open
 
 /** The verdicts saving/... under the schedule chosen, equal ones of several variants together, what saves most first. */
 function rowsOf(trial) {
-  const rows = new Map();
-  for (const { name, variant, verdicts } of trial?.assertions ?? []) {
-    const [verdict] = verdicts; // the worst rank speaks
-    if (!name.startsWith('saving/') || verdict.measured === null || verdict.unit !== 'bytes') continue;
-    const ranks = verdicts.map(({ rank }) => rank).sort((a, b) => a - b);
-    const { formula, low, high } = verdict.expected;
-    const key = JSON.stringify([name, formula, low, high, verdict.measured, verdict.status, ranks]);
-    if (!rows.has(key)) rows.set(key, { verdict, of: name.slice('saving/'.length), ranks, variants: [] });
-    rows.get(key).variants.push(variant);
-  }
+  const all = trial.assertions
+    .filter(({ name }) => name.startsWith('saving/'))
+    .map(({ name, variant, verdicts }) => ({
+      verdict: verdicts[0], // the worst rank speaks
+      of: name.slice('saving/'.length),
+      ranks: verdicts.map(({ rank }) => rank).sort((a, b) => a - b),
+      variant,
+    }))
+    .filter(({ verdict }) => verdict.measured !== null && verdict.unit === 'bytes');
+  const key = ({ of, verdict: { expected, measured, status }, ranks }) =>
+    JSON.stringify([of, expected.formula, expected.low, expected.high, measured, status, ranks]);
+  const rows = together(all, key).map((same) => ({
+    ...same[0],
+    variants: same.map(({ variant }) => variant),
+  }));
   const failed = ({ verdict }) => (verdict.status === 'fail' ? 0 : 1);
-  return [...rows.values()].sort((a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured));
+  return rows.sort((a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured));
 }
 
 function savingsTable(label, rows, unit, largest) {
@@ -50,8 +55,8 @@ function savingsTable(label, rows, unit, largest) {
   );
 }
 
-export function savings(group, { schedule }) {
-  const rows = rowsOf(group.trials.find((trial) => trial.schedule === schedule));
+export function savings({ trial }) {
+  const rows = rowsOf(trial);
   if (rows.length === 0) return null;
   const largest = Math.max(1, ...rows.flatMap(({ verdict }) => [Math.abs(verdict.measured), Math.abs(predicted(verdict) ?? 0)]));
   const unit = unitFor(largest);
@@ -59,7 +64,7 @@ export function savings(group, { schedule }) {
   return section(
     'saving',
     'Saving',
-    `Baseline minus variant under ${schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
+    `Baseline minus variant under ${trial.schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
     savingsTable('Largest savings', rows.slice(0, FIRST), unit, largest),
     rest.length > 0 && h('details', {}, h('summary', {}, `${rest.length} more`), savingsTable('Other savings', rest, unit, largest)),
   );

@@ -1,8 +1,8 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { pick, section, select, table } from './controls.js';
 import { unitFor } from './format.js';
-import { bestFix, peak, statusOf, tallyOf, tallyText, tellingSchedule, variantIn } from './model.js';
+import { bestFix, peak, tellingSchedule } from './model.js';
 import { matrix } from './matrix.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
@@ -76,15 +76,15 @@ const READ_BY = [
 ];
 
 /** Links to the files beside report.html. */
-function files(group, { schedule }) {
-  const rows = group.variants
-    .map(({ name }) => [name, variantIn(group, schedule, name)?.files ?? []])
+function files({ trial }) {
+  const rows = trial.variants
+    .map((variant) => [variant.name, variant.files])
     .filter(([, all]) => all.length > 0);
   if (rows.length === 0) return null;
   return section(
     'files',
     'Files for other tools',
-    `Of the variants under ${schedule}, in the folder of this page.`,
+    `Of the variants under ${trial.schedule}, in the folder of this page.`,
     table(
       'Files of every variant',
       '',
@@ -98,7 +98,7 @@ function files(group, { schedule }) {
 }
 
 /** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
-export function scenarioPage({ name, groups }, wanted, keep, { device }) {
+export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }) {
   const bar = h('div', {
     class: 'controls bar',
     role: 'group',
@@ -112,37 +112,35 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
 
   function draw() {
     const { group } = shared;
+    shared.trial = group.trials.find((trial) => trial.schedule === shared.schedule);
     const only = group.trials.flatMap((trial) => trial.assertions);
     const found = verdicts(only, { schedule: group.schedules.length > 1 ? shared.schedule : '' });
-    body.replaceChildren(
-      ...[
-        section('overview', 'Verdicts', null, matrix(group, found.show)),
-        group.ran && [
-          peaks(group, shared),
-          timeline(group, shared),
-          savings(group, shared),
-          composition(group, shared),
-          growth(group),
-          symbols(group, shared),
-          all,
-          losses(group, shared),
-          cost(group, shared, device.kind === 'virtual'),
-          hardware(group, shared),
-          races(group, shared),
-          files(group, shared),
-        ],
-        only.length > 0 &&
-          section(
-            'assertions',
-            'Every verdict',
-            'The formula of each verdict, its values, what was measured, and the command that runs it again.',
-            found.element,
-          ),
-      ]
-        .flat()
-        .filter(Boolean),
+    refill(
+      body,
+      section('overview', 'Verdicts', null, matrix(group, found.show)),
+      group.ran && [
+        peaks(group, shared),
+        timeline(group, shared),
+        savings(shared),
+        composition(shared),
+        growth(group),
+        symbols(shared),
+        all,
+        losses(group, shared),
+        cost(group, shared, device.kind === 'virtual'),
+        hardware(shared),
+        races(shared),
+        files(shared),
+      ],
+      only.length > 0 &&
+        section(
+          'assertions',
+          'Every verdict',
+          'The formula of each verdict, its values, what was measured, and the command that runs it again.',
+          found.element,
+        ),
     );
-    list.replaceChildren(...[...body.querySelectorAll('h2')].map(entry));
+    refill(list, [...body.querySelectorAll('h2')].map(entry));
     keep({ trial: groups.indexOf(group), schedule: shared.schedule, rank: shared.rank });
   }
 
@@ -157,34 +155,32 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
       Object.assign(shared, change);
       draw();
     };
-    bar.replaceChildren(
-      ...[
-        groups.length > 1 &&
-          select(
-            'Trial',
-            groups.map((one) => [one, `${one.first.size}, ${one.detail}`]),
-            group,
-            choose,
-          ),
-        pick(
-          'Schedule',
-          group.schedules.map((one) => [one, one]),
-          shared.schedule,
-          (one) => set({ schedule: one }),
+    refill(
+      bar,
+      groups.length > 1 &&
+        select(
+          'Trial',
+          groups.map((one) => [one, `${one.first.size}, ${one.detail}`]),
+          group,
+          choose,
         ),
-        ranks.length > 1 &&
-          pick(
-            'Rank',
-            [['worst', 'worst'], ...ranks.map((one) => [one, String(one)])],
-            shared.rank,
-            (one) => set({ rank: one }),
-          ),
-      ].filter(Boolean),
+      pick(
+        'Schedule',
+        group.schedules.map((one) => [one, one]),
+        shared.schedule,
+        (one) => set({ schedule: one }),
+      ),
+      ranks.length > 1 &&
+        pick(
+          'Rank',
+          [['worst', 'worst'], ...ranks.map((one) => [one, String(one)])],
+          shared.rank,
+          (one) => set({ rank: one }),
+        ),
     );
     draw();
   }
 
-  const tally = tallyOf(groups.flatMap(({ trials }) => trials));
   choose(groups[wanted.trial] ?? telling(groups), wanted);
   return [
     h(
@@ -195,7 +191,7 @@ export function scenarioPage({ name, groups }, wanted, keep, { device }) {
       h(
         'p',
         { class: 'facts' },
-        h('span', { class: `status ${statusOf(tally)}` }, tallyText(tally)),
+        h('span', { class: `status ${outcome.status}` }, outcome.text),
       ),
       storyOf(groups),
     ),

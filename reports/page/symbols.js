@@ -3,8 +3,7 @@ import { h } from './dom.js';
 import { figure, section, table } from './controls.js';
 import { exactOrShort } from './format.js';
 
-export function symbols(group, { schedule }) {
-  const trial = group.trials.find((one) => one.schedule === schedule) ?? group.first;
+export function symbols({ trial }) {
   if (trial.symbols.length === 0) return null;
   return section(
     'symbols',

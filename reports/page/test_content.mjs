@@ -4,9 +4,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
-import { choose, paths, text, texts, whole } from './looking.mjs';
+import { choose, paths, readAt, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
-import { groupsOf } from './model.js';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
@@ -25,15 +24,6 @@ export const tests = ({ browser, axe, file }) => ({
       assert.ok((max - min) / interval <= 8, `${low} to ${high}: ${(max - min) / interval} steps`);
       assert.notEqual(format(min), format(min + interval));
     }
-  },
-
-  async 'a trial that came up twice under one schedule is there twice'() {
-    const trial = (schedule) => ({ scenario: 'a', schedule, skipped: null, variants: [] });
-    const groups = groupsOf({ trials: ['instant', 'lagging', 'instant'].map(trial) });
-    assert.deepEqual(
-      groups.map(({ schedules }) => schedules),
-      [['instant', 'lagging'], ['instant']],
-    );
   },
 
   async 'overview: headline, what failed, every scenario with its savings'() {
@@ -98,10 +88,7 @@ export const tests = ({ browser, axe, file }) => ({
     assert.equal(await page.locator('figure .chart').count(), 2);
     assert.equal((await paths(page, 'figure >> nth=0 >>')).length, 2);
     const chart = page.locator('figure .chart').first();
-    await chart.focus();
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('ArrowRight');
-    assert.match(await chart.locator('[aria-live]').innerText(), /^run 1: base no number, new 1,048,576 bytes/);
+    assert.match(await readAt(page, chart, 2), /^run 1: base no number, new 1,048,576 bytes/);
     assert.deepEqual(await accessibility(page, axe), []);
     await whole(page, 'document');
   },
@@ -215,35 +202,25 @@ export const tests = ({ browser, axe, file }) => ({
     );
     const active = await paths(page, '#growth');
     const chart = page.locator('#growth .chart');
-    const readAt = async (steps) => {
-      await chart.focus();
-      for (let i = 0; i < steps; i += 1) await page.keyboard.press('ArrowRight');
-      return chart.locator('[aria-live]').innerText();
-    };
     const [, formula, measured] =
       /layers \d+: record_stream, by formula ([\d,]+) bytes, record_stream, measured ([\d,]+) bytes/.exec(
-        await readAt(1),
+        await readAt(page, chart, 1),
       );
     assert.equal(measured, formula);
-    assert.match(await readAt(1), /record_stream, measured –/, 'between the points');
-    await page.locator('#growth').getByRole('radio', { name: 'allocated' }).check();
-    await settled(page);
+    assert.match(await readAt(page, chart, 1), /record_stream, measured –/, 'between the points');
+    await choose(page, 'Peak of', 'allocated');
     assert.notDeepEqual(await paths(page, '#growth'), active);
     await page.locator('#growth').getByRole('radio', { name: 'kernel time / launch time' }).check();
-    await page.locator('#growth').getByRole('radio', { name: 'reserved' }).check();
-    await settled(page);
+    await choose(page, 'Peak of', 'reserved');
     assert.match(await text(page, '#growth .legend'), /record_stream 664.0 MiB to 1.65 GiB/);
-    assert.match(await readAt(1), /^kernel time \/ launch time [\d.]+×: record_stream/);
+    assert.match(await readAt(page, chart, 1), /^kernel time \/ launch time [\d.]+×: record_stream/);
   },
 
   async 'the keyboard reads and zooms all panels in step'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     const chart = page.locator('#time .chart');
-    await chart.focus();
-    for (let i = 0; i < 3; i += 1) await page.keyboard.press('ArrowRight');
-    const read = await chart.locator('[aria-live]').innerText();
     assert.match(
-      read,
+      await readAt(page, chart, 3),
       /^at [\d.]+ \S+: record_stream allocated [\d,]+ bytes, stash allocated [\d,]+ bytes, record_stream active/,
     );
     assert.equal(await page.locator('.reading tr').count(), 3);

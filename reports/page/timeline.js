@@ -1,16 +1,16 @@
 // Memory over time: the variants chosen over each other, a panel a statistic, phases shaded.
 import { h } from './dom.js';
 import { chart } from './chart.js';
-import { choice, several, section } from './controls.js';
+import { choice, labelled, section, several, steered } from './controls.js';
 import { cardLine, cardNote } from './card.js';
 import { axisOf, duration, exact, exactBytes, unitFor } from './format.js';
-import { STATISTICS, baselineOf, peak, rankRecord, toneOf, variantIn } from './model.js';
+import { STATISTICS, baselineOf, peak, rankRecord, toneOf } from './model.js';
 
 /** Of the fixed variants the one that saves most; else another one than the baseline. */
-function counterpart(group, schedule, base) {
-  const others = group.variants.filter(({ name }) => name !== base);
+function counterpart(trial, base) {
+  const others = trial.variants.filter(({ name }) => name !== base);
   const fixed = others.filter(({ role }) => role === 'fixed');
-  const height = ({ name }) => peak(variantIn(group, schedule, name), 'active') ?? Infinity;
+  const height = (variant) => peak(variant, 'active') ?? Infinity;
   return (fixed.length > 0 ? fixed : others).sort((a, b) => height(a) - height(b))[0]?.name;
 }
 
@@ -56,26 +56,23 @@ function peaksOf(lines, picture, unit) {
   return h('li', { class: tone }, h('i', { class: dashed ? 'swatch dashed' : 'swatch' }), ` ${name} `, lines.map(button));
 }
 
-export function timeline(group, { schedule, rank }) {
+export function timeline(group, { trial, rank }) {
   const base = baselineOf(group).name;
   const own = {
     statistic: 'all',
-    variants: new Set([base, counterpart(group, schedule, base)].filter(Boolean)),
+    variants: new Set([base, counterpart(trial, base)].filter(Boolean)),
     zoom: { start: 0, end: 100 },
   };
-  const body = h('div', {});
 
   function draw() {
     const shown = own.statistic === 'all' ? STATISTICS : [own.statistic];
     const by = shown.at(-1) === 'allocated' ? 'allocated' : 'active';
-    const found = group.variants
+    const found = trial.variants
       .filter(({ name }) => own.variants.has(name))
-      .map(({ name, role }) => ({ name, role, record: rankRecord(variantIn(group, schedule, name), by, rank) }))
+      .map((variant) => ({ name: variant.name, role: variant.role, record: rankRecord(variant, by, rank) }))
       .filter(({ record }) => record?.timeline.time.length > 0);
-    if (found.length === 0) {
-      body.replaceChildren(h('p', { class: 'empty' }, 'No memory over time was recorded here.'));
-      return;
-    }
+    if (found.length === 0)
+      return h('p', { class: 'empty' }, 'No memory over time was recorded here.');
     const lines = shown.flatMap((statistic, panel) =>
       found.map(({ name, role, record }) => ({
         ...lineOf(record, statistic),
@@ -107,7 +104,7 @@ export function timeline(group, { schedule, rank }) {
       };
     };
     const picture = chart({
-      label: `Memory over time under ${schedule}: ${found.map(({ name }) => name).join(', ')}`,
+      label: `Memory over time under ${trial.schedule}: ${found.map(({ name }) => name).join(', ')}`,
       panels: shown.map(panelOf),
       series: lines,
       bands: bandsOf(found[0].record),
@@ -116,7 +113,7 @@ export function timeline(group, { schedule, rank }) {
       zoom: own.zoom,
     });
     const who = found.map(({ name, record }) => `${name} on rank ${record.rank}`).join(', ');
-    body.replaceChildren(
+    return [
       h('ul', { class: 'legend', 'aria-label': 'Peaks' }, found.map(({ name }) => peaksOf(lines.filter((line) => line.name === name), picture, unit))),
       picture,
       h(
@@ -124,23 +121,20 @@ export function timeline(group, { schedule, rank }) {
         { class: 'quiet' },
         `${who}; the phases of ${found[0].name} are shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
-    );
+    ];
   }
 
-  draw();
   return section(
     'time',
     'Memory over time',
     'The last step, on the clock of the allocating host. The clock begins at 0 for every variant.',
-    h(
-      'div',
-      { class: 'controls' },
-      choice('Statistic', [['all', 'all three'], ...STATISTICS.map((name) => [name, name])], own.statistic, (statistic) => {
-        own.statistic = statistic;
-        draw();
-      }),
-      several('Variants', group.variants.map(({ name, role }) => [name, role === 'control' ? `${name} (control)` : name]), own.variants, draw),
+    steered(
+      own,
+      (set, show) => [
+        choice('Statistic', [['all', 'all three'], ...STATISTICS.map((name) => [name, name])], own.statistic, set('statistic')),
+        several('Variants', group.variants.map(labelled), own.variants, show),
+      ],
+      draw,
     ),
-    body,
   );
 }

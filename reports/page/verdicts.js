@@ -1,10 +1,18 @@
 // A list of assertions, what failed first, and the controls that choose among them.
-import { h } from './dom.js';
-import { choice, scroller, select } from './controls.js';
+import { h, refill } from './dom.js';
+import { choice, select, table } from './controls.js';
 import { exact, plural } from './format.js';
 import { assertionRow } from './assertion.js';
 
 const PAGE = 12;
+
+/** Parts of an assertion among which one can be chosen. */
+const PARTS = {
+  scenario: ({ trial }) => trial.scenario,
+  size: ({ trial }) => trial.size,
+  schedule: ({ trial }) => trial.schedule,
+  variant: ({ variant }) => variant,
+};
 
 /** Returns the list's element and `show`, which sets the filter and goes there. */
 export function verdicts(assertions, filters = {}) {
@@ -24,7 +32,8 @@ export function verdicts(assertions, filters = {}) {
     ...filters,
   };
   let shown = PAGE;
-  const body = h('tbody', {});
+  const heads = ['verdict', 'variant', 'trial', ['measured'], ['off by']];
+  const rows = table('Assertions', 'assertions', heads, []);
   const summary = h('p', { class: 'quiet', role: 'status' });
   const more = h('button', {
     class: 'wide',
@@ -40,20 +49,16 @@ export function verdicts(assertions, filters = {}) {
     return all.filter(
       (assertion) =>
         (!filter.status || assertion.counts[filter.status] > 0) &&
-        (!filter.variant || assertion.variant === filter.variant) &&
-        ['scenario', 'size', 'schedule'].every(
-          (key) => !filter[key] || assertion.trial[key] === filter[key],
-        ) &&
+        Object.entries(PARTS).every(([key, of]) => !filter[key] || of(assertion) === filter[key]) &&
         words.every((word) => assertion.searched.includes(word)),
     );
   }
 
   function draw() {
     const found = matching();
-    body.replaceChildren(
-      ...found
-        .slice(0, shown)
-        .flatMap((assertion, place) => assertionRow(assertion, place, several)),
+    refill(
+      rows.querySelector('tbody'),
+      found.slice(0, shown).map((assertion, place) => assertionRow(assertion, place, several)),
     );
     const verdicts = found.reduce(
       (sum, { count: each, counts }) => sum + (filter.status ? counts[filter.status] : each),
@@ -73,11 +78,11 @@ export function verdicts(assertions, filters = {}) {
     draw();
   }
 
-  function options(key, of) {
-    return [
-      ['', 'all'],
-      ...[...new Set(all.map(of))].filter(Boolean).map((value) => [value, value]),
-    ];
+  function pickOf([key, of]) {
+    const found = [...new Set(all.map(of))].filter(Boolean).map((value) => [value, value]);
+    if (found.length < 2) return null;
+    const label = key[0].toUpperCase() + key.slice(1);
+    return select(label, [['', 'all'], ...found], filter[key], (value) => set({ [key]: value }));
   }
 
   function statuses() {
@@ -95,22 +100,10 @@ export function verdicts(assertions, filters = {}) {
   }
 
   function controls() {
-    const picks = [
-      ['scenario', ({ trial }) => trial.scenario],
-      ['size', ({ trial }) => trial.size],
-      ['schedule', ({ trial }) => trial.schedule],
-      ['variant', ({ variant }) => variant],
-    ];
-    bar.replaceChildren(
-      ...(new Set(all.map(({ status }) => status)).size > 1 ? [statuses()] : []),
-      ...picks
-        .map(([key, of]) => [key, options(key, of)])
-        .filter(([, found]) => found.length > 2)
-        .map(([key, found]) =>
-          select(key[0].toUpperCase() + key.slice(1), found, filter[key], (value) =>
-            set({ [key]: value }),
-          ),
-        ),
+    refill(
+      bar,
+      new Set(all.map(({ status }) => status)).size > 1 && statuses(),
+      Object.entries(PARTS).map(pickOf),
       h(
         'label',
         { class: 'control search' },
@@ -125,32 +118,7 @@ export function verdicts(assertions, filters = {}) {
     );
   }
 
-  const list = h(
-    'div',
-    { class: 'list' },
-    bar,
-    summary,
-    scroller(
-      'Assertions',
-      h(
-        'table',
-        { class: 'assertions' },
-        h(
-          'thead',
-          {},
-          h(
-            'tr',
-            {},
-            ['verdict', 'variant', 'trial', 'measured', 'off by'].map((name, i) =>
-              h('th', { scope: 'col', class: i > 2 && 'figure' }, name),
-            ),
-          ),
-        ),
-        body,
-      ),
-    ),
-    more,
-  );
+  const list = h('div', { class: 'list' }, bar, summary, rows, more);
   controls();
   draw();
   return {
