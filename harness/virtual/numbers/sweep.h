@@ -31,6 +31,14 @@ std::vector<Case> list_cases();
 void add(std::vector<Case>& cases, const char* name, Tensors inputs,
          std::function<Tensors(const Tensors&)> run, bool values = true, bool vary = true);
 
+/// Operators by their names in PyTorch's schemas, of these inputs and the defaults of all other
+/// arguments. A label may have a word after the name (`lerp.Tensor`).
+void add_named(std::vector<Case>& cases, const Tensors& inputs,
+               const std::vector<std::string>& labels, bool values = true, bool vary = true);
+/// Three forms of each: into a new tensor, in place, into a given tensor.
+void add_forms(std::vector<Case>& cases, const Tensors& inputs,
+               const std::vector<std::string>& names);
+
 // Rows of the tables, of a function's `cases`: the results of expressions of the inputs t[0], t[1]
 // ...; a call that has none.
 #define CALL(label, inputs, ...) \
