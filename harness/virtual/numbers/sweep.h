@@ -17,7 +17,8 @@ struct Case {
   Tensors inputs;                              // on the CPU
   std::function<Tensors(const Tensors&)> run;  // may write into its inputs
   bool values = true;  // random: only its shape can be compared with the CPU
-  bool vary = true;    // also with non-contiguous, empty-strided and bf16 inputs
+  // Also with non-contiguous, empty and bf16 inputs. Else an error of the CPU is CUDA's, too.
+  bool vary = true;
 };
 
 /// The tables, a file each.
@@ -26,6 +27,7 @@ std::vector<Case> reduction_cases();
 std::vector<Case> indexing_cases();
 std::vector<Case> network_cases();
 std::vector<Case> list_cases();
+std::vector<Case> host_value_cases();
 
 /// Out of line: hundreds of copies of it in one function take a compiler half a minute.
 void add(std::vector<Case>& cases, const char* name, Tensors inputs,
