@@ -1,7 +1,4 @@
-// Entering and leaving the modes, what shapes refuses, and a training run that math computes bit
-// for bit as the CPU.
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
+// Entering and leaving the modes, what shapes refuses, random numbers and several devices in math.
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
@@ -79,8 +76,10 @@ TEST_F(Modes, ShapesRefusesByNameWhatNeedsValues) {
                                                 x.view({4, 2}).narrow(0, 0, 2) > 0);
     });
     const auto entries = at::zeros({1, 8}, cuda(at::kLong));
-    refused("_coalesce", [&] { at::sparse_coo_tensor(entries, x, {4}).coalesce(); }, never);
-    refused("unique_dim", [&] { at::unique_dim(x, 0); }, never);
+    refused(
+        "_coalesce", [&] { at::sparse_coo_tensor(entries, x, {4}).coalesce(); }, never);
+    refused(
+        "unique_dim", [&] { at::unique_dim(x, 0); }, never);
     for (const auto type : {at::kLong, at::kInt, at::kByte, at::kBool}) {
       const auto copied = message([&] { x.to(type).cpu(); });
       EXPECT_NE(copied.find("is copied to the host, and in shapes it has no values"),
@@ -159,49 +158,6 @@ TEST_F(Modes, CopiesBetweenDevicesKeepTheirNumbers) {
   EXPECT_TRUE(at::cat({here, here.to(on(1)).to(on(0))}).cpu().equal(at::cat({host, host})));
   EXPECT_NE(message([&] { here.add(here.to(on(1))); }).find("same device"), std::string::npos);
   EXPECT_EQ(at::empty_like(here).copy_(at::tensor(3.0)).sum().item<float>(), 180);
-}
-
-// Twenty steps of a small network with the fused optimizer; the losses, bit for bit.
-std::vector<float> train(at::Device device) {
-  at::Generator generator = at::detail::createCPUGenerator(3);
-  const auto parameter = [&](at::IntArrayRef size) {
-    return (at::randn(size, generator) * 0.1).to(device).requires_grad_(true);
-  };
-  std::vector<at::Tensor> p{parameter({50, 64}), parameter({256, 64}), parameter({256}),
-                            parameter({256}),    parameter({256}),     parameter({50, 256})};
-  const auto ids = at::randint(0, 50, {8, 16}, generator).to(device);
-  const auto targets = at::randint(0, 50, {8 * 16}, generator).to(device);
-  std::vector<at::Tensor> mean, square, most, steps;
-  for (const auto& t : p) {
-    mean.push_back(at::zeros_like(t, t.options().requires_grad(false)));
-    square.push_back(at::zeros_like(t, t.options().requires_grad(false)));
-    steps.push_back(at::zeros({}, at::TensorOptions().device(device)));
-  }
-  std::vector<float> losses;
-  for (int step = 0; step < 20; ++step) {
-    auto h = at::embedding(p[0], ids);
-    h = at::gelu(at::linear(h, p[1], p[2]));
-    h = at::layer_norm(h, {256}, p[3], p[4]);
-    const auto loss = at::cross_entropy_loss(at::linear(h, p[5]).view({-1, 50}), targets);
-    loss.backward();
-    at::NoGradGuard no_grad;
-    std::vector<at::Tensor> gradients;
-    for (const auto& t : p) gradients.push_back(t.grad());
-    at::_foreach_add_(steps, 1);
-    at::_fused_adamw_(p, gradients, mean, square, most, steps, 1e-2, 0.9, 0.999, 0.01, 1e-8, false,
-                      false);
-    for (auto& t : p) t.mutable_grad().reset();
-    losses.push_back(loss.item<float>());
-  }
-  return losses;
-}
-
-TEST_F(Modes, TrainingEqualsTheCpuBitForBit) {
-  enter("math");
-  at::set_num_threads(1);
-  const auto expected = train(at::Device(c10::kCPU)), measured = train(at::Device(c10::kCUDA, 0));
-  EXPECT_EQ(expected, measured);
-  EXPECT_LT(expected.back(), 0.7f * expected.front());
 }
 
 }  // namespace
