@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tidemark::numbers {
@@ -42,9 +43,13 @@ void add_forms(std::vector<Case>& cases, const Tensors& inputs,
                const std::vector<std::string>& names);
 
 // Rows of the tables, of a function's `cases`: the results of expressions of the inputs t[0], t[1]
-// ...; a call that has none.
+// ...; of one that gives a tuple; a call that has none.
 #define CALL(label, inputs, ...) \
   add(cases, label, inputs, [](const Tensors& t) -> Tensors { return {__VA_ARGS__}; })
+#define TUPLE(label, inputs, expression)                                                     \
+  add(cases, label, inputs, [](const Tensors& t) -> Tensors {                                \
+    return std::apply([](const auto&... each) -> Tensors { return {each...}; }, expression); \
+  })
 #define IN_PLACE(label, inputs, ...)    \
   add(                                  \
       cases, label, inputs,             \

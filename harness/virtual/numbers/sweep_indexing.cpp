@@ -85,9 +85,7 @@ std::vector<Case> indexing_cases() {
            .copy_(t[0], true)
            .to(t[0].device()));
   CALL("copy_.transposed", IN(x), at::empty({4, 6}, t[0].options()).copy_(t[0].t()));
-  CALL("_unique2", IN(i), std::get<0>(at::_unique2(t[0], true, true, true)),
-       std::get<1>(at::_unique2(t[0], true, true, true)),
-       std::get<2>(at::_unique2(t[0], true, true, true)));
+  TUPLE("_unique2", IN(i), at::_unique2(t[0], true, true, true));
   CALL("unique_consecutive", IN(i), std::get<0>(at::unique_consecutive(t[0], true, true)));
   CALL("embedding_renorm_", IN(x, i),
        at::embedding_renorm_(const_cast<at::Tensor&>(t[0]), t[1], 0.5, 2));
