@@ -11,15 +11,13 @@ from pathlib import Path
 
 from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, checks, python, run
 
-TRAIN = str(HERE / "train.py")
+TRAINING = (str(HERE / "wheel.py"), "training")
 
 
 def check_training(said):
-    """What each rank printed is what rank 0 computed for it on the CPU."""
+    """Each of two ranks has the losses and parameters of the CPU, to the bit."""
     said.ends(0, "rank 0", "rank 1 cuda:1")
-    lines = said.out.splitlines()
-    losses, expected = (sorted(line[len(word):] for line in lines if line.startswith(word)) for word in ("loss ", "expected "))
-    said.check(len(losses) == 6 and losses == expected, "the losses of the CPU, to the bit")
+    said.check(said.out == 2 * "check data_parallel passed\n", "both ranks pass")
 
 
 def case_alone():
@@ -72,22 +70,22 @@ def case_unmeasured():
 
 
 def case_ranks():
-    check_training(Said("--ranks", 2, "--", sys.executable, TRAIN))
+    check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING))
     said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
     said.ends(5, "rank 1 ended with exit code 5: tidemark ends the other ranks")
     said.check(said.seconds < 60, "the others are not waited for")
 
 
 def case_torchrun():
-    check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), TRAIN))
+    check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), *TRAINING))
 
 
 def case_spawn():
-    check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "spawn", free_port()))
+    check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "spawn", free_port()))
 
 
 def case_fork():
-    check_training(Said("--devices", 2, "--", sys.executable, TRAIN, "fork", free_port()))
+    check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "fork", free_port()))
 
 
 def case_absent():
@@ -312,7 +310,7 @@ def case_wheel():
     prepared = [err for _, err in said if "preparing the virtual libraries for torch 2.11.9+cu130" in err]
     assert [one.returncode for one in both] == [0, 0], said
     assert len(prepared) == 1 and " s\n" in prepared[0], said
-    check_training(Said("--ranks", 2, "--", sys.executable, TRAIN, path=path, XDG_CACHE_HOME=str(cache)))
+    check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING, path=path, XDG_CACHE_HOME=str(cache)))
     places = [place.name for place in (cache / "tidemark").iterdir() if place.is_dir()]
     assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
     checks[0] += 3
