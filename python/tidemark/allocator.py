@@ -4,8 +4,8 @@ import ctypes
 import re
 import threading
 
-from tidemark_exec import read  # of the platform in this process
-from tidemark_phases import follow_ranges
+from tidemark_phases import follow_ranges  # of `tidemark exec`, below which this process runs
+from tidemark_platform import read
 
 STATISTICS = ("allocated", "active", "reserved", "requested")
 
@@ -108,7 +108,7 @@ class Allocator:
                    for block in segment["blocks"] if block["state"] == "active_allocated")
 
     def races(self):
-        return read(self.libraries, "tidemark_races_read")
+        return read("tidemark_races_read")
 
     def counters(self):
         """Counters of the allocator and of the virtual device in this process."""
@@ -122,14 +122,14 @@ class Allocator:
 
     def described(self):
         """Torch, NCCL and the virtual GPU."""
-        device = read(self.libraries, "tidemark_device_describe")
+        device = read("tidemark_device_describe")
         return {"torch": self.torch.__version__, "nccl": ".".join(map(str, self.torch.cuda.nccl.version())), "profile": device["profile"],
                 "capacity_bytes": device["capacity_bytes"], "schedule": device["schedule"]}
 
     def collectives(self):
         """NCCL calls of this process so far: all_gather -> (count, bytes)."""
         found = {}
-        for row in read(self.libraries, "tidemark_nccl_calls"):
+        for row in read("tidemark_nccl_calls"):
             name = re.sub("(?<=[a-z])(?=[A-Z])", "_", row["function"][4:].replace("to", "To")).lower()
             calls, size = found.get(name, (0, 0))
             found[name] = (calls + row["calls"], size + row["bytes"])
