@@ -95,47 +95,41 @@ from torch import nn
 ranks, way = int(os.environ["WORLD_SIZE"]), "WAY"
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl")
+kept = None
+def gather(shard, rows=None):
+    rows = shard.new_empty(ranks * shard.shape[0], shard.shape[1]) if rows is None else rows
+    dist.all_gather_into_tensor(rows, shard.contiguous())
+    return rows
+def scatter(rows):
+    shard = rows.new_empty(rows.shape[0] // ranks, rows.shape[1])
+    dist.reduce_scatter_tensor(shard, rows.contiguous())
+    return shard
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, shard):
-        rows = shard.new_empty(ranks * shard.shape[0], shard.shape[1])
-        dist.all_gather_into_tensor(rows, shard)
-        return rows
+        return gather(shard)
     @staticmethod
     def backward(ctx, gradient):
-        shard = gradient.new_empty(gradient.shape[0] // ranks, gradient.shape[1])
-        dist.reduce_scatter_tensor(shard, gradient.contiguous())
-        return shard
-class Recomputed(torch.autograd.Function):
-    rows = None
-    @staticmethod
-    def gather(shard):
-        if Recomputed.rows is None:
-            Recomputed.rows = shard.new_empty(ranks * shard.shape[0], shard.shape[1])
-        dist.all_gather_into_tensor(Recomputed.rows, shard)
-        return Recomputed.rows
-    @staticmethod
-    def forward(ctx, shard, weight):
-        ctx.save_for_backward(shard, weight)
-        return Recomputed.gather(shard) @ weight
-    @staticmethod
-    def backward(ctx, gradient):
-        shard, weight = ctx.saved_tensors
-        of_weight = Recomputed.gather(shard).t() @ gradient
-        of_shard = torch.empty_like(shard)
-        dist.reduce_scatter_tensor(of_shard, gradient @ weight.t())
-        return of_shard, of_weight
+        return scatter(gradient)
 class Scattered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows):
-        shard = rows.new_empty(rows.shape[0] // ranks, rows.shape[1])
-        dist.reduce_scatter_tensor(shard, rows)
-        return shard
+        return scatter(rows)
     @staticmethod
     def backward(ctx, gradient):
-        rows = gradient.new_empty(ranks * gradient.shape[0], gradient.shape[1])
-        dist.all_gather_into_tensor(rows, gradient.contiguous())
-        return rows
+        return gather(gradient)
+class Recomputed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, shard, weight):
+        global kept
+        ctx.save_for_backward(shard, weight)
+        kept = gather(shard, kept)
+        return kept @ weight
+    @staticmethod
+    def backward(ctx, gradient):
+        shard, weight = ctx.saved_tensors
+        of_weight = gather(shard, kept).t() @ gradient
+        return scatter(gradient @ weight.t()), of_weight
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()

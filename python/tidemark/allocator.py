@@ -1,9 +1,11 @@
 """Peaks of PyTorch's caching allocator by phase, from its own statistics. Its peaks are reset where a phase begins; a program that reads or
 resets them itself sees what it would see without phases, and takes nothing from the phases' peaks."""
 import ctypes
-import json
 import re
 import threading
+
+from tidemark_phases import follow_ranges  # of `tidemark exec`, below which this process runs
+from tidemark_platform import read
 
 STATISTICS = ("allocated", "active", "reserved", "requested")
 
@@ -24,31 +26,26 @@ class Phase:
         self.calls = calls  # collectives until it began; those within it when it has ended
 
 
+def replace(owner, name, make):
+    if hasattr(owner, name):  # some are of later versions of torch
+        setattr(owner, name, make(getattr(owner, name)))
+
+
 class Allocator:
     def __init__(self, torch):
         self.torch, self.libraries = torch, ctypes.CDLL(None)
         self.lock, self.open, self.phases, self.step = threading.RLock(), [], [], None
         self.kept = {}  # device -> peaks since the program's own reset
-        self.ranges = threading.local()
-        self.undo = []
         torch.cuda.init()
         self.stats, self.reset = torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats
-        self.replace(torch._C, "_cuda_memoryStats", lambda stats: lambda device: self.unspoiled(device, stats(device)))
-        for name in ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats"):
-            if hasattr(torch._C, name):
-                self.replace(torch._C, name, self.folding)
-        if hasattr(torch._C, "_accelerator_getDeviceStats"):
-            self.replace(torch._C, "_accelerator_getDeviceStats", lambda stats: lambda device: self.unspoiled(device, stats(device)))
-        self.follow_ranges()
+        replace(torch._C, "_cuda_memoryStats", self.unspoiling)
+        replace(torch._C, "_cuda_resetPeakMemoryStats", self.folding)
+        replace(torch._C, "_accelerator_getDeviceStats", self.unspoiling)
+        replace(torch._C, "_accelerator_resetPeakStats", self.folding)
+        follow_ranges(torch, lambda name, _: self.begin(name), self.finish)  # PyTorch's own ranges, too
 
-    def replace(self, owner, name, make):
-        old = getattr(owner, name)
-        self.undo.append((owner, name, old))
-        setattr(owner, name, make(old))
-
-    def close(self):
-        for owner, name, old in reversed(self.undo):
-            setattr(owner, name, old)
+    def unspoiling(self, stats):
+        return lambda device: self.unspoiled(device, stats(device))
 
     def unspoiled(self, device, stats):
         """The statistics with the peaks that the program's own resets have left."""
@@ -110,56 +107,8 @@ class Allocator:
         return sum(block["requested_size"] for segment in self.torch.cuda.memory_snapshot() if segment["device"] == device
                    for block in segment["blocks"] if block["state"] == "active_allocated")
 
-    def follow_ranges(self):
-        """Ranges of record_function and NVTX are phases."""
-        function, nvtx, outer = self.torch.autograd.profiler.record_function, self.torch.cuda.nvtx, self
-
-        def entered(enter):
-            def into(self):
-                self.tidemark_phase = outer.begin(str(self.name))
-                return enter(self)
-            return into
-
-        def left(leave):
-            def out_of(self, *error):
-                if hasattr(self, "tidemark_phase"):
-                    outer.finish(self.tidemark_phase)
-                return leave(self, *error)
-            return out_of
-
-        def pushed(push):
-            def range_push(message):
-                self.stack().append(self.begin(str(message)))
-                return push(message)
-            return range_push
-
-        def popped(pop):
-            def range_pop():
-                if self.stack():
-                    self.finish(self.stack().pop())
-                return pop()
-            return range_pop
-
-        self.replace(function, "__enter__", entered)
-        self.replace(function, "__exit__", left)
-        self.replace(nvtx, "range_push", pushed)
-        self.replace(nvtx, "range_pop", popped)
-
-    def stack(self):
-        if not hasattr(self.ranges, "stack"):
-            self.ranges.stack = []
-        return self.ranges.stack
-
-    def read(self, function):
-        """The JSON text of one of the platform's functions `size_t f(char*, size_t)`."""
-        read = getattr(self.libraries, function)
-        read.restype = ctypes.c_size_t
-        text = ctypes.create_string_buffer(read(None, ctypes.c_size_t(0)) + 1)
-        read(text, ctypes.c_size_t(len(text)))
-        return json.loads(text.value.decode() or "null")
-
     def races(self):
-        return self.read("tidemark_races_read") or []
+        return read("tidemark_races_read")
 
     def counters(self):
         """Counters of the allocator and of the virtual device in this process."""
@@ -173,14 +122,14 @@ class Allocator:
 
     def described(self):
         """Torch, NCCL and the virtual GPU."""
-        device = self.read("tidemark_device_describe")
+        device = read("tidemark_device_describe")
         return {"torch": self.torch.__version__, "nccl": ".".join(map(str, self.torch.cuda.nccl.version())), "profile": device["profile"],
                 "capacity_bytes": device["capacity_bytes"], "schedule": device["schedule"]}
 
     def collectives(self):
         """NCCL calls of this process so far: all_gather -> (count, bytes)."""
         found = {}
-        for row in self.read("tidemark_nccl_calls") or []:
+        for row in read("tidemark_nccl_calls"):
             name = re.sub("(?<=[a-z])(?=[A-Z])", "_", row["function"][4:].replace("to", "To")).lower()
             calls, size = found.get(name, (0, 0))
             found[name] = (calls + row["calls"], size + row["bytes"])

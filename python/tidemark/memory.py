@@ -4,7 +4,7 @@ import numbers
 import os
 
 from tidemark import verdict as verdicts
-from tidemark.allocator import STATISTICS, Allocator
+from tidemark.allocator import STATISTICS, Allocator, difference
 from tidemark.formula import Formula, Misuse
 
 
@@ -57,9 +57,6 @@ class Memory:
         self.verdicts, self.savings, self.stepped = [], [], []  # stepped: (held before, held after) of each step
         self.before = self.allocator.collectives()
         self.held_before = self.allocator.held()
-
-    def close(self):
-        self.allocator.close()
 
     def judge(self, one):
         __tracebackhide__ = True
@@ -181,8 +178,6 @@ class Memory:
     def collectives(self, phase=None):
         """NCCL's calls of this rank since the test began, or within the last occurrence of a phase: name ("all_gather") -> (count, bytes). Bytes
         of a call are those of the larger of its two buffers, as nccl-tests counts."""
-        from tidemark.allocator import difference
-
         return difference(self.allocator.collectives(), self.before) if phase is None else self.occurrences(phase)[-1].calls
 
     def finish(self):

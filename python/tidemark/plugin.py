@@ -55,9 +55,7 @@ def pytest_runtest_protocol(item, nextitem):
     try:
         settings = settings_of(item)
         reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings), settings)
-    except Misuse as error:
-        reports = unjudged(item, str(error))
-    except pytest.fail.Exception as error:  # of another plugin that has interrupted the wait, such as pytest-timeout
+    except (Misuse, pytest.fail.Exception) as error:  # the latter of another plugin that has interrupted the wait, such as pytest-timeout
         reports = unjudged(item, str(error))
     except Exception as error:
         reports = unjudged(item, f"tidemark itself failed: {type(error).__name__}: {error}", [("tidemark", traceback.format_exc())])
@@ -177,7 +175,6 @@ def memory(request, tidemark_platform):
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     kept = Memory(torch, request.config.tidemark_child.order["variant"])
     yield kept
-    kept.close()
     request.config.tidemark_child.write(record=kept.record())
 
 

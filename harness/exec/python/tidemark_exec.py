@@ -12,6 +12,8 @@ import sys
 import threading
 
 import tidemark_answers
+import tidemark_phases  # noqa: F401  # for the pytest plugin, which has not this folder on its path
+import tidemark_platform
 
 INTERVAL = 0.5  # seconds between two records of a process, which may be killed
 OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA
@@ -343,18 +345,8 @@ class Record:
                 found[device] = {key: max(int(now.get(name, 0)), old.get(key, 0)) for key, name in self.NAMES.items()}
         return found
 
-    def read(self, function):
-        """The JSON text that a function `size_t f(char*, size_t)` of the platform writes."""
-        import ctypes
-
-        tell = getattr(self.libraries, function)
-        tell.restype = ctypes.c_size_t
-        text = ctypes.create_string_buffer(tell(None, ctypes.c_size_t(0)) + 1)
-        tell(text, ctypes.c_size_t(len(text)))
-        return json.loads(text.value.decode() or "[]")
-
     def races(self):
-        found = self.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
+        found = tidemark_platform.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
         for race in found:
             race["explanation"] += f" ({race['count']} times)" if race["count"] > 1 else ""
         return found
@@ -369,7 +361,7 @@ class Record:
             rank = self.rank if self.rank is not None else os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
             record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
                       "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
-                      "collectives": self.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
+                      "collectives": tidemark_platform.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
             try:
                 with open(self.path + ".new", "w", encoding="utf-8") as file:
                     json.dump(record, file)

@@ -5,6 +5,32 @@ import sys
 import threading
 
 
+def follow_ranges(torch, begin, end):
+    """`begin(name, caller)` is called before each range of record_function (`caller`: the frame) and NVTX (None), `end(what it returned)` after it."""
+    function, nvtx, pushed = torch.autograd.profiler.record_function, torch.cuda.nvtx, threading.local()
+    enter, leave, push, pop = function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop
+
+    def entered(self):
+        self.tidemark_range = begin(str(self.name), sys._getframe(1))
+        return enter(self)
+
+    def left(self, *error):
+        if hasattr(self, "tidemark_range"):
+            end(self.tidemark_range)
+        return leave(self, *error)
+
+    def range_push(message):
+        pushed.ranges = [*getattr(pushed, "ranges", []), begin(str(message), None)]
+        return push(message)
+
+    def range_pop():
+        if getattr(pushed, "ranges", []):
+            end(pushed.ranges.pop())
+        return pop()
+
+    function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop = entered, left, range_push, range_pop
+
+
 class Phases:
     def __init__(self, torch, trace):
         self.torch, self.trace = torch, trace
@@ -48,37 +74,20 @@ class Phases:
 
     def follow(self):
         """Begins to notice backwards and the program's ranges."""
-        autograd, nvtx, function = self.torch.autograd, self.torch.cuda.nvtx, self.torch.autograd.profiler.record_function
         for name in ("backward", "grad"):
-            setattr(autograd, name, self.as_backward(getattr(autograd, name)))
-        enter, leave, push, pop, phases, pushed = function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop, self, threading.local()
+            setattr(self.torch.autograd, name, self.as_backward(getattr(self.torch.autograd, name)))
+        follow_ranges(self.torch, self.begin, self.end)
 
-        def entered(self):
-            self.tidemark_own = phases.is_programs_own()
-            if self.tidemark_own:
-                phases.enter(str(self.name))
-            return enter(self)
+    def begin(self, name, caller):
+        """A range; PyTorch's own are none."""
+        if caller and caller.f_code.co_filename.startswith(self.place):
+            return None
+        self.enter(name)
+        return name
 
-        def left(self, *error):
-            if getattr(self, "tidemark_own", False):
-                phases.leave(str(self.name))
-            return leave(self, *error)
-
-        def range_push(message):
-            pushed.names = [*getattr(pushed, "names", []), str(message)]
-            phases.enter(str(message))
-            return push(message)
-
-        def range_pop():
-            if getattr(pushed, "names", []):
-                phases.leave(pushed.names.pop())
-            return pop()
-
-        function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop = entered, left, range_push, range_pop
-
-    def is_programs_own(self):
-        """Whether the caller's caller is no code of PyTorch's."""
-        return not sys._getframe(2).f_code.co_filename.startswith(self.place)
+    def end(self, name):
+        if name is not None:
+            self.leave(name)
 
     def as_backward(self, run):
         def backward(*arguments, **keywords):

@@ -1,5 +1,6 @@
-"""A program of ci/wheels: what a PyTorch wheel does on the virtual platform in mode math, compared with the CPU and against the allocator's
-rules. Prints a line a check: "check NAME passed", or failed or refused with the reason. `wheel.py ranks`: with RANK and WORLD_SIZE."""
+"""A program of ci/wheels and of the test: what a PyTorch wheel does on the virtual platform in mode math, compared with the CPU and against the allocator's
+rules. Prints a line a check: "check NAME passed", or failed or refused with the reason. `wheel.py ranks` and
+`wheel.py training`: with RANK and WORLD_SIZE; `wheel.py training spawn|fork PORT`: starts two ranks itself."""
 import os
 import re
 import sys
@@ -10,12 +11,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 MIB = 1 << 20
-CHECKS = {"alone": [], "ranks": []}
+CHECKS = {"alone": [], "ranks": [], "training": []}
 
 
-def check(group):
+def check(*groups):
     def add(function):
-        CHECKS[group].append(function)
+        for group in groups:
+            CHECKS[group].append(function)
         return function
     return add
 
@@ -209,7 +211,7 @@ def train(net, whole):
         equal(whole(one), other)
 
 
-@check("ranks")
+@check("ranks", "training")
 def data_parallel():
     train(torch.nn.parallel.DistributedDataParallel(model().cuda()), lambda parameter: parameter)
 
@@ -228,10 +230,10 @@ def fully_sharded():
     train(fully_shard(net) or net, lambda parameter: parameter.full_tensor())
 
 
-def main(group):
-    if group == "ranks":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        dist.init_process_group("nccl")
+def main(group, rank=-1, size=-1):
+    if group != "alone":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
+        dist.init_process_group("nccl", rank=rank, world_size=size)
     code = 0
     for function in CHECKS[group]:
         outcome = "passed"
@@ -244,10 +246,19 @@ def main(group):
             code = 7 if refused else 1
         sys.stdout.write(f"check {function.__name__} {outcome}\n")
         sys.stdout.flush()
-    if group == "ranks":
+    if group != "alone":
         dist.destroy_process_group()
     return code
 
 
+def spawned(rank, size, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    sys.exit(main("training", rank, size))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    group, *how = sys.argv[1:]
+    if how:
+        torch.multiprocessing.start_processes(spawned, (2, how[1]), 2, start_method=how[0])
+    else:
+        sys.exit(main(group))

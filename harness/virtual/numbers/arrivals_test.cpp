@@ -12,6 +12,7 @@ namespace {
 
 using namespace tidemark::device::testing;
 using tidemark::numbers::enter;
+using tidemark::numbers::expect_error;
 using tidemark::numbers::message;
 
 constexpr char kernel = 0, by_hand = 0;
@@ -88,8 +89,7 @@ TEST_F(Arrivals, WithoutACpuKernelOneThatLaunchesItsOwnIsRefusedByName) {
   enter("math");
   const auto d = on_device(x);
   const Extension extension("tidemark_alone");
-  const auto why = message([&] { call("tidemark_alone::alone", d); });
-  EXPECT_NE(why.find("tidemark_alone::alone has no numbers"), std::string::npos) << why;
+  expect_error("tidemark_alone::alone has no numbers", [&] { call("tidemark_alone::alone", d); });
   EXPECT_EQ((d + 1).sum().item<float>(), 4) << "and the next is as it was";
 }
 
@@ -123,10 +123,8 @@ TEST_F(Arrivals, AreBracketedInCostAndLeftAloneWhenOff) {
 TEST_F(Arrivals, AKernelLaunchedByHandIsRefused) {
   enter("math");
   const auto d = on_device(x);
-  const std::string text = said([] { launch_unseen(&by_hand); });
-  EXPECT_NE(text.find("kernel by_hand(float*) is launched outside the operators"),
-            std::string::npos)
-      << text;
+  EXPECT_THAT(said([] { launch_unseen(&by_hand); }),
+              testing::HasSubstr("kernel by_hand(float*) is launched outside the operators"));
   EXPECT_NE(message([&] { d.cpu(); }), "") << "what it would have written is not read";
 }
 

@@ -67,20 +67,6 @@ void flash(HostCall& call) {
        a.dropout > 0 ? as_tensor(call.random) : none, none, none);
 }
 
-// (grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
-// is_causal, philox_seed,
-//  philox_offset, scale)
-void flash_backward(HostCall& call) {
-  auto& s = call.stack;
-  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
-  Attention a = attention(call, as_it_is, 1, 14, 10);
-  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
-  a.causal = s[11].toBool();
-  a.diagonal = to_the_end(a);
-  const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 4), tensor_at(call, 5));
-  give(call, g.query, g.key, g.value);
-}
-
 // (query, key, value [B, S, H, D], cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
 // return_debug_mask, scale,
 //  window_size_left, window_size_right, seqused_k, alibi_slopes) -> (output, logsumexp, rng_state,
@@ -103,21 +89,24 @@ void flash_layer(HostCall& call) {
        none);
 }
 
-// (grad_out, query, key, value, out [B, S, H, D], logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
-// dropout_p, is_causal,
-//  rng_state, unused, scale, window_size_left, window_size_right)
-void flash_layer_backward(HostCall& call) {
+// (grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+// is_causal, philox_seed, philox_offset, scale), of the layer's operator [B, S, H, D] with
+// (..., rng_state, unused, scale, window_size_left, window_size_right)
+template <at::Tensor (*order)(const at::Tensor&)>
+void flash_backward(HostCall& call) {
   auto& s = call.stack;
   refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
-  Attention a = attention(call, swapped, 1, 14, 10);
+  Attention a = attention(call, order, 1, 14, 10);
   a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
   a.causal = s[11].toBool();
   a.diagonal = to_the_end(a);
-  a.left = window(s[15]);
-  a.right = window(s[16]);
-  const auto g = attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 4)),
+  if (s.size() > 15) {
+    a.left = window(s[15]);
+    a.right = window(s[16]);
+  }
+  const auto g = attention_backward(a, order(tensor_at(call, 0)), order(tensor_at(call, 4)),
                                     tensor_at(call, 5));
-  give(call, swapped(g.query), swapped(g.key), swapped(g.value));
+  give(call, order(g.query), order(g.key), order(g.value));
 }
 
 // The memory-efficient kernel's logsumexp has its queries padded to a multiple of 32, or none at
@@ -207,9 +196,9 @@ void efficient_layer_backward(HostCall& call) {
 
 void add_attention(Compositions& table) {
   table["aten::_scaled_dot_product_flash_attention"] = flash;
-  table["aten::_scaled_dot_product_flash_attention_backward"] = flash_backward;
+  table["aten::_scaled_dot_product_flash_attention_backward"] = flash_backward<as_it_is>;
   table["aten::_flash_attention_forward"] = flash_layer;
-  table["aten::_flash_attention_backward"] = flash_layer_backward;
+  table["aten::_flash_attention_backward"] = flash_backward<swapped>;
   table["aten::_scaled_dot_product_efficient_attention"] = efficient;
   table["aten::_scaled_dot_product_efficient_attention_backward"] = efficient_backward;
   table["aten::_efficient_attention_forward"] = efficient_layer;

@@ -58,8 +58,7 @@ TEST_P(Attention, ForwardAndBackwardFollowTheFormula) {
   // An odd head dimension is padded before and sliced after the kernel.
   const auto last = output.grad_fn();
   const std::string node = last->name() + " " + last->next_edge(0).function->name();
-  EXPECT_NE(node.find(p.flash ? "FlashAttention" : "EfficientAttention"), std::string::npos)
-      << node;
+  EXPECT_THAT(node, testing::HasSubstr(p.flash ? "FlashAttention" : "EfficientAttention"));
   output.backward(grad.to(at::kCUDA));
   const double tolerance = p.type == at::kBFloat16 ? 4e-2 : 1e-5;
   const auto close = [&](const at::Tensor& measured, const at::Tensor& formula, const char* what) {

@@ -125,7 +125,7 @@ class Installation {
   void add_known(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
     if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
-      put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
+      put(op, needs_values_kernel(op, false), DispatchKey::SparseCUDA);
     const auto before = [&op] { return original(op); };
     if (name == "aten::resize_") put(op, known_resize_kernel(before));
     if (!on_cuda(op, name)) return;
@@ -144,12 +144,12 @@ class Installation {
   void add_shapes(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
     if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
-      put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
+      put(op, needs_values_kernel(op, false), DispatchKey::SparseCUDA);
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, no_value_kernel(op, original(op)));
     } else if (needs_values(name)) {
-      put(op, needs_values_kernel(op));
+      put(op, needs_values_kernel(op, has_cpu_kernel(op, name)));
     } else if (mode_ == "cost") {
       put(op, cost_kernel(op, original(op)));
     } else if (device.races_detected()) {

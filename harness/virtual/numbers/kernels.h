@@ -80,8 +80,8 @@ Kernel known_resize_kernel(const std::function<Original()>& original);
 /// known: item() of an unknown value is a policy.
 Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original);
 
-/// shapes: an error that names the operator, which needs values.
-Kernel needs_values_kernel(const c10::OperatorHandle& op);
+/// shapes: an error that names the operator, which needs values; `in_math`: mode math has them.
+Kernel needs_values_kernel(const c10::OperatorHandle& op, bool in_math);
 /// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
 Kernel no_value_kernel(const c10::OperatorHandle& op, Original original);
 /// shapes: copy_, which brings floating-point tensors to the host without values (NaN) and refuses

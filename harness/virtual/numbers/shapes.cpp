@@ -30,9 +30,10 @@ struct Watched {
 
 }  // namespace
 
-Kernel needs_values_kernel(const c10::OperatorHandle& op) {
-  return boxed([name = c10::toString(op.operator_name())](const Invocation&) {
-    TORCH_CHECK(false, name, " depends on values that this mode does not compute; mode math may");
+Kernel needs_values_kernel(const c10::OperatorHandle& op, bool in_math) {
+  return boxed([name = c10::toString(op.operator_name()), in_math](const Invocation&) {
+    TORCH_CHECK(false, name, " depends on values that this mode does not compute",
+                in_math ? "; mode math may" : ", and neither does mode math");
   });
 }
 

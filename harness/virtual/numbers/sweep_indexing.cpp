@@ -11,6 +11,11 @@ std::vector<Case> indexing_cases() {
   const at::Tensor x = normal({6, 4}), i = below(6, {5}), wide = below(6, {3, 4}),
                    src = normal({3, 4});
   const at::Tensor b = flags({6, 4}), rows = at::tensor({4, 0, 2}, at::kLong);
+  add_named(cases, {x}, {"rot90", "tril", "tril_", "triu_", "ones_like", "zeros_like"});
+  add_named(cases, {b}, {"nonzero", "argwhere"});
+  add_named(cases, {x},
+            {"uniform_", "normal_", "bernoulli_", "exponential_", "cauchy_", "log_normal_"},
+            /*values=*/false, /*vary=*/false);
   CALL("index", IN(x, i), t[0].index({t[1]}));
   CALL("index.two", IN(x, i, below(4, {5})), t[0].index({t[1], t[2]}));
   CALL("index.host", IN(x), t[0].index({at::tensor({1, 3}, at::kLong)}));
@@ -43,23 +48,17 @@ std::vector<Case> indexing_cases() {
   CALL("stack", IN(x, normal({6, 4})), at::stack({t[0], t[1]}, 1));
   CALL("flip", IN(x), at::flip(t[0], {0, 1}));
   CALL("roll", IN(x), at::roll(t[0], {2, 1}, {0, 1}));
-  CALL("rot90", IN(x), at::rot90(t[0]));
-  CALL("tril", IN(x), at::tril(t[0]));
   CALL("triu", IN(x), at::triu(t[0], 1));
-  CALL("tril_", IN(x), t[0].tril_());
-  CALL("triu_", IN(x), t[0].triu_());
   CALL("repeat", IN(x), t[0].repeat({2, 3}));
   CALL("repeat_interleave", IN(x), t[0].repeat_interleave(3, 0));
   CALL("repeat_interleave.Tensor", IN(at::tensor({2, 0, 3}, at::kLong)),
        at::repeat_interleave(t[0]));
   CALL("repeat_interleave.size", IN(x, at::tensor({2, 0, 3, 1, 1, 1}, at::kLong)),
        at::repeat_interleave(t[0], t[1], 0, 8));
-  CALL("nonzero", IN(b), t[0].nonzero());
   CALL("nonzero.none", IN(b), (t[0] & false).nonzero());
   CALL("masked_select", IN(x, b), t[0].masked_select(t[1]));
   CALL("index.mask", IN(x, b), t[0].index({t[1]}));
   CALL("index_put_.mask", IN(x, b), t[0].index_put_({t[1]}, at::scalar_tensor(5, t[0].options())));
-  CALL("argwhere", IN(b), at::argwhere(t[0]));
   CALL("embedding", IN(x, i), at::embedding(t[0], t[1]));
   CALL("embedding_dense_backward", IN(normal({5, 4}), i),
        at::embedding_dense_backward(t[0], t[1], 6, -1, false));
@@ -78,8 +77,6 @@ std::vector<Case> indexing_cases() {
   CALL("logspace", IN(x), at::logspace(0, 1, 7, 10, t[0].options()));
   CALL("eye", IN(x), at::eye(3, 5, t[0].options()));
   CALL("full", IN(x), at::full({3}, 2.5, t[0].options()));
-  CALL("ones_like", IN(x), at::ones_like(t[0]));
-  CALL("zeros_like", IN(x), at::zeros_like(t[0]));
   CALL("tril_indices", IN(i), at::tril_indices(3, 4, 0, t[0].options()));
   CALL("meshgrid", IN(normal({3}), normal({2})), at::meshgrid({t[0], t[1]}, "ij")[1].contiguous());
   CALL("to_host_and_back", IN(x), t[0].to(at::kCPU).clone().to(t[0].device()));
@@ -88,23 +85,15 @@ std::vector<Case> indexing_cases() {
            .copy_(t[0], true)
            .to(t[0].device()));
   CALL("copy_.transposed", IN(x), at::empty({4, 6}, t[0].options()).copy_(t[0].t()));
-  CALL("_unique2", IN(i), std::get<0>(at::_unique2(t[0], true, true, true)),
-       std::get<1>(at::_unique2(t[0], true, true, true)),
-       std::get<2>(at::_unique2(t[0], true, true, true)));
+  TUPLE("_unique2", IN(i), at::_unique2(t[0], true, true, true));
   CALL("unique_consecutive", IN(i), std::get<0>(at::unique_consecutive(t[0], true, true)));
   CALL("embedding_renorm_", IN(x, i),
        at::embedding_renorm_(const_cast<at::Tensor&>(t[0]), t[1], 0.5, 2));
   CALL("equal", IN(x), at::scalar_tensor(at::equal(t[0], t[0])));
   CALL("mode", IN(wide), std::get<0>(at::mode(t[0], 1)));
   RANDOM("randn", IN(x), at::randn({5}, t[0].options()));
-  RANDOM("uniform_", IN(x), t[0].uniform_());
-  RANDOM("normal_", IN(x), t[0].normal_());
-  RANDOM("bernoulli_", IN(x), t[0].bernoulli_(0.5));
   RANDOM("bernoulli", IN(at::full({6, 4}, 0.5)), at::bernoulli(t[0]));
-  RANDOM("exponential_", IN(x), t[0].exponential_());
   RANDOM("geometric_", IN(x), t[0].geometric_(0.5));
-  RANDOM("cauchy_", IN(x), t[0].cauchy_());
-  RANDOM("log_normal_", IN(x), t[0].log_normal_());
   RANDOM("random_", IN(x), t[0].random_(3, 9));
   RANDOM("randperm", IN(i), at::randperm(6, t[0].options()));
   RANDOM("randint", IN(i), at::randint(0, 6, {4}, t[0].options()));

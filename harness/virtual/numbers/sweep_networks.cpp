@@ -1,12 +1,6 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-#define TRIPLE(label, inputs, expression)                     \
-  add(cases, label, inputs, [](const Tensors& t) -> Tensors { \
-    const auto [first, second, third] = expression;           \
-    return {first, second, third};                            \
-  })
-
 constexpr auto mean = at::Reduction::Mean;
 
 std::vector<Case> network_cases() {
@@ -15,26 +9,26 @@ std::vector<Case> network_cases() {
                    image = normal({2, 4, 6, 6});
   const at::Tensor logits = normal({5, 7}), target = below(7, {5}), p = unit({5, 7}),
                    q = unit({5, 7});
-  TRIPLE("native_layer_norm", IN(x, w, b), at::native_layer_norm(t[0], {6}, t[1], t[2], 1e-5));
-  TRIPLE("native_layer_norm.plain", IN(x), at::native_layer_norm(t[0], {4, 6}, {}, {}, 1e-5));
-  TRIPLE(
+  TUPLE("native_layer_norm", IN(x, w, b), at::native_layer_norm(t[0], {6}, t[1], t[2], 1e-5));
+  TUPLE("native_layer_norm.plain", IN(x), at::native_layer_norm(t[0], {4, 6}, {}, {}, 1e-5));
+  TUPLE(
       "native_layer_norm_backward",
       IN(normal({2, 4, 6}), x, normal({2, 4, 1}), unit({2, 4, 1}), w, b),
       at::native_layer_norm_backward(t[0], t[1], {6}, t[2], t[3], t[4], t[5], {true, true, true}));
-  TRIPLE("native_group_norm", IN(x, normal({4}), normal({4})),
-         at::native_group_norm(t[0], t[1], t[2], 2, 4, 6, 2, 1e-5));
-  TRIPLE(
+  TUPLE("native_group_norm", IN(x, normal({4}), normal({4})),
+        at::native_group_norm(t[0], t[1], t[2], 2, 4, 6, 2, 1e-5));
+  TUPLE(
       "native_group_norm_backward",
       IN(normal({2, 4, 6}), x, normal({2, 2}), unit({2, 2}), normal({4})),
       at::native_group_norm_backward(t[0], t[1], t[2], t[3], t[4], 2, 4, 6, 2, {true, true, true}));
-  TRIPLE("native_batch_norm", IN(x, normal({4}), normal({4}), normal({4}), unit({4})),
-         at::native_batch_norm(t[0], t[1], t[2], t[3], t[4], true, 0.1, 1e-5));
-  TRIPLE("native_batch_norm.eval", IN(x, normal({4}), normal({4}), normal({4}), unit({4})),
-         at::native_batch_norm(t[0], t[1], t[2], t[3], t[4], false, 0.1, 1e-5));
-  TRIPLE("native_batch_norm_backward",
-         IN(normal({2, 4, 6}), x, normal({4}), normal({4}), unit({4}), normal({4}), unit({4})),
-         at::native_batch_norm_backward(t[0], t[1], t[2], t[3], t[4], t[5], t[6], true, 1e-5,
-                                        {true, true, true}));
+  TUPLE("native_batch_norm", IN(x, normal({4}), normal({4}), normal({4}), unit({4})),
+        at::native_batch_norm(t[0], t[1], t[2], t[3], t[4], true, 0.1, 1e-5));
+  TUPLE("native_batch_norm.eval", IN(x, normal({4}), normal({4}), normal({4}), unit({4})),
+        at::native_batch_norm(t[0], t[1], t[2], t[3], t[4], false, 0.1, 1e-5));
+  TUPLE("native_batch_norm_backward",
+        IN(normal({2, 4, 6}), x, normal({4}), normal({4}), unit({4}), normal({4}), unit({4})),
+        at::native_batch_norm_backward(t[0], t[1], t[2], t[3], t[4], t[5], t[6], true, 1e-5,
+                                       {true, true, true}));
   CALL("rms_norm", IN(x, w), at::rms_norm(t[0], {6}, t[1]));
   CALL("mse_loss_backward", IN(at::scalar_tensor(1.0f), p, q),
        at::mse_loss_backward(t[0], t[1], t[2], mean));
@@ -62,8 +56,7 @@ std::vector<Case> network_cases() {
   CALL("avg_pool2d", IN(image), at::avg_pool2d(t[0], 2));
   CALL("avg_pool2d_backward", IN(normal({2, 4, 3, 3}), image),
        at::avg_pool2d_backward(t[0], t[1], 2, 2, 0, false, true, std::nullopt));
-  CALL("max_pool2d", IN(image), std::get<0>(at::max_pool2d_with_indices(t[0], 2)),
-       std::get<1>(at::max_pool2d_with_indices(t[0], 2)));
+  TUPLE("max_pool2d", IN(image), at::max_pool2d_with_indices(t[0], 2));
   CALL("adaptive_avg_pool2d", IN(image), at::adaptive_avg_pool2d(t[0], {3, 2}));
   CALL("adaptive_max_pool2d", IN(image), std::get<0>(at::adaptive_max_pool2d(t[0], {3, 2})));
   CALL("upsample_nearest2d", IN(image), at::upsample_nearest2d(t[0], {12, 12}));

@@ -1,43 +1,30 @@
 #include "harness/virtual/numbers/sweep.h"
 
 namespace tidemark::numbers {
-#define PAIR(label, inputs, expression)                       \
-  add(cases, label, inputs, [](const Tensors& t) -> Tensors { \
-    auto [first, second] = expression;                        \
-    return {first, second};                                   \
-  })
-
 std::vector<Case> reduction_cases() {
   std::vector<Case> cases;
   const at::Tensor x = normal({4, 6, 3}), m = normal({5, 7}), b = flags({4, 6}),
                    i = below(20, {4, 6});
-  CALL("sum", IN(x), t[0].sum());
+  add_named(
+      cases, {x},
+      {"sum", "mean", "prod", "max", "min", "aminmax", "argmin", "norm", "median", "nanmedian"});
+  add_named(cases, {b}, {"sum.bool", "all", "any"});
   CALL("sum.dim", IN(x), t[0].sum(at::IntArrayRef{0, 2}, true));
-  CALL("sum.bool", IN(b), t[0].sum());
   CALL("sum.dtype", IN(x), t[0].sum({1}, false, at::kDouble));
   CALL("nansum", IN(x), at::nansum(t[0], {1}));
-  CALL("mean", IN(x), t[0].mean());
   CALL("mean.dim", IN(x), t[0].mean({1}, true));
-  CALL("prod", IN(x), t[0].prod());
   CALL("prod.dim_int", IN(x), t[0].prod(1));
   CALL("amax", IN(x), at::amax(t[0], {1}));
   CALL("amin", IN(x), at::amin(t[0], {0, 1}, true));
-  CALL("max", IN(x), t[0].max());
-  CALL("min", IN(x), t[0].min());
-  PAIR("max.dim", IN(x), t[0].max(1));
-  PAIR("min.dim", IN(x), t[0].min(1, true));
-  PAIR("aminmax", IN(x), at::aminmax(t[0]));
+  TUPLE("max.dim", IN(x), t[0].max(1));
+  TUPLE("min.dim", IN(x), t[0].min(1, true));
   CALL("argmax", IN(x), t[0].argmax(1));
-  CALL("argmin", IN(x), t[0].argmin());
-  CALL("all", IN(b), t[0].all());
   CALL("all.dim", IN(b), t[0].all(1));
-  CALL("any", IN(b), t[0].any());
   CALL("any.dim", IN(b), t[0].any(0, true));
   CALL("std", IN(x), at::std(t[0], at::OptionalIntArrayRef({1}), 1));
   CALL("var", IN(x), at::var(t[0], at::OptionalIntArrayRef({0, 2}), 0, true));
-  PAIR("var_mean", IN(x), at::var_mean(t[0], at::OptionalIntArrayRef({1}), 1));
-  PAIR("std_mean", IN(x), at::std_mean(t[0], at::OptionalIntArrayRef({1}), 1));
-  CALL("norm", IN(x), t[0].norm());
+  TUPLE("var_mean", IN(x), at::var_mean(t[0], at::OptionalIntArrayRef({1}), 1));
+  TUPLE("std_mean", IN(x), at::std_mean(t[0], at::OptionalIntArrayRef({1}), 1));
   CALL("norm.dim", IN(x), t[0].norm(2, {1}));
   CALL("linalg_vector_norm", IN(x), at::linalg_vector_norm(t[0], 3, at::OptionalIntArrayRef({1})));
   CALL("logsumexp", IN(x), at::logsumexp(t[0], {1}));
@@ -45,18 +32,16 @@ std::vector<Case> reduction_cases() {
   CALL("cumsum_", IN(x), t[0].cumsum_(1));
   CALL("cumprod", IN(x), t[0].cumprod(1));
   CALL("logcumsumexp", IN(x), at::logcumsumexp(t[0], 1));
-  PAIR("cummax", IN(x), at::cummax(t[0], 1));
-  PAIR("cummin", IN(x), at::cummin(t[0], 1));
+  TUPLE("cummax", IN(x), at::cummax(t[0], 1));
+  TUPLE("cummin", IN(x), at::cummin(t[0], 1));
   CALL("count_nonzero", IN(b), at::count_nonzero(t[0], at::IntArrayRef{1}));
   CALL("trace", IN(m), t[0].trace());
-  PAIR("sort", IN(x), t[0].sort(1));
-  PAIR("sort.descending", IN(x), t[0].sort(std::optional<bool>(true), 0, true));
+  TUPLE("sort", IN(x), t[0].sort(1));
+  TUPLE("sort.descending", IN(x), t[0].sort(std::optional<bool>(true), 0, true));
   CALL("argsort", IN(x), at::argsort(t[0], 1, false));
-  PAIR("topk", IN(x), t[0].topk(2, 1));
-  PAIR("kthvalue", IN(x), at::kthvalue(t[0], 2, 1));
-  CALL("median", IN(x), t[0].median());
-  PAIR("median.dim", IN(x), at::median(t[0], 1));
-  CALL("nanmedian", IN(x), at::nanmedian(t[0]));
+  TUPLE("topk", IN(x), t[0].topk(2, 1));
+  TUPLE("kthvalue", IN(x), at::kthvalue(t[0], 2, 1));
+  TUPLE("median.dim", IN(x), at::median(t[0], 1));
   CALL("renorm", IN(x), at::renorm(t[0], 2, 0, 1));
   CALL("dist", IN(x, normal({4, 6, 3})), at::dist(t[0], t[1]));
   CALL("cdist", IN(m, normal({3, 7})), at::cdist(t[0], t[1]));

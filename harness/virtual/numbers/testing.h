@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <string>
@@ -27,6 +28,11 @@ inline std::string message(const std::function<void()>& call) {
     return error.what();
   }
   return "";
+}
+
+/// Expects that the call throws an error with this text.
+inline void expect_error(const std::string& text, const std::function<void()>& call) {
+  EXPECT_THAT(message(call), testing::HasSubstr(text));
 }
 
 inline at::TensorOptions cuda(at::ScalarType type = at::kFloat) {

@@ -1,0 +1,13 @@
+"""The platform's answers about this process."""
+import json
+
+
+def read(function):
+    """The JSON text that a function `size_t f(char*, size_t)` of the platform writes."""
+    import ctypes
+
+    tell = getattr(ctypes.CDLL(None), function)
+    tell.restype = ctypes.c_size_t
+    text = ctypes.create_string_buffer(tell(None, ctypes.c_size_t(0)) + 1)
+    tell(text, ctypes.c_size_t(len(text)))
+    return json.loads(text.value.decode() or "[]")
