@@ -6,6 +6,11 @@ say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 own_torch() {
   awk -F '[= .]+' '/^torch==/ {torch = $2 "." $3 "." $4} /^nvidia-cuda-runtime==/ {cuda = $2 $3} END {print torch "+cu" cuda}' "$root/ci/wheels.txt"
 }
+worse() { # worse CODE CODE: the worst of two exit codes, what leaves most unknown first
+  local code
+  for code in 3 2 1 4 77; do if [ "$1" = "$code" ] || [ "$2" = "$code" ]; then echo "$code"; return; fi; done
+  if [ "$1" = 0 ] && [ "$2" = 0 ]; then echo 0; else echo 3; fi
+}
 die() { printf 'error: %s\n' "$1" >&2; exit "${2:-3}"; }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -22,6 +22,12 @@ class NotHere(Exception):
     """A source that only the user has, and has not named."""
 
 
+def stop(text, code):
+    """Ends the script with one line, which names it."""
+    print(f"error: {Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
 def need_tidemark():
     """Ends the script with exit code 3 where there is no executable."""
     if not os.access(TIDEMARK, os.X_OK):

@@ -6,23 +6,23 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "cli"))
+from checks import check, executable, in_scratch  # noqa: E402
 
 CI = Path(__file__).resolve().parent
 PINS = dict(re.findall(r"^([a-z-]+)==(\S+)", (CI / "wheels.txt").read_text(), re.M))
 OWN_TORCH = PINS["torch"] + "+cu" + "".join(PINS["nvidia-cuda-runtime"].split(".")[:2])
 STAND_IN = """#!/usr/bin/env bash
 echo "${TIDEMARK_DEVICE:-}${TIDEMARK_PLATFORM:-}| $*" >>"$CALLS"
-if [ "${!#}" = --help ]; then echo "${FLAGS:-}"; exit 0; fi
 [ "$1" != gpu ] || shift
 case $1 in
 --version) if [ "${TIDEMARK_DEVICE:-}" = cuda ] && [ -n "${NO_GPU:-}" ]; then echo "error: --device cuda: no NVIDIA driver answers"; exit 77; fi
            [ -z "${BROKEN:-}" ] || { echo "tidemark: error while loading shared libraries: libx.so"; exit 127; }
            echo "platform cuda: a GPU" ;;
-run) case " $* " in *" --dry-run "*) [ -n "${FLAGS:-}" ]; exit ;; esac
-     out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
+run) out=${@: -1}; mkdir -p "$out"; echo "3 passed, 0 failed, 0 skipped"
      case $out in */gpu-r*) sleep "${SLEEP:-0}"; exit "${GPU_CODE:-0}" ;; */virtual-r*) exit "${VIRTUAL_CODE:-0}" ;;
      */timings) printf '# run\\n## case\\ntext\\n\\n| variant | median |\\n|---|---:|\\n| a\\\\_b | 3 us |\\n\\n| other | table |\\n' >"$out/summary.md" ;; esac ;;
 recording) ;;
@@ -33,13 +33,6 @@ compare) echo "no difference"; exit "${COMPARE_CODE:-0}" ;;
 exec) exit "${TEST_CODE:-0}" ;;
 esac
 """
-failures = []
-
-
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
 
 
 class Gpu:
@@ -57,7 +50,7 @@ class Gpu:
         run = subprocess.run([self.root / "ci" / "gpu", *words], cwd=self.root, capture_output=True, text=True, timeout=280, check=False,
                              env={**clean, "CALLS": str(calls), "TIDEMARK_BUILT": "1", **extra})
         self.seconds = time.monotonic() - begin
-        return run.returncode, run.stdout, run.stderr, [line for line in calls.read_text().splitlines() if "--help" not in line and "--dry-run" not in line]
+        return run.returncode, run.stdout, run.stderr, calls.read_text().splitlines()
 
 
 def on_a_stand_in(work: Path) -> None:
@@ -67,8 +60,7 @@ def on_a_stand_in(work: Path) -> None:
         shutil.copy(CI / name, work / "ci" / name)
     binary = work / "build" / "dev" / "tidemark"
     binary.parent.mkdir(parents=True)
-    binary.write_text(STAND_IN)
-    binary.chmod(0o755)
+    executable(binary, STAND_IN)
     torch.mkdir()
     (torch / "version.py").write_text(f"__version__ = '{OWN_TORCH}'\n")
     here = {"TIDEMARK_TORCH": str(torch), "TIDEMARK_GPU_RANKS": "2"}
@@ -76,26 +68,26 @@ def on_a_stand_in(work: Path) -> None:
     code, out, err, calls = gpu("--out", "out", "fsdp*", **here)
     runs = [call for call in calls if call.split("| ")[1].startswith("run")]
     check(code == 0 and "exit code 0" in out.splitlines()[-1], f"a good run: {code} {out} {err}")
-    check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda", "virtual"], f"virtual, then the GPU, its times, their prediction: {runs}")
-    check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs) and "--repetitions 5" in runs[-2], f"the patterns, on that many ranks: {runs}")
-    check(any(f"compare {gpu.out}/virtual-r2 {gpu.out}/gpu-r2 " in call for call in calls), f"the two are compared with each other: {calls}")
-    check(f"| gpu rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[-1],
+    check([re.search(r"--device (\w+)", call).group(1) for call in runs] == ["virtual", "cuda", "cuda", "virtual", "virtual", "cuda"],
+          f"virtual, then the GPU, its times, their prediction, then both at the seeds' sizes: {runs}")
+    check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs[:4]), f"the patterns, on that many ranks: {runs}")
+    check("--schedule device --repetitions 5" in runs[2], f"times in the device's own time: {runs}")
+    check(all("run fsdp* " in call and "--ranks 8 --stand-for 7 " in call for call in runs[4:]), f"the patterns, the last of eight ranks: {runs}")
+    for what in ("r2", "seed"):
+        check(f"| compare --events {gpu.out}/virtual-{what} {gpu.out}/gpu-{what}" in calls, f"the two are compared event by event: {calls}")
+        check(f"| gpu recording {gpu.out}/gpu-{what} --out {gpu.out}/measured-{what}.json" in calls, f"a recording is kept: {calls}")
+    check(f"| gpu rates --device cuda --out {gpu.out}/rates.json" in calls and f"--gpu {gpu.out}/rates.json --schedule calibrated --out {gpu.out}/predicted" in runs[3],
           f"what is measured predicts: {calls}")
-    check(calls[-1] == f"| gpu predicted {gpu.out}/predicted {gpu.out}/timings" and "off by 1.2 times" in out, f"and is compared with the times: {calls[-1]} {out}")
+    check(f"| gpu predicted {gpu.out}/predicted {gpu.out}/timings" in calls and "off by 1.2 times" in out, f"and is compared with the times: {calls} {out}")
     check(sum(call.startswith("cuda| exec") for call in calls) >= 4, f"conformance runs on the GPU's libraries: {calls}")
     check((gpu.out / "table.txt").read_text() == out and "platform" not in out and "cuda: a GPU" in out, f"the table is kept, and names the GPU: {out}")
     check("\ncase\n  variant   median\n  a_b   3 us\nmachine" in out, f"what the steps take stands in the table: {out}")
-    check("REHEARSAL" not in out and len(out.splitlines()) < 23, f"a short table: {out}")
-    _, _, _, calls = gpu("--out", "out", **{**here, "TIDEMARK_GPU_RANKS": "3 1"})
+    check("REHEARSAL" not in out and len(out.splitlines()) < 27, f"a short table: {out}")
+    _, out, _, calls = gpu("--out", "out", **{**here, "TIDEMARK_GPU_RANKS": "3 1"})
     worlds = [re.search(r"--ranks (\d+)", call).group(1) for call in calls if "| run" in call]
-    check(worlds == ["3", "3", "1", "1", "3", "3"], f"one world after the other, the first is timed: {worlds}")
-    _, _, _, calls = gpu("--out", "out", FLAGS="--events", **here)
-    check(any("compare --events " in call for call in calls) and any(" gpu recording " in call for call in calls), f"event by event where it can: {calls}")
-    check(not any("--numbers" in call for call in calls), f"and by numbers only where it can: {calls}")
-    check(any("--schedule device --repetitions" in call for call in calls), f"in the device's own time where it has one: {calls}")
-    _, out, _, calls = gpu("--out", "out", FLAGS="--numbers", **{**here, "TIDEMARK_GPU_RANKS": "1 2"})
-    check(sum(" --numbers --device" in call for call in calls) == 4, f"numbers are written where they can be: {calls}")
-    for n in (1, 2):
+    check(worlds == ["3", "3", "1", "1", "3", "3", "8", "8"], f"one world after the other, the first is timed: {worlds}")
+    check(sum(" --numbers --device" in call for call in calls) == 4, f"numbers are written: {calls}")
+    for n in (1, 3):
         check(any(call.endswith(f"compare --numbers {gpu.out}/virtual-r{n} {gpu.out}/gpu-r{n}") for call in calls), f"and compared with each other: {calls}")
         check(re.search(rf"^numbers-r{n} .* 0 ", out, re.M) is not None, f"a row of their own: {out}")
 
@@ -103,9 +95,9 @@ def on_a_stand_in(work: Path) -> None:
                                   ({"VIRTUAL_CODE": "3", "COMPARE_CODE": "1"}, 3, "virtual-r2"), ({"GPU_CODE": "2"}, 2, "gpu-r2"), ({"PREDICTED_CODE": "4"}, 4, "predicted-against-timings")):
         code, out, _, calls = gpu("--out", "out", **here, **extra)
         check(code == expected and says in out, f"{extra}: exit code {code}, not {expected}: {out}")
-        check("| gpu predicted" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
+        check("| gpu recording" in calls[-1], f"{extra}: the parts after it ran: {calls[-1]}")
     code, out, _, calls = gpu("--out", "out", NO_RATES="1", **here)
-    check(code == 77 and "no profile is of this GPU" in out and "--repetitions" in calls[-2], f"a GPU that no profile is of: {code} {out} {calls}")
+    check(code == 77 and "no profile is of this GPU" in out and not any("| gpu predicted" in call for call in calls), f"a GPU that no profile is of: {code} {out} {calls}")
     code, out, _, calls = gpu("--out", "out", TIDEMARK_GPU_SECONDS="3", SLEEP="60", **here)
     check(code == 3 and "out of time after" in out and gpu.seconds < 20, f"out of time: {code} in {gpu.seconds:.0f} s: {out}")
     check("timings" in out and (gpu.out / "virtual-r2").is_dir(), f"what was there before stays: {out}")
@@ -160,16 +152,12 @@ def packed(work: Path, binary: Path) -> None:
     check(again.returncode == 2 and "pack where it was built" in again.stderr, f"what is carried is not packed again: {again.stderr}")
 
 
-def main() -> None:
-    work = Path(tempfile.mkdtemp(prefix="tidemark-gpu-"))
+def test(work: Path) -> None:
     (work / "stand-in").mkdir()
     on_a_stand_in(work / "stand-in")
     if len(sys.argv) > 1:
         packed(work, Path(sys.argv[1]).resolve())
-    shutil.rmtree(work)
-    print(f"{len(failures)} failed" if failures else "ci/gpu holds")
-    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "ci/gpu holds")

@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "cli"))
+from checks import check, executable, in_scratch  # noqa: E402
 
 NIGHTLY = Path(__file__).resolve().parent / "nightly"
 STAND_IN = """#!/usr/bin/env bash
@@ -20,24 +22,13 @@ compare) out=${@: -1}; echo "<regression> & more" >"$out"; exit "${COMPARE_CODE:
 history) echo history >"${@: -1}" ;;
 esac
 """
-failures = []
 nights = itertools.count(1)
 
 
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
-
-def main() -> None:
-    work = Path(tempfile.mkdtemp(prefix="tidemark-nightly-"))
-    calls, out, stand_in = work / "calls", work / "out", work / "tidemark"
-    stand_in.write_text(STAND_IN)
-    stand_in.chmod(0o755)
-    clocks = work / "fsdp_prefetch_clocks_test"
-    clocks.write_text('#!/bin/sh\necho "$TIDEMARK_TEST_SEEDS <clocks>"\nexit ${RANDOM_CODE:-0}\n')
-    clocks.chmod(0o755)
+def test(work: Path) -> None:
+    calls, out = work / "calls", work / "out"
+    stand_in = executable(work / "tidemark", STAND_IN)
+    executable(work / "fsdp_prefetch_clocks_test", '#!/bin/sh\necho "$TIDEMARK_TEST_SEEDS <clocks>"\nexit ${RANDOM_CODE:-0}\n')
 
     def night(*words: str, **extra: str) -> tuple[int, str, list[str]]:
         calls.write_text("")
@@ -73,11 +64,9 @@ def main() -> None:
         found, _, _ = night(TIDEMARK_NIGHTLY_SEEDS="20", RANDOM_CODE=code)
         check(found == expected, f"clocks that end with {code}: exit code {found}, not {expected}")
         check("20 &lt;clocks&gt;" in (out / "publish" / "index.html").read_text(), "what they say is in the index, as text")
-    checkout, python = work / "titan", work / "python"
+    checkout, python = work / "titan", executable(work / "python", '#!/bin/sh\necho "$2 <figures>"\nexit $FIGURES_CODE\n')
     checkout.mkdir()
     (checkout / "train.py").write_text("")
-    python.write_text('#!/bin/sh\necho "$2 <figures>"\nexit $FIGURES_CODE\n')
-    python.chmod(0o755)
     for code, expected in (("0", 0), ("1", 1), ("2", 2)):
         found, _, _ = night(TIDEMARK_NIGHTLY_TORCHTITAN=str(checkout), TIDEMARK_PYTHON=str(python), FIGURES_CODE=code)
         check(found == expected, f"figures that end with {code}: exit code {found}, not {expected}")
@@ -113,10 +102,7 @@ def main() -> None:
         check(codes == [0, 0], f"two real nights: {codes}")
         check("no difference" in (out / "publish" / "r2" / "compare.txt").read_text(), "a night and the night before do not differ")
         check("2 runs" in (out / "publish" / "r2" / "history.html").read_text(), "both are in the history")
-    shutil.rmtree(work)
-    print(f"{len(failures)} failed" if failures else "the nightly holds")
-    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "the nightly holds")

@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "cli"))
+from checks import check, executable, in_scratch  # noqa: E402
 
 CI = Path(__file__).resolve().parent
 PIP = f"""#!{sys.executable}
@@ -28,30 +30,20 @@ for line in open(words[words.index("-r") + 1]):
             wheel.writestr(place + "/lib/lib" + name + ".so.1", name)
         wheel.writestr(place + "/include/" + name + ".h", "no library")
 """
-failures = []
-
-
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
 
 
 def version(work: Path, name: str) -> str:
     return re.search(rf"^{name}==(\S+)", (work / "ci" / "wheels.txt").read_text(), re.M).group(1)
 
 
-def main() -> None:
-    work = Path(tempfile.mkdtemp(prefix="tidemark-setup-"))
+def test(work: Path) -> None:
     deps, calls = work / "deps", work / "calls"
     (work / "ci").mkdir()
     (work / "bin").mkdir()
     for name in ("setup", "environment.sh", "cuda_wheels.txt", "wheels.txt", "packages.txt"):
         shutil.copy(CI / name, work / "ci" / name)
-    (work / "bin" / "python3").write_text(PIP)
-    (work / "bin" / "dpkg-query").write_text("#!/bin/sh\necho install ok installed\n")
-    for name in ("python3", "dpkg-query"):
-        (work / "bin" / name).chmod(0o755)
+    executable(work / "bin" / "python3", PIP)
+    executable(work / "bin" / "dpkg-query", "#!/bin/sh\necho install ok installed\n")
     pins = [line.split("==")[0] for line in (CI / "cuda_wheels.txt").read_text().splitlines() if not line.startswith("#")]
 
     def setup(what: str = "--cuda", **extra: str) -> tuple[int, str, list[str]]:
@@ -108,10 +100,7 @@ def main() -> None:
     (torch / "version.py").write_text(f"__version__ = '{own}'\n")
     code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch), BROKEN="nvidia-cuda-runtime")
     check(code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}")
-    shutil.rmtree(work)
-    print(f"{len(failures)} failed" if failures else "the set-up holds")
-    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "the set-up holds")

@@ -4,19 +4,12 @@ git repository; memory tests of a checkout are counted, each by its outcome, on 
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 CI = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(CI))
-failures = []
-
-
-def check(holds, what):
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
+sys.path[:0] = [str(CI), str(CI.parent / "harness" / "cli")]
+from checks import check, executable, in_scratch  # noqa: E402
 
 
 def upstream(work, *words, **environment):
@@ -29,51 +22,47 @@ def git(folder, *words):
     subprocess.run(["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
 
 
-def main():
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        work.joinpath("tidemark").write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
-        work.joinpath("tidemark").chmod(0o755)
-        os.environ.pop("TIDEMARK_NANOTRON", None)
+def test(work):
+    executable(work / "tidemark", '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    os.environ.pop("TIDEMARK_NANOTRON", None)
 
-        code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
-        check(code == 77 and "Not run:" in said and "the change, small, 2 ranks: set TIDEMARK_NANOTRON to a git repository" in said, f"not run: {code} {said}")
+    code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
+    check(code == 77 and "Not run:" in said and "the change, small, 2 ranks: set TIDEMARK_NANOTRON to a git repository" in said, f"not run: {code} {said}")
 
-        repository = work / "nanotron"
-        repository.joinpath("src").mkdir(parents=True)
-        for text in ("1", "2"):
-            repository.joinpath("src/version").write_text(text)
-            git(work, "init", "-q", repository)
-            git(repository, "add", ".")
-            git(repository, "commit", "-q", "-m", text)
-        git(repository, "tag", "newest")
-        git(repository, "tag", "first", "HEAD~1")
-        os.environ |= {"TIDEMARK_NANOTRON": str(repository), "TIDEMARK_WHEELS": str(work / "wheels")}
-        import environments
+    repository = work / "nanotron"
+    repository.joinpath("src").mkdir(parents=True)
+    for text in ("1", "2"):
+        repository.joinpath("src/version").write_text(text)
+        git(work, "init", "-q", repository)
+        git(repository, "add", ".")
+        git(repository, "commit", "-q", "-m", text)
+    git(repository, "tag", "newest")
+    git(repository, "tag", "first", "HEAD~1")
+    os.environ |= {"TIDEMARK_NANOTRON": str(repository), "TIDEMARK_WHEELS": str(work / "wheels")}
+    import environments
 
-        for tag, text in (("newest", "2"), ("first", "1")):
-            check(environments.beside(f"nanotron@{tag}").joinpath("version").read_text() == text, f"sources of {tag}")
-        code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
-        check(code == 3 and "no environment" in said, f"a repository without the commit: {code} {said}")
+    for tag, text in (("newest", "2"), ("first", "1")):
+        check(environments.beside(f"nanotron@{tag}").joinpath("version").read_text() == text, f"sources of {tag}")
+    code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
+    check(code == 3 and "no environment" in said, f"a repository without the commit: {code} {said}")
 
-        checkout = work / "fairscale"
-        tests = checkout / "tests/nn/data_parallel/test_fsdp_memory.py"
-        tests.parent.mkdir(parents=True)
-        right = "import pytest\n\ndef test_right():\n    pass\n\ndef test_skipped():\n    pytest.skip('not today')\n"
-        tests.write_text(right)
-        code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
-        check(code == 0 and "| tests/nn/data_parallel/test_fsdp_memory.py | 1 | 0 | 0 | 1 |" in said and "not today" in said, f"right: {code} {said}")
-        check("| test/test_cuda.py | not found | | | |" in said, f"a file that is not there: {said}")
-        tests.write_text(right + "\ndef test_wrong():\n    raise ValueError('off by one')\n")
-        code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
-        check(code == 1 and "| 1 | 1 | 0 | 1 |" in said and "test_wrong" in said and "off by one" in said, f"wrong: {code} {said}")
-        tests.write_text("import nothing_of_this_name\n")
-        code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
-        check(code == 1 and "nothing_of_this_name" in said, f"cannot be imported: {code} {said}")
-        code, said = upstream(work, "--tests", work, "--with", sys.executable)
-        check(code == 2 and "no test file is in" in said, f"no test file: {code} {said}")
-    return 1 if failures else 0
+    checkout = work / "fairscale"
+    tests = checkout / "tests/nn/data_parallel/test_fsdp_memory.py"
+    tests.parent.mkdir(parents=True)
+    right = "import pytest\n\ndef test_right():\n    pass\n\ndef test_skipped():\n    pytest.skip('not today')\n"
+    tests.write_text(right)
+    code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
+    check(code == 0 and "| tests/nn/data_parallel/test_fsdp_memory.py | 1 | 0 | 0 | 1 |" in said and "not today" in said, f"right: {code} {said}")
+    check("| test/test_cuda.py | not found | | | |" in said, f"a file that is not there: {said}")
+    tests.write_text(right + "\ndef test_wrong():\n    raise ValueError('off by one')\n")
+    code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
+    check(code == 1 and "| 1 | 1 | 0 | 1 |" in said and "test_wrong" in said and "off by one" in said, f"wrong: {code} {said}")
+    tests.write_text("import nothing_of_this_name\n")
+    code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
+    check(code == 1 and "nothing_of_this_name" in said, f"cannot be imported: {code} {said}")
+    code, said = upstream(work, "--tests", work, "--with", sys.executable)
+    check(code == 2 and "no test file is in" in said, f"no test file: {code} {said}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    in_scratch(test, "what is not here is said, and tests are counted")

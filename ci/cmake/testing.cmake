@@ -1,5 +1,9 @@
 enable_testing()
 set(TIDEMARK_TEST_TIMEOUT 300 CACHE STRING "seconds a test may take (the sanitizers' presets give more)")
+# What OpenMPI needs on a small machine (ci/environment.sh).
+set(TIDEMARK_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+                              OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_odls_base_sigkill_timeout=0
+                              OMP_NUM_THREADS=1)
 
 # The main() of every test, with and without MPI.
 foreach(kind test_main test_main_mpi)
@@ -54,15 +58,14 @@ function(tidemark_test name)
     set(tests ${name})
   endif()
   set_tests_properties(${tests} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS "${arg_LAYER}"
-    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_odls_base_sigkill_timeout=0;OMP_NUM_THREADS=1")
+    ENVIRONMENT "${TIDEMARK_TEST_ENVIRONMENT}")
 endfunction()
 
 # tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
 # A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
 function(tidemark_script name script layer)
   cmake_parse_arguments(arg "" "" "ARGUMENTS;ENVIRONMENT;PROPERTIES" ${ARGN})
-  list(APPEND arg_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMP_NUM_THREADS=1
-                              PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache)
+  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${script} ${arg_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()

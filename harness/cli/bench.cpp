@@ -11,12 +11,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/llama.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
 #include "harness/run/variant.h"
@@ -131,84 +130,6 @@ void register_steps(World& world) {
     }
 }
 
-// A Llama-shaped model written straight in ATen operators.
-struct LlamaShape {
-  std::int64_t layers, hidden, ffn, heads, kv_heads, vocabulary, sequence;
-};
-/// Llama 3 70B, https://arxiv.org/abs/2407.21783 table 3, one sequence of 4,096 tokens.
-inline constexpr LlamaShape kLlama70B{80, 8192, 28672, 64, 8, 128256, 4096};
-
-class Llama {
- public:
-  /// bfloat16 parameters on the current CUDA device, not initialised.
-  explicit Llama(const LlamaShape& shape);
-  /// Forward and backward; gradients are dropped at the end.
-  void step();
-
- private:
-  struct Block {
-    at::Tensor q, k, v, o, gate, up, down, attention_norm, ffn_norm;
-  };
-  at::Tensor parameter(at::IntArrayRef sizes);
-  at::Tensor attention(const Block& block, const at::Tensor& x) const;
-
-  LlamaShape shape_;
-  std::vector<at::Tensor> parameters_;
-  std::vector<Block> blocks_;
-  at::Tensor embedding_, output_, norm_;
-};
-
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight) {
-  return x * at::rsqrt(x.pow(2).mean(-1, true) + 1e-5) * weight;
-}
-
-Llama::Llama(const LlamaShape& shape) : shape_(shape) {
-  const auto d = shape.hidden, kv = shape.hidden / shape.heads * shape.kv_heads;
-  embedding_ = parameter({shape.vocabulary, d});
-  output_ = parameter({shape.vocabulary, d});
-  norm_ = parameter({d});
-  for (std::int64_t i = 0; i < shape.layers; ++i)
-    blocks_.push_back({parameter({d, d}), parameter({kv, d}), parameter({kv, d}), parameter({d, d}),
-                       parameter({shape.ffn, d}), parameter({shape.ffn, d}),
-                       parameter({d, shape.ffn}), parameter({d}), parameter({d})});
-}
-
-at::Tensor Llama::parameter(at::IntArrayRef sizes) {
-  auto tensor = at::empty(sizes, at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16));
-  parameters_.push_back(tensor.requires_grad_(true));
-  return parameters_.back();
-}
-
-at::Tensor Llama::attention(const Block& block, const at::Tensor& x) const {
-  const auto s = shape_.sequence, width = shape_.hidden / shape_.heads;
-  auto heads = [&](const at::Tensor& weight, std::int64_t count) {
-    return at::linear(x, weight).view({1, s, count, width}).transpose(1, 2);
-  };
-  const auto repeat = shape_.heads / shape_.kv_heads;
-  at::Tensor q = heads(block.q, shape_.heads);
-  at::Tensor k = heads(block.k, shape_.kv_heads).repeat_interleave(repeat, 1);
-  at::Tensor v = heads(block.v, shape_.kv_heads).repeat_interleave(repeat, 1);
-  at::Tensor scores = at::softmax(
-      at::matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(width))), -1);
-  return at::linear(at::matmul(scores, v).transpose(1, 2).reshape({1, s, shape_.hidden}), block.o);
-}
-
-void Llama::step() {
-  auto ids =
-      at::empty({1, shape_.sequence}, at::TensorOptions().device(at::kCUDA).dtype(at::kLong));
-  auto targets = at::empty({shape_.sequence}, ids.options());
-  at::Tensor h = at::embedding(embedding_, ids);
-  for (const auto& block : blocks_) {
-    h = h + attention(block, rms_norm(h, block.attention_norm));
-    at::Tensor x = rms_norm(h, block.ffn_norm);
-    h = h + at::linear(at::silu(at::linear(x, block.gate)) * at::linear(x, block.up), block.down);
-  }
-  at::Tensor logits =
-      at::linear(rms_norm(h, norm_), output_).view({shape_.sequence, shape_.vocabulary});
-  at::cross_entropy_loss(logits, targets).backward();
-  for (auto& each : parameters_) each.mutable_grad().reset();
-}
-
 void run_llama(benchmark::State& state, bool races) {
   set_race_detection(races);
   platform().begin(platform_schedules().front(), Mode::shapes);
@@ -217,7 +138,7 @@ void run_llama(benchmark::State& state, bool races) {
     return;
   }
   {
-    Llama model(kLlama70B);
+    Llama70B model;
     model.step();
     allocator::resetPeakStats(0);
     for (auto _ : state) model.step();

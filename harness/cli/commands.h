@@ -9,6 +9,7 @@
 namespace tidemark {
 
 std::string version_text();
+std::string host_name();
 /// Environment variable with the run's id, from the process that the user started to its ranks.
 inline constexpr const char* kRunId = "TIDEMARK_RUN_ID";
 

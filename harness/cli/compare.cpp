@@ -78,10 +78,10 @@ std::string snapshot_in(const std::string& path) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
       if (entry.path().extension() == ".pickle") found.push_back(entry.path().string());
   if (found.size() != 1)
-    throw std::runtime_error(fmt::format(
-        "{}: has {} memory snapshots in snapshot/, and --events against a snapshot needs one: "
-        "name the file",
-        path, found.size()));
+    throw std::runtime_error(
+        fmt::format("{}: has {} memory snapshots in snapshot/, and --events against a snapshot "
+                    "needs one: name the file",
+                    path, found.size()));
   return found[0];
 }
 
@@ -152,26 +152,24 @@ void add_compare(CLI::App& app, Act& act) {
   auto arguments = std::make_shared<CompareArguments>();
   command->add_option("reports", arguments->reports,
                       "BASE and NEW: report.json or the output folder of a run");
-  command->add_option(
-      "--threshold", arguments->thresholds,
-      "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 time=5% "
-      "'memory/active/*=1MiB' (default: time=5%, all others 0)");
+  command->add_option("--threshold", arguments->thresholds,
+                      "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 "
+                      "time=5% 'memory/active/*=1MiB' (default: time=5%, all others 0)");
   command->add_flag(
       "--allow-missing", arguments->allow_missing,
       "do not count a trial, variant or metric that is missing in NEW as a regression");
-  command->add_flag("--events", arguments->events,
-                    "compare the allocators' events instead; all must be equal. Each side is a run "
-                    "with --events, a recording of reports/measured, or a PyTorch memory snapshot "
-                    "with a trace");
-  command->add_flag("--numbers", arguments->numbers,
-                    "compare losses, gradients and parameters of runs with --numbers instead: bit "
-                    "for bit if the arithmetic is the same, else within the sum of the tolerances "
-                    "of both sides");
+  command->add_flag(
+      "--events", arguments->events,
+      "compare the allocators' events instead; all must be equal. Each side is a run with "
+      "--events, a recording of reports/measured, or a PyTorch memory snapshot with a trace");
+  command->add_flag(
+      "--numbers", arguments->numbers,
+      "compare losses, gradients and parameters of runs with --numbers instead: bit for bit if the "
+      "arithmetic is the same, else within the sum of the tolerances of both sides");
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
       "exit codes: 0 no regression, 1 a regression (a missing figure is one), 2 usage or bad "
-      "input, "
-      "4 nothing is left to compare");
+      "input, 4 nothing is left to compare");
   add_losses(*command, act);
   command->callback([arguments, command, &act] {
     if (command->get_subcommands().empty()) act = [arguments] { return run_compare(*arguments); };

@@ -94,6 +94,12 @@ std::string version_text() {
   return text;
 }
 
+std::string host_name() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
 RunRecord describe_run(int argc, char** argv) {
   RunRecord run;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -107,9 +113,7 @@ RunRecord describe_run(int argc, char** argv) {
                          std::random_device{}() & 0xffffff);
   run.tidemark = TIDEMARK_VERSION;
   run.git = TIDEMARK_GIT;
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  run.host = host;
+  run.host = host_name();
   run.torch = TORCH_VERSION;
   run.nccl = nccl_version() + (collectives_are_staged() ? " (staged)" : "");
   run.mpi = mpi_version();

@@ -8,22 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from checks import check, in_scratch
 
 TIDEMARK, DRIVER = (Path(word).resolve() for word in sys.argv[1:3])
 NVIDIA = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 VIRTUAL = TIDEMARK.parent / "virtual"
 RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--mode", "shapes", "--steps", "2", "--ranks", "2", "--races", "off", "--details", "none")
-failures = []
-
-
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
 
 class Said:
     def __init__(self, work: Path, *words: str, launcher: tuple[str, ...] = (), **extra: str):
@@ -41,8 +34,7 @@ class Said:
         check(self.seconds < 60, f"{what}: took {self.seconds:.0f} s")
 
 
-def main() -> None:
-    work = Path(tempfile.mkdtemp(prefix="tidemark-device-"))
+def test(work: Path) -> None:
     said = lambda *words, **extra: Said(work, *words, **extra)
     cuda, libraries = ("run", "--device", "cuda"), {"TIDEMARK_CUDA_LIBRARIES": str(work / "stand-ins")}
 
@@ -142,9 +134,6 @@ def main() -> None:
         check(all(str(NVIDIA) in os.path.realpath(loaded.get(name, "")) for name in names - {"libcuda.so.1"}), f"all are NVIDIA's: {loaded}")
         check(loaded.get("libcuda.so.1") == str(DRIVER), f"the driver's is not the virtual one: {loaded}")
         said(*cuda).refuses(3, "the CUDA runtime does not start on", "NVIDIA's libraries on no driver")
-    shutil.rmtree(work)
-    print(f"{len(failures)} failed" if failures else "the device holds")
-    sys.exit(1 if failures else 0)
 
 
 def without(work: Path, name: str, said, *words: str, **extra: str):
@@ -155,4 +144,4 @@ def without(work: Path, name: str, said, *words: str, **extra: str):
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "the device holds")

@@ -1,7 +1,6 @@
 #include "harness/cli/dry_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "harness/cli/commands.h"
 #include "harness/cli/salvage.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
@@ -23,12 +23,6 @@ fs::path history_of(const Options& options) {
   const fs::path folder =
       options.out.empty() ? fs::path("tidemark-out") : fs::path(options.out).parent_path();
   return (folder.empty() ? fs::path(".") : folder) / kHistoryFile;
-}
-
-std::string host_name() {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  return host;
 }
 
 // The parameters that --set has changed, and the number of variants that run.

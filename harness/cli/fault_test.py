@@ -2,19 +2,14 @@
 """fault_test.py TIDEMARK: one rank of three breaks off in every collective of a training step, in every way there is. Whatever it
 does, the run ends on all ranks within the time-out, the report is written and says who stopped where and what the others waited
 in, and nothing is left behind: no process, no shared memory, no folder. Which collectives a step has is asked of a run."""
-import json
-import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
-from reading import read  # noqa: E402
+from checks import check, in_scratch
+from command import BINARY, environment, processes_of, read
 
 TIMEOUT = 2  # seconds that a rank waits for another
 MARGIN = 25  # more: start, the ranks' farewell (three seconds twice), and a machine that does other things besides
@@ -23,33 +18,25 @@ STEP = ["fsdp_prefetch/record_stream", "fsdp_prefetch/separate_streams", "fsdp_p
         "fsdp_prefetch/current_stream_sync", "fsdp_prefetch/rate_limiter", "fsdp_prefetch/two_buffers"]
 OTHERS = ["zero_bubble_detach/retained"]  # for its kinds of calls
 CALL = r"[a-z_]+ \d+ of \d+ x \w+ on communicator \d+ of 3 ranks, its call \d+"
-failures = []
-root = Path(tempfile.mkdtemp(prefix="tidemark-fault-"))
-
-
-def check(holds, what, outcome):
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}\n    {outcome}")
 
 
 class Outcome:
     """A run in a folder of its own, which also holds its temporary files and its shared memory."""
 
+    root = Path()
+
     def __init__(self, name, patterns, fault="", *words, timeout=TIMEOUT):
-        self.name, self.folder = name, root / name
+        self.name, self.folder = name, self.root / name
         shared, temporary = self.folder / "shm", self.folder / "tmp"
         shared.mkdir(parents=True)
         temporary.mkdir()
         out = self.folder / "out"
-        command = [sys.argv[1], "run", *patterns, "--size", "smoke", "--steps", "2", "--ranks", str(RANKS), "--mode", "shapes", "--schedule",
+        command = [BINARY, "run", *patterns, "--size", "smoke", "--steps", "2", "--ranks", str(RANKS), "--mode", "shapes", "--schedule",
                    "instant", "--timeout", str(timeout), "--out", str(out), *words]
-        environment = {**os.environ, "TMPDIR": str(temporary), "OMPI_MCA_btl_vader_backing_directory": str(shared), "TIDEMARK_HISTORY": "off"}
-        environment.pop("TIDEMARK_FAULT", None)
-        if fault:
-            environment["TIDEMARK_FAULT"] = fault
+        given = environment(TMPDIR=str(temporary), OMPI_MCA_btl_vader_backing_directory=str(shared), TIDEMARK_HISTORY="off",
+                            **({"TIDEMARK_FAULT": fault} if fault else {}))
         begin = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=200, check=False)
         self.seconds, self.code, self.err = time.monotonic() - begin, done.returncode, done.stderr
         self.report = read(out) if (out / "report.json").exists() else None
         self.variants = {v["name"]: v for v in self.report["trials"][0]["variants"]} if self.report else {}
@@ -66,19 +53,6 @@ class Outcome:
         check(self.report is not None, f"{self.name}: writes report.json", self)
         check(not self.left, f"{self.name}: leaves nothing behind, but {self.left}", self)
         return self.report is not None
-
-
-def processes_of(out):
-    marker = f"TIDEMARK_OUT={out}".encode()
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                if marker in (process / "environ").read_bytes():
-                    found.append(process.name)
-            except OSError:
-                pass
-    return found
 
 
 def kinds(variant):
@@ -155,8 +129,8 @@ def slows(calls):
     check(outcome.seconds > 2 * len(calls), "slow: it was", outcome)
 
 
-def main():
-    begin = time.monotonic()
+def test(root):
+    Outcome.root, begin = root, time.monotonic()
     with ThreadPoolExecutor(3) as pool:
         plain = pool.submit(Outcome, "default", STEP)
         small = pool.submit(Outcome, "one-layer", STEP, "", "--set", "layers=1")
@@ -191,9 +165,7 @@ def main():
     print(f"COUNTED {calls * 6} Faults: a rank throws, runs out of memory, is slow, hangs, is killed, exits, in each of the {calls} collectives of a step")
     print(f"COUNTED {3 * len(new)} Faults: a rank hangs, is killed, exits, in the other kinds of calls ({', '.join(new)})")
     print(f"{len(tasks) + 3} runs in {time.monotonic() - begin:.0f} s")
-    shutil.rmtree(root, ignore_errors=True)
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    in_scratch(test, "a fault ends the run on all ranks")

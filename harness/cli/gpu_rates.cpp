@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
@@ -41,17 +42,16 @@ int rates_command(const Options& options) {
   const auto shipped = rates::shipped_profile(rates::profiles_folder(), device_properties().name);
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<const char*> part = "the start of the device";
-  Watchdog watchdog(
-      {[] { return std::uint64_t{0}; }, [] { return std::string(); }}, kEnd,
-      [&part](const std::string&) {
-        fmt::print(
-            stderr,
-            "error: no answer within {} s: {} (nvidia-smi may say why; CUDA_VISIBLE_DEVICES=0 "
-            "leaves NCCL out)\n",
-            kEnd.count(), part.load());
-        std::fflush(stderr);
-        std::_Exit(3);
-      });
+  const std::jthread watchdog =
+      start_watchdog({[] { return std::uint64_t{0}; }, [] { return std::string(); }}, kEnd,
+                     [&part](const std::string&) {
+                       fmt::print(stderr,
+                                  "error: no answer within {} s: {} (nvidia-smi may say why; "
+                                  "CUDA_VISIBLE_DEVICES=0 leaves NCCL out)\n",
+                                  kEnd.count(), part.load());
+                       std::fflush(stderr);
+                       std::_Exit(3);
+                     });
   const auto measured = rates::measure_rates(kSeconds, [&part](const char* next) { part = next; });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const auto origin = rates::present_origin();

@@ -68,10 +68,9 @@ void add_history(CLI::App& app, Act& act) {
       ->capture_default_str();
   command->add_option("--since", arguments->since,
                       "only runs since then: 2026-01-31, 2026-01-31T12:00:00Z, 7d, 12h");
-  command->add_option(
-      "--metric", arguments->metrics,
-      "glob over metrics (memory/active/*) or over 'trial variant metric'; default: the metrics "
-      "that stepped");
+  command->add_option("--metric", arguments->metrics,
+                      "glob over metrics (memory/active/*) or over 'trial variant metric'; "
+                      "default: the metrics that stepped");
   auto* pruning =
       command
           ->add_option("--prune", arguments->prune,

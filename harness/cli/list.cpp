@@ -94,8 +94,7 @@ void print(const Scenario& scenario) {
   const Trial trial = example(scenario);
   fmt::print(
       "\n  forms (requested bytes at the highest moment of the last step: size {}, {} ranks, rank "
-      "0, "
-      "schedule lagging)\n",
+      "0, schedule lagging)\n",
       trial.size, trial.ranks);
   for (const auto& variant : scenario.variants) {
     if (variant.role == Role::control) continue;

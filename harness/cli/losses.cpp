@@ -118,9 +118,8 @@ int run_parity(const ParityArguments& arguments) {
 void add_losses(CLI::App& compare, Act& act) {
   auto* command =
       compare.add_subcommand("losses",
-                             "compare two loss curves of any training: 'step loss' lines, "
-                             "CSV, JSON lines, JSON, Megatron's "
-                             "golden values, report.json");
+                             "compare two loss curves of any training: 'step loss' lines, CSV, "
+                             "JSON lines, JSON, Megatron's golden values, report.json");
   auto arguments = std::make_shared<ParityArguments>();
   command->add_option("a", arguments->a, "the curve that is right: a file, or the folder of a run")
       ->required();
@@ -137,9 +136,9 @@ void add_losses(CLI::App& compare, Act& act) {
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
   command->add_flag("--common", arguments->common, "compare only the steps that both curves have");
-  command->add_option("--select", arguments->select,
-                      "glob over the curves' names; in a report "
-                      "scenario/size/rRANKS/mode/schedule/variant");
+  command->add_option(
+      "--select", arguments->select,
+      "glob over the curves' names; in a report scenario/size/rRANKS/mode/schedule/variant");
   command->add_option("--select-a", arguments->select_a, "the same, for A alone");
   command->add_option("--select-b", arguments->select_b, "the same, for B alone");
   command

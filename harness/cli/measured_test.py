@@ -5,16 +5,17 @@ With --rehearsal recordings of a rehearsal count, which are none of hardware."""
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
+from command import run
 
-def command_of(binary, trial, schedules, variants, gpu, out):
+
+def words_of(trial, schedules, variants, gpu, out):
     schedule = schedules.pop() if len(schedules) == 1 else "all"
-    words = [binary, "run", *(f"{trial['scenario']}/{variant}/{trial['size']}" for variant in sorted(variants))]
+    words = ["run", *(f"{trial['scenario']}/{variant}/{trial['size']}" for variant in sorted(variants))]
     for name in ("ranks", "mode", "steps", "seed"):
-        words += [f"--{name}", str(trial[name])]
+        words += [f"--{name}", trial[name]]
     words += ["--schedule", {"device": "calibrated"}.get(schedule, schedule), "--device", "virtual"]
     words += ["--gpu", gpu, "--races", "off", "--details", "none", "--history", "off", "--events", "--out", str(out)]
     for name, value in trial["params"].items():
@@ -26,7 +27,7 @@ def place(trace):
     return json.dumps([trace[name] for name in ("scenario", "size", "ranks", "mode", "steps", "seed", "params")])
 
 
-def check(binary, recording, rehearsal):
+def check(recording, rehearsal):
     """The lines that say what is wrong with it."""
     name = recording.name
     data = json.loads(recording.read_text())
@@ -45,14 +46,14 @@ def check(binary, recording, rehearsal):
     with tempfile.TemporaryDirectory() as scratch:
         for number, (trial, (mine, schedules, variants)) in enumerate(groups.items()):
             out = pathlib.Path(scratch, str(number))
-            words = command_of(binary, mine[0], schedules, variants, recording.stem, out)
-            run = subprocess.run(words, capture_output=True, text=True, cwd=scratch)
-            if run.returncode not in (0, 1):
-                return [f"{name}: {' '.join(words[1:])}: exit {run.returncode}: {run.stderr.strip()[-300:]}"]
+            words = words_of(mine[0], schedules, variants, recording.stem, out)
+            made = run(*words, cwd=scratch)
+            if made.returncode not in (0, 1):
+                return [f"{name}: {' '.join(map(str, words))}: exit {made.returncode}: {made.stderr.strip()[-300:]}"]
             # A trial is compared with its own part of the recording.
             part = pathlib.Path(scratch, f"{number}.json")
             part.write_text(json.dumps({**data, "traces": mine}))
-            held = subprocess.run([binary, "compare", part, out, "--events"], capture_output=True, text=True)
+            held = run("compare", part, out, "--events", cwd=scratch)
             print(f"{name} {trial}: {held.stdout.strip().splitlines()[-1] if held.stdout else held.stderr.strip()}")
             counts = re.search(r"(\d+) traces of .* equal, (\d+) different, (\d+) skipped", held.stdout)
             if held.returncode != 0 or counts is None or int(counts[1]) + int(counts[3]) != len(mine):
@@ -61,12 +62,12 @@ def check(binary, recording, rehearsal):
 
 
 def main():
-    binary, folder = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+    folder = pathlib.Path(sys.argv[2])
     recordings = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not recordings:
         print(f"no recording in {folder.name}: not yet run on hardware")
         return 77
-    wrong = [line for recording in recordings for line in check(binary, recording, "--rehearsal" in sys.argv[3:])]
+    wrong = [line for recording in recordings for line in check(recording, "--rehearsal" in sys.argv[3:])]
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -2,36 +2,20 @@
 """not_run_test.py TIDEMARK: a rank is killed in the middle of a run. What had ended is kept, and whatever did not run is said in the
 terminal's last line, report.json, summary.md, junit.xml and the page's data, with the rank and its signal. Then a capacity that
 belongs to the trial, whatever runs beside it."""
-import json
 import os
 import re
-import subprocess
-import sys
-import tempfile
 import xml.etree.ElementTree as xml
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
-from reading import read  # noqa: E402
+from checks import check, in_scratch
+from command import read, run as run_command
 
 RANKS, KILLED = 3, 2
 PLAN = ["fsdp_prefetch/stash", "fsdp_prefetch/per_collective", "frozen_reshard/multi_grad_hook"]
 WORDS = ["--size", "smoke", "--mode", "math", "--schedule", "all", "--steps", "2", "--ranks", str(RANKS), "--timeout", "60"]
-failures = []
 
 
-def check(holds, what, seen=""):
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}\n    {seen}")
-
-
-def run(folder, *words, fault="", **more):
-    environment = {**os.environ, "TIDEMARK_HISTORY": "off", **more}
-    environment.pop("TIDEMARK_FAULT", None)
-    if fault:
-        environment["TIDEMARK_FAULT"] = fault
-    return subprocess.run([sys.argv[1], "run", *words], cwd=folder, capture_output=True, text=True, env=environment, timeout=250, check=False)
+def run(folder, *words, **more):
+    return run_command("run", *words, cwd=folder, TIDEMARK_HISTORY="off", **more)
 
 
 def report_of(folder):
@@ -46,7 +30,7 @@ def check_killed(folder):
     calls = [sum(v["ranks"][KILLED]["counters"]["collectives"].values()) for v in whole["trials"][0]["variants"]]
     warm, second = sum(2 * calls + 2 for calls in calls), calls[0] + 1
     nth = warm + second + calls[1] // 2
-    cut = run(folder, *PLAN, *WORDS, "--out", "cut", fault=f"rank={KILLED} nth={nth} do=kill")
+    cut = run(folder, *PLAN, *WORDS, "--out", "cut", TIDEMARK_FAULT=f"rank={KILLED} nth={nth} do=kill")
     said = f"rank {KILLED} was killed (signal 9) in fsdp_prefetch/stash"
     check(cut.returncode == 3, "exit code 3", cut.returncode)
     check(cut.stdout.endswith(f"\nIncomplete: 1 of 6 trials finished; {said}\n"), "the terminal's last line", cut.stdout[-400:])
@@ -69,13 +53,13 @@ def check_killed(folder):
     errors = [(case.get("classname"), case.get("name")) for case in xml.parse(folder / "cut" / "junit.xml").iter("testcase") if case.find("error") is not None]
     check(len(errors) == 1 + 1 + 4, "junit.xml: the variant that ran, the one that did not, and four trials", errors)
     check(os.readlink(folder / "latest") == "cut" and os.readlink(folder / "latest-good") == "good", "latest and latest-good")
-    again = subprocess.run([sys.argv[1], "report", "cut"], cwd=folder, capture_output=True, text=True, check=False)
+    again = run_command("report", "cut", cwd=folder)
     check(again.returncode == 0, "the report can be rendered again", again.stderr)
 
 
 def check_exit(folder):
     """A rank that leaves without a word, before anything has run."""
-    gone = run(folder, PLAN[0], *WORDS, "--out", "gone", fault=f"rank={KILLED} do=exit")
+    gone = run(folder, PLAN[0], *WORDS, "--out", "gone", TIDEMARK_FAULT=f"rank={KILLED} do=exit")
     check(gone.returncode == 3 and f"rank {KILLED} ended with exit code 7" in gone.stdout.splitlines()[-1], "exit code of a rank", gone.stdout[-300:])
     check(re.search(r"\nIncomplete: 0 of 3 trials finished; ", gone.stdout), "no trial finished", gone.stdout[-300:])
 
@@ -101,13 +85,11 @@ def check_capacity(folder):
         check(variant["fits"] == fits, f"whether {variant['name']} fits", variant["fits"])
 
 
-def main():
-    with tempfile.TemporaryDirectory(prefix="tidemark-not-run-") as name:
-        check_killed(Path(name))
-        check_exit(Path(name))
-        check_capacity(Path(name))
-    return 1 if failures else 0
+def test(folder):
+    check_killed(folder)
+    check_exit(folder)
+    check_capacity(folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    in_scratch(test, "what did not run is said")

@@ -2,15 +2,10 @@
 """oom_test.py TIDEMARK: GPUs that hold just less than one rank of a pipeline needs at its peak. That variant fails with the
 allocator's own message and leaves a snapshot of the moment; the other variants and trials go on."""
 import json
-import os
 import pickle
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reports"))
-from reading import read  # noqa: E402
+from checks import in_scratch
+from command import read, run as run_command
 
 GRANULE = 2 << 20
 RUN = ["run", "zero_bubble_detach/retained", "zero_bubble_detach/detach_outputs_loss", "--size", "seed", "--set", "layers=4", "--set", "microbatches=6",
@@ -19,18 +14,12 @@ RUN = ["run", "zero_bubble_detach/retained", "zero_bubble_detach/detach_outputs_
 
 def run(folder, *words):
     out = folder / "-".join(words).replace("/", "_")
-    environment = {**os.environ, "TIDEMARK_HISTORY": "off"}
-    environment.pop("TIDEMARK_FAULT", None)
-    done = subprocess.run([sys.argv[1], *RUN, *words, "--out", str(out)], capture_output=True, text=True, env=environment, timeout=200, check=False)
+    done = run_command(*RUN, *words, "--out", out, cwd=folder, TIDEMARK_HISTORY="off")
     return done, out, read(out)["trials"]
 
 
 def peak(rank, statistic):
     return max(phase[statistic]["peak"] for step in rank["steps"] for phase in step["phases"])
-
-
-def shown(snapshot):
-    return json.loads(subprocess.run([sys.argv[1], "snapshot", "show", str(snapshot), "--format", "json"], capture_output=True, text=True, check=True).stdout)
 
 
 def check_snapshot(file, capacity):
@@ -39,39 +28,35 @@ def check_snapshot(file, capacity):
     reserved = sum(segment["total_size"] for segment in snapshot["segments"])
     active = sum(block["size"] for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] != "inactive")
     assert 0 < active <= reserved <= capacity < reserved + oom["size"] + GRANULE, (active, reserved, oom, capacity)
-    (device,) = shown(file)["devices"]
+    (device,) = json.loads(run_command("snapshot", "show", file, "--format", "json", cwd=file.parent).stdout)["devices"]
     assert device["ooms"] == 1 and device["fragmentation"]["reserved"] == reserved, device
 
 
-def main():
-    with tempfile.TemporaryDirectory(prefix="tidemark-oom-") as name:
-        folder = Path(name)
-        done, _, trials = run(folder, "--schedule", "instant")
-        assert done.returncode in (0, 1), done.stderr
-        retained, fixed = trials[0]["variants"]
-        needs = {rank["rank"]: (peak(rank, "active"), peak(rank, "reserved")) for rank in retained["ranks"]}
-        worst = max(needs, key=lambda rank: needs[rank][0])
-        capacity = needs[worst][0] // GRANULE * GRANULE - GRANULE
-        spared = [reserved for rank, (_, reserved) in needs.items() if rank != worst] + [peak(rank, "reserved") for rank in fixed["ranks"]]
-        print(f"rank {worst} needs {needs[worst][0]} bytes, the others at most {max(spared)}: GPUs of {capacity}")
-        assert max(spared) <= capacity, "the trial must need most on one rank alone"
+def test(folder):
+    done, _, trials = run(folder, "--schedule", "instant")
+    assert done.returncode in (0, 1), done.stderr
+    retained, fixed = trials[0]["variants"]
+    needs = {rank["rank"]: (peak(rank, "active"), peak(rank, "reserved")) for rank in retained["ranks"]}
+    worst = max(needs, key=lambda rank: needs[rank][0])
+    capacity = needs[worst][0] // GRANULE * GRANULE - GRANULE
+    spared = [reserved for rank, (_, reserved) in needs.items() if rank != worst] + [peak(rank, "reserved") for rank in fixed["ranks"]]
+    print(f"rank {worst} needs {needs[worst][0]} bytes, the others at most {max(spared)}: GPUs of {capacity}")
+    assert max(spared) <= capacity, "the trial must need most on one rank alone"
 
-        done, out, trials = run(folder, "--schedule", "all", "--capacity", str(capacity))
-        assert done.returncode == 3, done.stderr
-        assert [trial["schedule"] for trial in trials] == ["instant", "calibrated", "lagging"], "the other trials go on"
-        failed = trials[0]["variants"][0]
-        for trial in trials:  # what broke off has left nothing behind
-            assert not trial["variants"][1].get("error"), trial["variants"][1]["error"]
-        error = failed["error"]
-        assert error.startswith(f"rank {worst}: CUDA out of memory. Tried to allocate "), error
-        for what in ("step ", "last operators ", f"rank {1 - worst}: ", f"rank {worst} has aborted the communicator"):
-            assert what in error, f"{what!r} is not in: {error}"
-        file = f"zero_bubble_detach-seed-shapes-instant-retained-rank{worst}.pickle"
-        assert f"snapshot of that moment: oom/{file}" in error, error
-        check_snapshot(out / "oom" / file, capacity)
-    print("COUNTED 1 Out of memory on one rank alone, just under its peak")
-    return 0
+    done, out, trials = run(folder, "--schedule", "all", "--capacity", str(capacity))
+    assert done.returncode == 3, done.stderr
+    assert [trial["schedule"] for trial in trials] == ["instant", "calibrated", "lagging"], "the other trials go on"
+    failed = trials[0]["variants"][0]
+    for trial in trials:  # what broke off has left nothing behind
+        assert not trial["variants"][1].get("error"), trial["variants"][1]["error"]
+    error = failed["error"]
+    assert error.startswith(f"rank {worst}: CUDA out of memory. Tried to allocate "), error
+    for what in ("step ", "last operators ", f"rank {1 - worst}: ", f"rank {worst} has aborted the communicator"):
+        assert what in error, f"{what!r} is not in: {error}"
+    file = f"zero_bubble_detach-seed-shapes-instant-retained-rank{worst}.pickle"
+    assert f"snapshot of that moment: oom/{file}" in error, error
+    check_snapshot(out / "oom" / file, capacity)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    in_scratch(test, "COUNTED 1 Out of memory on one rank alone, just under its peak")

@@ -14,21 +14,20 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kRunFooter =
-    "exit codes: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, "
-    "4 nothing selected, 77 no such device, 130 interrupted\n"
-    "Every flag can also be given as an environment variable: --schedule as TIDEMARK_SCHEDULE.";
-constexpr const char* kFooter =
-    "exit codes of run: 0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 "
-    "infrastructure, 4 nothing selected, 77 no such device, 130 interrupted. The help of every "
-    "other "
-    "command names its own exit codes.";
+const std::string kCodesOfRun =
+    "0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, 4 nothing "
+    "selected, 77 no such device, 130 interrupted";
+
+// --stand-for is TIDEMARK_STAND_FOR in the environment too.
+CLI::Option* with_twin(CLI::Option* option) {
+  std::string twin = "TIDEMARK_" + option->get_lnames().front();
+  for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return option->envname(twin);
+}
 
 template <typename Value>
 CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const std::string& what) {
-  std::string twin = "TIDEMARK_" + name;
-  for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  return app->add_option("--" + name, value, what)->envname(twin)->capture_default_str();
+  return with_twin(app->add_option("--" + name, value, what))->capture_default_str();
 }
 
 void add_device_flags(CLI::App* app, Options& options) {
@@ -55,8 +54,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   CLI::App app(
       "tidemark measures the peak GPU memory of parallel training steps; no GPU is needed. It runs "
       "pairs of the same step, wasteful and corrected: their numbers must be equal, and their "
-      "memory "
-      "must differ by what a formula says.",
+      "memory must differ by what a formula says.",
       "tidemark");
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
@@ -71,22 +69,22 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   auto* run = app.add_subcommand(
       "run",
       "run the trials that match scenario[/variant[/size]], judge them, and write the report");
-  run->footer(kRunFooter);
+  run->footer("exit codes: " + kCodesOfRun +
+              "\nEvery flag can also be given as an environment variable: --schedule as "
+              "TIDEMARK_SCHEDULE.");
   auto& request = options.request;
   run->add_option("pattern", request.patterns,
                   "scenario[/variant[/size]]; * and ? match any text and any character");
   flag(run, "suite", request.suite, "smoke, nightly or scale");
   flag(run, "size", request.size, "a size by name, instead of the sizes of the suite");
-  run->add_option("--set", request.set,
-                  "KEY=VALUE: another value for a parameter (`tidemark list SCENARIO` names them)")
-      ->envname("TIDEMARK_SET")
+  with_twin(run->add_option(
+                "--set", request.set,
+                "KEY=VALUE: another value for a parameter (`tidemark list SCENARIO` names them)"))
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "number of ranks (0: as many as the launcher started, else 4)");
-  run->add_option(
-         "--stand-for", options.stand_for,
-         "run one process with the memory of this rank of --ranks; its collectives have no "
-         "partners, so nothing is computed (mode shapes)")
-      ->envname("TIDEMARK_STAND_FOR")
+  with_twin(run->add_option("--stand-for", options.stand_for,
+                            "run one process with the memory of this rank of --ranks; its "
+                            "collectives have no partners, so nothing is computed (mode shapes)"))
       ->check(CLI::Range(0, 1023));
   flag(run, "steps", request.steps,
        "number of training steps (0: 4, and 2 at size scale; in the smoke suite 3, and 2 at size "
@@ -104,9 +102,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->check(CLI::IsMember({"on", "off"}));
   flag(run, "details", options.details,
        "segments, streams and snapshots to keep. worst: those of the rank with the highest peak "
-       "and of "
-       "ranks with races, under lagging if it is among the schedules; all: of every rank and "
-       "schedule; none")
+       "and of ranks with races, under lagging if it is among the schedules; all: of every rank "
+       "and schedule; none")
       ->check(CLI::IsMember({"none", "worst", "all"}));
   flag(run, "out", options.out, "output folder (default tidemark-out/<UTC time>-<id>)")
       ->check([](const std::string& folder) {
@@ -120,22 +117,21 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->check(CLI::Range(1, 1000));
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  run->add_option("--history", options.history,
-                  "on or off: add the run to history.sqlite, beside its folder")
-      ->envname("TIDEMARK_HISTORY");
-  run->add_flag("--events", options.events,
-                "write every event of the allocator to allocator/, for compare --events")
-      ->envname("TIDEMARK_EVENTS");
-  run->add_flag("--numbers", options.numbers,
-                "write losses, gradients of step 0 and parameters at the end, to the bit, to "
-                "numbers/ (safetensors), for compare --numbers")
-      ->envname("TIDEMARK_NUMBERS");
-  run->add_flag("--require-all", options.require_all,
-                "count a skipped trial (one that does not fit the number of ranks) as a failure")
-      ->envname("TIDEMARK_REQUIRE_ALL");
-  run->add_flag("--dry-run", options.dry_run,
-                "print which trials would run, which would be skipped, and the estimated time")
-      ->envname("TIDEMARK_DRY_RUN");
+  with_twin(run->add_option("--history", options.history,
+                            "on or off: add the run to history.sqlite, beside its folder"));
+  with_twin(
+      run->add_flag("--events", options.events,
+                    "write every event of the allocator to allocator/, for compare --events"));
+  with_twin(
+      run->add_flag("--numbers", options.numbers,
+                    "write losses, gradients of step 0 and parameters at the end, to the bit, to "
+                    "numbers/ (safetensors), for compare --numbers"));
+  with_twin(run->add_flag(
+      "--require-all", options.require_all,
+      "count a skipped trial (one that does not fit the number of ranks) as a failure"));
+  with_twin(run->add_flag(
+      "--dry-run", options.dry_run,
+      "print which trials would run, which would be skipped, and the estimated time"));
   add_platform_flags(run, options);
 
   app.add_subcommand(
@@ -154,7 +150,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   add_device_flags(rates, options);
   rates->footer(
       "exit codes: 0 measured, 2 usage or bad input, 3 infrastructure, 77 no such device");
-  app.footer(kFooter);  // after the commands, which would take it over
+  app.footer("exit codes of run: " + kCodesOfRun +  // after the commands, which would take it over
+             ". The help of every other command names its own exit codes.");
 
   exit_code = parse_line(app, argc, argv);
   if (exit_code >= 0) return options;

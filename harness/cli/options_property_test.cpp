@@ -1,6 +1,8 @@
 // The command line: any words are options or one line; any --set is taken exactly where it is a
 // number in its parameter's range.
 #include <charconv>
+#include <iterator>
+#include <sstream>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/options.h"
@@ -19,63 +21,14 @@ using testing::damaged;
 using testing::for_all;
 
 TEST(CommandLineProperties, RandomWordsAreOptionsOrAnErrorOfOneLine) {
-  const std::vector<std::string> known{"run",
-                                       "list",
-                                       "report",
-                                       "compare",
-                                       "losses",
-                                       "predicted",
-                                       "gpu",
-                                       "rates",
-                                       "--force",
-                                       "history",
-                                       "snapshot",
-                                       "show",
-                                       "diff",
-                                       "--ranks",
-                                       "--set",
-                                       "--size",
-                                       "--suite",
-                                       "--mode",
-                                       "--schedule",
-                                       "--steps",
-                                       "--seed",
-                                       "--timeout",
-                                       "--capacity",
-                                       "--gpu",
-                                       "--out",
-                                       "--races",
-                                       "--details",
-                                       "--collectives",
-                                       "--stand-for",
-                                       "--events",
-                                       "--numbers",
-                                       "--repetitions",
-                                       "--color",
-                                       "--history",
-                                       "--dry-run",
-                                       "--format",
-                                       "--threshold",
-                                       "--device",
-                                       "--",
-                                       "-x",
-                                       "--=",
-                                       "=",
-                                       "fsdp_prefetch/*",
-                                       "layers=2",
-                                       "layers=,",
-                                       "memory=0",
-                                       "5%",
-                                       "1",
-                                       "-1",
-                                       "0x10",
-                                       "1e9",
-                                       "99999999999999999999",
-                                       "on",
-                                       "off",
-                                       "math",
-                                       "nan",
-                                       ""};
+  std::istringstream all(
+      "run list report compare losses predicted gpu rates --force history snapshot show diff "
+      "--ranks --set --size --suite --mode --schedule --steps --seed --timeout --capacity --gpu "
+      "--out --races --details --collectives --stand-for --events --numbers --repetitions --color "
+      "--history --dry-run --format --threshold --device -- -x --= = fsdp_prefetch/* layers=2 "
+      "layers=, memory=0 5% 1 -1 0x10 1e9 99999999999999999999 on off math nan");
+  std::vector<std::string> known{std::istream_iterator<std::string>(all), {}};
+  known.emplace_back();
   const auto word = [&] {
     return *rc::gen::weightedOneOf<std::string>(
         {{8, rc::gen::elementOf(known)},

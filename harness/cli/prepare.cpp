@@ -39,8 +39,7 @@ void export_settings(const Options& options) {
         c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
       fault =
           "PyTorch's thread for pinned memory polls events at times that differ between runs; "
-          "leave "
-          "pinned_use_background_threads out";
+          "leave pinned_use_background_threads out";
   } catch (const c10::Error& error) {
     fault = error.what_without_backtrace();
     if (fault.find("backend") != std::string::npos)
@@ -126,8 +125,7 @@ fs::path output_folder(const std::string& wanted, const std::string& id) {
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     throw UsageError(
         fmt::format("--out {}: has something in it, and a run never overwrites another; choose an "
-                    "empty or a new "
-                    "folder",
+                    "empty or a new folder",
                     folder.string()));
   fs::create_directories(folder, error);
   if (error)

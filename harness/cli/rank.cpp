@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/deliver.h"
@@ -71,18 +72,18 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
 
 // The virtual NCCL detects missing ranks itself, so no watchdog is needed there. On a GPU the
 // time-out is 30 s longer than that of the collectives, because their message is more precise.
-std::unique_ptr<Watchdog> watch(int rank, int timeout) {
-  if (virtual_device() != nullptr) return nullptr;
-  return std::make_unique<Watchdog>(
-      Watchdog::Eyes{flight::beats, live_communicators::trouble},
-      std::chrono::seconds(timeout + 30), [=](const std::string& trouble) {
-        const std::string what =
-            trouble.empty()
-                ? fmt::format("has not got any further for {} s (--timeout)", timeout + 30)
-                : trouble;
-        const std::string here = flight::here();
-        give_up(rank, what + (here.empty() ? "" : ": ") + here);
-      });
+std::jthread watch(int rank, int timeout) {
+  if (virtual_device() != nullptr) return {};
+  return start_watchdog({flight::beats, live_communicators::trouble},
+                        std::chrono::seconds(timeout + 30), [=](const std::string& trouble) {
+                          const std::string what =
+                              trouble.empty()
+                                  ? fmt::format("has not got any further for {} s (--timeout)",
+                                                timeout + 30)
+                                  : trouble;
+                          const std::string here = flight::here();
+                          give_up(rank, what + (here.empty() ? "" : ": ") + here);
+                        });
 }
 
 // The note that the user sees: which ranks share a GPU (and NCCL takes them so), or for which rank
@@ -123,10 +124,10 @@ int rank_command(const Options& options, int argc, char** argv) {
           "this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
     World all(MPI_COMM_WORLD);
     if (const int said = launcher_size(); said > all.size())
-      throw UsageError(fmt::format(
-          "the launcher started {} ranks that this MPI cannot connect: use mpirun -n {}, "
-          "or srun --mpi=pmix",
-          said, said));
+      throw UsageError(
+          fmt::format("the launcher started {} ranks that this MPI cannot connect: use mpirun -n "
+                      "{}, or srun --mpi=pmix",
+                      said, said));
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
     const bool alone = options.stand_for >= 0;
     if (ranks > all.size() && !alone)
@@ -157,9 +158,9 @@ int rank_command(const Options& options, int argc, char** argv) {
                              : nullptr;
     if (world) {
       world->patience = options.timeout;
-      auto watchdog = watch(rank, options.timeout);
+      std::jthread watchdog = watch(rank, options.timeout);
       const Report report = run_all(planned, *world, options, run, folder);
-      watchdog.reset();
+      watchdog = {};
       if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);

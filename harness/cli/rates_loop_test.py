@@ -10,36 +10,23 @@ at the least, and rates are written with five digits: a constant of five digits 
 the other way would be an error of the method. Times of the host are whole ns, and so are latencies."""
 import concurrent.futures
 import json
-import os
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PROFILES = sorted(pathlib.Path(sys.argv.pop()).resolve().glob("*.json"))
-BINARY = str(pathlib.Path(sys.argv.pop()).resolve())
+from command import InFolder
+
+PROFILES = sorted(pathlib.Path(sys.argv[2]).resolve().glob("*.json"))
 DENSE = ["f64", "f32", "tf32", "f16", "bf16"]
 ALONE = [("dense_tflops", n) for n in DENSE] + [("memory", "gbps"), ("links", "pcie_gbps"), ("links", "pcie_latency_ns")] + [
     ("host", n + "_ns") for n in ("launch", "kernel_latency", "poll", "synchronise", "allocate", "release")]
 LINKS = [("links", "nvlink_gbps"), ("links", "nvlink_latency_ns")]
 
 
-def run(*words, cwd, before=(), **more):
-    mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
-    return subprocess.run([*before, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env={**mine, **more}, timeout=120)
-
-
-class Rates(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
+class Rates(InFolder):
     def measure(self, gpu, out, **more):
-        said = run("gpu", "rates", *([] if "TIDEMARK_PLATFORM" in more else ["--device", "virtual"]), "--gpu", gpu, "--out", out, cwd=self.folder, **more)
-        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        said = self.passes("gpu", "rates", *([] if "TIDEMARK_PLATFORM" in more else ["--device", "virtual"]), "--gpu", gpu, "--out", out, **more)
         return json.loads((self.folder / out).read_text()), said.stdout
 
     def odd(self, shipped, seed):
@@ -95,12 +82,10 @@ class Rates(unittest.TestCase):
         for words, more in (([*common, "--gpu", "odd0.json", "--schedule", "device", "--out", "hardware"], {"TIDEMARK_PLATFORM": "cuda"}),
                             ([*common, "--gpu", "rates.json", "--schedule", "calibrated", "--out", "calibrated"], {}),
                             ([*common, "--gpu", "h100-80g", "--schedule", "calibrated", "--out", "shipped"], {})):
-            made = run(*words, cwd=self.folder, **more)
-            self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
+            self.passes(*words, **more)
         off = {}
         for profile in ("calibrated", "shipped"):
-            held = run("gpu", "predicted", profile, "hardware", "--format", "json", cwd=self.folder)
-            self.assertEqual(held.returncode, 0, held.stderr)
+            held = self.passes("gpu", "predicted", profile, "hardware", "--format", "json")
             off[profile] = json.loads(held.stdout)["step_times"]
         self.assertEqual(off["calibrated"]["count"], 2)
         self.assertLess(off["calibrated"]["largest_times_off"], 1.0001)
@@ -113,10 +98,8 @@ class Rates(unittest.TestCase):
         self.assertTrue(said.startswith("rehearsal: rehearsal on the virtual device a100-40g: no figure of hardware"), said)
         self.assertIn("links.nvlink_gbps                    300       stays  this process sees one GPU\n", said)
         self.assertIn("14 of 16 constants in ", said)
-        taken = run("run", "fsdp_prefetch", "--device", "virtual", "--gpu", "here.json", "--dry-run", cwd=self.folder)
-        self.assertEqual(taken.returncode, 0, taken.stderr)
-        again = run("gpu", "rates", "--device", "virtual", "--gpu", "here.json", "--out", "again.json", cwd=self.folder)
-        self.assertEqual(again.returncode, 0, again.stderr)
+        self.passes("run", "fsdp_prefetch", "--device", "virtual", "--gpu", "here.json", "--dry-run")
+        again = self.passes("gpu", "rates", "--device", "virtual", "--gpu", "here.json", "--out", "again.json")
         self.held(shipped, shipped, json.loads((self.folder / "again.json").read_text()), ALONE)
 
     def test_no_shipped_figure_is_of_the_virtual_device(self):
@@ -130,8 +113,7 @@ class Rates(unittest.TestCase):
             self.assertEqual(any(s.startswith("measured:") for s in sources), path.stem.endswith("-measured"), path.name)
 
     def test_what_cannot_be_measured_stays(self):
-        said = run("gpu", "rates", "--device", "virtual", "--capacity", 2 << 30, cwd=self.folder)
-        self.assertEqual(said.returncode, 0, said.stderr)
+        said = self.passes("gpu", "rates", "--device", "virtual", "--capacity", 2 << 30)
         self.assertRegex(said.stdout, r"memory\.gbps +3350 +stays  too little memory is free\n")
         self.assertRegex(said.stdout, r"dense_tflops\.bf16 +989\.4 +989\.4 ")
         self.assertIn("--out FILE.json keeps them", said.stdout)
@@ -145,21 +127,20 @@ class Rates(unittest.TestCase):
         (self.folder / "broken").mkdir()
         (self.folder / "broken" / "x.json").write_text("[")
         mpirun = ("mpirun", "-n", "1", "--allow-run-as-root")
-        for words, code, says, before, more in (
-                (["--out", "there.json"], 2, "exists already", (), {}), (["--out", "."], 2, "is a folder", (), {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", (), {}),
-                (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", (), {}), (["extra"], 2, "extra", (), {}),
-                (["--capacity", "many"], 2, "--capacity many", (), {}), ([], 2, "start it without mpirun", mpirun, {}), (["--capacity", str(1 << 22)], 3, "out of memory", (), {}),
-                (["--device", "quantum"], 2, "auto, virtual, cuda", (), {})):
-            said = run("gpu", "rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, cwd=self.folder, before=before, **more)
+        for words, code, says, launcher in (
+                (["--out", "there.json"], 2, "exists already", ()), (["--out", "."], 2, "is a folder", ()), (["--gpu", "nosuch"], 2, "there are: a100-40g", ()),
+                (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", ()), (["extra"], 2, "extra", ()),
+                (["--capacity", "many"], 2, "--capacity many", ()), ([], 2, "start it without mpirun", mpirun), (["--capacity", str(1 << 22)], 3, "out of memory", ()),
+                (["--device", "quantum"], 2, "auto, virtual, cuda", ())):
+            said = self.tidemark("gpu", "rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, launcher=launcher)
             errors = [line for line in said.stderr.splitlines() if line.startswith("error: ")]
             self.assertEqual((said.returncode, len(errors)), (code, 1), f"{words}: {said.stdout} {said.stderr}")
             self.assertIn(says, said.stderr)
         self.assertEqual((self.folder / "there.json").read_text(), "mine")
         self.measure("h100-80g", "new.json")
-        said = run("gpu", "rates", "--device", "virtual", "--out", "there.json", "--force", cwd=self.folder)
-        self.assertEqual(said.returncode, 0, said.stderr)
+        self.passes("gpu", "rates", "--device", "virtual", "--out", "there.json", "--force")
         self.assertEqual(json.loads((self.folder / "there.json").read_text())["name"], "h100-80g-virtual")
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -13,20 +13,13 @@ import pickle
 import re
 import subprocess
 import sys
-import tempfile
+
+from checks import check, in_scratch
 
 EVENTS = 99747  # of the medium_* recordings
 # Where a rule for addresses explains every block; of the others reports/measured/README.md says what it does not know.
 EXPLAINED = {"medium_128_inference", "medium_128_training", "medium_256_inference", "medium_256_training"}
 AMBIGUOUS = {"medium_512_training"}  # what its blocks were before the trace does not follow from it
-failures = []
-
-
-def check(holds, what):
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
 
 def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
@@ -127,19 +120,16 @@ def step(binary, folder, recordings, site, scratch):
     print(f"{events} events of {len(recordings)} recordings equal in action, size and stream")
 
 
-def main():
+def test(scratch):
     binary, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
     recordings = sorted(folder.glob("*.json.gz"))
     check(len(recordings) == 12, f"{len(recordings)} recordings in {folder.name}, not 12")
-    with tempfile.TemporaryDirectory() as scratch:
-        if sys.argv[3] == "replay":
-            replays(binary, recordings)
-            bad_input(binary, recordings, pathlib.Path(scratch))
-        else:
-            step(binary, folder, [r for r in recordings if r.name.startswith("medium_")], sys.argv[4], pathlib.Path(scratch))
-    print(f"{len(failures)} failed" if failures else "as recorded")
-    return 1 if failures else 0
+    if sys.argv[3] == "replay":
+        replays(binary, recordings)
+        bad_input(binary, recordings, scratch)
+    else:
+        step(binary, folder, [r for r in recordings if r.name.startswith("medium_")], sys.argv[4], scratch)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    in_scratch(test, "as recorded")

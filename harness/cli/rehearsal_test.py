@@ -5,23 +5,19 @@ changed in a recording is found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the sec
 import json
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from rehearsing import BINARY, CASES, environment, run
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-from reading import read  # noqa: E402
+from command import BINARY, CASES, Commands, InFolder, environment, read, run
 
 BROKEN_NCCL = str(pathlib.Path(sys.argv[2]).resolve())
 MEASURED_TEST = pathlib.Path(__file__).resolve().parent / "measured_test.py"
 
 
-class Rehearsal(unittest.TestCase):
+class Rehearsal(Commands):
     @classmethod
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
@@ -72,9 +68,8 @@ class Rehearsal(unittest.TestCase):
 
     def test_each_has_its_part_of_a_shared_gpu(self):
         words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--capacity", 120 << 20]
-        alone = run(*words, "--out", "alone", cwd=self.folder)
-        self.assertEqual(alone.returncode, 0, alone.stdout)
-        shared = run(*words, "--out", "shared", cwd=self.folder, rehearsed=True)
+        self.passes(*words, "--out", "alone")
+        shared = self.tidemark(*words, "--out", "shared", rehearsed=True)
         self.assertEqual(shared.returncode, 3, shared.stdout)
         self.assertIn("54 MiB allowed", shared.stdout)
 
@@ -89,7 +84,7 @@ class Rehearsal(unittest.TestCase):
         # Rank 0 stands still, and rank 1 waits for it in a collective, or to say what it threw: for eleven minutes otherwise.
         for name, rank_1, more in (("aborts", "throw", {}), ("abort-hangs", "slow", {"HANGING_ABORT": "1"})):
             begin = time.monotonic()
-            broken = run("run", CASES[0], "--ranks", 2, "--schedule", "device", "--history", "off", "--out", name, cwd=self.folder,
+            broken = self.tidemark("run", CASES[0], "--ranks", 2, "--schedule", "device", "--history", "off", "--out", name,
                          rehearsed=True, LD_PRELOAD=BROKEN_NCCL, BROKEN_NCCL="2",
                          TIDEMARK_FAULT=f"rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do={rank_1}", **more)
             self.assertLess(time.monotonic() - begin, 60)
@@ -122,8 +117,7 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("3 repetitions in turns", (self.folder / "cuda/summary.md").read_text())
 
     def test_what_is_predicted_is_measured(self):
-        held = run("gpu", "predicted", "virtual", "cuda", "--format", "json", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stderr)
+        held = self.passes("gpu", "predicted", "virtual", "cuda", "--format", "json")
         said = json.loads(held.stdout)
         self.assertEqual((said["step_times"]["count"], said["ratios_to_baseline"]["count"], said["unpaired"]), (9, 5, []))
         for key in ("step_times", "ratios_to_baseline"):
@@ -141,8 +135,7 @@ class Rehearsal(unittest.TestCase):
         self.assertNotIn("outside_owners", (self.folder / "virtual/report.json").read_text())
 
     def test_the_virtual_device_does_what_was_done_here(self):
-        held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        held = self.passes("compare", "cuda", "virtual", "--events")
         counts = re.search(r"^(\d+) traces of (\d+) events equal, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
         self.assertIsNotNone(counts, held.stdout)
         files = list((self.folder / "cuda/allocator").rglob("*.json"))
@@ -150,64 +143,19 @@ class Rehearsal(unittest.TestCase):
         self.assertGreater(len(files), 50)
         self.assertGreater(int(counts[2]), 10000)
 
-    def test_one_event_changed_is_named(self):
-        file = next((self.folder / "cuda/allocator").glob("fsdp_prefetch/**/lagging/stash_rank1.json"))
-        text = file.read_text()
-        trial = json.loads(text)
-        steps = trial["variants"][0]["ranks"][0]["events"]
-        block = sum(step["actions"].count("a") for step in steps) - 1  # that of the last alloc
-        place = steps[-1]["actions"].rindex("a")
-        size = steps[-1]["bytes"][place]
-        steps[-1]["bytes"][place] += 1
-        try:
-            file.write_text(json.dumps(trial))
-            held = run("compare", "cuda", "virtual", "--events", cwd=self.folder)
-        finally:
-            file.write_text(text)
-        self.assertEqual(held.returncode, 1, held.stdout)
-        self.assertIn("fsdp_prefetch/smoke/r2/math/lagging/stash/rank1\n  step 1, event ", held.stdout)
-        self.assertRegex(held.stdout, rf"alloc of block {block}, {size + 1} bytes.*\| alloc of block {block}, {size} bytes, stream \d+ \(aten::")
-
     def test_the_numbers_are_the_same_to_the_bit(self):
-        held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        held = self.passes("compare", "virtual", "cuda", "--numbers")
         self.assertIn("\nthe same arithmetic: every bit is to be the same\n", held.stdout)
         counts = re.search(r"^(\d+) variants with the same bits, 0 within the model, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
         files = list((self.folder / "cuda/numbers").rglob("*_rank?.safetensors"))
         self.assertEqual(2 * int(counts[1]), len(files))
         self.assertGreater(len(files), 50)
 
-    def test_one_number_changed_is_named(self):
-        file = next((self.folder / "cuda/numbers").glob("fsdp_prefetch/**/lagging/stash_rank1.safetensors"))
-        raw = file.read_bytes()
-        length = int.from_bytes(raw[:8], "little")  # as any reader of the format does
-        header = json.loads(raw[8:8 + length])
-        name, tensor = next((k, v) for k, v in header.items() if k.startswith("gradients/mlps.0.fc1.weight["))
-        first = int(re.search(r"\[(\d+):", name)[1])
-        place = 8 + length + tensor["data_offsets"][0] + 4 * 5
-        value = struct.unpack("<f", raw[place:place + 4])[0]
-        self.assertEqual(tensor["dtype"], "F32")
-        self.assertGreater(abs(value), 0)
-        try:
-            file.write_bytes(raw[:place] + struct.pack("<f", 2 * value) + raw[place + 4:])
-            held = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
-            file.write_bytes(raw[:place])
-            cut = run("compare", "virtual", "cuda", "--numbers", cwd=self.folder)
-        finally:
-            file.write_bytes(raw)
-        self.assertEqual(held.returncode, 1, held.stdout)
-        self.assertRegex(held.stdout, r"fsdp_prefetch/smoke/r2/math/lagging/stash: DIFFERS on 2 ranks: .*; the same losses\n  rank 1, gradients of "
-                         rf"mlps\.0\.fc1\.weight: 1 of its numbers differ; furthest at element {first + 5}: \S+ \| \S+, 8388608 ULP\n")
-        self.assertEqual((cut.returncode, cut.stderr.count("\n")), (2, 1), cut.stderr)
-        self.assertIn("stash_rank1.safetensors: ", cut.stderr)
-
     def test_other_kernels_add_up_in_another_order_and_are_within_the_model(self):
         """The nearest to a GPU that there is here: CPU kernels and a BLAS for another CPU."""
-        made = run("run", *CASES, "--ranks", 2, "--steps", 2, "--schedule", "instant", "--numbers", "--details", "none", "--history", "off",
-                   "--races", "off", "--out", "other", cwd=self.folder, ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE")
-        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-        held = run("compare", "virtual", "other", "--numbers", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+        self.passes("run", *CASES, "--ranks", 2, "--steps", 2, "--schedule", "instant", "--numbers", "--details", "none", "--history", "off",
+                   "--races", "off", "--out", "other", ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE")
+        held = self.passes("compare", "virtual", "other", "--numbers")
         self.assertIn("|A - R| <= a |R| and |B - R| <= b |R|", held.stdout)
         model = re.search(r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses (\S+), parameters (\S+)\) from a = 6\.61e-06, b = 6\.61e-06 "
                           r"and conditions (\S+) of losses, (\S+) of parameters: u \(4 layers", held.stdout)
@@ -222,67 +170,57 @@ class Rehearsal(unittest.TestCase):
     def test_fp32_is_fp32(self):
         self.assertIn("TF32 off, products of 16-bit numbers added up in fp32, by PyTorch's CPU kernels", self.report["run"]["device"]["arithmetic"])
         words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--out"]
-        made = run(*words, "asked", cwd=self.folder, rehearsed=True, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
-        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        self.passes(*words, "asked", rehearsed=True, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
         said = json.loads((self.folder / "asked/report.json").read_text())["run"]
         self.assertIn("TF32 off", said["device"]["arithmetic"])
         self.assertEqual(said["env"]["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"], "1")
-        forced = run(*words, "forced", cwd=self.folder, rehearsed=True, NVIDIA_TF32_OVERRIDE="1")
+        forced = self.tidemark(*words, "forced", rehearsed=True, NVIDIA_TF32_OVERRIDE="1")
         self.assertEqual(forced.returncode, 2, forced.stdout + forced.stderr)
         self.assertIn("error: NVIDIA_TF32_OVERRIDE=1 has NVIDIA's libraries round fp32 to TF32", forced.stderr)
 
     def test_bad_input_is_one_line(self):
         (self.folder / "empty").mkdir(exist_ok=True)
-        for words, code in ((["cuda", "empty"], 2), (["cuda"], 2), (["cuda", "nowhere.json"], 2),
-                            (["cuda", "cuda/report.json"], 2), (["cuda", "virtual", "--threshold", "time=5%"], 2)):
+        for words in (["cuda", "empty"], ["cuda"], ["cuda", "nowhere.json"], ["cuda", "cuda/report.json"], ["cuda", "virtual", "--threshold", "time=5%"]):
             for flag in ("--events", "--numbers"):
-                held = run("compare", *words, flag, cwd=self.folder)
-                self.assertEqual(held.returncode, code, words)
-                self.assertEqual(held.stderr.count("\n"), 1, held.stderr)
-                self.assertTrue(held.stderr.startswith("error: "), held.stderr)
-        for words in (["compare", "cuda", "virtual", "--events", "--numbers"], ["run", CASES[0], "--numbers", "--mode", "shapes"]):
-            refused = run(*words, cwd=self.folder)
-            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
-        self.assertIn("--numbers: none of these trials computes numbers", refused.stderr)
-        twin = run("run", CASES[0], "--mode", "shapes", "--device", "virtual", cwd=self.folder, TIDEMARK_NUMBERS="1")
-        self.assertEqual(twin.stderr, refused.stderr)
+                self.refuses(2, "error: ", "compare", *words, flag)
+        self.refuses(2, "give one of them", "compare cuda virtual --events --numbers")
+        no_numbers = "--numbers: none of these trials computes numbers"
+        self.refuses(2, no_numbers, "run", CASES[0], "--numbers --mode shapes")
+        self.refuses(2, no_numbers, "run", CASES[0], "--mode shapes --device virtual", TIDEMARK_NUMBERS="1")
 
 
-class Measured(unittest.TestCase):
+class Measured(InFolder):
     """What `tidemark gpu recording` keeps, and the test that holds the virtual platform against it."""
 
     def test_a_recording_is_held_and_a_changed_one_fails(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            made = run("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",
-                       "--gpu", "h200-141g", "--events", "--details", "none", "--history", "off", "--out", "run", cwd=scratch, rehearsed=True)
-            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-            folder = pathlib.Path(scratch, "measured")
-            folder.mkdir()
+        self.passes("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",
+                   "--gpu", "h200-141g", "--events", "--details", "none", "--history", "off", "--out", "run", rehearsed=True)
+        folder = self.folder / "measured"
+        folder.mkdir()
 
-            def held(*flags):
-                return subprocess.run([sys.executable, MEASURED_TEST, BINARY, folder, *flags], capture_output=True, text=True)
+        def held(*flags):
+            return subprocess.run([sys.executable, MEASURED_TEST, BINARY, folder, *flags], capture_output=True, text=True)
 
-            nothing = held()
-            self.assertEqual(nothing.returncode, 77, nothing.stdout)
-            self.assertIn("no recording", nothing.stdout)
-            recording = folder / "h200-141g.json"
-            kept = run("gpu", "recording", "run", "--out", recording, cwd=scratch)
-            self.assertEqual(kept.returncode, 0, kept.stderr)
-            refused = held()
-            self.assertEqual(refused.returncode, 1, refused.stdout)
-            self.assertIn("which is no GPU", refused.stdout)
-            equal = held("--rehearsal")
-            self.assertEqual(equal.returncode, 0, equal.stdout + equal.stderr)
-            self.assertIn("4 traces of ", equal.stdout)
-            data = json.loads(recording.read_text())
-            data["traces"][0]["variants"][0]["ranks"][0]["events"][1]["bytes"][3] += 512
-            recording.write_text(json.dumps(data))
-            changed = held("--rehearsal")
-            self.assertEqual(changed.returncode, 1, changed.stdout)
-            self.assertRegex(changed.stdout, r"event \d+: ")
-            # Of another GPU: its multiprocessors decide temporaries, its memory does not.
-            recording.write_text(json.dumps({**data, "traces": []}))
-            self.assertEqual(held("--rehearsal").returncode, 1)
+        nothing = held()
+        self.assertEqual(nothing.returncode, 77, nothing.stdout)
+        self.assertIn("no recording", nothing.stdout)
+        recording = folder / "h200-141g.json"
+        self.passes("gpu", "recording", "run", "--out", recording)
+        refused = held()
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("which is no GPU", refused.stdout)
+        equal = held("--rehearsal")
+        self.assertEqual(equal.returncode, 0, equal.stdout + equal.stderr)
+        self.assertIn("4 traces of ", equal.stdout)
+        data = json.loads(recording.read_text())
+        data["traces"][0]["variants"][0]["ranks"][0]["events"][1]["bytes"][3] += 512
+        recording.write_text(json.dumps(data))
+        changed = held("--rehearsal")
+        self.assertEqual(changed.returncode, 1, changed.stdout)
+        self.assertRegex(changed.stdout, r"event \d+: ")
+        # Of another GPU: its multiprocessors decide temporaries, its memory does not.
+        recording.write_text(json.dumps({**data, "traces": []}))
+        self.assertEqual(held("--rehearsal").returncode, 1)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,17 +23,6 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 constexpr std::int64_t kMiB = 1 << 20, kMostStreams = 32;
-
-struct SnapshotReplay {
-  std::size_t events = 0, streams = 0;
-  std::size_t segments_before = 0, segments_after = 0;
-  std::size_t segment_events = 0;  // recorded
-  std::optional<std::string>
-      wrong;  // the first segment event, or segment at the end, that is not as recorded
-  std::size_t allocations = 0, same_address = 0;
-  int exit_code() const { return wrong ? 1 : 0; }
-  std::string text(const std::string& file) const;
-};
 
 struct SegmentEvent {
   Action action;
@@ -71,8 +59,6 @@ class Replay {
       if (e.action == Action::oom)
         throw SnapshotError("ran out of memory while it was recorded, which is not replayed");
     }
-    out_.events = trace_.size(), out_.streams = streams_.size(),
-    out_.segments_before = before_.size();
     if (std::ssize(streams_) > kMostStreams)
       throw SnapshotError(
           fmt::format("has {} streams; at most {} are replayed", streams_.size(), kMostStreams));
@@ -90,13 +76,24 @@ class Replay {
   }
   ~Replay() { made = nullptr, stream_turns = nullptr; }
 
-  SnapshotReplay run() {
+  void run() {
     build();
     made_.clear();
-    for (at_ = 0; at_ < trace_.size() && !out_.wrong; ++at_) step(trace_[at_]);
-    expect_no_more();
+    for (at_ = 0; at_ < trace_.size() && wrong_.empty(); ++at_) step(trace_[at_]);
+    if (wrong_.empty()) expect();
     compare_segments();
-    return out_;
+  }
+  int exit_code() const { return wrong_.empty() ? 0 : 1; }
+  std::string text(const std::string& file) const {
+    std::string out = fmt::format("{}: {} on {}, from {} to {}\n", file,
+                                  plural(trace_.size(), "event"), plural(streams_.size(), "stream"),
+                                  plural(before_.size(), "segment"), segments_after_);
+    out += fmt::format("blocks: {} of {} allocations at the recorded address\n", same_address_,
+                       allocations_);
+    if (!wrong_.empty()) return out + fmt::format("segments: different: {}\n", wrong_);
+    if (expected_.empty()) return out + "segments: none came or went, as recorded\n";
+    return out +
+           fmt::format("segments: all {} as recorded\n", plural(expected_.size(), "segment event"));
   }
 
  private:
@@ -180,8 +177,8 @@ class Replay {
       case Action::alloc: {
         void* pointer = take(e.size, e.stream);
         live_[e.address] = pointer;
-        ++out_.allocations;
-        out_.same_address += recorded(pointer) == e.address;
+        ++allocations_;
+        same_address_ += recorded(pointer) == e.address;
         return expect();
       }
       case Action::free_completed: {
@@ -206,15 +203,10 @@ class Replay {
       if (checked_ < made_.size() && checked_ < expected_.size() &&
           made_[checked_] == expected_[checked_])
         continue;
-      out_.wrong = fmt::format("event {}: segment event {}: recorded {}, here {}", at_, checked_,
-                               text(expected_), text(made_));
+      wrong_ = fmt::format("event {}: segment event {}: recorded {}, here {}", at_, checked_,
+                           text(expected_), text(made_));
       return;
     }
-  }
-  void expect_no_more() {
-    if (!out_.wrong) expect();
-    for (const TraceEvent& e : trace_)
-      out_.segment_events += e.action == Action::segment_alloc || e.action == Action::segment_free;
   }
 
   void compare_segments() {
@@ -224,10 +216,10 @@ class Replay {
           static_cast<std::int64_t>(segment.total_size);
     for (const SnapshotSegment& segment : snapshot_.segments)
       there[segment.address] = segment.total_size;
-    out_.segments_after = here.size();
-    if (!out_.wrong && here != there)
-      out_.wrong = fmt::format("the segments at the end are not as recorded: {} recorded, {} here",
-                               there.size(), here.size());
+    segments_after_ = here.size();
+    if (wrong_.empty() && here != there)
+      wrong_ = fmt::format("the segments at the end are not as recorded: {} recorded, {} here",
+                           there.size(), here.size());
   }
 
   const Snapshot& snapshot_;
@@ -239,27 +231,10 @@ class Replay {
   std::size_t checked_ = 0, at_ = 0;
   std::int64_t lowest_ = 0, base_ = 0;
   std::unordered_map<std::int64_t, void*> live_;  // by recorded address
-  SnapshotReplay out_;
+  std::size_t allocations_ = 0, same_address_ = 0, segments_after_ = 0;
+  // The first segment event, or segment at the end, that is not as recorded.
+  std::string wrong_;
 };
-
-SnapshotReplay replay_snapshot(const Snapshot& snapshot) {
-  if (virtual_device() == nullptr)
-    throw std::runtime_error(
-        "snapshot replay: needs the virtual device, and this process has NVIDIA's libraries");
-  return Replay(snapshot).run();
-}
-
-std::string SnapshotReplay::text(const std::string& file) const {
-  std::string out =
-      fmt::format("{}: {} on {}, from {} to {}\n", file, plural(events, "event"),
-                  plural(streams, "stream"), plural(segments_before, "segment"), segments_after);
-  out += fmt::format("blocks: {} of {} allocations at the recorded address\n", same_address,
-                     allocations);
-  if (wrong) return out + fmt::format("segments: different: {}\n", *wrong);
-  if (segment_events == 0) return out + "segments: none came or went, as recorded\n";
-  return out +
-         fmt::format("segments: all {} as recorded\n", plural(segment_events, "segment event"));
-}
 
 }  // namespace
 
@@ -267,8 +242,8 @@ void add_snapshot_replay(CLI::App& app, Act& act) {
   auto* command =
       app.get_subcommand("snapshot")
           ->add_subcommand("replay",
-                           "repeat the allocations and frees of a recording in PyTorch's "
-                           "allocator on the virtual device, and compare the segments");
+                           "repeat the allocations and frees of a recording in PyTorch's allocator "
+                           "on the virtual device, and compare the segments");
   auto file = std::make_shared<std::string>();
   command
       ->add_option("file", *file,
@@ -280,8 +255,12 @@ void add_snapshot_replay(CLI::App& app, Act& act) {
   command->callback([file, &act] {
     act = [file] {
       const Snapshot snapshot = read_snapshot(*file);
+      if (virtual_device() == nullptr)
+        throw std::runtime_error(
+            "snapshot replay: needs the virtual device, and this process has NVIDIA's libraries");
       try {
-        const SnapshotReplay replay = replay_snapshot(snapshot);
+        Replay replay(snapshot);
+        replay.run();
         fmt::print("{}", replay.text(*file));
         return replay.exit_code();
       } catch (const SnapshotError& error) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include "harness/ranks/flight_recorder.h"
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/run/gather.h"
 #include "harness/run/runner.h"
@@ -34,11 +34,8 @@ void replace(const fs::path& path, const std::string& text) {
 }
 
 std::optional<Report> read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_report(text.str(), path.string());
+  if (!fs::exists(path)) return std::nullopt;
+  return parse_report(read_bytes(path), path.string());
 }
 
 // A variant that has ended on all ranks; none where the part of one of them is missing.
@@ -91,8 +88,8 @@ TrialRecord record_of(const PlannedTrial& planned) {
   return record;
 }
 
-Checkpoint::Checkpoint(fs::path session, bool leads, int rank, int ranks)
-    : session_(std::move(session)), leads_(leads), rank_(rank), ranks_(ranks) {}
+Checkpoint::Checkpoint(fs::path session, const World& world)
+    : session_(std::move(session)), world_(world) {}
 
 void Checkpoint::write(const Report& report, const std::string& name) const {
   if (!session_.empty()) replace(session_ / name, json_text(report));
@@ -106,14 +103,16 @@ void Checkpoint::plan(const RunRecord& run, const std::vector<PlannedTrial>& pla
 
 void Checkpoint::begin(std::size_t trial) {
   trial_ = trial;
-  if (leads_ && !session_.empty())
-    replace(session_ / kAt, fmt::format("{} {} {}\n", trial, ranks_ == 1 ? rank_ : 0, ranks_));
+  if (!world_.leads() || session_.empty()) return;
+  const auto [first, count] =
+      world_.alone() ? std::pair(world_.rank(), 1) : std::pair(0, world_.size());
+  replace(session_ / kAt, fmt::format("{} {} {}\n", trial, first, count));
 }
 
 void Checkpoint::add(const VariantRecord& variant) const {
   TrialRecord part;
   part.variants.push_back(variant);
-  write({{}, {part}}, name_of_part(trial_, variant.name, rank_));
+  write({{}, {part}}, name_of_part(trial_, variant.name, world_.rank()));
 }
 
 void Checkpoint::end(const TrialRecord& trial) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/ranks/launch.h"
+#include "harness/ranks/world.h"
 #include "harness/record/record.h"
 #include "harness/run/plan.h"
 
@@ -16,8 +17,8 @@ namespace tidemark {
 /// A rank's side. Without a session (another launcher's) nothing is kept.
 class Checkpoint {
  public:
-  /// `leads`: this rank also keeps the plan and whole trials. `ranks`: how many run.
-  Checkpoint(std::filesystem::path session, bool leads, int rank, int ranks);
+  /// The rank that leads the world also keeps the plan and whole trials.
+  Checkpoint(std::filesystem::path session, const World& world);
   /// The leading rank's: the run, with all its trials as not run yet.
   void plan(const RunRecord& run, const std::vector<PlannedTrial>& planned) const;
   void begin(std::size_t trial);
@@ -29,8 +30,7 @@ class Checkpoint {
  private:
   void write(const Report& report, const std::string& name) const;
   std::filesystem::path session_;
-  bool leads_;
-  int rank_, ranks_;
+  const World& world_;
   std::size_t trial_ = 0;
 };
 

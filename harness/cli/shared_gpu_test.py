@@ -4,44 +4,32 @@ process with the memory of one rank of many. shared_gpu_test.py TIDEMARK BROKEN_
 import json
 import pathlib
 import sys
-import tempfile
 import unittest
 
-from rehearsing import CASES, run
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-from reading import read  # noqa: E402
+from command import CASES, InFolder, read
 
 BROKEN_NCCL = str(pathlib.Path(sys.argv[2]).resolve())
 
 
-class Staged(unittest.TestCase):
+class Staged(InFolder):
     """Collectives through the host's memory, where NCCL refuses ranks that share a GPU."""
 
     ONE = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--details", "none", "--history", "off", "--schedule", "instant", "--device", "virtual", "--out", "out"]
     SAYS = "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
 
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
     def test_nothing_else_is_changed(self):
         common = ["run", *CASES, "--ranks", 2, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off"]
-        staged = run(*common, "--schedule", "lagging", "--collectives", "staged", "--out", "staged", cwd=self.folder, rehearsed=True)
-        virtual = run(*common, "--schedule", "lagging", "--out", "virtual", cwd=self.folder)
-        self.assertEqual((staged.returncode, virtual.returncode), (0, 0), staged.stdout[-3000:] + staged.stderr)
+        self.passes(*common, "--schedule", "lagging", "--collectives", "staged", "--out", "staged", rehearsed=True)
+        self.passes(*common, "--schedule", "lagging", "--out", "virtual")
         device = json.loads((self.folder / "staged/report.json").read_text())["run"]
         self.assertIn(self.SAYS, device["device"]["sharing"])
         self.assertTrue(device["nccl"].endswith(" (staged)"), device["nccl"])
-        held = run("compare", "staged", "virtual", "--events", cwd=self.folder)
-        self.assertEqual(held.returncode, 0, held.stdout)
+        held = self.passes("compare", "staged", "virtual", "--events")
         self.assertRegex(held.stdout, r"equal, 0 different, 0 skipped, 0 in one alone\n$")
 
     def test_auto_takes_them_where_nccl_refuses(self):
         for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
-            done = run(*self.ONE[:-1], "out" + str(len(more)), cwd=self.folder, rehearsed=True, LD_PRELOAD=BROKEN_NCCL, **more)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            done = self.passes(*self.ONE[:-1], "out" + str(len(more)), rehearsed=True, LD_PRELOAD=BROKEN_NCCL, **more)
             why = "no answer within 2 s" if len(more) > 1 else "rank 0: ncclCommInitRank: invalid usage"
             self.assertRegex(done.stderr, f"note: NCCL refuses ranks that share a GPU .*{why}.*once more")
             self.assertIn(self.SAYS, done.stderr)
@@ -50,32 +38,21 @@ class Staged(unittest.TestCase):
         launcher = ("mpirun", "-q", "--oversubscribe", "-n", "2")
         for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
             for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
-                done = run(*words, cwd=self.folder, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
-                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-                self.assertIn("): --collectives staged goes through the host's memory", done.stderr)
+                self.refuses(3, "): --collectives staged goes through the host's memory", *words, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
 
     def test_it_is_for_a_gpu(self):
-        done = run(*self.ONE, "--collectives", "staged", cwd=self.folder)
-        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+        self.refuses(2, "", *self.ONE, "--collectives", "staged")
 
 
-class Alone(unittest.TestCase):
+class Alone(InFolder):
     """One process with the memory of one rank of many."""
 
     COMMON = ["run", *CASES, "--ranks", 3, "--steps", 2, "--events", "--details", "none", "--history", "off", "--races", "off", "--schedule", "lagging"]
 
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
     def test_it_has_that_ranks_memory_event_by_event(self):
-        together = run(*self.COMMON, "--mode", "shapes", "--out", "together", cwd=self.folder)
-        self.assertEqual(together.returncode, 0, together.stdout[-3000:] + together.stderr)
+        self.passes(*self.COMMON, "--mode", "shapes", "--out", "together")
         for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
-            alone = run(*self.COMMON, "--stand-for", 1, *more, "--out", name, cwd=self.folder, rehearsed=rehearsed)
-            self.assertEqual(alone.returncode, 0, alone.stdout[-3000:] + alone.stderr)
+            self.passes(*self.COMMON, "--stand-for", 1, *more, "--out", name, rehearsed=rehearsed)
             report = read(self.folder / name)
             said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
             self.assertEqual(report["run"]["device"]["sharing"], said)
@@ -83,27 +60,24 @@ class Alone(unittest.TestCase):
             for trial in report["trials"]:
                 self.assertEqual((trial["ranks"], trial["mode"]), (3, "shapes"))
                 self.assertTrue(all([r["rank"] for r in v["ranks"]] == [1] for v in trial["variants"]))
-            held = run("compare", name, "together", "--events", cwd=self.folder)
+            held = self.passes("compare", name, "together", "--events")
             traces = sum(len(t["variants"]) for t in report["trials"])
-            self.assertEqual(held.returncode, 0, held.stdout)
             self.assertRegex(held.stdout, rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$")
 
     def test_bad_input_is_one_line(self):
         for more in (["--stand-for", 3], ["--stand-for", 1, "--mode", "math"], ["--stand-for", 1, "--collectives", "nccl"], ["--stand-for", "x"]):
-            done = run(*self.COMMON, *more, "--device", "virtual", cwd=self.folder)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.refuses(2, "", *self.COMMON, *more, "--device", "virtual")
 
     def test_what_does_not_fit_is_left_out_and_named(self):
         common = ["--size", "seed", "--ranks", 1, "--schedule", "instant", "--steps", 2, "--dry-run", "--device", "virtual", "--gpu", "h100-80g"]
-        refused = run("run", "zero_bubble_detach/retained", *common, cwd=self.folder, rehearsed=True)
+        refused = self.tidemark("run", "zero_bubble_detach/retained", *common, rehearsed=True)
         self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
         self.assertRegex(refused.stderr, r"a rank needs 14\d\.\d GiB, this GPU has 79\.6 GiB: choose a smaller --size")
-        planned = run("run", "zero_bubble_detach/retained", "fsdp_prefetch/stash", *common, cwd=self.folder, rehearsed=True)
-        self.assertEqual(planned.returncode, 0, planned.stderr)
+        planned = self.passes("run", "zero_bubble_detach/retained", "fsdp_prefetch/stash", *common, rehearsed=True)
         skipped = [line for line in planned.stdout.splitlines() if "SKIPPED: a rank needs" in line]
         self.assertEqual([line.split("/")[0] for line in skipped], ["zero_bubble_detach"])
         self.assertIn("1 of 2 trials would run, 1 would be skipped", planned.stdout)
-        fits = run("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--stand-for", 7, cwd=self.folder, rehearsed=True)
+        fits = self.tidemark("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--stand-for", 7, rehearsed=True)
         self.assertNotIn("SKIPPED", fits.stdout + fits.stderr)
 
 

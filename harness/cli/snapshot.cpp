@@ -25,7 +25,6 @@ CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<SnapshotArguments>&
       ->add_option("file", arguments->file,
                    "a snapshot: the pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
       ->required();
-  command->footer("exit codes: 0, 2 bad input");
   return command;
 }
 

@@ -3,26 +3,18 @@
 mistake, and nobody left waiting."""
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from checks import check, in_scratch
 
 TIDEMARK = Path(sys.argv[1]).resolve()
 RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--mode", "shapes", "--schedule", "instant", "--races", "off", "--details", "none")
 LAUNCHERS = ("OMPI_COMM", "PMI", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC", "TIDEMARK_")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
-failures = []
-
-
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
 
 def gang(work: Path, size: int, *words: str, start=None, **extra: str) -> list[subprocess.Popen]:
     """As torchrun on one machine: size processes, of which those in `start` are started."""
@@ -37,8 +29,7 @@ def ended(processes: list[subprocess.Popen], limit: float = 100) -> tuple[list[i
     return [p.returncode for p in processes], "".join(said)
 
 
-def main() -> None:
-    work = Path(tempfile.mkdtemp(prefix="tidemark-torchrun-"))
+def test(work: Path) -> None:
     codes, said = ended(gang(work, 3, *RUN, "--out", "out"))
     check(codes == [0, 0, 0], f"three processes: {codes} {said}")
     report = json.loads((work / "out" / "report.json").read_text()) if codes == [0, 0, 0] else {"trials": [{"ranks": 0}]}
@@ -72,10 +63,7 @@ def main() -> None:
         codes, said = ended(gang(work, 2, *RUN, "--out", "never", start=[0], **extra))
         check(codes == [2] and says in said and said.count("\n") == 1, f"{extra}: {codes} {said}")
     check(not (work / "never").exists(), "a mistake leaves no folder")
-    shutil.rmtree(work)
-    print(f"{len(failures)} failed" if failures else "torchrun holds")
-    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "torchrun holds")

@@ -135,8 +135,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   Report report{std::move(run), {}};
   Progress progress(planned.size());
   const auto start = Clock::now();
-  Checkpoint checkpoint(session_folder(), world.leads(), world.rank(),
-                        world.alone() ? 1 : world.size());
+  Checkpoint checkpoint(session_folder(), world);
   if (world.leads()) checkpoint.plan(report.run, planned);
   const std::string device = report.run.device_kind + " " + report.run.profile;
   std::optional<NumbersFiles> numbers;

@@ -7,11 +7,13 @@ larger environment, so host memory is laid out differently: no order may come fr
 import base64
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+from command import run
 
 DATA = re.compile(rb'<script type="text/plain" id="data">([^<]*)</script>')
 PROVENANCE = re.compile(rb'<dl class="provenance">.*?</dl>', re.S)
@@ -35,53 +37,41 @@ def without_run(name, content, run):
 
 
 def files_of(folder):
-    return {os.path.relpath(os.path.join(path, name), folder)
-            for path, _, names in os.walk(folder) for name in names}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def differences(first, second):
-    def read(folder, name):
-        with open(os.path.join(folder, name), "rb") as file:
-            return file.read()
-
     names = [files_of(folder) for folder in (first, second)]
-    runs = [json.loads(read(folder, "report.json"))["run"] for folder in (first, second)]
+    runs = [json.loads((folder / "report.json").read_bytes())["run"] for folder in (first, second)]
     if runs[0]["id"] == runs[1]["id"]:
         return ["both folders hold the same run"]
     different = [f"{name}: in one run alone" for name in sorted(names[0] ^ names[1])]
     for name in sorted(names[0] & names[1]):
-        a, b = (without_run(name, read(folder, name), run)
-                for folder, run in zip((first, second), runs))
+        a, b = (without_run(name, (folder / name).read_bytes(), made) for folder, made in zip((first, second), runs))
         if a != b:
             different.append(f"{name}: the two runs differ")
     return different
 
 
-def run(command, out, environment):
-    done = subprocess.run(command + ["--out", out, "--history", "off"], env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        sys.exit(f"exit code {done.returncode} of {' '.join(command)}:\n{done.stdout[-3000:]}")
-
-
 def main():
-    binary, arguments = sys.argv[1], sys.argv[2:] or ["--suite", "smoke"]
-    command = [os.path.abspath(binary), "run", "--ranks", "4", *arguments]
     fixed_layout = ["setarch", "-R"]
     if subprocess.run(fixed_layout + ["true"], stderr=subprocess.DEVNULL).returncode != 0:
         print("address-space randomisation cannot be turned off here: both runs have it")
         fixed_layout = []
     with tempfile.TemporaryDirectory() as folder:
-        first, second = (os.path.join(folder, name) for name in ("first", "second"))
-        run(command, first, dict(os.environ))
-        run(fixed_layout + command, second, dict(os.environ, TWO_RUNS_FILLER="x" * 5000))
+        first, second = Path(folder, "first"), Path(folder, "second")
+        for out, launcher, more in ((first, [], {}), (second, fixed_layout, {"TWO_RUNS_FILLER": "x" * 5000})):
+            done = run("run", "--ranks", 4, *(sys.argv[2:] or ["--suite", "smoke"]), "--out", out, "--history", "off",
+                       cwd=folder, launcher=launcher, **more)
+            if done.returncode != 0:
+                sys.exit(f"exit code {done.returncode} of {' '.join(done.args)}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         different = differences(first, second)
-        compared = len(files_of(first))
-        size = sum(os.path.getsize(os.path.join(first, name)) for name in files_of(first))
-    print(f"{compared} files, {size:,} bytes compared, {len(different)} differences")
+        compared = files_of(first)
+        size = sum((first / name).stat().st_size for name in compared)
+    print(f"{len(compared)} files, {size:,} bytes compared, {len(different)} differences")
     for line in different:
         print(line)
-    sys.exit(1 if different or compared < 10 else 0)
+    sys.exit(1 if different or len(compared) < 10 else 0)
 
 
 if __name__ == "__main__":

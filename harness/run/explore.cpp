@@ -14,7 +14,7 @@
 namespace tidemark {
 namespace {
 
-// Whether the peaks depend on run-ahead, by the closed forms of the variant under each schedule. A
+// The peaks depend on run-ahead where the variant's closed forms differ between the schedules. A
 // variant without forms may depend on it.
 bool depends_on_run_ahead(const Scenario& scenario, Trial trial, const Variant& variant, int rank) {
   const auto figures = [&](const char* schedule) {

@@ -95,10 +95,17 @@ struct Piece {  // of a suite
 // a step there, and the platform has addresses for 32.
 int usual_steps(const std::string& size) { return size == "scale" ? 2 : 4; }
 
-std::vector<Piece> pieces(const Request& request, const Scenario& scenario) {
+// Of a suite, unless sizes are asked for: one by name, or those that the patterns name.
+std::vector<Piece> pieces(const Request& request, const Scenario& scenario, bool by_pattern) {
   const auto steps = [&](int usual) { return request.steps ? request.steps : usual; };
   if (!request.size.empty())
     return {{request.size, request.mode, steps(usual_steps(request.size))}};
+  if (by_pattern) {
+    std::vector<Piece> all;
+    for (const auto& size : scenario.sizes)
+      all.push_back({size.name, request.mode, steps(usual_steps(size.name))});
+    return all;
+  }
   // The small size for the numbers, the seed document's own for memory that a person can see: in a
   // minute the steps that differ (the first, the last), where the host runs ahead the furthest.
   // Three steps of numbers: what only a second update shows is in the third loss.
@@ -198,17 +205,19 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   if (request.ranks < 1 || request.ranks > 1024)
     throw UsageError(fmt::format("--ranks {}: must be from 1 to 1024", request.ranks));
   if (request.steps != 0 && (request.steps < 2 || request.steps > 100000))
-    throw UsageError(fmt::format(
-        "--steps {}: must be from 2 (the first step makes the optimizer's state, the last one is "
-        "judged) to 100000",
-        request.steps));
+    throw UsageError(
+        fmt::format("--steps {}: must be from 2 (the first step makes the optimizer's state, the "
+                    "last one is judged) to 100000",
+                    request.steps));
   std::vector<Pattern> patterns;
   for (const auto& text : request.patterns) patterns.push_back(parse(text));
   if (patterns.empty()) patterns.emplace_back();
   check_patterns(patterns, scenarios);
 
   std::vector<PlannedTrial> planned;
-  const auto trial_of = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
+  auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
+    const auto variants = chosen_variants(scenario, patterns, size.name);
+    if (variants.empty()) return;
     Trial trial{scenario.name,
                 size.name,
                 "",
@@ -218,12 +227,6 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
                 piece.steps,
                 request.seed};
     apply(request.set, scenario, trial.params);
-    return trial;
-  };
-  auto add = [&](const Scenario& scenario, const Piece& piece, const Size& size) {
-    const auto variants = chosen_variants(scenario, patterns, size.name);
-    if (variants.empty()) return;
-    Trial trial = trial_of(scenario, piece, size);
     const std::string why_not = why_unfit(scenario, trial);
     for (const auto& schedule : chosen_schedules(request.schedule, schedules)) {
       if (request.schedule.empty() && !runs_under(piece, schedule, schedules)) continue;
@@ -238,26 +241,17 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   };
   const bool by_pattern =
       std::ranges::any_of(patterns, [](const Pattern& p) { return !p.size.empty(); });
+  const bool by_suite = request.size.empty() && !by_pattern;
   for (const auto& scenario : scenarios) {
     if (std::ranges::none_of(patterns,
                              [&](const Pattern& p) { return matches(p.scenario, scenario.name); }))
       continue;
-    if (by_pattern && request.size.empty()) {
-      for (const auto& size : scenario.sizes)
-        add(scenario,
-            {size.name, request.mode, request.steps ? request.steps : usual_steps(size.name)},
-            size);
-      continue;
-    }
-    for (const auto& piece : pieces(request, scenario)) {
-      auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
-      const bool by_suite = request.size.empty();
-      if (size != scenario.sizes.end() && (!by_suite || runs_in(*size, piece.mode)))
-        add(scenario, piece, *size);
-      else if (by_suite && size != scenario.sizes.end())
-        continue;  // of a suite, what the mode allows
-      else
+    for (const auto& piece : pieces(request, scenario, by_pattern)) {
+      const auto size = std::ranges::find(scenario.sizes, piece.size, &Size::name);
+      if (size == scenario.sizes.end())
         require_known("size", piece.size, scenario.sizes, " of " + scenario.name);
+      else if (!by_suite || runs_in(*size, piece.mode))  // of a suite, what the mode allows
+        add(scenario, piece, *size);
     }
   }
   if (planned.empty())

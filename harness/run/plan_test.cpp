@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ranges>
+
 #include "harness/testing/toy.h"
 
 namespace tidemark {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<Scenario> all() {
@@ -33,45 +36,41 @@ std::string refused(Request request) {
   return "accepted";
 }
 
-TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
-  auto trials = planned({.ranks = 4});
-  ASSERT_EQ(trials.size(), 4u);
-  EXPECT_EQ(trials[3].trial.size, "seed");
-  EXPECT_EQ(trials[3].trial.mode, Mode::shapes);
-  EXPECT_EQ(trials[3].trial.schedule, "lagging");
-  EXPECT_EQ(trials[3].trial.steps, 2);
-  EXPECT_EQ(planned({.schedule = "all", .ranks = 4}).size(), 6u);
-  EXPECT_EQ(planned({.mode = "math", .ranks = 4}).size(), 3u);  // the seed's size has no numbers
-  EXPECT_EQ(trials[0].trial.size, "smoke");
-  EXPECT_EQ(trials[0].trial.mode, Mode::math);
-  EXPECT_EQ(trials[0].trial.schedule, "instant");
-  EXPECT_EQ(trials[0].trial.steps, 3);
-  EXPECT_EQ(trials[0].variants.size(), 3u);
-}
-
-std::vector<std::string> sizes_and_steps(const std::vector<PlannedTrial>& trials) {
+// Size, mode, schedule and steps of each trial.
+std::vector<std::string> in_short(const std::vector<PlannedTrial>& trials) {
   std::vector<std::string> all;
-  for (const auto& [scenario, trial, variants, slow, unfit, capacity, needs] : trials)
-    all.push_back(trial.size + " " + trial.schedule + " " + std::to_string(trial.steps));
+  for (const Trial& t : std::views::transform(trials, &PlannedTrial::trial))
+    all.push_back(t.size + " " + name_of(t.mode) + " " + t.schedule + " " +
+                  std::to_string(t.steps));
   return all;
 }
 
+TEST(Plan, TheSmokeSuiteIsNumbersSmallAndMemoryLarge) {
+  EXPECT_THAT(in_short(planned({.ranks = 4})),
+              ElementsAre("smoke math instant 3", "smoke math calibrated 3", "smoke math lagging 3",
+                          "seed shapes lagging 2"));
+  EXPECT_EQ(planned({.ranks = 4})[0].variants.size(), 3u);
+  EXPECT_EQ(planned({.schedule = "all", .ranks = 4}).size(), 6u);
+  EXPECT_EQ(planned({.mode = "math", .ranks = 4}).size(), 3u);  // the seed's size has no numbers
+}
+
 TEST(Plan, TheNightlySuiteHasLossCurvesUnderOneSchedule) {
-  const auto steps = [](const Request& request) { return sizes_and_steps(planned(request)); };
-  EXPECT_THAT(steps({.suite = "nightly", .ranks = 4}),
-              ::testing::ElementsAre("smoke instant 100", "smoke calibrated 4", "smoke lagging 4",
-                                     "seed calibrated 2", "seed lagging 2"));
-  EXPECT_THAT(steps({.suite = "nightly", .schedule = "lagging", .ranks = 4}),
-              ::testing::ElementsAre("smoke lagging 100", "seed lagging 2"));
+  EXPECT_THAT(
+      in_short(planned({.suite = "nightly", .ranks = 4})),
+      ElementsAre("smoke math instant 100", "smoke math calibrated 4", "smoke math lagging 4",
+                  "seed shapes calibrated 2", "seed shapes lagging 2"));
+  EXPECT_THAT(in_short(planned({.suite = "nightly", .schedule = "lagging", .ranks = 4})),
+              ElementsAre("smoke math lagging 100", "seed shapes lagging 2"));
 }
 
 TEST(Plan, TheNightlySuitesLossesHaveASizeOfTheirOwnWhereTheScenarioHasOne) {
   auto scenarios = all();
   scenarios[0].sizes.push_back({"losses", {{"n", 8}}, {Mode::math}});
   const auto schedules = std::vector<std::string>{"instant", "calibrated", "lagging"};
-  EXPECT_THAT(sizes_and_steps(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
-              ::testing::ElementsAre("losses instant 100", "smoke instant 4", "smoke calibrated 4",
-                                     "smoke lagging 4", "seed calibrated 2", "seed lagging 2"));
+  EXPECT_THAT(
+      in_short(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
+      ElementsAre("losses math instant 100", "smoke math instant 4", "smoke math calibrated 4",
+                  "smoke math lagging 4", "seed shapes calibrated 2", "seed shapes lagging 2"));
 }
 
 TEST(Plan, ASizeMayFollowTheRanks) {
@@ -93,10 +92,8 @@ TEST(Plan, TheBaselineComesWithEveryVariant) {
 }
 
 TEST(Plan, PatternsNameSizes) {
-  auto trials = planned({.patterns = {"t*/*/seed"}, .schedule = "instant", .ranks = 1});
-  ASSERT_EQ(trials.size(), 1u);
-  EXPECT_EQ(trials[0].trial.size, "seed");
-  EXPECT_EQ(trials[0].trial.mode, Mode::shapes);
+  EXPECT_THAT(in_short(planned({.patterns = {"t*/*/seed"}, .schedule = "instant", .ranks = 1})),
+              ElementsAre("seed shapes instant 4"));
 }
 
 TEST(Plan, ParametersAreOverridden) {

@@ -7,8 +7,11 @@
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -155,17 +158,16 @@ std::string attempt(World& world, const std::function<void()>& body,
     flight::threw(mine);
     if (!more.empty()) mine += " [" + more + "]";
   }
-  std::string first, then;
-  const auto all = world.exchange(mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    const bool noticed = all[rank].find("has aborted the communicator") != std::string::npos;
-    std::string& text = noticed ? then : first;
-    text += (text.empty() ? "" : "; ") +
-            fmt::format("rank {}: {}", world.alone() ? world.rank() : static_cast<int>(rank),
-                        all[rank]);
+  std::vector<std::string> threw, noticed;
+  for (int rank = world.alone() ? world.rank() : 0;
+       const std::string& text : world.exchange(mine)) {
+    const bool aborted = text.find("has aborted the communicator") != std::string::npos;
+    if (!text.empty())
+      (aborted ? noticed : threw).push_back(fmt::format("rank {}: {}", rank, text));
+    ++rank;
   }
-  return first + (first.empty() || then.empty() ? "" : "; ") + then;
+  std::ranges::move(noticed, std::back_inserter(threw));
+  return fmt::format("{}", fmt::join(threw, "; "));
 }
 
 }  // namespace tidemark

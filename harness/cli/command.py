@@ -1,0 +1,65 @@
+"""The command of sys.argv[1], started on the virtual device or as on a GPU (rehearsed) in an environment without TIDEMARK_ settings; cases that are
+quick; the reader of its reports; and a fixture."""
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
+from reading import read  # noqa: E402, F401
+
+BINARY = str(pathlib.Path(sys.argv[1]).resolve())
+CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
+         "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
+
+
+def environment(rehearsed=False, **more):
+    mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
+    return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
+
+
+def run(*words, cwd, rehearsed=False, launcher=(), **more):
+    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
+
+
+def processes_of(out):
+    """The processes that still run for a run with this output folder."""
+    marker, found = f"TIDEMARK_OUT={out}".encode(), []
+    for process in pathlib.Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if marker in (process / "environ").read_bytes():
+                    found.append(process.name)
+            except OSError:
+                pass
+    return found
+
+
+class Commands(unittest.TestCase):
+    """Runs of the command in self.folder. Their words are parts of a line: one may be several words."""
+
+    def tidemark(self, *words, **more):
+        return run(*shlex.split(" ".join(map(str, words))), cwd=self.folder, **more)
+
+    def passes(self, *words, **more):
+        done = self.tidemark(*words, **more)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
+        return done
+
+    def refuses(self, code, says, *words, **more):
+        """A mistake is one line on stderr, and its exit code."""
+        done = self.tidemark(*words, **more)
+        self.assertEqual((done.returncode, done.stderr.count("\n"), done.stdout), (code, 1, ""), f"{words} {more}: {done.stderr}")
+        self.assertIn(says, done.stderr, f"{words} {more}")
+
+
+class InFolder(Commands):
+    """Each test has a folder of its own."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
