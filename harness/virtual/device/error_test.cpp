@@ -93,8 +93,10 @@ TEST_F(Errors, BadLaunchesAreRefused) {
 
 TEST_F(Errors, LaunchesAreCountedByName) {
   EXPECT_EQ(std::string::npos, describe().find("work(float*, int)"));
+  const auto before = tidemark_device_launches();
   for (int i = 0; i < 3; ++i)
     CUDA(cudaLaunchKernel(&host_function, dim3(1), dim3(32), nullptr, 0, nullptr));
+  EXPECT_EQ(before + 3, tidemark_device_launches());
   EXPECT_NE(std::string::npos, describe().find("\"work(float*, int)\":3")) << describe();
 }
 
