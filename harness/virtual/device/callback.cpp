@@ -73,8 +73,7 @@ void await_callbacks(const VectorClock& clock) {
 }
 
 cudaError_t enqueue_host_function(StreamHandle stream, void (*function)(void*), void* argument) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!function) return cudaErrorInvalidValue;

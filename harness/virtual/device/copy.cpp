@@ -170,8 +170,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
     return refuse_read(bytes);
 
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   // Pageable memory is staged: a synchronous upload waits for the stream before it begins.
@@ -222,8 +221,7 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
     return cudaErrorInvalidValue;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   e.now += e.launch_cost();
   count_activity(e, true);

@@ -104,6 +104,7 @@ struct Engine {
   /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's
   /// device.
   Stream* find(StreamHandle handle);
+  DeviceMemory& memory_of(int device) { return *memory[static_cast<std::size_t>(device)]; }
   Stream& legacy(int device) { return streams[static_cast<std::size_t>(device)]; }
   Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
   /// Applies the rules of the default streams before the next operation of `s`.
@@ -128,6 +129,13 @@ struct Engine {
 
 /// Made at the first call, never destroyed: libraries call until the very end of the process.
 Engine& engine();
+
+/// The engine and its lock, which this thread has until `lock` ends.
+struct Locked {
+  Engine& engine;
+  std::unique_lock<std::mutex> lock;
+};
+inline Locked locked() { return {engine(), std::unique_lock(engine().mutex)}; }
 
 /// The calling thread's device.
 int& current_device();

@@ -63,7 +63,7 @@ void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
   fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(p->second.file_offset), static_cast<off_t>(p->second.bytes));
   s.offsets.give(p->second.file_offset, p->second.bytes);
-  engine().memory[static_cast<std::size_t>(p->second.device)]->refund(p->second.bytes);
+  engine().memory_of(p->second.device).refund(p->second.bytes);
   s.physical.erase(p);
 }
 
@@ -97,14 +97,13 @@ cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
 
 cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device) {
   if (!handle || bytes == 0 || bytes % kGranule) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (device < 0 || device >= e.devices) return cudaErrorInvalidDevice;
   State& s = state();
   if (s.file < 0) return cudaErrorOperatingSystem;
   count_activity(e, false);
   e.now += e.profile.allocate;
-  DeviceMemory& memory = *e.memory[static_cast<std::size_t>(device)];
+  DeviceMemory& memory = e.memory_of(device);
   if (!memory.charge(bytes)) return cudaErrorMemoryAllocation;
   const std::uint64_t offset = s.offsets.take(bytes, kGranule);
   if (!offset) {
@@ -149,8 +148,7 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
 }
 
 cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   State& s = state();
   // The range must be whole mappings without a gap.
   std::uintptr_t at = begin;

@@ -46,14 +46,12 @@ bool follows_known() {
 }
 
 Ns host_now() {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.now;
 }
 
 Links links() {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.profile.links;
 }
 
@@ -72,8 +70,7 @@ void note_wait(const Mark& mark) {
 }
 
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return;
   launch(e);
@@ -82,8 +79,7 @@ void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
 }
 
 Ns begin_collective(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return e.now;
   launch(e);
@@ -92,8 +88,7 @@ Ns begin_collective(StreamHandle stream) {
 }
 
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return;
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
@@ -104,8 +99,7 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
                  bool write) {
   if (!race::is_on() || bytes == 0) return;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   const Stream* s = e.find(stream);
   if (s) race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
 }
@@ -142,8 +136,7 @@ void tidemark_device_end_operator(uint64_t bytes) {
   if (bracket.depth == 0 || --bracket.depth > 0 || !bracket.used || bracket.charged) return;
   const double left = static_cast<double>(bytes) - bracket.bytes;
   if (left <= 0) return;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream& s = e.streams[bracket.stream];
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   // The time for which the host has waited inside the operator includes the time of these bytes.

@@ -199,16 +199,14 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
                            StreamHandle stream) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   StreamPool* p =
       pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > engine().memory[static_cast<std::size_t>(p->device)]->capacity)
-    return cudaErrorMemoryAllocation;
+  if (bytes > engine().memory_of(p->device).capacity) return cudaErrorMemoryAllocation;
   const std::size_t rounded = round_up(bytes, kAlignment);
   e.now += e.launch_cost();
   count_activity(e, true);
@@ -228,8 +226,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
 }
 
 cudaError_t free_async(void* address, StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!address) return cudaSuccess;

@@ -110,8 +110,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
 }
 
 cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!stream || (flags & ~1u)) return cudaErrorInvalidValue;
   if (e.devices == 0) return cudaErrorNoDevice;
   const int clamped = std::clamp(priority, e.profile.highest_priority, e.profile.lowest_priority);
@@ -120,8 +119,7 @@ cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
 }
 
 cudaError_t destroy_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
   s->destroyed = true;
@@ -129,16 +127,14 @@ cudaError_t destroy_stream(StreamHandle stream) {
 }
 
 cudaError_t query_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t synchronise_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   synchronise_with(lock, e.mark(*s));
@@ -147,8 +143,7 @@ cudaError_t synchronise_stream(StreamHandle stream) {
 }
 
 cudaError_t synchronise_device(int device) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   synchronise_with(lock, e.mark_all(device));
   release_pool_memory(device);
   return cudaSuccess;
@@ -156,8 +151,7 @@ cudaError_t synchronise_device(int device) {
 
 template <class T, class Get>
 cudaError_t read_stream(StreamHandle stream, T* out, Get get) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!out) return cudaErrorInvalidValue;
   const Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
@@ -180,8 +174,7 @@ cudaError_t stream_device(StreamHandle stream, int* device) {
 }
 
 bool is_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.find(stream) != nullptr;
 }
 

@@ -50,8 +50,7 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  Engine& e = engine();
-  const std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   e.now += e.launch_cost();
