@@ -10,7 +10,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-constexpr size_t kMiB = size_t{1} << 20;
+using tidemark::device::testing::kMiB;
 
 struct Allocator : testing::Test {
   size_t total = 0;  // bytes of the device as PyTorch knows it
