@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ranges>
 
+#include "harness/virtual/device/immortal.h"
+
 namespace tidemark::device {
 namespace {
 
@@ -66,10 +68,7 @@ struct Reservation {
   }
 };
 
-const Reservation& reservation() {
-  static const Reservation& instance = *new Reservation;
-  return instance;
-}
+const Reservation& reservation() { return immortal<Reservation>(); }
 
 }  // namespace
 

@@ -156,13 +156,11 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
     return refuse_read(bytes);
 
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   // Pageable memory is staged: a synchronous upload waits for the stream before it begins.
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   const char* name = name_of(target, source);
   e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name, Kind::copy);
   note_access(*s, name, source, from, shape, shape.from_pitch, shape.from_slice, false);
@@ -206,10 +204,8 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
     return cudaErrorInvalidValue;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  auto [e, lock, s] = locked(stream);
+  pay_launch(e);
   e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset", Kind::copy);
   note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);

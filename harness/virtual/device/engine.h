@@ -136,6 +136,16 @@ struct Locked {
   std::unique_lock<std::mutex> lock;
 };
 inline Locked locked() { return {engine(), std::unique_lock(engine().mutex)}; }
+/// And the stream of a handle, or null.
+struct LockedStream {
+  Engine& engine;
+  std::unique_lock<std::mutex> lock;
+  Stream* stream;
+};
+inline LockedStream locked(StreamHandle stream) {
+  auto [e, lock] = locked();
+  return {e, std::move(lock), e.find(stream)};
+}
 
 /// The calling thread's device.
 int& current_device();
@@ -150,6 +160,8 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Says that this thread drives the device; polls of threads that never do leave the clock alone.
 void count_activity(Engine& e, bool enqueued);
+/// The host puts an operation into a stream.
+void pay_launch(Engine& e);
 
 /// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged
 /// themselves.

@@ -25,9 +25,8 @@ thread_local bool answering = false;
 thread_local std::int64_t answer = 0;
 
 void launch(Engine& e) {
-  e.now += e.launch_cost();
+  pay_launch(e);
   ++e.launches;
-  count_activity(e, true);
 }
 
 }  // namespace
@@ -70,8 +69,7 @@ void note_wait(const Mark& mark) {
 }
 
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return;
   launch(e);
   e.append(*s, e.profile.duration(cost), name);
@@ -79,8 +77,7 @@ void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
 }
 
 Ns begin_collective(StreamHandle stream) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return e.now;
   launch(e);
   e.apply_default_stream_rules(*s);
@@ -88,8 +85,7 @@ Ns begin_collective(StreamHandle stream) {
 }
 
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return;
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
   e.append(*s, std::max<Ns>(end - s->tail, 0), name, Kind::collective);
@@ -99,8 +95,7 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
                  bool write) {
   if (!race::is_on() || bytes == 0) return;
-  auto [e, lock] = locked();
-  const Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (s) race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 
 namespace tidemark::device {
@@ -14,10 +15,7 @@ struct Pinned {
   bool ours;  // allocated here, not merely registered
 };
 
-std::map<std::uintptr_t, Pinned>& pinned() {
-  static auto& instance = *new std::map<std::uintptr_t, Pinned>;
-  return instance;
-}
+std::map<std::uintptr_t, Pinned>& pinned() { return immortal<std::map<std::uintptr_t, Pinned>>(); }
 
 std::map<std::uintptr_t, Pinned>::iterator around(std::uintptr_t address) {
   return holding(pinned(), address, &Pinned::bytes);

@@ -193,8 +193,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
                            StreamHandle stream) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   StreamPool* p =
       pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
@@ -202,8 +201,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
   if (bytes == 0) return cudaSuccess;
   if (bytes > engine().memory_of(p->device).capacity) return cudaErrorMemoryAllocation;
   const std::size_t rounded = round_up(bytes, kAlignment);
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   e.apply_default_stream_rules(*s);
 
   std::uintptr_t begin = p->take(*s, rounded);
@@ -220,14 +218,12 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
 }
 
 cudaError_t free_async(void* address, StreamHandle stream) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!address) return cudaSuccess;
   StreamPool* p = owner_of(reinterpret_cast<std::uintptr_t>(address));
   if (!p) return cudaErrorInvalidValue;
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   p->put_back(reinterpret_cast<std::uintptr_t>(address), e.mark(*s), s->index);
   return cudaSuccess;
 }

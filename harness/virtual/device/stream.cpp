@@ -65,6 +65,11 @@ void count_activity(Engine& e, bool enqueued) {
   ++e.activity;
 }
 
+void pay_launch(Engine& e) {
+  e.now += e.launch_cost();
+  count_activity(e, true);
+}
+
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   if (callbacks_pending(mark.clock)) {
     lock.unlock();
@@ -119,23 +124,20 @@ cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
 }
 
 cudaError_t destroy_stream(StreamHandle stream) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
   s->destroyed = true;
   return cudaSuccess;
 }
 
 cudaError_t query_stream(StreamHandle stream) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t synchronise_stream(StreamHandle stream) {
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   synchronise_with(lock, e.mark(*s));
   release_pool_memory(s->device);

@@ -50,11 +50,9 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  auto [e, lock] = locked();
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   e.append(*s, 0, "wait for a value");
   return cudaSuccess;
 }

@@ -23,8 +23,7 @@ size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
 }
 
 size_t tidemark_device_stream_name(void* stream, char* text, size_t size) {
-  auto [e, lock] = locked();
-  const Stream* s = e.find(static_cast<StreamHandle>(stream));
+  auto [e, lock, s] = locked(static_cast<StreamHandle>(stream));
   return give_text(s ? e.name_of(s->index) : "unknown stream", text, size);
 }
 
