@@ -1,5 +1,5 @@
-// PyTorch's caching allocator where the device's memory ends, and with settings: what it does here
-// is what it does on a GPU, because it is the real one. Without settings random programs hold it
+// PyTorch's caching allocator where the device's memory ends, and with expandable segments: what it
+// does here is what it does on a GPU, because it is the real one. Random programs hold the rest
 // against the model (reference/memory/allocator_test.cpp).
 #include <c10/core/AllocatorConfig.h>
 #include <gtest/gtest.h>
@@ -24,19 +24,13 @@ struct Allocator : testing::Test {
     ASSERT_EQ(0, tidemark_device_set_capacity(1024 * kMiB)) << tidemark_device_error();
   }
   void TearDown() override {
-    reset();
+    settings("expandable_segments:False");
+    allocator::get()->setMemoryFraction(1.0, 0);
     rest();
     EXPECT_EQ(0, reserved());
     ASSERT_EQ(0, tidemark_device_set_capacity(0));
   }
   static void settings(const char* text) { c10::CachingAllocator::setAllocatorSettings(text); }
-  static void reset() {
-    c10::CachingAllocator::setAllocatorSettings(
-        "max_split_size_mb:1048576,garbage_collection_threshold:0.999999,roundup_power2_divisions:"
-        "1,"
-        "expandable_segments:False");
-    allocator::get()->setMemoryFraction(1.0, 0);
-  }
   static void rest() {
     c10::cuda::device_synchronize();
     allocator::emptyCache();
@@ -48,7 +42,6 @@ struct Allocator : testing::Test {
     allocator::get()->setMemoryFraction(static_cast<double>(bytes) / static_cast<double>(total), 0);
   }
   static auto stats() { return allocator::getDeviceStats(0); }
-  static int64_t allocated() { return stats().allocated_bytes[0].current; }
   static int64_t reserved() { return stats().reserved_bytes[0].current; }
   static c10::DataPtr take(size_t bytes) { return allocator::get()->allocate(bytes); }
 };
@@ -91,39 +84,6 @@ TEST_F(Allocator, MemoryFractionIsALimitOfItsOwn) {
   limit(512 * kMiB);
   auto a = take(512 * kMiB);
   EXPECT_THROW(take(2 * kMiB), c10::OutOfMemoryError);
-}
-
-TEST_F(Allocator, BlocksAboveMaxSplitSizeAreNotSplit) {
-  settings("max_split_size_mb:30");
-  auto a = take(100 * kMiB);
-  a.clear();
-  auto b = take(25 * kMiB);
-  EXPECT_EQ(126 * int64_t{kMiB}, reserved())
-      << "100 are left alone for one of 25, which is rounded to 26";
-  auto c = take(90 * kMiB);
-  EXPECT_EQ(126 * int64_t{kMiB}, reserved()) << "taken whole: less than 20 MiB over";
-  EXPECT_EQ(126 * int64_t{kMiB}, allocated());
-  c.clear();
-  auto d = take(79 * kMiB);
-  EXPECT_EQ(206 * int64_t{kMiB}, reserved()) << "21 MiB would be wasted";
-}
-
-TEST_F(Allocator, SizesRoundUpToDivisionsOfAPowerOfTwo) {
-  settings("roundup_power2_divisions:4");
-  auto a = take(1200 << 10);
-  EXPECT_EQ(1280 << 10, allocated());
-}
-
-TEST_F(Allocator, TheGarbageCollectorFreesOldBlocksAboveItsThreshold) {
-  settings("garbage_collection_threshold:0.5");
-  limit(1000 * kMiB);
-  std::vector<c10::DataPtr> keep;
-  for (int i = 0; i < 3; ++i) keep.push_back(take(200 * kMiB));
-  keep.erase(keep.begin());
-  EXPECT_EQ(600 * int64_t{kMiB}, reserved()) << "cached";
-  auto next = take(300 * kMiB);
-  EXPECT_EQ(700 * int64_t{kMiB}, reserved()) << "the cached 200 went before 300 came";
-  EXPECT_EQ(0, stats().num_alloc_retries);
 }
 
 TEST_F(Allocator, ExpandableSegmentsGrowInPlaceAndUnmap) {

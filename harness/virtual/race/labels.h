@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace tidemark::race {
@@ -37,16 +36,10 @@ class Labels {
     std::vector<std::int64_t> sizes;
     auto operator<=>(const Label&) const = default;
   };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
   std::uint32_t intern(std::string_view word);
 
   std::vector<std::string> words_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> word_ids_;
+  std::map<std::string, std::uint32_t, std::less<>> word_ids_;
   std::map<Label, std::uint32_t> label_ids_;
   std::vector<const Label*> labels_;  // by id
   std::uint32_t phase_ = 0;
