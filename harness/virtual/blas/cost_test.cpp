@@ -101,4 +101,11 @@ TEST_F(BlasCost, TensorCoresWhereFp32MayUseThem) {
   at::globalContext().setAllowTF32CuBLAS(false);
 }
 
+TEST_F(BlasCost, WithoutTheOperatorLayerAProductInMathIsRefused) {
+  const auto a = on_device({4, 4}, at::kFloat);
+  tidemark_device_set_data(1);
+  EXPECT_THROW(at::mm(a, a), c10::Error);
+  tidemark_device_set_data(0);
+}
+
 }  // namespace

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ranges>
 
+#include "harness/virtual/device/immortal.h"
+
 namespace tidemark::device {
 namespace {
 
@@ -66,10 +68,7 @@ struct Reservation {
   }
 };
 
-const Reservation& reservation() {
-  static const Reservation& instance = *new Reservation;
-  return instance;
-}
+const Reservation& reservation() { return immortal<Reservation>(); }
 
 }  // namespace
 
@@ -94,26 +93,14 @@ void ByteSet::add(std::uintptr_t begin, std::uintptr_t end) {
 
 void ByteSet::remove(std::uintptr_t begin, std::uintptr_t end) {
   if (begin >= end) return;
-  auto at = ends_.lower_bound(begin);
-  if (at != ends_.begin() && std::prev(at)->second > begin) {
-    const auto before = std::prev(at);
-    const std::uintptr_t rest = before->second;
-    before->second = begin;
-    bytes_ -= rest - begin;
-    if (rest > end) {
-      ends_.emplace_hint(at, end, rest);
-      bytes_ += rest - end;
-      return;
-    }
-  }
+  auto at = ends_.upper_bound(begin);
+  if (at != ends_.begin() && std::prev(at)->second > begin) --at;
   while (at != ends_.end() && at->first < end) {
     const auto [first, last] = *at;
     at = ends_.erase(at);
-    bytes_ -= last - first;
-    if (last > end) {
-      ends_.emplace_hint(at, end, last);
-      bytes_ += last - end;
-    }
+    bytes_ -= std::min(last, end) - std::max(first, begin);
+    if (first < begin) ends_.emplace_hint(at, first, begin);
+    if (last > end) ends_.emplace_hint(at, end, last);
   }
 }
 

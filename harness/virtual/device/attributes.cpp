@@ -166,7 +166,7 @@ const char* device_name() { return engine().profile.device.c_str(); }
 
 std::size_t device_capacity(int device) {
   std::lock_guard lock(engine().mutex);
-  return engine().memory[static_cast<std::size_t>(device)]->capacity;
+  return engine().memory_of(device).capacity;
 }
 
 void device_uuid(int device, char uuid[16]) {

@@ -73,13 +73,10 @@ void await_callbacks(const VectorClock& clock) {
 }
 
 cudaError_t enqueue_host_function(StreamHandle stream, void (*function)(void*), void* argument) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!function) return cudaErrorInvalidValue;
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   e.append(*s, 0, "host function");
   Queue& q = queue();
   std::lock_guard queued(q.mutex);

@@ -18,8 +18,7 @@ int fail(Engine& e, const std::string& why) {
 }  // namespace
 
 int tidemark_device_set_schedule(const char* name) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   synchronise_with(lock, e.mark_all(-1));
   if (!e.set_schedule(name ? name : "")) {
     return fail(e, std::string("no schedule '") + (name ? name : "") +
@@ -29,15 +28,13 @@ int tidemark_device_set_schedule(const char* name) {
 }
 
 void tidemark_device_set_seed(uint64_t seed) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   e.seed = seed;
   e.draws = 0;
 }
 
 int tidemark_device_set_profile(const char* name) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   for (const DeviceMemory* memory : e.memory) {
     if (memory->used_)
       return fail(e, "the GPU profile can only change while no device memory is allocated");
@@ -54,8 +51,7 @@ int tidemark_device_set_profile(const char* name) {
 }
 
 int tidemark_device_set_capacity(uint64_t bytes) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   const std::size_t capacity = bytes ? bytes : e.profile.memory_bytes;
   for (const DeviceMemory* memory : e.memory) {
     if (memory->used_ > capacity) {
@@ -69,10 +65,9 @@ int tidemark_device_set_capacity(uint64_t bytes) {
 }
 
 int tidemark_device_place_next(uint64_t offset) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (e.devices == 0) return -1;
-  if (e.memory[static_cast<std::size_t>(current_device())]->place_next(offset)) return 0;
+  if (e.memory_of(current_device()).place_next(offset)) return 0;
   return fail(e, "an allocation cannot be placed at " + std::to_string(offset) +
                      ": memory is allocated already, or that is not a multiple of 2 MiB in range");
 }
@@ -82,14 +77,12 @@ void tidemark_device_set_data(int on) {
 }
 
 void tidemark_device_set_launch_cost(int64_t ns) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   e.launch_override = ns;
 }
 
 void tidemark_device_reset_clock(void) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   synchronise_with(lock, e.mark_all(-1));
   e.now = 0;
   ++e.epoch;
@@ -103,8 +96,7 @@ void tidemark_device_reset_clock(void) {
 
 const char* tidemark_device_error(void) {
   thread_local std::string copy;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   copy = e.error;
   return copy.c_str();
 }

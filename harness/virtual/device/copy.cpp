@@ -65,47 +65,33 @@ bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
   }
 }
 
-// Until `row` says false.
+// Calls `row` with the beginning of each row of both sides.
 template <class Row>
-void each_row(const Rectangle& r, Row row) {
+void each_row(void* to, const void* from, const Rectangle& r, Row row) {
   for (std::size_t z = 0; z < r.depth; ++z) {
     for (std::size_t y = 0; y < r.height; ++y) {
-      if (!row(z, y)) return;
+      row(static_cast<char*>(to) + z * r.to_slice + y * r.to_pitch,
+          static_cast<const char*>(from) + z * r.from_slice + y * r.from_pitch);
     }
   }
 }
 
-void move(char* to, const char* from, const Rectangle& r) {
-  each_row(r, [&](std::size_t z, std::size_t y) {
-    std::memmove(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch,
-                 r.width);
-    return true;
-  });
+void move(void* to, const void* from, const Rectangle& r) {
+  each_row(to, from, r, [&](char* t, const char* f) { std::memmove(t, f, r.width); });
 }
 
-bool rows_known(const char* from, const Rectangle& r) {
+bool rows_known(void* to, const void* from, const Rectangle& r) {
   bool all = true;
-  each_row(r, [&](std::size_t z, std::size_t y) {
-    return all = is_known(from + z * r.from_slice + y * r.from_pitch, r.width);
-  });
+  each_row(to, from, r, [&](char*, const char* f) { all = all && is_known(f, r.width); });
   return all;
 }
-void mark_rows(char* to, const Rectangle& r, bool known) {
-  each_row(r, [&](std::size_t z, std::size_t y) {
-    mark_known(to + z * r.to_slice + y * r.to_pitch, r.width, known);
-    return true;
-  });
+void mark_rows(void* to, const Rectangle& r, bool known) {
+  each_row(to, to, r, [&](char* t, const char*) { mark_known(t, r.width, known); });
 }
 // A copy to the device in mode known.
-void move_known(char* to, const char* from, const Rectangle& r, bool from_host) {
-  if (!from_host) {
-    each_row(r, [&](std::size_t z, std::size_t y) {
-      copy_known(to + z * r.to_slice + y * r.to_pitch, from + z * r.from_slice + y * r.from_pitch,
-                 r.width);
-      return true;
-    });
-    return;
-  }
+void move_known(void* to, const void* from, const Rectangle& r, bool from_host) {
+  if (!from_host)
+    return each_row(to, from, r, [&](char* t, const char* f) { copy_known(t, f, r.width); });
   const bool kept = r.width * r.height * r.depth <= known_limit();
   if (kept) move(to, from, r);
   mark_rows(to, r, kept);
@@ -166,18 +152,15 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const std::int64_t* const known = bytes == 4 || bytes == 8 ? answer_to_reads() : nullptr;
   if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
   const bool follows = follows_known();
-  const bool all_known = to_host && follows && rows_known(static_cast<const char*>(from), shape);
+  const bool all_known = to_host && follows && rows_known(to, from, shape);
   if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
     return refuse_read(bytes);
 
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   // Pageable memory is staged: a synchronous upload waits for the stream before it begins.
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   const char* name = name_of(target, source);
   e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name, Kind::copy);
   note_access(*s, name, source, from, shape, shape.from_pitch, shape.from_slice, false);
@@ -189,18 +172,17 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   lock.unlock();
 
   if (on_host || data_moves() || all_known) {
-    move(static_cast<char*>(to), static_cast<const char*>(from), shape);
+    move(to, from, shape);
   } else if (!to_host && follows) {
-    move_known(static_cast<char*>(to), static_cast<const char*>(from), shape, from_host);
+    move_known(to, from, shape, from_host);
   } else if (to_host && known) {
     std::memcpy(to, known, bytes);  // the low bytes come first
   } else if (to_host) {
     std::size_t left = target.place == Place::pinned ? kNoValueBytesPinned : bytes;
-    each_row(shape, [&](std::size_t z, std::size_t y) {
+    each_row(to, from, shape, [&](char* row, const char*) {
       const std::size_t part = std::min(left, shape.width);
-      std::memset(static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch, 0xff, part);
+      std::memset(row, 0xff, part);
       left -= part;
-      return left > 0;
     });
   }
   return cudaSuccess;
@@ -222,11 +204,8 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
     return cudaErrorInvalidValue;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
-  Stream* s = e.find(stream);
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  auto [e, lock, s] = locked(stream);
+  pay_launch(e);
   e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset", Kind::copy);
   note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);
@@ -234,10 +213,9 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
   if (waiting == Waiting::sync && target.place == Place::pinned) synchronise_with(lock, e.mark(*s));
   lock.unlock();
   const bool keeps = target.place == Place::device && follows_known();
-  if (keeps) mark_rows(static_cast<char*>(to), shape, bytes <= known_limit());
+  if (keeps) mark_rows(to, shape, bytes <= known_limit());
   if (target.place == Place::pinned || data_moves() || (keeps && bytes <= known_limit())) {
-    each_row(shape, [&](std::size_t z, std::size_t y) {
-      char* row = static_cast<char*>(to) + z * shape.to_slice + y * shape.to_pitch;
+    each_row(to, to, shape, [&](char* row, const char*) {
       if (unit == 1) {
         std::memset(row, static_cast<int>(value & 0xff), shape.width);
       } else {
@@ -245,7 +223,6 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
           std::memcpy(row + x, &value, unit);
         }
       }
-      return true;
     });
   }
   return cudaSuccess;

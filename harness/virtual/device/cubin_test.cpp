@@ -151,20 +151,13 @@ TEST(Cubin, AModuleIsLoadedFromAFile) {
   EXPECT_EQ(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, path.c_str()));
 }
 
-struct CubinLaunch : testing::Test {
-  void SetUp() override {
-    schedule("calibrated");
-    tidemark_device_set_data(2);  // mode known
-  }
-  void TearDown() override { tidemark_device_set_data(0); }
+struct CubinLaunch : Calibrated {
+  void SetUp() override { tidemark_device_set_data(2); }  // mode known
 };
 
 TEST_F(CubinLaunch, MakesUnknownWhatItsParametersPointTo) {
-  void *first = nullptr, *second = nullptr, *third = nullptr;
-  for (void** one : {&first, &second, &third}) {
-    CUDA(cudaMalloc(one, 512));
-    CUDA(cudaMemset(*one, 1, 512));
-  }
+  const Memory first(512), second(512), third(512);
+  for (void* one : {first.at, second.at, third.at}) CUDA(cudaMemset(one, 1, 512));
   struct {
     long number;
     void* inside;
@@ -183,12 +176,10 @@ TEST_F(CubinLaunch, MakesUnknownWhatItsParametersPointTo) {
   auto too_many = config;
   too_many.blockDimX = 2048;
   EXPECT_NE(CUDA_SUCCESS, cuLaunchKernelEx(&too_many, add, arguments, nullptr));
-  for (void* one : {first, second, third}) CUDA(cudaFree(one));
 }
 
 TEST_F(CubinLaunch, MakesUnknownWhatADescriptorOfATensorPointsTo) {
-  void* memory = nullptr;
-  CUDA(cudaMalloc(&memory, 512));
+  const Memory memory(512);
   CUDA(cudaMemset(memory, 1, 512));
   const cuuint64_t sizes[] = {128};
   const cuuint32_t box[] = {32}, steps[] = {1};
@@ -201,7 +192,6 @@ TEST_F(CubinLaunch, MakesUnknownWhatADescriptorOfATensorPointsTo) {
   const CUfunction add = loaded(cubin(parameter(0, 0, sizeof map) + stated(sizeof map)), "add");
   EXPECT_EQ(CUDA_SUCCESS, cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr));
   EXPECT_FALSE(tidemark_device_is_known(memory, 512));
-  CUDA(cudaFree(memory));
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ std::size_t live_events();                                           // event.cp
 using namespace tidemark::device;
 
 size_t tidemark_device_describe(char* text, size_t size) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   std::map<std::string, std::uint64_t> counts;
   for (const auto& [name, count] : kernel_counts()) counts[readable(name)] += count;
   const Profile& p = e.profile;

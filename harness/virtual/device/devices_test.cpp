@@ -9,16 +9,9 @@ namespace {
 
 using namespace tidemark::device::testing;
 
-constexpr size_t kMiB = size_t{1} << 20;
 const bool three = setenv("TIDEMARK_DEVICES", "3", 1) == 0;  // before the first call
 
-struct Devices : testing::Test {
-  void SetUp() override { schedule("calibrated"); }
-  void TearDown() override {
-    cudaSetDevice(0);
-    cudaGetLastError();
-  }
-};
+struct Devices : Calibrated {};
 
 TEST_F(Devices, AreCountedAndNamedApart) {
   int count = 0;
@@ -48,10 +41,9 @@ TEST_F(Devices, TheCurrentDeviceIsTheThreads) {
 }
 
 TEST_F(Devices, EachHasItsOwnMemory) {
-  void *a = nullptr, *b = nullptr;
-  CUDA(cudaMalloc(&a, kMiB));
+  const Memory a(kMiB);  // freed while device 1 is the current one
   CUDA(cudaSetDevice(1));
-  CUDA(cudaMalloc(&b, kMiB));
+  const Memory b(kMiB);
   cudaPointerAttributes attributes = {};
   CUDA(cudaPointerGetAttributes(&attributes, a));
   EXPECT_EQ(0, attributes.device);
@@ -60,25 +52,19 @@ TEST_F(Devices, EachHasItsOwnMemory) {
   size_t left = 0, total = 0;
   CUDA(cudaMemGetInfo(&left, &total));
   EXPECT_EQ(2 * kMiB, total - left);
-  CUDA(cudaFree(a)) << "from any device";
-  CUDA(cudaFree(b));
 }
 
 TEST_F(Devices, CopiesCross) {
   tidemark_device_set_data(1);
-  void *a = nullptr, *b = nullptr;
-  CUDA(cudaMalloc(&a, 64));
+  const Memory a(64);
   CUDA(cudaSetDevice(1));
-  CUDA(cudaMalloc(&b, 64));
+  const Memory b(64);
   std::vector<char> out(64);
   CUDA(cudaMemset(a, 3, 64));
   CUDA(cudaMemcpyPeerAsync(b, 1, a, 0, 64, make_stream()));
   CUDA(cudaDeviceSynchronize());
   CUDA(cudaMemcpy(out.data(), b, 64, cudaMemcpyDeviceToHost));
   EXPECT_EQ(std::vector<char>(64, 3), out);
-  tidemark_device_set_data(0);
-  CUDA(cudaFree(a));
-  CUDA(cudaFree(b));
 }
 
 TEST_F(Devices, EventsAreWaitedForAcrossAndRecordedAtHome) {

@@ -14,6 +14,7 @@ namespace tidemark::device {
 namespace {
 
 constexpr std::uintptr_t kFirstHandle = 0x10000;
+constexpr std::uint64_t kMost = ~std::uint64_t{0};
 constexpr const char* kSchedules[] = {"instant", "calibrated", "lagging", "random"};
 
 const char* environment(const char* name) {
@@ -21,25 +22,40 @@ const char* environment(const char* name) {
   return value && *value ? value : nullptr;
 }
 
+[[noreturn]] void refuse(const char* name, const char* expected) {
+  throw std::runtime_error(std::string(name) + "=" + std::getenv(name) + ": " + expected);
+}
+
+std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t least,
+                     std::uint64_t most, const char* expected) {
+  const char* text = environment(name);
+  if (!text) return otherwise;
+  char* end = nullptr;
+  const std::uint64_t value = std::strtoull(text, &end, 10);
+  if (*end || value < least || value > most) refuse(name, expected);
+  return value;
+}
+
+/// The place of the value among `names`.
+template <std::size_t N>
+std::size_t choice(const char* name, const char* const (&names)[N], const char* expected) {
+  const char* text = environment(name);
+  const auto found = std::find(names, names + N, std::string_view(text ? text : names[0]));
+  if (found == names + N) refuse(name, expected);
+  return static_cast<std::size_t>(found - names);
+}
+
 // TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list
 // of k names k devices.
 int visible_devices() {
-  int count = 1;
-  const char* set = environment("TIDEMARK_DEVICES");
-  if (set) {
-    char* end = nullptr;
-    const long asked = std::strtol(set, &end, 10);
-    if (*end || asked < 0 || asked > 64) {
-      throw std::runtime_error(std::string("TIDEMARK_DEVICES=") + set + ": a number from 0 to 64");
-    }
-    count = static_cast<int>(asked);
-  }
+  const auto asked =
+      static_cast<int>(number("TIDEMARK_DEVICES", 1, 0, 64, "a number from 0 to 64"));
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!list) return count;
+  if (!list) return asked;
   if (!*list || std::strcmp(list, "-1") == 0 || std::strcmp(list, "NoDevFiles") == 0) return 0;
   const auto commas = std::count(list, list + std::strlen(list), ',');
   const int named = 1 + static_cast<int>(std::min<std::ptrdiff_t>(commas, 63));
-  return set ? std::min(count, named) : named;
+  return environment("TIDEMARK_DEVICES") ? std::min(asked, named) : named;
 }
 
 thread_local std::vector<Stream*> per_thread_streams;
@@ -57,38 +73,15 @@ Engine::Engine() {
   try {
     const char* gpu = environment("TIDEMARK_GPU");
     profile = load_profile(gpu ? gpu : "h100-80g");
-    if (const char* name = environment("TIDEMARK_SCHEDULE")) {
-      if (!set_schedule(name)) {
-        throw std::runtime_error(std::string("TIDEMARK_SCHEDULE=") + name +
-                                 ": instant, calibrated, lagging or random");
-      }
-    }
-    if (const char* number = environment("TIDEMARK_SEED"))
-      seed = std::strtoull(number, nullptr, 10);
-    std::size_t capacity = profile.memory_bytes;
-    if (const char* bytes = environment("TIDEMARK_CAPACITY")) {
-      char* end = nullptr;
-      capacity = std::strtoull(bytes, &end, 10);
-      if (*end || capacity == 0)
-        throw std::runtime_error(std::string("TIDEMARK_CAPACITY=") + bytes + ": bytes, above 0");
-    }
-    const char* mode = environment("TIDEMARK_MODE");
-    if (mode && std::strcmp(mode, "math") != 0 && std::strcmp(mode, "shapes") != 0 &&
-        std::strcmp(mode, "known") != 0) {
-      throw std::runtime_error(std::string("TIDEMARK_MODE=") + mode + ": math, known or shapes");
-    }
-    if (mode && std::strcmp(mode, "shapes") != 0)
-      data = std::strcmp(mode, "math") == 0 ? Data::all : Data::known;
-    if (const char* limit = environment("TIDEMARK_KNOWN_LIMIT")) {
-      char* end = nullptr;
-      known_limit = std::strtoull(limit, &end, 10);
-      if (*end) throw std::runtime_error(std::string("TIDEMARK_KNOWN_LIMIT=") + limit + ": bytes");
-    }
-    const char* unknown = environment("TIDEMARK_UNKNOWN");
-    if (unknown && std::strcmp(unknown, "nan") != 0 && std::strcmp(unknown, "refuse") != 0) {
-      throw std::runtime_error(std::string("TIDEMARK_UNKNOWN=") + unknown + ": refuse or nan");
-    }
-    unknown_accepted = unknown && std::strcmp(unknown, "nan") == 0;
+    if (const char* name = environment("TIDEMARK_SCHEDULE"); name && !set_schedule(name))
+      refuse("TIDEMARK_SCHEDULE", "instant, calibrated, lagging or random");
+    if (const char* text = environment("TIDEMARK_SEED")) seed = std::strtoull(text, nullptr, 10);
+    const std::size_t capacity =
+        number("TIDEMARK_CAPACITY", profile.memory_bytes, 1, kMost, "bytes, above 0");
+    data = static_cast<Data>(
+        choice("TIDEMARK_MODE", {"shapes", "math", "known"}, "math, known or shapes"));
+    known_limit = number("TIDEMARK_KNOWN_LIMIT", kKnownLimit, 0, kMost, "bytes");
+    unknown_accepted = choice("TIDEMARK_UNKNOWN", {"refuse", "nan"}, "refuse or nan") == 1;
     const char* placement = environment("TIDEMARK_PLACEMENT");
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {

@@ -104,6 +104,7 @@ struct Engine {
   /// The stream of a handle, or null. 0, 1 and 2 mean the default streams of the calling thread's
   /// device.
   Stream* find(StreamHandle handle);
+  DeviceMemory& memory_of(int device) { return *memory[static_cast<std::size_t>(device)]; }
   Stream& legacy(int device) { return streams[static_cast<std::size_t>(device)]; }
   Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
   /// Applies the rules of the default streams before the next operation of `s`.
@@ -129,6 +130,23 @@ struct Engine {
 /// Made at the first call, never destroyed: libraries call until the very end of the process.
 Engine& engine();
 
+/// The engine and its lock, which this thread has until `lock` ends.
+struct Locked {
+  Engine& engine;
+  std::unique_lock<std::mutex> lock;
+};
+inline Locked locked() { return {engine(), std::unique_lock(engine().mutex)}; }
+/// And the stream of a handle, or null.
+struct LockedStream {
+  Engine& engine;
+  std::unique_lock<std::mutex> lock;
+  Stream* stream;
+};
+inline LockedStream locked(StreamHandle stream) {
+  auto [e, lock] = locked();
+  return {e, std::move(lock), e.find(stream)};
+}
+
 /// The calling thread's device.
 int& current_device();
 
@@ -142,6 +160,8 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Says that this thread drives the device; polls of threads that never do leave the clock alone.
 void count_activity(Engine& e, bool enqueued);
+/// The host puts an operation into a stream.
+void pay_launch(Engine& e);
 
 /// Operator brackets (operation.cpp): copies and the like report the bytes that they have charged
 /// themselves.

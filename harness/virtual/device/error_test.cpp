@@ -16,12 +16,8 @@ using namespace tidemark::device::testing;
 
 const char host_function = 0;
 
-struct Errors : testing::Test {
-  void SetUp() override {
-    schedule("calibrated");
-    register_kernel(&host_function, "_Z4workPfi");
-  }
-  void TearDown() override { cudaGetLastError(); }
+struct Errors : Calibrated {
+  static void SetUpTestSuite() { register_kernel(&host_function, "_Z4workPfi"); }
   static std::string describe() { return text_of(tidemark_device_describe); }
 };
 
@@ -93,8 +89,10 @@ TEST_F(Errors, BadLaunchesAreRefused) {
 
 TEST_F(Errors, LaunchesAreCountedByName) {
   EXPECT_EQ(std::string::npos, describe().find("work(float*, int)"));
+  const auto before = tidemark_device_launches();
   for (int i = 0; i < 3; ++i)
     CUDA(cudaLaunchKernel(&host_function, dim3(1), dim3(32), nullptr, 0, nullptr));
+  EXPECT_EQ(before + 3, tidemark_device_launches());
   EXPECT_NE(std::string::npos, describe().find("\"work(float*, int)\":3")) << describe();
 }
 
@@ -141,23 +139,6 @@ TEST_F(Errors, UnmodelledCallsAreRefusedByName) {
     EXPECT_NE(std::string::npos, text.find(once));
     EXPECT_EQ(text.find(once), text.rfind(once)) << "once";
   }
-}
-
-TEST_F(Errors, OperatorBracketsChargeTheBytesOfTheirTensors) {
-  tidemark_device_set_launch_cost(0);
-  const auto time = [](bool bracket, double bytes) {
-    tidemark_device_reset_clock();
-    if (bracket) tidemark_device_begin_operator("op");
-    for (int i = 0; i < 2; ++i)
-      cudaLaunchKernel(&host_function, dim3(1 << 20), dim3(1024), nullptr, 0, nullptr);
-    if (bracket) tidemark_device_end_operator(static_cast<uint64_t>(bytes));
-    cudaDeviceSynchronize();
-    return tidemark_device_now();
-  };
-  const auto empty = time(true, 0);
-  EXPECT_NEAR(1e6, static_cast<double>(time(true, 3350e6) - empty), 10) << "3.35 GB at 3350 GB/s";
-  EXPECT_GT(time(false, 0), empty + 10'000'000) << "by the grid: 2 x 2^30 threads x 32 bytes";
-  tidemark_device_set_launch_cost(-1);
 }
 
 // Last: nothing works afterwards.

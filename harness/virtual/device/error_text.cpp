@@ -12,7 +12,7 @@ struct Entry {
   const char* text;
 };
 
-// Sorted by code; the texts are those of CUDA's own cudaGetErrorString.
+// The texts are those of CUDA's own cudaGetErrorString.
 #define TEXT(code, text) \
   { code, #code, text }
 constexpr Entry kErrors[] = {
@@ -189,10 +189,8 @@ constexpr Entry kErrors[] = {
 #undef TEXT
 
 const Entry* find(cudaError_t code) {
-  const Entry* at = std::lower_bound(
-      std::begin(kErrors), std::end(kErrors), code,
-      [](const Entry& e, cudaError_t c) { return static_cast<int>(e.code) < static_cast<int>(c); });
-  return at != std::end(kErrors) && at->code == code ? at : nullptr;
+  const Entry* at = std::ranges::find(kErrors, code, &Entry::code);
+  return at != std::end(kErrors) ? at : nullptr;
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ Table& table() { return immortal<Table>(); }
 std::size_t live_events() { return table().events.size() - table().unused.size(); }
 
 cudaError_t create_event(EventHandle* event, unsigned flags) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!event || (flags & ~7u) ||
       ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
     return cudaErrorInvalidValue;
@@ -77,8 +76,7 @@ cudaError_t destroy_event(EventHandle event) {
 }
 
 cudaError_t record_event(EventHandle event, StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Event* found = table().find(event);
   Stream* s = e.find(stream);
   if (!found || !s || found->device != s->device) return cudaErrorInvalidResourceHandle;
@@ -91,8 +89,7 @@ cudaError_t record_event(EventHandle event, StreamHandle stream) {
 }
 
 cudaError_t wait_event(StreamHandle stream, EventHandle event) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Event* found = table().find(event);
   Stream* s = e.find(stream);
   if (!found || !s) return cudaErrorInvalidResourceHandle;
@@ -106,8 +103,7 @@ cudaError_t wait_event(StreamHandle stream, EventHandle event) {
 }
 
 cudaError_t query_event(EventHandle event) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   const Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
   if (!found->recorded) return cudaSuccess;
@@ -116,8 +112,7 @@ cudaError_t query_event(EventHandle event) {
 }
 
 cudaError_t synchronise_event(EventHandle event) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   const Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
   if (!found->recorded) return cudaSuccess;
@@ -129,8 +124,7 @@ cudaError_t synchronise_event(EventHandle event) {
 }
 
 cudaError_t elapsed_time(float* milliseconds, EventHandle start, EventHandle end) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!milliseconds) return cudaErrorInvalidValue;
   const Event* a = table().find(start);
   const Event* b = table().find(end);

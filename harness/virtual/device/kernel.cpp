@@ -25,56 +25,16 @@ std::int64_t spins_for(const Kernel& kernel, void** arguments) {
   return std::max<std::int64_t>(*static_cast<const std::int64_t*>(arguments[0]), 0);
 }
 
-// PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names are
-// only filed, in one flat table, until it is asked for.
-class Names {
- public:
-  struct Slot {
-    const void* function = nullptr;
-    const char* name = nullptr;
-    const void* code = nullptr;
-  };
-  void add(const Slot& added) {
-    if (2 * ++count_ > slots_.size()) grow();
-    put(added);
-  }
-  /// Its name is null where the function is no kernel.
-  Slot find(const void* function) const {
-    if (slots_.empty()) return {};
-    for (std::size_t i = place(function);; ++i) {
-      const Slot& slot = slots_[i & (slots_.size() - 1)];
-      if (slot.function == function || !slot.function) return slot;
-    }
-  }
-
- private:
-  std::size_t place(const void* function) const {
-    return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u >> 32) &
-           (slots_.size() - 1);
-  }
-  void put(Slot added) {
-    for (std::size_t i = place(added.function);; ++i) {
-      Slot& slot = slots_[i & (slots_.size() - 1)];
-      if (slot.function && slot.function != added.function) continue;
-      slot = added;  // a library loaded later at the same place replaces the name
-      return;
-    }
-  }
-  void grow() {
-    std::vector<Slot> before(std::max<std::size_t>(2 * slots_.size(), 1 << 12));
-    before.swap(slots_);
-    for (const Slot& slot : before) {
-      if (slot.function) put(slot);
-    }
-  }
-
-  std::vector<Slot> slots_;  // a power of two; at most half full
-  std::size_t count_ = 0;
+struct Name {
+  const char* name;
+  const void* code;
 };
 
 struct Registry {
   std::mutex mutex;
-  Names names;
+  // PyTorch registers some fifty thousand kernels before main() and launches a few hundred: names
+  // are only filed until one is asked for.
+  std::unordered_map<const void*, Name> names;
   std::unordered_map<const void*, Kernel*> known;  // by function, and by the kernel's own address
   std::deque<Kernel> kernels;
 
@@ -92,7 +52,7 @@ Registry& registry() { return immortal<Registry>(); }
 void register_kernel(const void* host_function, const char* name, const void* code) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.names.add({host_function, name, code});
+  r.names[host_function] = {name, code};  // a library loaded later at the same place replaces it
   r.known.erase(host_function);
 }
 
@@ -100,10 +60,10 @@ Kernel* find_kernel(const void* function) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   if (auto found = r.known.find(function); found != r.known.end()) return found->second;
-  const Names::Slot slot = r.names.find(function);
-  if (!slot.name) return nullptr;
-  Kernel* kernel = r.known[function] = r.make(slot.name);
-  kernel->code = slot.code;
+  const auto filed = r.names.find(function);
+  if (filed == r.names.end()) return nullptr;
+  Kernel* kernel = r.known[function] = r.make(filed->second.name);
+  kernel->code = filed->second.code;
   return kernel;
 }
 

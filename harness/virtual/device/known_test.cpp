@@ -14,22 +14,20 @@ namespace {
 
 using namespace tidemark::device::testing;
 
-constexpr size_t kMiB = size_t{1} << 20;
 constexpr char host_function = 0;
 
 // The library has a set of its own, which is hidden; this one is judged by what the calls say.
-struct Known : testing::Test {
+struct Known : Calibrated {
   static void SetUpTestSuite() { register_kernel(&host_function, "_Z6kernelPf"); }
   void SetUp() override {
-    schedule("calibrated");
+    Calibrated::SetUp();
     tidemark_device_set_data(2);
     CUDA(cudaMalloc(&memory_, 8 * kMiB));
   }
   void TearDown() override {
-    cudaGetLastError();
     CUDA(cudaFree(memory_));
     EXPECT_EQ(0u, tidemark_device_known_bytes());
-    tidemark_device_set_data(0);
+    Calibrated::TearDown();
   }
   char* at(size_t offset) const { return static_cast<char*>(memory_) + offset; }
   void mark(size_t begin, size_t end, bool is = true) {

@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
@@ -28,6 +30,7 @@ struct Mapping {
   std::uint64_t handle;
   bool readable = false;
 };
+using Mappings = std::map<std::uintptr_t, Mapping>;
 
 struct State {
   int file = memfd_create("device memory", MFD_CLOEXEC);
@@ -35,7 +38,7 @@ struct State {
   Ranges offsets{kGranule, std::size_t{1} << 45};  // of the file; 0 means none
   std::map<std::uintptr_t, std::size_t> reserved;
   std::map<std::uint64_t, Physical> physical;
-  std::map<std::uintptr_t, Mapping> mapped;
+  Mappings mapped;
   std::uint64_t next_handle = 0x100;
 
   State() {
@@ -52,10 +55,21 @@ bool in_reservation(const State& s, std::uintptr_t begin, std::size_t bytes) {
   return found != s.reserved.end() && begin + bytes <= found->first + found->second;
 }
 
-// The first mapping that ends after `address`.
-std::map<std::uintptr_t, Mapping>::iterator mapping_from(State& s, std::uintptr_t address) {
-  const auto around = holding(s.mapped, address, &Mapping::bytes);
-  return around != s.mapped.end() ? around : s.mapped.upper_bound(address);
+bool is_mapped_in_part(const State& s, std::uintptr_t begin, std::size_t bytes) {
+  const auto next = s.mapped.lower_bound(begin + bytes);
+  return next != s.mapped.begin() && std::prev(next)->first + std::prev(next)->second.bytes > begin;
+}
+
+// The mappings along a range; none where there is a gap.
+std::vector<Mappings::iterator> along(State& s, std::uintptr_t begin, std::size_t bytes) {
+  std::vector<Mappings::iterator> all;
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const auto found = holding(s.mapped, at, &Mapping::bytes);
+    if (found == s.mapped.end()) return {};
+    all.push_back(found);
+    at = found->first + found->second.bytes;
+  }
+  return all;
 }
 
 void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
@@ -63,7 +77,7 @@ void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
   fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(p->second.file_offset), static_cast<off_t>(p->second.bytes));
   s.offsets.give(p->second.file_offset, p->second.bytes);
-  engine().memory[static_cast<std::size_t>(p->second.device)]->refund(p->second.bytes);
+  engine().memory_of(p->second.device).refund(p->second.bytes);
   s.physical.erase(p);
 }
 
@@ -88,8 +102,7 @@ cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
   State& s = state();
   auto found = s.reserved.find(begin);
   if (found == s.reserved.end() || found->second != bytes) return cudaErrorInvalidValue;
-  auto mapped = mapping_from(s, begin);
-  if (mapped != s.mapped.end() && mapped->first < begin + bytes) return cudaErrorInvalidValue;
+  if (is_mapped_in_part(s, begin, bytes)) return cudaErrorInvalidValue;
   s.reserved.erase(found);
   s.addresses.give(begin, bytes);
   return cudaSuccess;
@@ -97,14 +110,13 @@ cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
 
 cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device) {
   if (!handle || bytes == 0 || bytes % kGranule) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (device < 0 || device >= e.devices) return cudaErrorInvalidDevice;
   State& s = state();
   if (s.file < 0) return cudaErrorOperatingSystem;
   count_activity(e, false);
   e.now += e.profile.allocate;
-  DeviceMemory& memory = *e.memory[static_cast<std::size_t>(device)];
+  DeviceMemory& memory = e.memory_of(device);
   if (!memory.charge(bytes)) return cudaErrorMemoryAllocation;
   const std::uint64_t offset = s.offsets.take(bytes, kGranule);
   if (!offset) {
@@ -134,11 +146,10 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
   if (found == s.physical.end()) return cudaErrorInvalidValue;
   Physical& p = found->second;
   if (bytes == 0 || begin % kGranule || bytes % kGranule || offset % kGranule || offset > p.bytes ||
-      bytes > p.bytes - offset || !in_reservation(s, begin, bytes)) {
+      bytes > p.bytes - offset || !in_reservation(s, begin, bytes) ||
+      is_mapped_in_part(s, begin, bytes)) {
     return cudaErrorInvalidValue;
   }
-  auto overlap = mapping_from(s, begin);
-  if (overlap != s.mapped.end() && overlap->first < begin + bytes) return cudaErrorInvalidValue;
   if (mmap(pointer(begin), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, s.file,
            static_cast<off_t>(p.file_offset + offset)) == MAP_FAILED) {
     return cudaErrorMemoryAllocation;
@@ -149,27 +160,20 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
 }
 
 cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   State& s = state();
-  // The range must be whole mappings without a gap.
-  std::uintptr_t at = begin;
-  while (at < begin + bytes) {
-    auto found = s.mapped.find(at);
-    if (found == s.mapped.end()) return cudaErrorInvalidValue;
-    at += found->second.bytes;
-  }
-  if (bytes == 0 || at != begin + bytes) return cudaErrorInvalidValue;
+  const auto whole = along(s, begin, bytes);
+  if (whole.empty() || whole.front()->first != begin ||
+      whole.back()->first + whole.back()->second.bytes != begin + bytes)
+    return cudaErrorInvalidValue;
   e.now += e.profile.release;
   mark_known(pointer(begin), bytes, false);
   if (mmap(pointer(begin), bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
     return cudaErrorMemoryAllocation;
-  for (at = begin; at < begin + bytes;) {
-    auto found = s.mapped.find(at);
-    auto physical = s.physical.find(found->second.handle);
-    at += found->second.bytes;
-    s.mapped.erase(found);
+  for (const auto& one : whole) {
+    const auto physical = s.physical.find(one->second.handle);
+    s.mapped.erase(one);
     --physical->second.mappings;
     drop_if_unused(s, physical);
   }
@@ -179,26 +183,19 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
 cudaError_t set_access(std::uintptr_t begin, std::size_t bytes, bool readable, bool writable) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  std::uintptr_t at = begin;
-  while (at < begin + bytes) {
-    auto found = mapping_from(s, at);
-    if (found == s.mapped.end() || found->first > at) return cudaErrorInvalidValue;
-    at = found->first + found->second.bytes;
-  }
-  if (bytes == 0) return cudaErrorInvalidValue;
+  const auto found = along(s, begin, bytes);
+  if (found.empty()) return cudaErrorInvalidValue;
   const int protection = (readable ? PROT_READ : PROT_NONE) | (writable ? PROT_WRITE : PROT_NONE);
   if (mprotect(pointer(begin), bytes, protection) != 0) return cudaErrorInvalidValue;
-  for (auto m = mapping_from(s, begin); m != s.mapped.end() && m->first < begin + bytes; ++m) {
-    m->second.readable = readable;
-  }
+  for (const auto& one : found) one->second.readable = readable;
   return cudaSuccess;
 }
 
 cudaError_t retain_physical(std::uint64_t* handle, std::uintptr_t address) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  auto found = mapping_from(s, address);
-  if (!handle || found == s.mapped.end() || found->first > address) return cudaErrorInvalidValue;
+  const auto found = holding(s.mapped, address, &Mapping::bytes);
+  if (!handle || found == s.mapped.end()) return cudaErrorInvalidValue;
   *handle = found->second.handle;
   ++s.physical.at(*handle).references;
   return cudaSuccess;
@@ -214,20 +211,16 @@ cudaError_t physical_device(std::uint64_t handle, int* device) {
 
 int mapped_device(std::uintptr_t begin, std::size_t bytes) {
   State& s = state();
-  int device = -1;
-  for (std::uintptr_t at = begin; at < begin + bytes;) {
-    auto found = mapping_from(s, at);
-    if (found == s.mapped.end() || found->first > at || !found->second.readable) return -1;
-    if (device < 0) device = s.physical.at(found->second.handle).device;
-    at = found->first + found->second.bytes;
-  }
-  return device;
+  const auto all = along(s, begin, bytes);
+  if (all.empty() || !std::ranges::all_of(all, [](auto one) { return one->second.readable; }))
+    return -1;
+  return s.physical.at(all.front()->second.handle).device;
 }
 
 bool mapped_range(std::uintptr_t address, std::uintptr_t* begin, std::size_t* bytes) {
   State& s = state();
-  auto found = mapping_from(s, address);
-  if (found == s.mapped.end() || found->first > address) return false;
+  const auto found = holding(s.mapped, address, &Mapping::bytes);
+  if (found == s.mapped.end()) return false;
   *begin = found->first;
   *bytes = found->second.bytes;
   return true;

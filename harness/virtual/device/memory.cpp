@@ -126,13 +126,12 @@ int device_of(const void* address) {
 cudaError_t allocate(void** address, std::size_t bytes) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (e.devices == 0) return cudaErrorNoDevice;
   if (bytes == 0) return cudaSuccess;
   count_activity(e, false);
   e.now += e.profile.allocate;
-  const std::uintptr_t begin = e.memory[static_cast<std::size_t>(current_device())]->take(bytes);
+  const std::uintptr_t begin = e.memory_of(current_device()).take(bytes);
   *address = reinterpret_cast<void*>(begin);
   return begin ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -140,8 +139,7 @@ cudaError_t allocate(void** address, std::size_t bytes) {
 cudaError_t release(void* address) {
   if (!address) return cudaSuccess;
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   const int device = device_holding(value, 1);
   const Span mappings = mapping_span();
   if (device < 0 || value - mappings.begin < mappings.bytes) return cudaErrorInvalidValue;
@@ -149,37 +147,32 @@ cudaError_t release(void* address) {
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;
   if (free_from_pool(value)) return cudaSuccess;
-  return e.memory[static_cast<std::size_t>(device)]->give(value) ? cudaSuccess
-                                                                 : cudaErrorInvalidValue;
+  return e.memory_of(device).give(value) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   if (!left || !total) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (e.devices == 0) return cudaErrorNoDevice;
-  const DeviceMemory& memory = *e.memory[static_cast<std::size_t>(current_device())];
+  const DeviceMemory& memory = e.memory_of(current_device());
   *total = memory.capacity;
   *left = memory.capacity - memory.used_;
   return cudaSuccess;
 }
 
 void library_loaded() {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  if (e.devices > 0) e.memory[static_cast<std::size_t>(current_device())]->library_loaded();
+  auto [e, lock] = locked();
+  if (e.devices > 0) e.memory_of(current_device()).library_loaded();
 }
 
 std::size_t memory_used(int device) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  return e.memory[static_cast<std::size_t>(device)]->used_;
+  auto [e, lock] = locked();
+  return e.memory_of(device).used_;
 }
 
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (mapped_range(value, begin, bytes)) return cudaSuccess;
   for (const DeviceMemory* memory : e.memory) {
     auto found = memory->find(value);
@@ -192,14 +185,11 @@ cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_
 }
 
 void* module_variable(int device, const void* symbol, std::size_t bytes) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (e.devices == 0) return nullptr;
   static auto& known = *new std::map<std::pair<int, const void*>, std::uintptr_t>;
   std::uintptr_t& place = known[{device, symbol}];
-  if (!place)
-    place =
-        e.memory[static_cast<std::size_t>(device)]->take_module(std::max<std::size_t>(bytes, 1));
+  if (!place) place = e.memory_of(device).take_module(std::max<std::size_t>(bytes, 1));
   return reinterpret_cast<void*>(place);
 }
 

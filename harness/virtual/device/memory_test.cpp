@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "harness/virtual/device/testing.h"
@@ -11,90 +12,69 @@ namespace {
 
 using namespace tidemark::device::testing;
 
-constexpr size_t kMiB = size_t{1} << 20;
-
-struct Memory : testing::Test {
+struct DeviceMemory : Calibrated {
   void SetUp() override {
-    schedule("calibrated");
+    Calibrated::SetUp();
     tidemark_device_accept_unknown(1);
     ASSERT_EQ(0, tidemark_device_set_capacity(1024 * kMiB));
   }
   void TearDown() override {
-    tidemark_device_set_data(0);
     tidemark_device_accept_unknown(-1);
     EXPECT_EQ(0u, used()) << "a test left memory behind";
     EXPECT_EQ(0, tidemark_device_set_capacity(0));
-    cudaGetLastError();
+    Calibrated::TearDown();
   }
   static size_t used() {
     size_t left = 0, total = 0;
     EXPECT_EQ(cudaSuccess, cudaMemGetInfo(&left, &total));
     return total - left;
   }
-  static char* allocate(size_t bytes) {
-    void* p = nullptr;
-    EXPECT_EQ(cudaSuccess, cudaMalloc(&p, bytes));
-    return static_cast<char*>(p);
-  }
 };
 
-TEST_F(Memory, CountsGranulesAndFailsAtCapacity) {
-  char* a = allocate(1);
+TEST_F(DeviceMemory, CountsGranulesAndFailsAtCapacity) {
+  const Memory a(1);
   EXPECT_EQ(2 * kMiB, used());
-  char* b = allocate(2 * kMiB + 1);
+  const Memory b(2 * kMiB + 1);
   EXPECT_EQ(6 * kMiB, used());
   void* big = reinterpret_cast<void*>(1);
   EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&big, 1018 * kMiB + 1));
   EXPECT_EQ(nullptr, big);
   EXPECT_EQ(cudaErrorMemoryAllocation, cudaGetLastError());
   EXPECT_EQ(cudaSuccess, cudaGetLastError()) << "reading it forgets it";
-  char* rest = allocate(1018 * kMiB);
+  const Memory rest(1018 * kMiB);
   EXPECT_EQ(1024 * kMiB, used());
   EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&big, ~size_t{0})) << "no overflow";
-  cudaGetLastError();
-  for (char* p : {a, b, rest}) CUDA(cudaFree(p));
 }
 
-TEST_F(Memory, AddressesAreThoseOfTheDriverUnderLinux) {
-  char* a = allocate(20 * kMiB);
-  char* b = allocate(2 * kMiB);
-  char* c = allocate(20 * kMiB);
-  EXPECT_EQ(a + 20 * kMiB, b) << "in the rest of the same chunk";
-  EXPECT_EQ(a - 32 * kMiB, c) << "downwards";
-  CUDA(cudaFree(c));
-  EXPECT_EQ(c, allocate(20 * kMiB)) << "the chunk is given back and taken again";
-  for (char* p : {a, b, c}) CUDA(cudaFree(p));
-}
-
-TEST_F(Memory, FreeRefusesAPointerThatIsNoAllocation) {
-  char* a = allocate(4 * kMiB);
-  int on_stack = 0;
-  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(a + 512));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(&on_stack));
+TEST_F(DeviceMemory, FreeRefusesAPointerThatIsNoAllocation) {
+  void* a = nullptr;
+  CUDA(cudaMalloc(&a, 4 * kMiB));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(static_cast<char*>(a) + 512));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFree(&a)) << "on the stack";
   CUDA(cudaFree(a));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFree(a)) << "twice";
   CUDA(cudaFree(nullptr));
 }
 
-TEST_F(Memory, FreeSynchronisesTheDevice) {
-  char* a = allocate(kMiB);
+TEST_F(DeviceMemory, FreeSynchronisesTheDevice) {
   const cudaStream_t s = make_stream();
-  run(s, 1'000'000'000);
-  CUDA(cudaFree(a));
+  {
+    const Memory a(kMiB);
+    run(s, 1'000'000'000);
+  }
   EXPECT_EQ(cudaSuccess, cudaStreamQuery(s));
   EXPECT_GE(tidemark_device_now(), 1'000'000'000);
 }
 
-TEST_F(Memory, CapacityCannotFallBelowTheUsedBytes) {
-  char* a = allocate(8 * kMiB);
+TEST_F(DeviceMemory, CapacityCannotFallBelowTheUsedBytes) {
+  const Memory a(8 * kMiB);
   EXPECT_EQ(-1, tidemark_device_set_capacity(4 * kMiB));
   EXPECT_NE(nullptr, strstr(tidemark_device_error(), "8388608"));
   EXPECT_EQ(-1, tidemark_device_set_profile("a100-40g"));
-  CUDA(cudaFree(a));
 }
 
-TEST_F(Memory, CopiesMoveOnlyWhereDataMoves) {
-  char* d = allocate(kMiB);
+TEST_F(DeviceMemory, CopiesMoveOnlyWhereDataMoves) {
+  const Memory d(kMiB);
   std::vector<char> out(1000, 1), in(1000, 7);
   CUDA(cudaMemcpy(d, in.data(), in.size(), cudaMemcpyHostToDevice));
   CUDA(cudaMemcpy(out.data(), d, out.size(), cudaMemcpyDeviceToHost));
@@ -113,19 +93,18 @@ TEST_F(Memory, CopiesMoveOnlyWhereDataMoves) {
   tidemark_device_suspend_data(-1);
   CUDA(cudaMemcpy(out.data(), d, 1, cudaMemcpyDefault));
   EXPECT_EQ(5, out[0]) << "suspended";
-  CUDA(cudaFree(d));
 }
 
-TEST_F(Memory, BoxesAndBatchesAreCopiedElementByElement) {
+TEST_F(DeviceMemory, BoxesAndBatchesAreCopiedElementByElement) {
   tidemark_device_set_data(1);
-  auto* d = allocate(64);
+  const Memory d(64);
   std::vector<char> in(27), out(27, 0);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i);
   cudaMemcpy3DParms box =
       {};  // the 2 x 2 x 2 corner (1, 1, 1) of a cube of 3, to the origin of one of 4
   box.srcPtr = {in.data(), 3, 3, 3};
   box.srcPos = {1, 1, 1};
-  box.dstPtr = {d, 4, 4, 4};
+  box.dstPtr = {d.at, 4, 4, 4};
   box.extent = {2, 2, 2};
   box.kind = cudaMemcpyHostToDevice;
   CUDA(cudaMemset(d, 0, 64));
@@ -139,7 +118,7 @@ TEST_F(Memory, BoxesAndBatchesAreCopiedElementByElement) {
   EXPECT_EQ(26, cube[16 + 4 + 1]);
 
   void* to[] = {out.data(), out.data() + 10};
-  const void* from[] = {d, d + 16};
+  const void* from[] = {d.at, d + 16};
   const size_t bytes[] = {2, 1};
   cudaMemcpyAttributes attributes = {};
   attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
@@ -150,12 +129,11 @@ TEST_F(Memory, BoxesAndBatchesAreCopiedElementByElement) {
   EXPECT_EQ(13, out[0]);
   EXPECT_EQ(14, out[1]);
   EXPECT_EQ(22, out[10]);
-  CUDA(cudaFree(d));
 }
 
-TEST_F(Memory, CopiesStayInsideTheirAllocation) {
-  char* d = allocate(2 * kMiB);
-  char* next = allocate(2 * kMiB);
+TEST_F(DeviceMemory, CopiesStayInsideTheirAllocation) {
+  const Memory d(2 * kMiB);
+  std::optional<Memory> next(2 * kMiB);
   std::vector<char> host(64);
   EXPECT_EQ(cudaErrorInvalidValue,
             cudaMemcpy(d + 2 * kMiB - 8, host.data(), 64, cudaMemcpyHostToDevice));
@@ -163,15 +141,15 @@ TEST_F(Memory, CopiesStayInsideTheirAllocation) {
       << "direction";
   EXPECT_EQ(cudaErrorInvalidPitchValue,
             cudaMemcpy2D(d, 4, host.data(), 8, 8, 2, cudaMemcpyDefault));
-  CUDA(cudaFree(next));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(next, host.data(), 64, cudaMemcpyHostToDevice))
+  void* const freed = next->at;
+  next.reset();
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy(freed, host.data(), 64, cudaMemcpyHostToDevice))
       << "freed";
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemset(host.data(), 0, 64)) << "pageable memory";
-  CUDA(cudaFree(d));
 }
 
-TEST_F(Memory, DownloadsToPageableMemoryWaitAndToPinnedDoNot) {
-  char* d = allocate(kMiB);
+TEST_F(DeviceMemory, DownloadsToPageableMemoryWaitAndToPinnedDoNot) {
+  const Memory d(kMiB);
   void* pinned = nullptr;
   CUDA(cudaHostAlloc(&pinned, kMiB, cudaHostAllocDefault));
   std::vector<char> pageable(kMiB);
@@ -183,11 +161,10 @@ TEST_F(Memory, DownloadsToPageableMemoryWaitAndToPinnedDoNot) {
   CUDA(cudaMemcpyAsync(pageable.data(), d, kMiB, cudaMemcpyDeviceToHost, s));
   EXPECT_EQ(cudaSuccess, cudaStreamQuery(s));
   CUDA(cudaFreeHost(pinned));
-  CUDA(cudaFree(d));
 }
 
-TEST_F(Memory, PointersSayWhatTheyAre) {
-  char* d = allocate(2 * kMiB);
+TEST_F(DeviceMemory, PointersSayWhatTheyAre) {
+  const Memory d(2 * kMiB);
   void* pinned = nullptr;
   CUDA(cudaMallocHost(&pinned, 100));
   int local = 0;
@@ -205,10 +182,9 @@ TEST_F(Memory, PointersSayWhatTheyAre) {
   CUDA(cudaHostUnregister(&local));
   EXPECT_EQ(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(&local));
   CUDA(cudaFreeHost(pinned));
-  CUDA(cudaFree(d));
 }
 
-TEST_F(Memory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
+TEST_F(DeviceMemory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsSet) {
   CUmemAllocationProp p = {};
   p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};

@@ -25,9 +25,8 @@ thread_local bool answering = false;
 thread_local std::int64_t answer = 0;
 
 void launch(Engine& e) {
-  e.now += e.launch_cost();
+  pay_launch(e);
   ++e.launches;
-  count_activity(e, true);
 }
 
 }  // namespace
@@ -46,14 +45,12 @@ bool follows_known() {
 }
 
 Ns host_now() {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.now;
 }
 
 Links links() {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.profile.links;
 }
 
@@ -72,9 +69,7 @@ void note_wait(const Mark& mark) {
 }
 
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return;
   launch(e);
   e.append(*s, e.profile.duration(cost), name);
@@ -82,9 +77,7 @@ void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
 }
 
 Ns begin_collective(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return e.now;
   launch(e);
   e.apply_default_stream_rules(*s);
@@ -92,9 +85,7 @@ Ns begin_collective(StreamHandle stream) {
 }
 
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return;
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
   e.append(*s, std::max<Ns>(end - s->tail, 0), name, Kind::collective);
@@ -104,9 +95,7 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
                  bool write) {
   if (!race::is_on() || bytes == 0) return;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  const Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (s) race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
 }
 
@@ -142,8 +131,7 @@ void tidemark_device_end_operator(uint64_t bytes) {
   if (bracket.depth == 0 || --bracket.depth > 0 || !bracket.used || bracket.charged) return;
   const double left = static_cast<double>(bytes) - bracket.bytes;
   if (left <= 0) return;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Stream& s = e.streams[bracket.stream];
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   // The time for which the host has waited inside the operator includes the time of these bytes.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 
 namespace tidemark::device {
@@ -14,10 +15,7 @@ struct Pinned {
   bool ours;  // allocated here, not merely registered
 };
 
-std::map<std::uintptr_t, Pinned>& pinned() {
-  static auto& instance = *new std::map<std::uintptr_t, Pinned>;
-  return instance;
-}
+std::map<std::uintptr_t, Pinned>& pinned() { return immortal<std::map<std::uintptr_t, Pinned>>(); }
 
 std::map<std::uintptr_t, Pinned>::iterator around(std::uintptr_t address) {
   return holding(pinned(), address, &Pinned::bytes);
@@ -31,8 +29,7 @@ cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
   if (!address || (flags & ~7u)) return cudaErrorInvalidValue;
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   const std::size_t rounded = round_up(bytes, 4096);
   void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,8 +42,7 @@ cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
 
 cudaError_t release_pinned(void* address) {
   if (!address) return cudaSuccess;
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   auto found = pinned().find(number(address));
   if (found == pinned().end() || !found->second.ours) return cudaErrorInvalidValue;
   synchronise_with(lock, e.mark_all(-1));
@@ -61,8 +57,7 @@ cudaError_t release_pinned(void* address) {
 
 cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
   if (!address || bytes == 0) return cudaErrorInvalidValue;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   auto next = pinned().lower_bound(number(address));
   const bool overlaps = around(number(address)) != pinned().end() ||
                         (next != pinned().end() && next->first < number(address) + bytes);
@@ -73,8 +68,7 @@ cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
 }
 
 cudaError_t unregister_pinned(void* address) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   auto found = pinned().find(number(address));
   if (found == pinned().end() || found->second.ours) return cudaErrorHostMemoryNotRegistered;
   e.now += e.profile.release;

@@ -1,5 +1,6 @@
 #include "harness/virtual/device/placement.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tidemark::device {
@@ -18,7 +19,7 @@ LinuxPlacement::LinuxPlacement(Span span) {
 }
 
 std::uintptr_t LinuxPlacement::take(std::size_t bytes) {
-  for (auto& [key, chunk] : chunks_) {
+  for (Chunk& chunk : chunks_) {
     const std::uintptr_t at = chunk.gaps.take_smallest(bytes);
     if (at == 0) continue;
     chunk.used += bytes;
@@ -28,22 +29,19 @@ std::uintptr_t LinuxPlacement::take(std::size_t bytes) {
   std::uintptr_t begin = holes_.take_highest(size, size + kChunk);
   if (begin == 0) begin = holes_.take_highest(size, size);  // the range is nearly full
   if (begin == 0) return 0;
-  const std::int64_t key = chunks_.empty() ? 0 : chunks_.begin()->first - 1;
-  Chunk& chunk = chunks_.emplace(key, Chunk{begin, size, bytes, {}}).first->second;
-  if (size > bytes) chunk.gaps.give(begin + bytes, size - bytes);
-  places_.emplace(begin, key);
+  chunks_.push_front({begin, size, bytes, {}});
+  if (size > bytes) chunks_.front().gaps.give(begin + bytes, size - bytes);
   return begin;
 }
 
 void LinuxPlacement::give(std::uintptr_t begin, std::size_t bytes) {
-  const auto place = std::prev(places_.upper_bound(begin));
-  Chunk& chunk = chunks_.at(place->second);
-  chunk.gaps.give(begin, bytes);
-  chunk.used -= bytes;
-  if (chunk.used > 0) return;
-  holes_.give(chunk.begin, chunk.bytes);
-  chunks_.erase(place->second);
-  places_.erase(place);
+  const auto chunk =
+      std::ranges::find_if(chunks_, [&](const Chunk& c) { return begin - c.begin < c.bytes; });
+  chunk->gaps.give(begin, bytes);
+  chunk->used -= bytes;
+  if (chunk->used > 0) return;
+  holes_.give(chunk->begin, chunk->bytes);
+  chunks_.erase(chunk);
 }
 
 std::uintptr_t DictatedPlacement::take(std::size_t bytes) {

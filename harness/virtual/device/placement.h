@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <list>
 #include <memory>
 #include <string_view>
 
@@ -45,8 +45,7 @@ class LinuxPlacement : public Placement {
     Ranges gaps;
   };
   Ranges holes_;
-  std::map<std::int64_t, Chunk> chunks_;           // newest first: by the negative of their turn
-  std::map<std::uintptr_t, std::int64_t> places_;  // begin -> key in chunks_
+  std::list<Chunk> chunks_;  // newest first
 };
 
 /// No driver's: upwards, the first range that is long enough.

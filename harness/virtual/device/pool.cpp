@@ -59,6 +59,35 @@ cudaError_t with_pool(cudaMemPool_t pool, Body body) {
   return p ? body(*p) : cudaErrorInvalidValue;
 }
 
+/// What an attribute reads and sets; nothing where there is no such attribute.
+struct Attribute {
+  int* flag = nullptr;
+  std::uint64_t* bytes = nullptr;
+  const std::uint64_t* marked = nullptr;  // of a high mark: what it marks
+};
+Attribute attribute_of(StreamPool& p, cudaMemPoolAttr attribute) {
+  switch (attribute) {
+    case cudaMemPoolReuseFollowEventDependencies:
+      return {.flag = &p.follow_events};
+    case cudaMemPoolReuseAllowOpportunistic:
+      return {.flag = &p.opportunistic};
+    case cudaMemPoolReuseAllowInternalDependencies:
+      return {.flag = &p.internal};
+    case cudaMemPoolAttrReleaseThreshold:
+      return {.bytes = &p.threshold};
+    case cudaMemPoolAttrReservedMemCurrent:
+      return {.bytes = &p.reserved};
+    case cudaMemPoolAttrReservedMemHigh:
+      return {.bytes = &p.reserved_high, .marked = &p.reserved};
+    case cudaMemPoolAttrUsedMemCurrent:
+      return {.bytes = &p.used};
+    case cudaMemPoolAttrUsedMemHigh:
+      return {.bytes = &p.used_high, .marked = &p.used};
+    default:
+      return {};
+  }
+}
+
 template <class Body>
 cudaError_t with_device(int device, Body body) {
   std::lock_guard lock(engine().mutex);
@@ -127,57 +156,22 @@ cudaError_t destroy_pool(cudaMemPool_t pool) {
 cudaError_t pool_attribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   if (!value) return cudaErrorInvalidValue;
   return with_pool(pool, [&](StreamPool& p) {
-    const auto flag = [&](int v) { return give(static_cast<int*>(value), v); };
-    const auto bytes = [&](std::uint64_t v) { return give(static_cast<std::uint64_t*>(value), v); };
-    switch (attribute) {
-      case cudaMemPoolReuseFollowEventDependencies:
-        return flag(p.follow_events);
-      case cudaMemPoolReuseAllowOpportunistic:
-        return flag(p.opportunistic);
-      case cudaMemPoolReuseAllowInternalDependencies:
-        return flag(p.internal);
-      case cudaMemPoolAttrReleaseThreshold:
-        return bytes(p.threshold);
-      case cudaMemPoolAttrReservedMemCurrent:
-        return bytes(p.reserved);
-      case cudaMemPoolAttrReservedMemHigh:
-        return bytes(p.reserved_high);
-      case cudaMemPoolAttrUsedMemCurrent:
-        return bytes(p.used);
-      case cudaMemPoolAttrUsedMemHigh:
-        return bytes(p.used_high);
-      default:
-        return cudaErrorInvalidValue;
-    }
+    const Attribute a = attribute_of(p, attribute);
+    if (a.flag) return give(static_cast<int*>(value), *a.flag);
+    if (a.bytes) return give(static_cast<std::uint64_t*>(value), *a.bytes);
+    return cudaErrorInvalidValue;
   });
 }
 
 cudaError_t set_pool_attribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, const void* value) {
   if (!value) return cudaErrorInvalidValue;
   return with_pool(pool, [&](StreamPool& p) {
-    const auto flag = [&](int& v) { return v = *static_cast<const int*>(value) != 0, cudaSuccess; };
-    const auto reset = [&](std::uint64_t& high, std::uint64_t now) {  // marks can only be set back
-      if (*static_cast<const std::uint64_t*>(value) != 0) return cudaErrorInvalidValue;
-      high = now;
-      return cudaSuccess;
-    };
-    switch (attribute) {
-      case cudaMemPoolReuseFollowEventDependencies:
-        return flag(p.follow_events);
-      case cudaMemPoolReuseAllowOpportunistic:
-        return flag(p.opportunistic);
-      case cudaMemPoolReuseAllowInternalDependencies:
-        return flag(p.internal);
-      case cudaMemPoolAttrReleaseThreshold:
-        p.threshold = *static_cast<const std::uint64_t*>(value);
-        return cudaSuccess;
-      case cudaMemPoolAttrReservedMemHigh:
-        return reset(p.reserved_high, p.reserved);
-      case cudaMemPoolAttrUsedMemHigh:
-        return reset(p.used_high, p.used);
-      default:
-        return cudaErrorInvalidValue;
-    }
+    const Attribute a = attribute_of(p, attribute);
+    if (a.flag) return give(a.flag, *static_cast<const int*>(value) != 0);
+    const auto* const bytes = static_cast<const std::uint64_t*>(value);
+    if (attribute == cudaMemPoolAttrReleaseThreshold) return give(a.bytes, *bytes);
+    if (!a.marked || *bytes != 0) return cudaErrorInvalidValue;  // marks can only be set back
+    return give(a.bytes, *a.marked);
   });
 }
 
@@ -199,19 +193,15 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
                            StreamHandle stream) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   StreamPool* p =
       pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > engine().memory[static_cast<std::size_t>(p->device)]->capacity)
-    return cudaErrorMemoryAllocation;
+  if (bytes > engine().memory_of(p->device).capacity) return cudaErrorMemoryAllocation;
   const std::size_t rounded = round_up(bytes, kAlignment);
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   e.apply_default_stream_rules(*s);
 
   std::uintptr_t begin = p->take(*s, rounded);
@@ -228,15 +218,12 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
 }
 
 cudaError_t free_async(void* address, StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!address) return cudaSuccess;
   StreamPool* p = owner_of(reinterpret_cast<std::uintptr_t>(address));
   if (!p) return cudaErrorInvalidValue;
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   p->put_back(reinterpret_cast<std::uintptr_t>(address), e.mark(*s), s->index);
   return cudaSuccess;
 }

@@ -5,7 +5,6 @@ namespace {
 
 using namespace tidemark::device::testing;
 
-constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kBlock = 32 * kMiB;  // as much as a pool reserves at a time
 
 struct Pools : EachSchedule {
@@ -135,10 +134,7 @@ TEST_P(Pools, SmallBlocksShareASegmentAndJoinAgain) {
 }
 
 TEST_P(Pools, RefusesMemoryOfAnotherPool) {
-  void* plain = nullptr;
-  CUDA(cudaMalloc(&plain, kMiB));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(plain, a));
-  CUDA(cudaFree(plain));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(Memory(kMiB), a));
   void* p = take(a);
   CUDA(cudaFreeAsync(p, a));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(p, a)) << "twice";

@@ -63,19 +63,8 @@ TEST_F(ProfileProperties, RandomValuesInRandomPlacesAreAProfileOrAnErrorOfOneLin
     const Json::json_pointer leaf(place);
     for (auto at = leaf; !at.empty(); at = at.parent_pointer()) places.push_back(at.to_string());
   }
-  const std::vector<Json> others{nullptr,
-                                 -1,
-                                 0,
-                                 1e300,
-                                 -1e300,
-                                 3e9,
-                                 2.5,
-                                 1e19,
-                                 "text",
-                                 true,
-                                 Json::array(),
-                                 Json::object(),
-                                 Json{{"value", 1e30}}};
+  const Json others = Json::parse(
+      R"([null, -1, 0, 1e300, -1e300, 3e9, 2.5, 1e19, "text", true, [], {}, {"value": 1e30}])");
   int refused = 0;
   for_all(1000, [&] {
     Json edited = whole;

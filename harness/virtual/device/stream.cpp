@@ -65,6 +65,11 @@ void count_activity(Engine& e, bool enqueued) {
   ++e.activity;
 }
 
+void pay_launch(Engine& e) {
+  e.now += e.launch_cost();
+  count_activity(e, true);
+}
+
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   if (callbacks_pending(mark.clock)) {
     lock.unlock();
@@ -110,8 +115,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
 }
 
 cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!stream || (flags & ~1u)) return cudaErrorInvalidValue;
   if (e.devices == 0) return cudaErrorNoDevice;
   const int clamped = std::clamp(priority, e.profile.highest_priority, e.profile.lowest_priority);
@@ -120,26 +124,20 @@ cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
 }
 
 cudaError_t destroy_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
   s->destroyed = true;
   return cudaSuccess;
 }
 
 cudaError_t query_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t synchronise_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   synchronise_with(lock, e.mark(*s));
   release_pool_memory(s->device);
@@ -147,8 +145,7 @@ cudaError_t synchronise_stream(StreamHandle stream) {
 }
 
 cudaError_t synchronise_device(int device) {
-  Engine& e = engine();
-  std::unique_lock lock(e.mutex);
+  auto [e, lock] = locked();
   synchronise_with(lock, e.mark_all(device));
   release_pool_memory(device);
   return cudaSuccess;
@@ -156,8 +153,7 @@ cudaError_t synchronise_device(int device) {
 
 template <class T, class Get>
 cudaError_t read_stream(StreamHandle stream, T* out, Get get) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   if (!out) return cudaErrorInvalidValue;
   const Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
@@ -180,8 +176,7 @@ cudaError_t stream_device(StreamHandle stream, int* device) {
 }
 
 bool is_stream(StreamHandle stream) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   return e.find(stream) != nullptr;
 }
 

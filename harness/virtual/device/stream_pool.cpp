@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t kGrowth = std::size_t{32} << 20;  // what CUDA's pools reserve at a time
 
-DeviceMemory& memory_of(int device) { return *engine().memory[static_cast<std::size_t>(device)]; }
-
 }  // namespace
 
 // Neighbouring free blocks of one segment that may be used count as one; the smallest such run that
@@ -63,7 +61,7 @@ Mark StreamPool::cut(std::uintptr_t begin, std::size_t bytes) {
 bool StreamPool::grow(std::size_t bytes) {
   const std::size_t least = round_up(bytes, kGranule);
   for (std::size_t size : {std::max(kGrowth, least), least}) {
-    const std::uintptr_t begin = memory_of(device).take(size);
+    const std::uintptr_t begin = engine().memory_of(device).take(size);
     if (!begin) continue;
     segments_.emplace(begin, size);
     free_.emplace(begin, FreeBlock{size, {}, -1});
@@ -133,7 +131,7 @@ void StreamPool::shrink(std::uint64_t keep) {
     }
     if (idle != bytes) continue;
     free_.erase(first, last);
-    memory_of(device).give(begin);
+    engine().memory_of(device).give(begin);
     reserved -= bytes;
     segment = segments_.erase(segment);
   }

@@ -50,12 +50,9 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  Engine& e = engine();
-  const std::lock_guard lock(e.mutex);
-  Stream* s = e.find(stream);
+  auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
-  e.now += e.launch_cost();
-  count_activity(e, true);
+  pay_launch(e);
   e.append(*s, 0, "wait for a value");
   return cudaSuccess;
 }

@@ -73,12 +73,10 @@ TEST_P(Values, BadArgumentsAreRefused) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuStreamWaitValue32(s, at, 0, 9)) << "no such comparison";
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
             cuStreamWaitValue32(s, reinterpret_cast<CUdeviceptr>(&pageable), 0, 0));
-  void* memory = nullptr;
-  CUDA(cudaMalloc(&memory, 64));
+  const Memory memory(64);
   EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED,
-            cuStreamWaitValue32(s, reinterpret_cast<CUdeviceptr>(memory), 0, 0))
+            cuStreamWaitValue32(s, reinterpret_cast<CUdeviceptr>(memory.at), 0, 0))
       << "without data, device memory never changes";
-  CUDA(cudaFree(memory));
 }
 
 }  // namespace

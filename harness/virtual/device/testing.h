@@ -23,6 +23,17 @@ void __cudaUnregisterFatBinary(void**);
 
 namespace tidemark::device::testing {
 
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// Device memory of a test.
+struct Memory {
+  explicit Memory(std::size_t bytes) { EXPECT_EQ(cudaSuccess, cudaMalloc(&at, bytes)); }
+  ~Memory() { EXPECT_EQ(cudaSuccess, cudaFree(at)); }
+  Memory(const Memory&) = delete;
+  operator char*() const { return static_cast<char*>(at); }
+  void* at = nullptr;
+};
+
 /// Makes `function` the kernel `name` (mangled), with code for every GPU or that of a fat binary,
 /// whose handle it returns.
 inline void** register_kernel(const char* function, const char* name, void* code = nullptr) {
@@ -80,6 +91,17 @@ inline void schedule(const char* name) {
   ASSERT_EQ(0, tidemark_device_set_schedule(name)) << tidemark_device_error();
   tidemark_device_reset_clock();
 }
+
+/// A test on the schedule calibrated, after which the device is as before.
+struct Calibrated : ::testing::Test {
+  void SetUp() override { schedule("calibrated"); }
+  void TearDown() override {
+    tidemark_device_set_data(0);
+    tidemark_device_set_launch_cost(-1);
+    cudaSetDevice(0);
+    cudaGetLastError();
+  }
+};
 
 /// Every test that is instantiated with kSchedules runs in all three.
 struct EachSchedule : ::testing::TestWithParam<const char*> {

@@ -7,15 +7,13 @@
 using namespace tidemark::device;
 
 void tidemark_device_trace(int on) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   e.tracing = on != 0;
   if (on) e.trace.clear();
 }
 
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   for (size_t i = 0; spans && i < std::min(size, e.trace.size()); ++i) {
     const TraceEntry& t = e.trace[i];
     spans[i] = {t.op.c_str(), t.name.c_str(), t.stream, static_cast<int32_t>(t.kind),
@@ -25,15 +23,12 @@ size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
 }
 
 size_t tidemark_device_stream_name(void* stream, char* text, size_t size) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
-  const Stream* s = e.find(static_cast<StreamHandle>(stream));
+  auto [e, lock, s] = locked(static_cast<StreamHandle>(stream));
   return give_text(s ? e.name_of(s->index) : "unknown stream", text, size);
 }
 
 size_t tidemark_device_lane_name(uint32_t stream, char* text, size_t size) {
-  Engine& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   const bool known = stream == kHostLane || stream < e.streams.size();
   return give_text(known ? e.name_of(stream) : "unknown stream", text, size);
 }

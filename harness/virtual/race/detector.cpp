@@ -226,8 +226,7 @@ void tidemark_races_begin_operator(const char* name) {
 
 void tidemark_races_end_operator(const tidemark_access* accesses, size_t count) {
   if (frame.depth == 0 || --frame.depth > 0 || !is_on() || ignored || frame.touched.empty()) return;
-  auto& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Detector& d = detector();
   // What the operator reads comes first, so that its own writes do not hide whose data it reads.
   for (const bool write : {false, true}) {
@@ -252,8 +251,7 @@ void tidemark_races_end_operator(const tidemark_access* accesses, size_t count) 
 
 void tidemark_races_host_access(const char* name, const void* address, uint64_t bytes, int write) {
   if (!is_on() || ignored || bytes == 0) return;
-  auto& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Detector& d = detector();
   Access access{.where = {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0},
                 .write = write != 0};
@@ -266,8 +264,7 @@ void tidemark_races_host_access(const char* name, const void* address, uint64_t 
 
 void tidemark_races_allocated(const void* address, uint64_t bytes, void* stream) {
   if (!is_on()) return;
-  auto& e = engine();
-  std::lock_guard lock(e.mutex);
+  auto [e, lock] = locked();
   Detector& d = detector();
   const Stream* s = e.find(static_cast<tidemark::device::StreamHandle>(stream));
   d.blocks.allocate(reinterpret_cast<std::uintptr_t>(address), bytes, s ? s->index : 0,

@@ -1,15 +1,6 @@
 #include "harness/virtual/race/labels.h"
 
 namespace tidemark::race {
-namespace {
-
-template <class T>
-void append(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-}  // namespace
-
 void Labels::clear() {
   words_.clear();
   labels_.clear();
@@ -25,20 +16,18 @@ std::uint32_t Labels::intern(std::string_view word) {
 }
 
 std::uint32_t Labels::add(std::string_view op, const Shape& shape) {
-  const std::uint32_t op_id = intern(op), type = intern(shape.type ? shape.type : "");
-  key_.clear();
-  append(key_, op_id);
-  append(key_, phase_);
-  append(key_, type);
-  if (shape.dims > 0)
-    key_.append(reinterpret_cast<const char*>(shape.sizes), shape.dims * sizeof(std::int64_t));
-  if (const auto found = label_ids_.find(key_); found != label_ids_.end()) return found->second;
-  labels_.push_back({op_id, phase_, type, {shape.sizes, shape.sizes + shape.dims}});
-  return label_ids_[key_] = static_cast<std::uint32_t>(labels_.size() - 1);
+  Label label{intern(op),
+              phase_,
+              intern(shape.type ? shape.type : ""),
+              {shape.sizes, shape.sizes + shape.dims}};
+  const auto [at, is_new] =
+      label_ids_.emplace(std::move(label), static_cast<std::uint32_t>(labels_.size()));
+  if (is_new) labels_.push_back(&at->first);
+  return at->second;
 }
 
 std::string Labels::shape(std::uint32_t label) const {
-  const Label& l = labels_[label];
+  const Label& l = *labels_[label];
   if (words_[l.type].empty()) return "";
   std::string text = words_[l.type] + " [";
   for (std::size_t i = 0; i < l.sizes.size(); ++i)

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace tidemark::race {
@@ -24,8 +24,8 @@ class Labels {
   std::uint32_t add(std::string_view op, const Shape& shape);
   void clear();
 
-  const std::string& op(std::uint32_t label) const { return words_[labels_[label].op]; }
-  const std::string& phase_of(std::uint32_t label) const { return words_[labels_[label].phase]; }
+  const std::string& op(std::uint32_t label) const { return words_[labels_[label]->op]; }
+  const std::string& phase_of(std::uint32_t label) const { return words_[labels_[label]->phase]; }
   const std::string& word(std::uint32_t id) const { return words_[id]; }
   /// "float32 [64, 48]", or empty.
   std::string shape(std::uint32_t label) const;
@@ -34,20 +34,15 @@ class Labels {
   struct Label {
     std::uint32_t op, phase, type;
     std::vector<std::int64_t> sizes;
-  };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
+    auto operator<=>(const Label&) const = default;
   };
   std::uint32_t intern(std::string_view word);
 
   std::vector<std::string> words_;
-  std::vector<Label> labels_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> word_ids_, label_ids_;
+  std::map<std::string, std::uint32_t, std::less<>> word_ids_;
+  std::map<Label, std::uint32_t> label_ids_;
+  std::vector<const Label*> labels_;  // by id
   std::uint32_t phase_ = 0;
-  std::string key_;
 };
 
 }  // namespace tidemark::race

@@ -5,171 +5,139 @@
 #include "harness/virtual/race/testing.h"
 
 namespace tidemark::race::testing {
-namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-void freed_and_reused(bool right) {
-  const auto side = side_stream();
-  {
-    auto x = make();
-    x.zero_();
-    wait(side, main_stream());
-    const Guard on(side);
-    x.neg();
-    if (right) wait(main_stream(), side);
-  }
-  auto y = make();  // x's memory
-  y.fill_(1);
-}
-
-void recorded_on_the_wrong_stream(bool right) {
-  const auto side = side_stream(), other = side_stream();
-  {
-    auto x = make();
-    x.zero_();
-    wait(side, main_stream());
-    on(side, [&] { x.neg(); });
-    allocator::recordStream(x.storage().data_ptr(), right ? side : other);
-  }
-  auto y = make();
-  y.fill_(1);
-}
-
-// The block goes back to the pool of the stream it is from, which knows nothing of the default
-// stream's reader.
-void side_streams_memory_used_on_the_default_stream(bool right) {
-  const auto side = side_stream();
-  {
-    at::Tensor x;
+void memory_programs(const Add& add) {
+  add("freed_and_reused", kNeg, kFill, [](Scene& s) {
     {
-      const Guard on(side);
-      x = make();
+      auto x = make();
       x.zero_();
+      wait(s.side, main_stream());
+      const Guard on(s.side);
+      x.neg();
+      if (s.right) wait(main_stream(), s.side);
     }
-    wait(main_stream(), side);
-    x.neg();
-    if (right) allocator::recordStream(x.storage().data_ptr(), main_stream());
-  }
-  const Guard on(side);
-  auto y = make();
-  y.fill_(1);
-}
+    auto y = make();  // x's memory
+    y.fill_(1);
+  });
 
-void buffers_in_turn_with_a_wait_too_few(bool right) {
-  const auto side = side_stream();
-  at::Tensor buffers[2] = {make(), make()};
-  CUDAEvent read[2];
-  for (int i = 0; i < 4; ++i) {
-    if (i >= 2 && (right || i == 2)) read[i % 2].block(main_stream());
-    buffers[i % 2].fill_(i);
-    wait(side, main_stream());
-    const Guard on(side);
-    buffers[i % 2].neg();
-    read[i % 2].record(side);
-  }
-}
+  add("recorded_on_the_wrong_stream", kNeg, kFill, [](Scene& s) {
+    const auto other = side_stream();
+    {
+      auto x = make();
+      x.zero_();
+      wait(s.side, main_stream());
+      on(s.side, [&] { x.neg(); });
+      allocator::recordStream(x.storage().data_ptr(), s.right ? s.side : other);
+    }
+    auto y = make();
+    y.fill_(1);
+  });
 
-void overlapping_views(bool right) {
-  auto x = make();
-  const auto side = side_stream();
-  on(side, [&] { x.narrow(0, 0, 600).fill_(1); });
-  x.narrow(0, right ? 600 : 599, 424).neg();
-}
+  // The block goes back to the pool of the stream it is from, which knows nothing of the default
+  // stream's reader.
+  add("side_streams_memory_used_on_the_default_stream", kNeg, kFill, [](Scene& s) {
+    {
+      at::Tensor x;
+      {
+        const Guard on(s.side);
+        x = make();
+        x.zero_();
+      }
+      wait(main_stream(), s.side);
+      x.neg();
+      if (s.right) allocator::recordStream(x.storage().data_ptr(), main_stream());
+    }
+    const Guard on(s.side);
+    auto y = make();
+    y.fill_(1);
+  });
 
-void columns_that_share_one(bool right) {
-  auto x = make({64, 16});
-  const auto side = side_stream();
-  on(side, [&] { x.narrow(1, 0, 9).fill_(1); });
-  x.narrow(1, right ? 9 : 8, 7).zero_();
-}
+  add("buffers_in_turn_with_a_wait_too_few", kNeg, kFill, [](Scene& s) {
+    at::Tensor buffers[2] = {make(), make()};
+    CUDAEvent read[2];
+    for (int i = 0; i < 4; ++i) {
+      if (i >= 2 && (s.right || i == 2)) read[i % 2].block(main_stream());
+      buffers[i % 2].fill_(i);
+      wait(s.side, main_stream());
+      const Guard on(s.side);
+      buffers[i % 2].neg();
+      read[i % 2].record(s.side);
+    }
+  });
 
-// Columns of a transposed 4-D view: rows of heads interleave, and do not meet.
-void heads_of_one_tensor(bool right) {
-  auto x = make({4, 32, 8, 16});  // batch, sequence, heads, width
-  const auto side = side_stream();
-  on(side, [&] { x.narrow(2, 0, 4).transpose(1, 2).fill_(1); });
-  x.narrow(2, right ? 4 : 3, 2).transpose(1, 2).zero_();
-}
+  add("overlapping_views", kFill, kNeg, [](Scene& s) {
+    on(s.side, [&] { s.x.narrow(0, 0, 600).fill_(1); });
+    s.x.narrow(0, s.right ? 600 : 599, 424).neg();
+  });
 
-void expanded_reader(bool right) {
-  auto x = make({1, 256});
-  const auto side = side_stream();
-  on(side, [&] { x.select(1, 255).fill_(1); });
-  if (right) wait(main_stream(), side);
-  at::add(x.expand({4, 256}), make({4, 256}));
-}
+  add("columns_that_share_one", kFill, kZero, [](Scene& s) {
+    auto x = make({64, 16});
+    on(s.side, [&] { x.narrow(1, 0, 9).fill_(1); });
+    x.narrow(1, s.right ? 9 : 8, 7).zero_();
+  });
 
-void member_of_a_list(bool right) {
-  std::vector<at::Tensor> list;
-  for (int i = 0; i < 5; ++i) list.push_back(make({100}));
-  const auto side = side_stream();
-  on(side, [&] { list[3].neg(); });
-  if (right) wait(main_stream(), side);
-  at::_foreach_add_(list, 1);
-}
+  // Columns of a transposed 4-D view: rows of heads interleave, and do not meet.
+  add("heads_of_one_tensor", kFill, kZero, [](Scene& s) {
+    auto x = make({4, 32, 8, 16});  // batch, sequence, heads, width
+    on(s.side, [&] { x.narrow(2, 0, 4).transpose(1, 2).fill_(1); });
+    x.narrow(2, s.right ? 4 : 3, 2).transpose(1, 2).zero_();
+  });
 
-void out_argument(bool right) {
-  auto x = make(), y = make(), out = make();
-  const auto side = side_stream();
-  auto z = out.neg();
-  if (right) wait(side, main_stream());
-  on(side, [&] { at::add_out(out, x, y); });
-}
+  add("expanded_reader", kFill, "aten::add.Tensor", [](Scene& s) {
+    auto x = make({1, 256});
+    on(s.side, [&] { x.select(1, 255).fill_(1); });
+    if (s.right) wait(main_stream(), s.side);
+    at::add(x.expand({4, 256}), make({4, 256}));
+  });
 
-// The pool of cudaMallocAsync: freed in the order of a stream that does not know of the reader.
-void freed_in_another_streams_order(bool right) {
-  const auto side = side_stream();
-  void* x = nullptr;
-  CUDA_OK(cudaMallocAsync(&x, 4096, main_stream()));
-  CUDA_OK(cudaMemsetAsync(x, 0, 4096, side));
-  if (right) wait(main_stream(), side);
-  CUDA_OK(cudaFreeAsync(x, main_stream()));
-  void* y = nullptr;
-  CUDA_OK(cudaMallocAsync(&y, 4096, main_stream()));
-  ASSERT_EQ(x, y);
-  CUDA_OK(cudaMemsetAsync(y, 1, 4096, main_stream()));
-  CUDA_OK(cudaFreeAsync(y, main_stream()));
-  CUDA_OK(cudaDeviceSynchronize());
-}
+  add("member_of_a_list", kNeg, "aten::_foreach_add_.Scalar", [](Scene& s) {
+    std::vector<at::Tensor> list;
+    for (int i = 0; i < 5; ++i) list.push_back(make({100}));
+    on(s.side, [&] { list[3].neg(); });
+    if (s.right) wait(main_stream(), s.side);
+    at::_foreach_add_(list, 1);
+  });
 
-void pointer_that_outlives_its_tensor(bool right) {
-  auto x = make();
-  x.zero_();
-  auto alias = at::from_blob(x.mutable_data_ptr(), x.sizes(), x.options());
-  if (!right) x.reset();
-  alias.neg();
-}
+  add("out_argument", kNeg, "aten::add.out", [](Scene& s) {
+    auto y = make(), out = make();
+    auto z = out.neg();
+    if (s.right) wait(s.side, main_stream());
+    on(s.side, [&] { at::add_out(out, s.x, y); });
+  });
 
-// One operator that reads freed memory and has been given the same memory for its result.
-void memory_given_away_twice(bool right) {
-  auto x = make();
-  x.zero_();
-  auto alias = at::from_blob(x.mutable_data_ptr(), {512}, x.options());
-  if (!right) x.reset();
-  auto result = make();
-  auto part = result.narrow(0, 256, 512);
-  at::abs_out(part, alias);
-}
+  // The pool of cudaMallocAsync: freed in the order of a stream that does not know of the reader.
+  add("freed_in_another_streams_order", "memset", "memset", [](Scene& s) {
+    void* x = nullptr;
+    CUDA(cudaMallocAsync(&x, 4096, main_stream()));
+    CUDA(cudaMemsetAsync(x, 0, 4096, s.side));
+    if (s.right) wait(main_stream(), s.side);
+    CUDA(cudaFreeAsync(x, main_stream()));
+    void* y = nullptr;
+    CUDA(cudaMallocAsync(&y, 4096, main_stream()));
+    ASSERT_EQ(x, y);
+    CUDA(cudaMemsetAsync(y, 1, 4096, main_stream()));
+    CUDA(cudaFreeAsync(y, main_stream()));
+    CUDA(cudaDeviceSynchronize());
+  });
 
-}  // namespace
+  add("pointer_that_outlives_its_tensor", "free", kNeg, [](Scene& s) {
+    s.x.zero_();
+    auto alias = at::from_blob(s.x.mutable_data_ptr(), s.x.sizes(), s.x.options());
+    if (!s.right) s.x.reset();
+    alias.neg();
+  });
 
-std::vector<Program> memory_programs() {
-  return {
-      PROGRAM(freed_and_reused, "aten::neg", "aten::fill_.Scalar"),
-      PROGRAM(recorded_on_the_wrong_stream, "aten::neg", "aten::fill_.Scalar"),
-      PROGRAM(side_streams_memory_used_on_the_default_stream, "aten::neg", "aten::fill_.Scalar"),
-      PROGRAM(buffers_in_turn_with_a_wait_too_few, "aten::neg", "aten::fill_.Scalar"),
-      PROGRAM(overlapping_views, "aten::fill_.Scalar", "aten::neg"),
-      PROGRAM(columns_that_share_one, "aten::fill_.Scalar", "aten::zero_"),
-      PROGRAM(heads_of_one_tensor, "aten::fill_.Scalar", "aten::zero_"),
-      PROGRAM(expanded_reader, "aten::fill_.Scalar", "aten::add.Tensor"),
-      PROGRAM(member_of_a_list, "aten::neg", "aten::_foreach_add_.Scalar"),
-      PROGRAM(out_argument, "aten::neg", "aten::add.out"),
-      PROGRAM(freed_in_another_streams_order, "memset", "memset"),
-      PROGRAM(pointer_that_outlives_its_tensor, "free", "aten::neg"),
-      PROGRAM(memory_given_away_twice, "aten::abs.out", "aten::abs.out"),
-  };
+  // One operator that reads freed memory and has been given the same memory for its result.
+  add("memory_given_away_twice", "aten::abs.out", "aten::abs.out", [](Scene& s) {
+    s.x.zero_();
+    auto alias = at::from_blob(s.x.mutable_data_ptr(), {512}, s.x.options());
+    if (!s.right) s.x.reset();
+    auto result = make();
+    auto part = result.narrow(0, 256, 512);
+    at::abs_out(part, alias);
+  });
 }
 
 }  // namespace tidemark::race::testing

@@ -2,7 +2,6 @@
 // would be right as well; and its corrected twin is clean.
 #include <nlohmann/json.hpp>
 
-#include "harness/virtual/device/testing.h"
 #include "harness/virtual/numbers/numbers.h"
 #include "harness/virtual/race/control.h"
 #include "harness/virtual/race/testing.h"
@@ -11,15 +10,15 @@ namespace tidemark::race::testing {
 namespace {
 
 std::vector<Program> with_numbers() {
-  std::vector<Program> all = stream_programs();
-  for (const auto& more : {memory_programs(), transfer_programs()})
-    all.insert(all.end(), more.begin(), more.end());
+  std::vector<Program> all;
+  for (const auto& programs : {stream_programs, memory_programs, transfer_programs})
+    programs([&](auto... row) { all.push_back({row...}); });
   return all;
 }
 
 std::vector<Program> all_programs() {
-  std::vector<Program> all = with_numbers();
-  for (const Program& more : collective_programs()) all.push_back(more);  // numbers need partners
+  std::vector<Program> all = with_numbers();  // numbers of collectives need partners
+  collective_programs([&](auto... row) { all.push_back({row...}); });
   return all;
 }
 
@@ -40,7 +39,10 @@ class Programs : public ::testing::TestWithParam<Case> {
       EXPECT_EQ(0, tidemark_numbers_install(mode)) << tidemark_numbers_error();
     }
     tidemark_races_phase(program.name);
-    program.run(right);
+    {
+      Scene scene{right};
+      program.run(scene);
+    }
     for (int device : {1, 0}) {
       EXPECT_EQ(cudaSuccess, cudaSetDevice(device));
       EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());

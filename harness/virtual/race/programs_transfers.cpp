@@ -2,135 +2,104 @@
 #include "harness/virtual/race/testing.h"
 
 namespace tidemark::race::testing {
-namespace {
 
-void copy_from_a_source_still_written(bool right) {
-  auto x = make(), y = make();
-  const auto side = side_stream();
-  on(side, [&] { x.fill_(1); });
-  if (right) wait(main_stream(), side);
-  y.copy_(x);
-}
+void transfer_programs(const Add& add) {
+  add("copy_from_a_source_still_written", kFill, kCopy, [](Scene& s) {
+    auto y = make();
+    s.fill_on_side();
+    if (s.right) wait(main_stream(), s.side);
+    y.copy_(s.x);
+  });
 
-void memset_under_a_reader(bool right) {
-  auto x = make();
-  const auto side = side_stream();
-  x.neg();
-  if (right) wait(side, main_stream());
-  CUDA_OK(cudaMemsetAsync(x.mutable_data_ptr(), 0, x.nbytes(), side));
-}
+  add("memset_under_a_reader", kNeg, "memset", [](Scene& s) {
+    s.x.neg();
+    if (s.right) wait(s.side, main_stream());
+    CUDA(cudaMemsetAsync(s.x.mutable_data_ptr(), 0, s.x.nbytes(), s.side));
+  });
 
-void rectangle_that_reaches_over(bool right) {
-  auto x = make({16, 64});
-  const auto side = side_stream();
-  x.narrow(1, 32, 32).fill_(1);
-  CUDA_OK(cudaMemset2DAsync(x.mutable_data_ptr(), 256, 0, right ? 128 : 132, 16, side));
-}
+  add("rectangle_that_reaches_over", kFill, "memset", [](Scene& s) {
+    auto x = make({16, 64});
+    x.narrow(1, 32, 32).fill_(1);
+    CUDA(cudaMemset2DAsync(x.mutable_data_ptr(), 256, 0, s.right ? 128 : 132, 16, s.side));
+  });
 
-void host_reads_a_copy_under_way(bool right) {
-  auto x = make({});
-  auto host = pinned({});
-  CUDAEvent copied;
-  x.fill_(1);
-  host.copy_(x, /*non_blocking=*/true);
-  copied.record(main_stream());
-  if (right) copied.synchronize();
-  host.item<float>();
-}
+  add("host_reads_a_copy_under_way", kCopy, "aten::_local_scalar_dense", [](Scene& s) {
+    auto x = make({});
+    auto host = pinned({});
+    CUDAEvent copied;
+    x.fill_(1);
+    host.copy_(x, /*non_blocking=*/true);
+    copied.record(main_stream());
+    if (s.right) copied.synchronize();
+    host.item<float>();
+  });
 
-void host_converts_a_copy_under_way(bool right) {
-  auto x = make();
-  auto host = pinned({1024});
-  host.copy_(x, /*non_blocking=*/true);
-  if (right) main_stream().synchronize();
-  host.to(at::kDouble);
-}
+  add("host_converts_a_copy_under_way", kCopy, kCopy, [](Scene& s) {
+    auto host = pinned({1024});
+    host.copy_(s.x, /*non_blocking=*/true);
+    if (s.right) main_stream().synchronize();
+    host.to(at::kDouble);
+  });
 
-void host_refills_a_buffer_that_is_read(bool right) {
-  auto x = make();
-  auto host = pinned({1024});
-  host.fill_(1);
-  x.copy_(host, /*non_blocking=*/true);
-  if (right) main_stream().synchronize();
-  host.fill_(2);
-}
+  add("host_refills_a_buffer_that_is_read", kCopy, kFill, [](Scene& s) {
+    auto host = pinned({1024});
+    host.fill_(1);
+    s.x.copy_(host, /*non_blocking=*/true);
+    if (s.right) main_stream().synchronize();
+    host.fill_(2);
+  });
 
-void value_read_on_another_stream(bool right) {
-  auto x = make({});
-  const auto side = side_stream();
-  on(side, [&] { x.fill_(1); });
-  if (right) wait(main_stream(), side);
-  x.item<float>();  // waits for its own stream alone
-}
+  add("value_read_on_another_stream", kFill, "aten::_local_scalar_dense", [](Scene& s) {
+    auto x = make({});
+    on(s.side, [&] { x.fill_(1); });
+    if (s.right) wait(main_stream(), s.side);
+    x.item<float>();  // waits for its own stream alone
+  });
 
-void pageable_copy_of_what_is_written(bool right) {
-  auto x = make();
-  const auto side = side_stream();
-  on(side, [&] { x.fill_(1); });
-  if (right) side.synchronize();
-  x.cpu();
-}
+  add("pageable_copy_of_what_is_written", kFill, kCopy, [](Scene& s) {
+    s.fill_on_side();
+    if (s.right) s.side.synchronize();
+    s.x.cpu();
+  });
 
-void pinned_buffer_filled_twice(bool right) {
-  auto x = make(), y = make();
-  auto host = pinned({1024});
-  const auto side = side_stream();
-  host.copy_(x, /*non_blocking=*/true);
-  if (right) wait(side, main_stream());
-  on(side, [&] { host.copy_(y, /*non_blocking=*/true); });
-}
+  add("pinned_buffer_filled_twice", kCopy, kCopy, [](Scene& s) {
+    auto y = make();
+    auto host = pinned({1024});
+    host.copy_(s.x, /*non_blocking=*/true);
+    if (s.right) wait(s.side, main_stream());
+    on(s.side, [&] { host.copy_(y, /*non_blocking=*/true); });
+  });
 
-void copied_between_devices_too_early(bool right) {
-  auto x = make();
-  auto y = at::empty({1024}, at::TensorOptions().device(at::Device(at::kCUDA, 1)));
-  const auto there = c10::cuda::getStreamFromPool(false, 1);
-  x.fill_(1);
-  if (right) wait(there, main_stream());
-  CUDA_OK(cudaMemcpyPeerAsync(y.mutable_data_ptr(), 1, x.const_data_ptr(), 0, x.nbytes(), there));
-  CUDA_OK(cudaStreamSynchronize(there));
-}
+  add("copied_between_devices_too_early", kFill, "memcpy PtoP", [](Scene& s) {
+    auto y = at::empty({1024}, at::TensorOptions().device(at::Device(at::kCUDA, 1)));
+    const auto there = c10::cuda::getStreamFromPool(false, 1);
+    s.x.fill_(1);
+    if (s.right) wait(there, main_stream());
+    CUDA(
+        cudaMemcpyPeerAsync(y.mutable_data_ptr(), 1, s.x.const_data_ptr(), 0, s.x.nbytes(), there));
+    CUDA(cudaStreamSynchronize(there));
+  });
 
-// copy_ between devices runs on the source's stream, and both current streams are ordered around
-// it; others are not.
-void copied_between_devices_and_used_elsewhere(bool right) {
-  auto x = make();
-  const at::Device second(at::kCUDA, 1);
-  const auto there = c10::cuda::getStreamFromPool(false, 1);
-  auto y = x.to(second);
-  const auto current = c10::cuda::getDefaultCUDAStream(1);
-  if (right) wait(there, current);
-  on(there, [&] { y.neg(); });
-}
+  // copy_ between devices runs on the source's stream, and both current streams are ordered around
+  // it; others are not.
+  add("copied_between_devices_and_used_elsewhere", kCopy, kNeg, [](Scene& s) {
+    const at::Device second(at::kCUDA, 1);
+    const auto there = c10::cuda::getStreamFromPool(false, 1);
+    auto y = s.x.to(second);
+    const auto current = c10::cuda::getDefaultCUDAStream(1);
+    if (s.right) wait(there, current);
+    on(there, [&] { y.neg(); });
+  });
 
-// A host function is an operation of its stream: what waits for the stream's end waits for all
-// before it.
-void host_function_is_no_wait(bool right) {
-  auto x = make();
-  const auto side = side_stream();
-  on(side, [&] { x.fill_(1); });
-  CUDA_OK(cudaLaunchHostFunc(
-      right ? side : side_stream(), [](void*) {}, nullptr));
-  if (right) wait(main_stream(), side);
-  x.neg();
-}
-
-}  // namespace
-
-std::vector<Program> transfer_programs() {
-  return {
-      PROGRAM(copy_from_a_source_still_written, "aten::fill_.Scalar", "aten::copy_"),
-      PROGRAM(memset_under_a_reader, "aten::neg", "memset"),
-      PROGRAM(rectangle_that_reaches_over, "aten::fill_.Scalar", "memset"),
-      PROGRAM(host_reads_a_copy_under_way, "aten::copy_", "aten::_local_scalar_dense"),
-      PROGRAM(host_converts_a_copy_under_way, "aten::copy_", "aten::copy_"),
-      PROGRAM(host_refills_a_buffer_that_is_read, "aten::copy_", "aten::fill_.Scalar"),
-      PROGRAM(value_read_on_another_stream, "aten::fill_.Scalar", "aten::_local_scalar_dense"),
-      PROGRAM(pageable_copy_of_what_is_written, "aten::fill_.Scalar", "aten::copy_"),
-      PROGRAM(pinned_buffer_filled_twice, "aten::copy_", "aten::copy_"),
-      PROGRAM(copied_between_devices_too_early, "aten::fill_.Scalar", "memcpy PtoP"),
-      PROGRAM(copied_between_devices_and_used_elsewhere, "aten::copy_", "aten::neg"),
-      PROGRAM(host_function_is_no_wait, "aten::fill_.Scalar", "aten::neg"),
-  };
+  // A host function is an operation of its stream: what waits for the stream's end waits for all
+  // before it.
+  add("host_function_is_no_wait", kFill, kNeg, [](Scene& s) {
+    s.fill_on_side();
+    CUDA(cudaLaunchHostFunc(
+        s.right ? s.side : side_stream(), [](void*) {}, nullptr));
+    if (s.right) wait(main_stream(), s.side);
+    s.x.neg();
+  });
 }
 
 }  // namespace tidemark::race::testing

@@ -165,16 +165,6 @@ TEST_F(Report, CopiesInsideAnOperatorGoByItsName) {
   EXPECT_EQ(1, races()[0]["count"]) << "one operation, seen twice";
 }
 
-TEST_F(Report, QueriesOrderWhatTheHostDoesNext) {
-  const cudaEvent_t event = make_event();
-  set(a);
-  CUDA(cudaEventRecord(event, a));
-  while (cudaEventQuery(event) != cudaSuccess) cudaGetLastError();
-  set(b);
-  EXPECT_TRUE(races().empty());
-  CUDA(cudaEventDestroy(event));
-}
-
 TEST_F(Report, HostWaitsOrderWhileOthersStillWork) {
   const cudaStream_t c = make_stream();
   set(c, 8192);  // goes on: not everything is done

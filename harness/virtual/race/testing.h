@@ -5,31 +5,17 @@
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
+#include <functional>
+
+#include "harness/virtual/device/testing.h"
 
 namespace tidemark::race::testing {
 
-struct Program {
-  const char* name;
-  void (*run)(bool right);
-  const char* first;  // the operators of the race that must be found
-  const char* second;
-};
-/// A row of a table: a function, and the two operators.
-#define PROGRAM(function, first, second) \
-  { #function, function, first, second }
-
-std::vector<Program> stream_programs();      // events, synchronisations, kinds of streams
-std::vector<Program> memory_programs();      // the allocator, views, lists
-std::vector<Program> transfer_programs();    // copies, memsets, the host
-std::vector<Program> collective_programs();  // NCCL
-
 using c10::cuda::CUDAEvent;
 using c10::cuda::CUDAStream;
+using device::testing::make_event;
+using device::testing::make_stream;
 using Guard = c10::cuda::CUDAStreamGuard;
 
 inline CUDAStream main_stream() { return c10::cuda::getDefaultCUDAStream(0); }
@@ -55,6 +41,32 @@ void on(const CUDAStream& stream, Body body) {
 
 inline CUDAStream wrap(cudaStream_t stream) { return c10::cuda::getStreamFromExternal(stream, 0); }
 
-#define CUDA_OK(expression) ASSERT_EQ(cudaSuccess, (expression)) << #expression
+/// What every program works with.
+struct Scene {
+  bool right;  // the corrected twin
+  at::Tensor x = make();
+  CUDAStream side = side_stream();
+
+  void fill_on_side() const {
+    on(side, [&] { x.fill_(1); });
+  }
+};
+
+struct Program {
+  const char* name;
+  const char* first;  // the operators of the race that must be found
+  const char* second;
+  void (*run)(Scene& s);
+};
+using Add = std::function<void(const char* name, const char* first, const char* second,
+                               void (*run)(Scene& s))>;
+
+inline constexpr const char *kCopy = "aten::copy_", *kFill = "aten::fill_.Scalar",
+                            *kNeg = "aten::neg", *kZero = "aten::zero_";
+
+void stream_programs(const Add& add);      // events, synchronisations, kinds of streams
+void memory_programs(const Add& add);      // the allocator, views, lists
+void transfer_programs(const Add& add);    // copies, memsets, the host
+void collective_programs(const Add& add);  // NCCL
 
 }  // namespace tidemark::race::testing
