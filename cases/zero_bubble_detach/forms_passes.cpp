@@ -252,8 +252,7 @@ void Passes::input(const Stage& stage, const std::string& where) {
   if (stage.ends_at_input() && !held.keeps_input_gradient(false)) l_.drop("x");
   if (held.last) {
     l_.drop("loss");
-    if (held.policy.detach_loss || held.policy.release || held.policy.roots_as_edges)
-      l_.drop("logp");
+    if (!held.keeps_loss_graph()) l_.drop("logp");
   }
   if (held.policy.release) {
     const double kept = held.blocks - held.again;
