@@ -12,14 +12,8 @@ namespace frozen_reshard {
 namespace {
 
 Trial trial(const Params& own, const std::string& schedule = "instant") {
-  Trial one{"frozen_reshard",
-            "smoke",
-            schedule,
-            frozen_reshard_scenario().sizes.front().params,
-            Mode::shapes,
-            2,
-            4,
-            0};
+  Trial one{"frozen_reshard", "smoke", schedule, frozen_reshard_scenario().sizes.front().params,
+            Mode::shapes,     2,       4,        0};
   for (const auto& [name, value] : own) one.params.at(name) = value;
   return one;
 }

@@ -163,7 +163,7 @@ class Passes {
   static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
   void attention_backward(const std::string& where);
   void embedding_backward(const Stage& stage, const std::string& where);
-  void loss_backward(const std::string& where);
+  void loss_backward(bool whole, const std::string& where);
   /// A norm, and what it saves (its input apart); the gradient of its input in the input pass; that
   /// and its weight's in a whole backward. `inputs`: x that go with its node.
   void norm(const std::string& where);
@@ -176,8 +176,7 @@ class Passes {
   Terms attention_saved() const;
   Terms saved_by_block(bool by_parameters_alone = false) const;
   void forward_checkpointed(const std::string& where);
-  void block_input(bool again, const std::string& where);
-  void block_backward(const Stage& stage, int block, const std::string& where);
+  void block_backward(const Stage& stage, int block, bool whole, const std::string& where);
   /// Memory that the operator of a weight's gradient takes around `computed`, which takes the
   /// gradient itself. `again`: the tensors that the node reads exist for this run alone.
   void gradient(bool by_tokens, bool again, const std::string& where,

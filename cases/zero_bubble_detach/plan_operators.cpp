@@ -62,13 +62,14 @@ Tensor Operators::embedding_backward(std::int64_t bytes) {
 
 Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
   if (sizes_.norms_in_floats) return norm_in_floats(x, weight);
-  const auto node = autograd_.node(
-      {x, weight}, {x, weight}, [this](const Tensor&, const Tensors& saved, const auto& wanted) {
-        Tensors gradients(2);
-        for (const std::size_t i : {0, 1})
-          if (wanted[i]) gradients[i] = autograd_.make(saved[i]->bytes);
-        return gradients;
-      });
+  const auto node = autograd_.node({x, weight}, {x, weight},
+                                   [this](const Tensor&, const Tensors& saved, const auto& wanted) {
+                                     Tensors gradients(2);
+                                     for (const std::size_t i : {0, 1})
+                                       if (wanted[i])
+                                         gradients[i] = autograd_.make(saved[i]->bytes);
+                                     return gradients;
+                                   });
   Tensor y = autograd_.make(x->bytes);
   autograd_.save_output(*node, autograd_.make(sizes_.tokens * 4));
   return result(node, std::move(y));

@@ -63,8 +63,7 @@ std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t ele
 
 ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
   const auto bytes = ranks_ * sum(chunks(unit, options_.gathered));
-  if (options_.layout != GatherLayout::two_buffers)
-    return hold(bytes, stream);
+  if (options_.layout != GatherLayout::two_buffers) return hold(bytes, stream);
   auto& [buffer, size] = buffers_[next_buffer_];
   next_buffer_ = 1 - next_buffer_;
   if (size < bytes) {
@@ -114,8 +113,7 @@ void ShardedPlan::unshard(std::size_t k) {
   if (flat()) {
     limit_in_flight();
     auto& part = unit.parts[0];
-    part.whole =
-        hold(ranks_ * part.padded * options_.gathered, communication);
+    part.whole = hold(ranks_ * part.padded * options_.gathered, communication);
     return;
   }
   if (ranks_ == 1) return;
@@ -232,8 +230,7 @@ void ShardedPlan::post_backward(std::size_t k) {
   const auto last = ranks_ > 1 ? gradients.back() : Tensor();
   gradients.clear();
   auto output = hold(sum(shards) * options_.reduced, reduction);
-  if (options_.stored != options_.reduced)
-    output = hold(sum(shards) * options_.stored, reduction);
+  if (options_.stored != options_.reduced) output = hold(sum(shards) * options_.stored, reduction);
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reducing_ = std::move(input);
 }
