@@ -53,14 +53,6 @@ class Replay {
   Handle take(std::int64_t bytes, Stream stream = compute) {
     return memory_.allocate(bytes, stream);
   }
-  void drop(Handle& handle) {
-    memory_.free(handle);
-    handle = nullptr;
-  }
-  void replace(Handle& old, Handle next) {
-    drop(old);
-    old = next;
-  }
   Tensor hold(std::int64_t bytes) {
     return {take(bytes), [this](auto* block) { memory_.free(block); }};
   }
