@@ -19,10 +19,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cases/frozen_reshard/policy.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 
@@ -115,19 +115,6 @@ class Chain {
   const Setup setup_;
   const std::vector<bool> frozen_;  // in the last step
   int lowest_ = 0;                  // layer that backward reaches
-};
-
-/// How often each symbol is alive.
-class Alive {
- public:
-  void add(const std::string& symbol, std::int64_t times);
-  void add(const Alive& other);
-  std::string text() const;  // "rest + 3*U + S"
-  /// Nothing is alive more often than in `other`.
-  bool within(const Alive& other) const;
-
- private:
-  std::vector<std::pair<std::string, std::int64_t>> times_;
 };
 
 struct Moment {

@@ -131,38 +131,6 @@ bool Chain::saves_input(int layer) const {
   return adapters() ? !frozen(2 * layer) || !frozen(2 * layer + 1) : !frozen(layer);
 }
 
-void Alive::add(const std::string& symbol, std::int64_t times) {
-  if (times == 0) return;
-  const auto found = std::ranges::find(times_, symbol, &decltype(times_)::value_type::first);
-  if (found == times_.end()) {
-    times_.emplace_back(symbol, times);
-  } else {
-    found->second += times;
-  }
-}
-
-void Alive::add(const Alive& other) {
-  for (const auto& [symbol, times] : other.times_) add(symbol, times);
-}
-
-std::string Alive::text() const {
-  std::string all;
-  for (const auto& [symbol, times] : times_) {
-    if (times == 0) continue;
-    if (!all.empty()) all += " + ";
-    all += times == 1 ? symbol : std::to_string(times) + "*" + symbol;
-  }
-  return all;
-}
-
-bool Alive::within(const Alive& other) const {
-  return std::ranges::all_of(times_, [&](const auto& mine) {
-    const auto found =
-        std::ranges::find(other.times_, mine.first, &decltype(times_)::value_type::first);
-    return mine.second <= (found == other.times_.end() ? 0 : found->second);
-  });
-}
-
 namespace {
 
 /// Without moments at which nothing is alive that is not at another.

@@ -18,15 +18,12 @@ namespace tidemark::zero_bubble_detach {
 namespace {
 
 std::string text_of(const Terms& terms) {
-  std::string text;
+  Alive all;
   for (const auto& [symbol, count] : terms) {
     if (count < 0) throw std::logic_error(symbol + " is taken away where there is none");
-    if (count == 0) continue;
-    if (!text.empty()) text += " + ";
-    if (count != 1) text += std::to_string(static_cast<std::int64_t>(count)) + "*";
-    text += symbol;
+    all.add(symbol, static_cast<std::int64_t>(count));
   }
-  return text;
+  return all.text();
 }
 
 class Rank {
