@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cases/frozen_reshard/policy.h"
+#include "harness/testing/trials.h"
 
 namespace tidemark {
 Scenario frozen_reshard_scenario();
@@ -11,15 +12,11 @@ Scenario frozen_reshard_scenario();
 namespace frozen_reshard {
 namespace {
 
-Trial trial(const Params& own, const std::string& schedule = "instant") {
-  Trial one{"frozen_reshard", "smoke", schedule, frozen_reshard_scenario().sizes.front().params,
-            Mode::shapes,     2,       4,        0};
-  for (const auto& [name, value] : own) one.params.at(name) = value;
-  return one;
-}
-
 TEST(Flat, RefusesMixedUnitsAndMicrobatchesInFlight) {
-  const auto why = [](const Params& own) { return frozen_reshard_scenario().unfit(trial(own)); };
+  const auto scenario = frozen_reshard_scenario();
+  const auto why = [&](const Params& own) {
+    return scenario.unfit(testing::first_size(scenario, 2, 4, own));
+  };
   const auto mixed = static_cast<std::int64_t>(FreezingPattern::mixed);
   EXPECT_EQ(why({{"layout", 1}}), "");
   EXPECT_TRUE(why({{"layout", 1}, {"in_flight", 1}}).starts_with("layout=flat: "));
@@ -32,7 +29,8 @@ TEST(Flat, WithAClockClaimsAllocatedBytesAlone) {
   const auto scenario = frozen_reshard_scenario();
   const auto& late = *std::ranges::find(scenario.variants, "late", &Variant::name);
   const auto claims = [&](const std::string& schedule, std::int64_t layout, Statistic statistic) {
-    const Trial one = trial({{"layout", layout}}, schedule);
+    Trial one = testing::first_size(scenario, 2, 4, {{"layout", layout}});
+    one.schedule = schedule;
     std::ptrdiff_t count = 0;
     for (const auto& all : {forms(one, late, 0), replay(one, late, 0)})
       count += std::ranges::count(all, statistic, &Expectation::statistic);

@@ -99,6 +99,10 @@ class Chain {
   /// The same of units from k on, at the end of backward.
   int ahead_at_end(int m, int k, bool of_adapters) const;
 
+  /// Memory around a forward or a backward, while `others` microbatches and the first `layers`
+  /// layers of this one are saved.
+  Alive around(int others, int layers) const;
+
   /// An earlier backward of this step has reduced its gradient.
   bool reduced_before(int m, int k) const;
   /// An earlier backward of this step has left its gradient unreduced.

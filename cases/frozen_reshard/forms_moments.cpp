@@ -117,6 +117,17 @@ int Chain::ahead_at_end(int m, int k, bool of_adapters) const {
   return all;
 }
 
+Alive Chain::around(int others, int layers) const {
+  Alive alive{{"rest", 1}, {"x", microbatches()}};
+  for (int l = 0; l < this->layers(); ++l) {
+    const int saved = others + (l < layers);
+    alive.add("x", saved * saves_input(l));
+    alive.add("z", saved * saves_middle(l));
+  }
+  alive.add("c", others);
+  return alive;
+}
+
 bool Chain::reduced_before(int m, int k) const {
   for (int before = 0; before < m; ++before)
     if (synced(before, k)) return !frozen(k);
