@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <random>
 #include <set>
 
 #include "harness/device/platform.h"
@@ -35,9 +34,9 @@ class Forms : public ::testing::TestWithParam<std::string> {
 };
 
 /// Trials drawn around a size: amounts from half to three times, choices among all there are.
-class Draw {
+class Draw : public testing::Draw {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
+  using testing::Draw::Draw;
   Trial around(const Trial& trial, const Scenario& scenario) {
     return drawn(trial, scenario,
                  [this](std::int64_t value) { return between(value / 2, 3 * value); });
@@ -45,9 +44,6 @@ class Draw {
   /// Amounts halved up to twelve times, each for itself: proportions that no size has.
   Trial below(const Trial& trial, const Scenario& scenario) {
     return drawn(trial, scenario, [this](std::int64_t value) { return value >> between(0, 12); });
-  }
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(random_() % static_cast<unsigned>(high - low + 1));
   }
 
  private:
@@ -57,7 +53,7 @@ class Draw {
     const auto center = trial.params;
     do {
       trial.ranks = kRanks[between(0, 4)];
-      trial.steps = static_cast<int>(between(2, 4));
+      trial.steps = between(2, 4);
       trial.schedule = between(0, 1) == 0 ? "instant" : "lagging";
       trial.params = center;
       for (const auto& p : scenario.parameters) {
@@ -70,8 +66,6 @@ class Draw {
     } while (!why_unfit(scenario, trial).empty());
     return trial;
   }
-
-  std::mt19937 random_;
 };
 
 struct Count {
@@ -154,7 +148,7 @@ TEST_P(Forms, OfRequestedBytesAreTheReplays) {
   Draw draw(29);
   int compared = 0;
   const auto compare = [&](const Trial& one) {
-    const int rank = static_cast<int>(draw.between(0, one.ranks - 1));
+    const int rank = draw.between(0, one.ranks - 1);
     for (const auto& variant : scenario().variants) {
       if (variant.role == Role::control) continue;
       if (scenario().leave_out && !scenario().leave_out(one, variant).empty()) continue;
@@ -187,7 +181,7 @@ TEST_P(Forms, FailWithOneThingWrong) {
     }
   for (int i = 0; i < 12; ++i) {
     const Trial one = draw.around(trial(scenario().sizes.front(), 1), scenario());
-    attack(scenario(), one, static_cast<int>(draw.between(0, one.ranks - 1)), count);
+    attack(scenario(), one, draw.between(0, one.ranks - 1), count);
   }
   std::printf(
       "%s: %d forms; %d mutants tried, %d killed, %d within a stated bound, %d left out (equal in "

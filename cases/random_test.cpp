@@ -47,9 +47,6 @@ class Random : public ::testing::Test {
     std::map<std::string, std::ptrdiff_t> passed;
     for (int i = 0; i < trials && everyone.worst(HasFailure()) == 0; ++i)
       next([&](const Trial& trial, World& world) {
-        for (const auto& variant : scenario_.variants)
-          if (settings_.fault)
-            EXPECT_EQ(settings_.fault(trial, variant, world.rank()), "") << variant.name;
         set_race_detection(part.races > 0 && i % part.races == 0);
         const auto record = gather(run_trial(scenario_, trial, world, options), world);
         if (world.leads()) testing::passed(record, trial);

@@ -31,8 +31,6 @@ struct RandomTrials {
   Part together = {};  // all processes
   int processes = 1;   // at least, of `together`
 
-  /// An error of a variant's forms other than their values, or empty. Optional.
-  std::function<std::string(const Trial&, const Variant&, int rank)> fault = {};
   /// Moments (the first letters of Expectation::where) of which each is the highest in some trial,
   /// among `on_paper` random ones and these.
   std::vector<std::string> highest = {};

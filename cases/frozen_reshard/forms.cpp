@@ -29,11 +29,12 @@ class Amounts {
       unit({{h, h}, {h, h}}, {{h, h}}, {"U", "B", "t", "S", "i", "d"});
       paper_.tensors("R", {setup_.ranks * shard({h, h})});
     } else {
-      unit({{h, h}}, {{h, h}}, {"U", chain.flat() ? "R" : "U", "t", "S", "i", "d"});
+      const auto weight = parameters({{h, h}});
+      unit(weight, weight, {"U", chain.flat() ? "R" : "U", "t", "S", "i", "d"});
     }
     paper_.tensors("G", {h * h * bytes_});
     if (chain.adapters()) {
-      const std::vector<Weight> weights{{inner, h}, {h, inner}};
+      const auto weights = parameters({{inner, h}, {h, inner}});
       unit(weights, weights, {"P", "F", "u", "V", "j", "v"});
       paper_.tensors("g", {h * inner * bytes_});
       paper_.tensors("f", {2 * h * inner * bytes_});
@@ -56,25 +57,20 @@ class Amounts {
   Bytes shard(const Weight& weight) const { return shard_rows(weight) * weight.columns * bytes_; }
   Bytes own(const Weight& weight) const {
     const Bytes rows = shard_rows(weight);
+    if (chain_.flat()) return shard(weight);  // padding and all
     return std::clamp<Bytes>(weight.rows - setup_.rank * rows, 0, rows) * weight.columns * bytes_;
   }
 
-  /// Bytes of the shard of a flat parameter, whose rows are its elements.
-  Bytes flat_shard(const std::vector<Weight>& weights) const {
+  /// The parameters of a unit. A flat one has the elements of all weights as its rows.
+  std::vector<Weight> parameters(std::vector<Weight> weights) const {
+    if (!chain_.flat()) return weights;
     Bytes numel = 0;
     for (const auto& [rows, columns] : weights) numel += rows * columns;
-    return divided(numel, setup_.ranks) * bytes_;
+    return {{numel, 1}};
   }
 
   void unit(const std::vector<Weight>& weights, const std::vector<Weight>& trained,
             const Names& names) {
-    if (chain_.flat()) {
-      const auto mine = flat_shard(weights);
-      for (const auto& name : {names.whole, names.flat})
-        paper_.tensors(name, {setup_.ranks * mine});
-      for (const auto& name : {names.shard, names.own}) paper_.tensors(name, {mine});
-      return;
-    }
     Bytes flat = 0, shards = 0, blocks = 0;
     std::vector<Bytes> whole, own_rows;
     for (const auto& weight : weights) {
@@ -116,15 +112,9 @@ class Amounts {
   void rest() {
     const Bytes h = setup_.hidden, inner = setup_.adapter_rank;
     for (int k = 0; k < chain_.units(); ++k) {
-      const auto weights = chain_.is_adapter(k) ? std::vector<Weight>{{inner, h}, {h, inner}}
-                                                : std::vector<Weight>{{h, h}};
-      if (chain_.flat()) {
-        const auto mine = flat_shard(weights);
-        paper_.tensors("rest", {mine});
-        if (chain_.ever_trained(k)) paper_.tensors("rest", {mine, mine});
-      }
+      const auto weights =
+          chain_.is_adapter(k) ? parameters({{inner, h}, {h, inner}}) : parameters({{h, h}});
       for (const auto& weight : weights) {
-        if (chain_.flat()) break;
         paper_.tensors("rest", {shard(weight)});
         if (chain_.ever_trained(k)) paper_.tensors("rest", {own(weight), own(weight)});
       }

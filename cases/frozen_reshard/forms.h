@@ -19,10 +19,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cases/frozen_reshard/policy.h"
+#include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 
@@ -99,6 +99,10 @@ class Chain {
   /// The same of units from k on, at the end of backward.
   int ahead_at_end(int m, int k, bool of_adapters) const;
 
+  /// Memory around a forward or a backward, while `others` microbatches and the first `layers`
+  /// layers of this one are saved.
+  Alive around(int others, int layers) const;
+
   /// An earlier backward of this step has reduced its gradient.
   bool reduced_before(int m, int k) const;
   /// An earlier backward of this step has left its gradient unreduced.
@@ -115,19 +119,6 @@ class Chain {
   const Setup setup_;
   const std::vector<bool> frozen_;  // in the last step
   int lowest_ = 0;                  // layer that backward reaches
-};
-
-/// How often each symbol is alive.
-class Alive {
- public:
-  void add(const std::string& symbol, std::int64_t times);
-  void add(const Alive& other);
-  std::string text() const;  // "rest + 3*U + S"
-  /// Nothing is alive more often than in `other`.
-  bool within(const Alive& other) const;
-
- private:
-  std::vector<std::pair<std::string, std::int64_t>> times_;
 };
 
 struct Moment {

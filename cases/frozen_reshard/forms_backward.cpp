@@ -46,19 +46,10 @@ class Backward {
   /// Memory around the whole backward, while `saved` layers of this microbatch are saved and
   /// `input_gradients` gradients of its input exist.
   Alive around(int saved, int input_gradients) const {
-    Alive alive;
     const int later = setup_.in_flight ? chain_.microbatches() - 1 - m_ : 0;
     const int others = setup_.in_flight ? m_ : chain_.microbatches() - 1;
-    alive.add("rest", 1);
-    std::int64_t x = chain_.microbatches(), z = 0;
-    if (setup_.input_gradient) x += others + input_gradients;
-    for (int l = 0; l < chain_.layers(); ++l) {
-      x += (later + (l < saved)) * chain_.saves_input(l);
-      z += (later + (l < saved)) * chain_.saves_middle(l);
-    }
-    alive.add("x", x);
-    alive.add("z", z);
-    alive.add("c", later);
+    auto alive = chain_.around(later, saved);
+    if (setup_.input_gradient) alive.add("x", others + input_gradients);
     return alive;
   }
 

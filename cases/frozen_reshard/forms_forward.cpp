@@ -33,20 +33,10 @@ class Forward {
   /// Memory besides the work of this layer, after `done` units have computed and while `current` is
   /// whole (-1: none). The layer of a nested adapter is whole until both have computed.
   Alive around(int layer, int done, int current) const {
-    Alive alive;
     const int before = setup_.in_flight ? m_ : 0;  // microbatches whose backward is to come
-    alive.add("rest", 1);
-    std::int64_t x = chain_.microbatches(), z = 0;
-    if (setup_.input_gradient)
-      x += chain_.microbatches() - 1 - before;  // gradients of other microbatches' inputs
-    for (int l = 0; l < chain_.layers(); ++l) {
-      const int saved = before + (l < layer);
-      x += saved * chain_.saves_input(l);
-      z += saved * chain_.saves_middle(l);
-    }
-    alive.add("x", x);
-    alive.add("z", z);
-    alive.add("c", before);
+    auto alive = chain_.around(before, layer);
+    if (setup_.input_gradient)  // gradients of other microbatches' inputs
+      alive.add("x", chain_.microbatches() - 1 - before);
     const bool later = m_ > 0 && !setup_.in_flight;
     alive.add("s", setup_.shared_input && later ? chain_.layers() : 0);
     for (int j = 0; j < chain_.units(); ++j) {

@@ -117,6 +117,17 @@ int Chain::ahead_at_end(int m, int k, bool of_adapters) const {
   return all;
 }
 
+Alive Chain::around(int others, int layers) const {
+  Alive alive{{"rest", 1}, {"x", microbatches()}};
+  for (int l = 0; l < this->layers(); ++l) {
+    const int saved = others + (l < layers);
+    alive.add("x", saved * saves_input(l));
+    alive.add("z", saved * saves_middle(l));
+  }
+  alive.add("c", others);
+  return alive;
+}
+
 bool Chain::reduced_before(int m, int k) const {
   for (int before = 0; before < m; ++before)
     if (synced(before, k)) return !frozen(k);
@@ -129,38 +140,6 @@ bool Chain::saves_input(int layer) const {
   if (mixed()) return !frozen(layer);
   if (layer == 0) return false;
   return adapters() ? !frozen(2 * layer) || !frozen(2 * layer + 1) : !frozen(layer);
-}
-
-void Alive::add(const std::string& symbol, std::int64_t times) {
-  if (times == 0) return;
-  const auto found = std::ranges::find(times_, symbol, &decltype(times_)::value_type::first);
-  if (found == times_.end()) {
-    times_.emplace_back(symbol, times);
-  } else {
-    found->second += times;
-  }
-}
-
-void Alive::add(const Alive& other) {
-  for (const auto& [symbol, times] : other.times_) add(symbol, times);
-}
-
-std::string Alive::text() const {
-  std::string all;
-  for (const auto& [symbol, times] : times_) {
-    if (times == 0) continue;
-    if (!all.empty()) all += " + ";
-    all += times == 1 ? symbol : std::to_string(times) + "*" + symbol;
-  }
-  return all;
-}
-
-bool Alive::within(const Alive& other) const {
-  return std::ranges::all_of(times_, [&](const auto& mine) {
-    const auto found =
-        std::ranges::find(other.times_, mine.first, &decltype(times_)::value_type::first);
-    return mine.second <= (found == other.times_.end() ? 0 : found->second);
-  });
 }
 
 namespace {

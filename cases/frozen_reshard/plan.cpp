@@ -32,10 +32,9 @@ class Plan : reference::ShardedPlan {
   }
 
   Prediction run() {
-    std::int64_t kept = 0;
-    for (const auto& each : setup_.steps) kept = step(each);
+    for (const auto& each : setup_.steps) step(each);
     expected_.predicted = std::move(predicted_);
-    Prediction result{std::move(expected_), kept};
+    Prediction result{std::move(expected_)};
     for (const auto& unit : units_) {
       if (!unit.frozen || !unit.unsharded) continue;
       for (const auto& part : unit.parts) result.frozen_bytes += part.whole->size;
@@ -51,41 +50,37 @@ class Plan : reference::ShardedPlan {
     const auto h = setup.hidden, r = setup.adapter_rank;
     std::vector<UnitShape> all;
     for (std::int64_t i = 0; i < setup.layers; ++i) {
-      all.push_back({.parameters = {{h, h}}});
-      if (setup.mixed) all.back().parameters.push_back({h, h});
-      if (r > 0) all.push_back({.parameters = {{r, h}, {h, r}}, .counted = false});
+      all.push_back(UnitShape{{h, h}});
+      if (setup.mixed) all.back().push_back({h, h});
+      if (r > 0) all.push_back(UnitShape{{r, h}, {h, r}});
     }
     return all;
   }
 
-  /// How many layers' units were whole when it began.
-  std::int64_t step(const Setup::Step& now) {
+  void step(const Setup::Step& now) {
     expected_.moments.clear();
     expected_.calls.clear();
     for (std::size_t k = 0; k < units_.size(); ++k) units_[k].frozen = now.frozen[k];
-    phase("zero_grad");
+    begin("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
     for (auto& gradient : shared_gradients_) gradient.reset();
     loss_ = scalar();
-    std::int64_t kept = 0;
-    for (const auto& unit : units_) kept += unit.unsharded && unit.counted;
 
     const auto together = setup_.in_flight ? setup_.microbatches : 1;
     for (std::int64_t first = 0; first < setup_.microbatches; first += together) {
-      phase("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
+      begin("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
       for (auto m = first; m < first + together; ++m) forward(m);
       for (auto m = first; m < first + together; ++m) {
         suffix_ = setup_.suffix(m);
-        phase("backward" + suffix_);
+        begin("backward" + suffix_);
         const auto& synced = now.synced[static_cast<std::size_t>(m)];
         for (std::size_t k = 0; k < units_.size(); ++k) units_[k].synced = synced[k];
         backward(m);
       }
     }
-    phase("optimizer");
+    begin("optimizer");
     optimizer();
     end();
-    return kept;
   }
 
   void forward(std::int64_t microbatch) {
@@ -160,11 +155,11 @@ class Plan : reference::ShardedPlan {
   }
 
   // One product's backward: the gradient of the weight first, then that of its input.
-  Tensor product(Unit& unit, std::size_t of, bool trained, bool input_gradient,
+  Tensor product(Unit& unit, std::size_t of, std::int64_t width, bool trained, bool input_gradient,
                  std::int64_t input_bytes, Tensor& dy) {
     Tensor weight, input;
-    const auto numel = setup_.hidden * (unit.counted ? setup_.hidden : setup_.adapter_rank);
-    if (trained) weight = hold(numel * bytes_, compute, kind(unit, Kind::unit));
+    const auto numel = setup_.hidden * width;
+    if (trained) weight = hold(numel * bytes_);
     if (trained) multiplied(multiplied_backward_);
     if (input_gradient) input = hold(input_bytes);
     multiplied(multiplied_backward_);
@@ -182,7 +177,7 @@ class Plan : reference::ShardedPlan {
   void flattened(std::size_t k) {
     auto& part = units_[k].parts[0];
     waits_for(communication, compute);
-    const auto whole = hold(part.numel * bytes_, communication, kind(units_[k], Kind::unit));
+    const auto whole = hold(part.numel * bytes_, communication);
     for (const auto& view : views_) memory_.record(view.get(), communication);
     views_.clear();
     if (!part.gradient) part.gradient = whole;  // else added to it
@@ -217,12 +212,12 @@ class Plan : reference::ShardedPlan {
     }
     Tensor dx;
     if (computes) {
-      dx =
-          product(unit, unit.parts.size() - 1, !unit.frozen, saved.input_gradient, activation_, dy);
+      dx = product(unit, unit.parts.size() - 1, setup_.hidden, !unit.frozen, saved.input_gradient,
+                   activation_, dy);
       saved.input.reset();
       if (setup_.mixed && saved.input_gradient) {
         Tensor dmiddle = std::move(dx);
-        dx = product(unit, 0, false, true, activation_, dmiddle);
+        dx = product(unit, 0, setup_.hidden, false, true, activation_, dmiddle);
       }
     }
     if (beside && (setup_.nested || !has_node(unit))) {  // the unit's input is the adapter's, too
@@ -252,12 +247,12 @@ class Plan : reference::ShardedPlan {
     Tensor dx;
     if (saved.input_gradient || !adapter.frozen) {
       pre_backward(k + 1, microbatch);
-      const auto inner = setup_.rows * setup_.adapter_rank * bytes_;
+      const auto width = setup_.adapter_rank, inner = setup_.rows * width * bytes_;
       // Held for the layer too, where its backward is to come.
       Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
-      auto dmiddle = product(adapter, 1, !adapter.frozen, true, inner, shared_dy);
+      auto dmiddle = product(adapter, 1, width, !adapter.frozen, true, inner, shared_dy);
       saved.middle.reset();
-      dx = product(adapter, 0, !adapter.frozen, saved.input_gradient, activation_, dmiddle);
+      dx = product(adapter, 0, width, !adapter.frozen, saved.input_gradient, activation_, dmiddle);
       saved.middle_input.reset();
       if (flat() && !adapter.frozen) flattened(k + 1);
       if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);

@@ -95,7 +95,6 @@ bool waits_for_clock(const Trial& trial);
 std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const World& world);
 
 struct Prediction : reference::ShardedPrediction {
-  std::int64_t kept = 0;          // layers' units that are whole when the last step begins
   std::int64_t frozen_bytes = 0;  // of frozen units still whole when it ends
 };
 /// Phases zero_grad, forward, backward (each with its microbatch's suffix) and optimizer of the

@@ -45,13 +45,9 @@ TEST(WillExecuteShared, DoesTheSameWhereverItsNodesLie) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   World world(0, 1);
   const auto scenario = frozen_reshard_scenario();
-  const Trial trial{scenario.name, "smoke", "instant", scenario.sizes.front().params,
-                    Mode::shapes,  1,       6,         0};
+  const Trial trial = testing::first_size(scenario, /*ranks=*/1, /*steps=*/6);
   const auto run = [&] {
-    const auto record =
-        run_trial(scenario, trial, world,
-                  {.selected = [](const Variant& v) { return v.name == "will_execute_shared"; },
-                   .details = Details::none});
+    const auto record = run_trial(scenario, trial, world, testing::only("will_execute_shared"));
     return calls(record.variants.at(0).ranks.at(0));
   };
   const auto first = run();

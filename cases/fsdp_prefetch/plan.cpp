@@ -29,21 +29,21 @@ class Plan : reference::MultiMlpPlan<reference::ShardedPlan> {
  private:
   static std::vector<UnitShape> shapes(const Trial& trial) {
     const auto h = trial["hidden"];
-    std::vector<UnitShape> all{{{{h, 1}, {h, 1}}}};  // the root first
-    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), {{{h, h}, {h, h}}});
+    std::vector<UnitShape> all{UnitShape{{h, 1}, {h, 1}}};  // the root first
+    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), UnitShape{{h, h}, {h, h}});
     return all;
   }
 
   void step() {
-    phase("zero_grad");
+    begin("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
-    phase("forward");
+    begin("forward");
     input_ = hold(sizes_.rows * sizes_.hidden * options_.stored);
     if (options_.stored != options_.gathered) cast_input_ = activation();
     forward();
-    phase("backward");
+    begin("backward");
     backward();
-    phase("optimizer");
+    begin("optimizer");
     auto& norms = units_[0].parts;
     std::vector<Part*> parts{&norms[0]};
     for (std::size_t i = 1; i < units_.size(); ++i)

@@ -22,10 +22,8 @@
 // one, by less than X. Within a layer the peak is at one of six operators, those that make more
 // than they free.
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "cases/device_facts.h"
 #include "cases/tp_buffer_reuse/policy.h"
@@ -82,79 +80,47 @@ Vocabulary amounts(const Dimensions& d, const reference::DeviceFacts& device) {
   return v;
 }
 
-/// A sum of whole multiples of symbols.
-class Sum {
- public:
-  Sum() = default;
-  Sum(std::initializer_list<std::pair<std::string, int>> terms) {
-    for (const auto& [symbol, n] : terms) add(symbol, n);
-  }
-  Sum& add(const std::string& symbol, int n) {
-    for (auto& term : terms_) {
-      if (term.first == symbol) return term.second += n, *this;
-    }
-    if (n > 0) terms_.emplace_back(symbol, n);
-    return *this;
-  }
-  Sum operator+(const Sum& other) const {
-    Sum all = *this;
-    for (const auto& [symbol, n] : other.terms_) all.add(symbol, n);
-    return all;
-  }
-  /// "2*X + s"
-  std::string text() const {
-    std::string all;
-    for (const auto& [symbol, n] : terms_) {
-      all += (all.empty() ? "" : " + ") + (n > 1 ? std::to_string(n) + "*" : "") + symbol;
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::pair<std::string, int>> terms_;
-};
-
 /// An operator of a layer's backward.
 struct Operator {
   std::string name = {};
-  Sum layer = {};   // what its layer still keeps of the microbatch
-  Sum made = {};    // what it makes and holds, but for the gradient of its weight
-  Sum before = {};  // gradients of weights that the layer has made already
-  Sum weight = {};  // the gradient of its weight; empty where it has none
+  Alive layer = {};   // what its layer still keeps of the microbatch
+  Alive made = {};    // what it makes and holds, but for the gradient of its weight
+  Alive before = {};  // gradients of weights that the layer has made already
+  Alive weight = {};  // the gradient of its weight; empty where it has none
   /// Whether the residual stream's gradient is a tensor beside the output's, in the top layer too.
   bool residual = false;
 };
 
 /// Memory that a norm and the column linear after it keep.
-Sum column(const Dimensions& d, const Policy& policy) {
+Alive column(const Dimensions& d, const Policy& policy) {
   return {{"X", 1}, {"s", 1}, {d.ranks == 1 || policy.recomputes() ? "X" : "F", 1}};
 }
 /// Memory that the half of a layer below its MLP keeps.
-Sum lower(const Dimensions& d, const Policy& policy) {
-  return column(d, policy) + Sum{{"A", 1}, {"X", copies_output(d) ? 1 : 0}};
+Alive lower(const Dimensions& d, const Policy& policy) {
+  return column(d, policy) + Alive{{"A", 1}, {"X", copies_output(d) ? 1 : 0}};
 }
 
 /// The gradients of queries, keys and values beside that of attention's output and its copies with
 /// the sequence outside; and the temporaries of the fused kernel's backward: in single precision
 /// either of two sets is the larger.
-std::vector<Sum> attention_backward(const Dimensions& d) {
+std::vector<Alive> attention_backward(const Dimensions& d) {
   const bool grouped = d.heads != d.kv_heads;
   // Single precision has keys and values repeated for every head.
-  Sum gradients{{"X", 2}, {grouped && d.bf16 ? "k" : "X", 2}};
+  Alive gradients{{"X", 2}, {grouped && d.bf16 ? "k" : "X", 2}};
   if (d.batch > 1) gradients.add("X", d.bf16 ? 2 : 1);  // flash copies the output, too
-  if (d.bf16) return {gradients + Sum{{"D", 1}, {"B", 1}, {"X", grouped ? 2 : 0}}};
-  return {gradients + Sum{{"X", 1}, {"D", d.own_heads() > 1 ? 2 : 1}},
-          gradients + Sum{{"D", 1}, {"B", 1}}};
+  if (d.bf16) return {gradients + Alive{{"D", 1}, {"B", 1}, {"X", grouped ? 2 : 0}}};
+  return {gradients + Alive{{"X", 1}, {"D", d.own_heads() > 1 ? 2 : 1}},
+          gradients + Alive{{"D", 1}, {"B", 1}}};
 }
 
 /// Memory that a layer keeps of a microbatch between forward and backward.
-Sum kept(const Dimensions& d, const Policy& policy) {
-  return lower(d, policy) + column(d, policy) + Sum{{"g", 1}, {"f", policy.fused_glu ? 1 : 2}};
+Alive kept(const Dimensions& d, const Policy& policy) {
+  return lower(d, policy) + column(d, policy) + Alive{{"g", 1}, {"f", policy.fused_glu ? 1 : 2}};
 }
 
 /// Memory of a layer that is alive in the parts of its flash attention, in forward.
-Sum within_attention(const Dimensions& d, const Policy& policy) {
-  return column(d, policy) + Sum{{"A", 1}, {"S", 1}};
+Alive within_attention(const Dimensions& d, const Policy& policy) {
+  return column(d, policy) + Alive{{"A", 1}, {"S", 1}};
 }
 
 /// In the order of backward.
@@ -162,45 +128,45 @@ std::vector<Operator> backward_operators(const Dimensions& d, const Policy& poli
   const bool parallel = d.ranks > 1;
   const std::string whole = parallel ? "F" : "X";
   // A row linear gathers the gradient of its output, into new memory or into a persistent buffer.
-  const Sum gathered{{"F", parallel && !policy.overlaps() ? 1 : 0}};
+  const Alive gathered{{"F", parallel && !policy.overlaps() ? 1 : 0}};
   // A column linear makes the whole gradient of its input; one that is one Function scatters it
   // while the gradient of its output is alive.
   const bool function = parallel && policy.gather != GatherPolicy::separate;
-  const Sum scattered{{whole, 1}, {"X", function ? 1 : 0}};
+  const Alive scattered{{whole, 1}, {"X", function ? 1 : 0}};
   // An eager GLU keeps silu(gate), and makes the gradients of both factors beside its output's.
-  const Sum glu = policy.fused_glu ? Sum{{"g", 1}, {"f", 1}} : Sum{{"f", 4}};
+  const Alive glu = policy.fused_glu ? Alive{{"g", 1}, {"f", 1}} : Alive{{"f", 4}};
 
-  const Sum mlp{{"W_d", 1}, {"W_gu", 1}, {"n", 1}}, all = mlp + Sum{{"W_o", 1}};
+  const Alive mlp{{"W_d", 1}, {"W_gu", 1}, {"n", 1}}, all = mlp + Alive{{"W_o", 1}};
   const auto input = column(d, policy), half = lower(d, policy);
   std::vector<Operator> operators{{.name = "the linear after the GLU",
                                    .layer = kept(d, policy),
-                                   .made = gathered + Sum{{"f", 1}},
+                                   .made = gathered + Alive{{"f", 1}},
                                    .weight = {{"W_d", 1}}},
                                   {.name = "the GLU",
-                                   .layer = half + input + Sum{{"g", 1}},
+                                   .layer = half + input + Alive{{"g", 1}},
                                    .made = glu,
                                    .before = {{"W_d", 1}}},
                                   {.name = "the linear of gate and up",
                                    .layer = half + input,
-                                   .made = scattered + Sum{{"g", 1}},
+                                   .made = scattered + Alive{{"g", 1}},
                                    .before = {{"W_d", 1}},
                                    .weight = {{"W_gu", 1}}},
                                   {.name = "the linear after attention",
                                    .layer = half,
-                                   .made = gathered + Sum{{"X", 1}},
+                                   .made = gathered + Alive{{"X", 1}},
                                    .before = mlp,
                                    .weight = {{"W_o", 1}},
                                    .residual = true}};
   for (const auto& made : attention_backward(d)) {
     operators.push_back({.name = "attention",
-                         .layer = input + Sum{{"A", 1}},
+                         .layer = input + Alive{{"A", 1}},
                          .made = made,
                          .before = all,
                          .residual = true});
   }
   operators.push_back({.name = "the linear of queries, keys and values",
                        .layer = input,
-                       .made = scattered + Sum{{"M", 1}},
+                       .made = scattered + Alive{{"M", 1}},
                        .before = all,
                        .weight = {{"W_qkv", 1}},
                        .residual = true});
@@ -266,7 +232,7 @@ class Paper {
   /// An operator in the first microbatch, with `i` layers whose backward is not over.
   FormMoment in_first(const Operator& o, std::int64_t i) const {
     // The output's gradient, and the residual stream's.
-    const Sum held{{"X", o.residual || i < d_.layers ? 2 : 1}};
+    const Alive held{{"X", o.residual || i < d_.layers ? 2 : 1}};
     return {o.name + " of layer " + std::to_string(i) + ", first microbatch",
             rest_ + " + q*X" + layers("(q - 1)*L + i - 1", (d_.in_flight - 1) * d_.layers + i - 1) +
                 (i < d_.layers ? " + (L - i)*P" : "") + " + " +
@@ -278,7 +244,7 @@ class Paper {
   /// `left` microbatches' backwards are not over (`text`).
   FormMoment on_top(const Operator& o, const std::string& microbatch, const std::string& text,
                     std::int64_t left) const {
-    const Sum held{{"X", o.residual ? 2 : 1}};
+    const Alive held{{"X", o.residual ? 2 : 1}};
     return {o.name + " of the top layer, " + microbatch + " microbatch",
             rest_ + " + " + text + "*X" + layers(text + "*L - 1", left * d_.layers - 1) +
                 " + L*P + " + (held + o.layer + o.made + o.weight).text()};

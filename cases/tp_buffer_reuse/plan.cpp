@@ -27,11 +27,13 @@ class Plan : reference::Replay {
         half_(d.rows() * d.own_ffn() * d.element()),
         blocks_(static_cast<std::size_t>(d.layers)) {
     const auto bytes = [&](std::int64_t rows) { return rows * d.hidden * d.element(); };
-    for (auto& block : blocks_) {
-      const auto norm = bytes(1), down_bytes = bytes(d.own_ffn());
-      block.weights = {{norm}, {bytes(d.qkv())}, {bytes(d.own_heads() * d.head())},
-                       {norm}, {2 * down_bytes}, {down_bytes}};
-      for (const auto& weight : block.weights) take(weight.bytes);
+    for (auto& weights : blocks_) {
+      const auto norm = bytes(1), down = bytes(d.own_ffn());
+      for (const auto each :
+           {norm, bytes(d.qkv()), bytes(d.own_heads() * d.head()), norm, 2 * down, down}) {
+        take(each);
+        weights.push_back({each});
+      }
     }
     if (d.ranks > 1 && policy.recomputes()) {
       if (policy.overlaps()) take(whole_);
@@ -49,24 +51,24 @@ class Plan : reference::Replay {
   enum Which { kFirstNorm, kQkv, kOut, kSecondNorm, kGateUp, kDown };
   struct Weight {
     std::int64_t bytes;
-    Handle gradient = nullptr;
+    Tensor gradient = {};
   };
-  struct Block {
-    std::vector<Weight> weights;
-  };
-  /// Memory that a block keeps of a microbatch. `x` is the input of its first half, `middle` of its
-  /// second.
+  /// Memory that half a block keeps of a microbatch: input and statistics of its norm, and what its
+  /// column linear saves.
   struct Half {
-    Handle x, statistics, gathered;  // of the norm, and what the column linear saves
+    Tensor x, statistics, gathered;
+  };
+  struct Attended {
+    Tensor merged, keys, values, output, log_sum_exp, random[2];
   };
   struct Saved {
     Half attention, mlp;
-    Handle merged, keys, values, output, copied, log_sum_exp, random[2];
-    Handle gate_up, silu, active;
+    Attended attended;
+    Tensor copied, gate_up, silu, active;
   };
   struct Microbatch {
+    Tensor input, output;
     std::vector<Saved> blocks;
-    Handle output;
   };
 
   void step(bool first) {
@@ -75,72 +77,67 @@ class Plan : reference::Replay {
       std::vector<Microbatch> in_flight;
       for (std::int64_t i = 0; i < d_.in_flight; ++i) in_flight.push_back(forward());
       begin("backward" + d_.suffix(round));
-      for (auto& microbatch : in_flight) backward(microbatch);
+      for (auto& microbatch : in_flight) backward(std::move(microbatch));
     }
     begin("optimizer");
     optimizer(first);
     begin("zero_grad");
-    for (auto& block : blocks_) {
-      for (auto& weight : block.weights) drop(weight.gradient);
-    }
+    for (auto& weights : blocks_)
+      for (auto& weight : weights) weight.gradient.reset();
     end();
   }
 
   // --- forward
 
   /// The norm and what the column linear saves; `y` is its output.
-  Half column_forward(Handle x, std::int64_t output, Handle& y) {
-    Handle normal = take(shard_);
-    Half half{x, take(statistics_), nullptr};
+  Half column_forward(const Tensor& x, std::int64_t output, Tensor& y) {
+    Tensor normal = hold(shard_);
+    Half half{x, hold(statistics_), {}};
     const bool gathers = d_.ranks > 1 && !policy_.recomputes();
-    half.gathered = gathers ? take(whole_) : std::exchange(normal, nullptr);
-    y = take(output);
+    half.gathered = gathers ? hold(whole_) : std::move(normal);
+    y = hold(output);
     multiplied(forward_multiplied_);
-    drop(normal);
     return half;
   }
 
   /// x + row linear.
-  Handle row_forward() {
-    Handle partial = take(whole_);
-    Handle y = d_.ranks > 1 ? take(shard_) : std::exchange(partial, nullptr);
-    drop(partial);
-    const auto sum = take(shard_);
-    drop(y);
-    return sum;
+  Tensor row_forward() {
+    Tensor partial = hold(whole_);
+    const Tensor y = d_.ranks > 1 ? hold(shard_) : std::move(partial);
+    partial.reset();
+    return hold(shard_);
   }
 
   void attention_forward(Saved& s) {
+    auto& a = s.attended;
     if (attention_.copies) {
-      s.keys = take(attention_.queries);
-      s.values = take(attention_.queries);
+      a.keys = hold(attention_.queries);
+      a.values = hold(attention_.queries);
     }
-    s.output = take(attention_.queries);
-    s.log_sum_exp = take(attention_.statistics);
+    a.output = hold(attention_.queries);
+    a.log_sum_exp = hold(attention_.statistics);
     if (d_.bf16) {
-      Handle parts[] = {take(attention_.split_statistics), take(attention_.split_output)};
-      s.random[0] = take(16);
-      s.random[1] = take(8);
-      for (auto& part : parts) drop(part);
+      const Tensor parts[] = {hold(attention_.split_statistics), hold(attention_.split_output)};
+      a.random[0] = hold(16);
+      a.random[1] = hold(8);
     } else if (d_.batch > 1) {
-      s.copied = take(attention_.queries);  // its output has the batch outermost
+      s.copied = hold(attention_.queries);  // its output has the batch outermost
     }
   }
 
   Microbatch forward() {
-    Microbatch microbatch{{}, take(shard_)};
-    auto& x = microbatch.output;
+    Microbatch microbatch{.input = hold(shard_), .output = {}, .blocks = {}};
+    Tensor x = microbatch.input;
     for (std::int64_t i = 0; i < d_.layers; ++i) {
-      Saved s{};
-      s.attention = column_forward(x, merged_, s.merged);
+      auto& s = microbatch.blocks.emplace_back();
+      s.attention = column_forward(x, merged_, s.attended.merged);
       attention_forward(s);
-      const auto middle = row_forward();
-      s.mlp = column_forward(middle, 2 * half_, s.gate_up);
-      if (!policy_.fused_glu) s.silu = take(half_);
-      s.active = take(half_);
+      s.mlp = column_forward(row_forward(), 2 * half_, s.gate_up);
+      if (!policy_.fused_glu) s.silu = hold(half_);
+      s.active = hold(half_);
       x = row_forward();
-      microbatch.blocks.push_back(s);
     }
+    microbatch.output = x;
     passing(d_.element());  // a square
     return microbatch;
   }
@@ -148,179 +145,128 @@ class Plan : reference::Replay {
   // --- backward
 
   /// The first microbatch's gradient stays, a later one's is added and freed.
-  void accumulate(Weight& weight, Handle gradient) {
-    if (!weight.gradient) {
-      weight.gradient = gradient;
-    } else {
-      drop(gradient);
-    }
+  static void accumulate(Weight& weight, Tensor gradient) {
+    if (!weight.gradient) weight.gradient = std::move(gradient);
   }
 
   /// Returns the gradient of the row linear's input.
-  Handle row_backward(Weight& weight, std::int64_t input, Handle& saved) {
+  Tensor row_backward(Weight& weight, std::int64_t input, Tensor& saved) {
     const bool buffered = policy_.overlaps();
-    Handle gathered = d_.ranks > 1 && !buffered ? take(whole_) : nullptr;
-    Handle dx, dw;
-    const auto product = [&](Handle& to, std::int64_t bytes) {
-      to = take(bytes);
+    const Tensor gathered = d_.ranks > 1 && !buffered ? hold(whole_) : nullptr;
+    const auto product = [&](std::int64_t bytes) {
+      Tensor made = hold(bytes);
       multiplied(backward_multiplied_);
+      return made;
     };
     // Autograd's product computes the weight's gradient first, the Function the input's.
-    if (d_.ranks > 1 && buffered) {
-      product(dx, input);
-      product(dw, weight.bytes);
-    } else {
-      product(dw, weight.bytes);
-      product(dx, input);
-    }
-    drop(gathered);
-    drop(saved);
-    accumulate(weight, dw);
+    Tensor dx, dw;
+    if (d_.ranks > 1 && buffered) dx = product(input);
+    dw = product(weight.bytes);
+    if (!dx) dx = product(input);
+    saved.reset();
+    accumulate(weight, std::move(dw));
     return dx;
   }
 
-  /// Consumes dy; returns the gradient of the column linear's sharded input.
-  Handle column_backward(Weight& weight, Handle dy, Handle& saved) {
-    if (d_.ranks == 1 || policy_.gather == GatherPolicy::separate) {
-      const auto dw = take(weight.bytes);
-      Handle dx = take(whole_);
-      drop(dy);
-      drop(saved);
-      accumulate(weight, dw);
-      if (d_.ranks == 1) return dx;
-      const auto scattered = take(shard_);
-      drop(dx);
-      return scattered;
-    }
-    // One Function: all that it makes is alive until it returns. Overlapping, the product of the
-    // weight's gradient runs beside the reduce-scatter, else it comes first.
-    Handle dx, scattered, dw;
-    if (policy_.overlaps()) {
-      dx = take(whole_);
-      scattered = take(shard_);
-      dw = take(weight.bytes);
-    } else {
-      dw = take(weight.bytes);
-      dx = take(whole_);
-      scattered = take(shard_);
-    }
-    drop(dx);
-    drop(dy);
-    drop(saved);
-    accumulate(weight, dw);
-    return scattered;
+  /// Returns the gradient of the column linear's sharded input.
+  Tensor column_backward(Weight& weight, Tensor dy, Tensor& saved) {
+    const bool function = d_.ranks > 1 && policy_.gather != GatherPolicy::separate;
+    // Overlapping, the product of the weight's gradient runs beside the reduce-scatter, else it
+    // comes first.
+    Tensor dx, scattered, dw;
+    if (!policy_.overlaps()) dw = hold(weight.bytes);
+    dx = hold(whole_);
+    if (function) scattered = hold(shard_);  // all that a Function makes lives until it returns
+    if (!dw) dw = hold(weight.bytes);
+    dy.reset();
+    saved.reset();
+    accumulate(weight, std::move(dw));
+    if (d_.ranks == 1) return dx;
+    return scattered ? scattered : hold(shard_);
   }
 
   /// Adds the norm's gradient to `residual`: in place, or, where the caller still holds it, in new
   /// memory.
-  Handle norm_backward(Weight& weight, Half& half, Handle dy, Handle residual, bool held,
-                       bool first_block) {
-    Handle dx = take(shard_);
-    const auto dw = take(weight.bytes);
-    drop(dy);
-    if (!first_block) drop(half.x);  // the stage's input is the caller's
-    drop(half.statistics);
-    if (held) residual = take(shard_);
-    drop(dx);
-    accumulate(weight, dw);
-    return residual;
+  void norm_backward(Weight& weight, Half& half, Tensor dy, Tensor& residual) {
+    const Tensor dx = hold(shard_);
+    Tensor dw = hold(weight.bytes);
+    dy.reset();
+    half = {};
+    if (residual.use_count() > 1) residual = hold(shard_);
+    accumulate(weight, std::move(dw));
   }
 
   /// Returns the gradient of gate and up.
-  Handle glu_backward(Saved& s, Handle dy) {
+  Tensor glu_backward(Saved& s, Tensor dy) {
     if (policy_.fused_glu) {
-      const auto result = take(2 * half_);
-      drop(dy);
-      drop(s.gate_up);
+      const Tensor result = hold(2 * half_);
+      s.gate_up.reset();
       return result;
     }
-    Handle dup = take(half_), dsilu = take(half_);  // autograd computes the second factor's first
-    drop(dy);
-    drop(s.silu);
-    Handle dgate = take(half_);
-    drop(dsilu);
-    drop(s.gate_up);
-    const auto result = take(2 * half_);
-    drop(dgate);
-    drop(dup);
-    return result;
+    const Tensor dup = hold(half_);  // autograd computes the second factor's first
+    Tensor dsilu = hold(half_);
+    dy.reset();
+    s.silu.reset();
+    const Tensor dgate = hold(half_);
+    dsilu.reset();
+    s.gate_up.reset();
+    return hold(2 * half_);
   }
 
   /// Returns the gradient of queries, keys and values.
-  Handle attention_backward(Saved& s, Handle dy) {
+  Tensor attention_backward(Saved& s, Tensor dy) {
     const auto& a = attention_;
-    Handle copies[2] = {};
-    if (d_.batch > 1) {  // of the gradient and, in half precision, of the output
-      copies[0] = take(a.queries);
-      if (d_.bf16) copies[1] = take(a.queries);
-    }
     const auto keys = a.repeats ? a.queries : a.keys;
-    Handle dq = take(a.queries), dk = take(keys), dv = take(keys);
+    const bool moves = !d_.bf16 && d_.batch > 1;
+    std::vector<Tensor> copies;  // of the gradient and, in half precision, of the output
+    if (d_.batch > 1) copies.push_back(hold(a.queries));
+    if (d_.batch > 1 && d_.bf16) copies.push_back(hold(a.queries));
+    Tensor dq = hold(a.queries), dk = hold(keys), dv = hold(keys);
     if (d_.bf16) {
-      Handle delta = take(a.delta), sum = take(a.workspace);
-      Handle whole[2] = {};
-      if (d_.heads != d_.kv_heads) {
-        for (auto& w : whole) w = take(a.queries);
-      }
-      for (auto& w : whole) drop(w);
-      drop(sum);
-      drop(delta);
+      const Tensor delta = hold(a.delta), sum = hold(a.workspace);
+      std::vector<Tensor> whole;
+      if (d_.heads != d_.kv_heads) whole = {hold(a.queries), hold(a.queries)};
     } else {
-      Handle product = take(a.queries), delta = take(a.delta);
-      if (d_.own_heads() > 1) {
-        const auto by_head = take(a.delta);
-        drop(delta);
-        delta = by_head;
-      }
-      drop(product);
+      Tensor product = hold(a.queries), delta = hold(a.delta);
+      if (d_.own_heads() > 1) delta = hold(a.delta);  // by head
+      product.reset();
       passing(a.workspace);
-      drop(delta);
     }
-    for (auto& copy : copies) drop(copy);
-    drop(dy);
-    for (auto* saved :
-         {&s.merged, &s.keys, &s.values, &s.output, &s.log_sum_exp, &s.random[0], &s.random[1]}) {
-      drop(*saved);
+    copies.clear();
+    dy.reset();
+    s.attended = {};
+    if (a.repeats || moves) {  // summed over the repeats, or the batch moved in
+      dv = hold(a.keys);
+      dk = hold(a.keys);
     }
-    if (a.repeats ||
-        (!d_.bf16 && d_.batch > 1)) {  // summed over the repeats, or the batch moved in
-      replace(dv, take(a.keys));
-      replace(dk, take(a.keys));
-    }
-    if (!d_.bf16 && d_.batch > 1) replace(dq, take(a.queries));
-    const auto result = take(merged_);
-    for (auto* gradient : {&dq, &dk, &dv}) drop(*gradient);
-    return result;
+    if (moves) dq = hold(a.queries);
+    return hold(merged_);
   }
 
-  void backward(Microbatch& microbatch) {
-    Handle dy = take(shard_), gradient = dy;
-    Handle input = microbatch.blocks[0].attention.x;
+  void backward(Microbatch microbatch) {
+    const Tensor dy = hold(shard_);
+    Tensor gradient = dy;
     for (auto i = blocks_.size(); i-- > 0;) {
       auto& s = microbatch.blocks[i];
-      auto& w = blocks_[i].weights;
-      const auto dactive = row_backward(w[kDown], half_, s.active);
-      const auto dmlp = column_backward(w[kGateUp], glu_backward(s, dactive), s.mlp.gathered);
-      gradient = norm_backward(w[kSecondNorm], s.mlp, dmlp, gradient, gradient == dy, false);
-      const auto dattended = row_backward(w[kOut], attention_.queries, s.copied);
-      const auto dmerged = attention_backward(s, dattended);
-      const auto dfirst = column_backward(w[kQkv], dmerged, s.attention.gathered);
-      gradient = norm_backward(w[kFirstNorm], s.attention, dfirst, gradient, false, i == 0);
+      auto& w = blocks_[i];
+      Tensor down = row_backward(w[kDown], half_, s.active);
+      down = glu_backward(s, std::move(down));
+      down = column_backward(w[kGateUp], std::move(down), s.mlp.gathered);
+      norm_backward(w[kSecondNorm], s.mlp, std::move(down), gradient);
+      down = row_backward(w[kOut], attention_.queries, s.copied);
+      down = attention_backward(s, std::move(down));
+      down = column_backward(w[kQkv], std::move(down), s.attention.gathered);
+      norm_backward(w[kFirstNorm], s.attention, std::move(down), gradient);
     }
-    for (auto* last : {&dy, &gradient, &input, &microbatch.output}) drop(*last);
   }
 
   void optimizer(bool first) {
-    for (const auto& block : blocks_) {
-      for (const auto& weight : block.weights) {
+    std::vector<Tensor> roots;
+    for (const auto& weights : blocks_)
+      for (const auto& weight : weights)
         if (first) take(weight.bytes), take(weight.bytes);  // both moments
-      }
-    }
-    std::vector<Handle> roots;
-    for (const auto& block : blocks_) {
-      for (const auto& weight : block.weights) roots.push_back(take(weight.bytes));
-    }
-    for (auto& root : roots) drop(root);
+    for (const auto& weights : blocks_)
+      for (const auto& weight : weights) roots.push_back(hold(weight.bytes));
   }
 
   const Dimensions d_;
@@ -329,7 +275,7 @@ class Plan : reference::Replay {
   const std::int64_t whole_, shard_, statistics_, merged_,
       half_;  // bytes: a gathered activation, a shard, a norm's statistics, queries, keys and
               // values, a GLU activation
-  std::vector<Block> blocks_;
+  std::vector<std::vector<Weight>> blocks_;
   bool forward_multiplied_ = false, backward_multiplied_ = false;
 };
 

@@ -16,8 +16,7 @@ namespace {
 TEST(Story, AliasingSparesTheFirstLossAndSpoilsTheColumnGradients) {
   World world(MPI_COMM_WORLD);
   const auto scenario = tp_buffer_reuse_scenario();
-  const Trial trial{scenario.name, "smoke",      "instant", scenario.sizes[0].params,
-                    Mode::math,    world.size(), 3,         0};
+  const Trial trial = testing::first_size(scenario, world.size(), /*steps=*/3, {}, Mode::math);
   const auto run = [&](const char* variant) {
     return testing::numbers_of(scenario, trial, variant, world);
   };

@@ -9,7 +9,6 @@
 #include "cases/zero_bubble_detach/forms.h"
 
 #include <map>
-#include <set>
 #include <stdexcept>
 
 #include "cases/device_facts.h"
@@ -19,15 +18,12 @@ namespace tidemark::zero_bubble_detach {
 namespace {
 
 std::string text_of(const Terms& terms) {
-  std::string text;
+  Alive all;
   for (const auto& [symbol, count] : terms) {
     if (count < 0) throw std::logic_error(symbol + " is taken away where there is none");
-    if (count == 0) continue;
-    if (!text.empty()) text += " + ";
-    if (count != 1) text += std::to_string(static_cast<std::int64_t>(count)) + "*";
-    text += symbol;
+    all.add(symbol, static_cast<std::int64_t>(count));
   }
-  return text;
+  return all.text();
 }
 
 class Rank {
@@ -45,7 +41,10 @@ class Rank {
     auto& rest = tensors_["rest"];
     for (const auto& place : stages_of(z_, schedule_, rank)) {
       const HeldStage held(z_, policy_, schedule_, place);
-      auto& own = stages_.emplace(place.number, Stage{held, {}}).first->second;
+      auto& own = stages_.emplace(place.number, Passes::Stage{held, {}}).first->second;
+      own.fresh = true;
+      own.left = earlier_ > 0 && held.keeps_last_gradient();
+      own.one_task = policy_.one_weight_task;
       for (auto layer = place.first_layer; layer < place.end_layer; ++layer)
         own.checkpointed.push_back(z_.checkpointed(layer));
       for (const auto& [symbol, count] : gradients_of(held))
@@ -62,15 +61,38 @@ class Rank {
     for (const auto& [symbol, each] : tensors_) paper_.tensors(symbol, each);
   }
 
-  /// After the marked actions.
-  std::vector<Expectation> residency() {
+  /// The step's passes: first what is held after the marked actions, then the peaks.
+  std::vector<Expectation> forms(bool with_peaks) {
+    Ledger ledger(tensors_, pass_parts(z_, device_));
+    Passes passes(z_, device_, ledger);
+    ledger.add(before_passes());
     std::vector<Expectation> all;
     for (const Action& action : order_) {
-      advance(action);
-      if (!marked(action, z_.microbatches)) continue;
-      append(all,
-             paper_.forms_at(moment_of(action), {Statistic::requested}, {"", text_of(held())}));
+      Passes::Stage& stage = stages_.at(action.stage);
+      run(passes, action, stage);
+      if (action.pass != Pass::input || !stage.held.first)
+        multiplied(ledger, action.pass == Pass::forward ? 1 : 2);
+      if (action.pass == Pass::backward || action.pass == Pass::weight) stage.fresh = false;
+      if (action.pass != Pass::forward) stage.left = false;
+      if (marked(action, z_.microbatches))
+        append(all, paper_.forms_at(moment_of(action), {Statistic::requested},
+                                    {"", text_of(ledger.now())}));
     }
+    if (!with_peaks || earlier_ == 0 || z_.sums_norms_in_parts(device_.processors)) return all;
+    for (const auto& [number, stage] : stages_)
+      if (stage.held.keeps_sent_gradient() && !stage.fresh) ledger.drop("x");
+    // The mean of the losses, where they are; room for it elsewhere.
+    const HeldStage& last = stages_.rbegin()->second.held;
+    if (last.last) ledger.take("losses");
+    ledger.take("loss");
+    ledger.moment("the mean loss");
+    if (z_.habits.outputs_merged && last.last) {
+      ledger.add({{"losses", 1}, {"loss", 1}}, -1);
+      ledger.add(last.of_loss(), -z_.microbatches);
+      ledger.take("merged");
+      ledger.moment("outputs merged");
+    }
+    append(all, peaks(ledger));
     return all;
   }
 
@@ -85,54 +107,7 @@ class Rank {
     return paper_.forms("", true, {Statistic::requested}, {{"", text}}).front().formula;
   }
 
-  std::vector<Expectation> peaks(std::string& unbalanced) {
-    if (!has_peaks()) return {};
-    Ledger ledger(tensors_, pass_parts(z_, device_));
-    Passes passes(z_, device_, ledger);
-    for (const Action& action : order_) {
-      const auto& [held_stage, checkpointed, state] = stages_.at(action.stage);
-      const Passes::Stage stage{.held = held_stage,
-                                .checkpointed = checkpointed,
-                                .fresh = state.done == 0,
-                                .left = left(held_stage, state),
-                                .one_task = policy_.one_weight_task};
-      ledger.set(held());
-      run(passes, action, stage);
-      const auto after = ledger.in_parts();
-      advance(action);
-      ledger.set(held());
-      if (after != ledger.in_parts() && unbalanced.empty())
-        unbalanced = moment_of(action) + ": " + text_of(after) + " is left, not " +
-                     text_of(ledger.in_parts());
-    }
-    // The mean of the losses, where they are; room for it elsewhere.
-    const HeldStage& last = stages_.rbegin()->second.held;
-    ledger.set(held(/*sent=*/false));
-    if (last.last) ledger.take("losses");
-    ledger.take("loss");
-    ledger.moment("the mean loss");
-    if (z_.habits.outputs_merged && last.last) {
-      ledger.set(held(/*sent=*/false));
-      ledger.add(last.done(), -z_.microbatches);
-      ledger.add(last.without_loss(), z_.microbatches);
-      ledger.take("merged");
-      ledger.moment("outputs merged");
-    }
-    return forms_of(ledger);
-  }
-
  private:
-  struct State {
-    int forwarded = 0, split = 0, done = 0;
-  };
-  struct Stage {
-    HeldStage held;
-    std::vector<bool> checkpointed;  // by block
-    State state = {};
-  };
-
-  bool has_peaks() const { return threads_ == 2 && !z_.sums_norms_in_parts(device_.processors); }
-
   static void run(Passes& passes, const Action& action, const Passes::Stage& stage) {
     const auto [pass, where] = call_of(action);
     const std::string name = pass + ", " + where;
@@ -148,7 +123,7 @@ class Rank {
     }
   }
 
-  std::vector<Expectation> forms_of(const Ledger& ledger) const {
+  std::vector<Expectation> peaks(const Ledger& ledger) const {
     Terms resting = between_steps();
     for (const auto& [number, stage] : stages_)
       for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
@@ -165,44 +140,18 @@ class Rank {
     return all;
   }
 
-  void advance(const Action& action) {
-    auto& [stage, checkpointed, state] = stages_.at(action.stage);
-    const bool backward = action.pass == Pass::backward || action.pass == Pass::input;
-    if (action.pass == Pass::forward) ++state.forwarded, threads_ = std::max(threads_, 1);
-    if (backward) --state.forwarded, ++(action.pass == Pass::input ? state.split : state.done);
-    if (action.pass == Pass::weight) --state.split, ++state.done;
-    if (action.pass != Pass::forward && (action.pass != Pass::input || !stage.first)) threads_ = 2;
-    // Gradients, and with gradient edges activations, wait for a stage of the same rank.
-    const int s = action.stage, m = action.microbatch;
-    if (backward && stage.input_stays) gradients_.insert({s - 1, m});
-    if (backward && stage.output_stays) gradients_.erase({s, m});
-    if (!policy_.roots_as_edges || action.pass != Pass::forward) return;
-    if (stage.output_stays) activations_.insert({s + 1, m});
-    activations_.erase({s, m});
+  /// cuBLAS's workspaces, of so many threads that have multiplied by now.
+  void multiplied(Ledger& ledger, int threads) {
+    for (; threads_ < threads; ++threads_) ledger.take("workspace");
   }
 
-  /// Whether a stage still has the last gradient of its input of the step before.
-  bool left(const HeldStage& stage, const State& state) const {
-    return earlier_ > 0 && state.split + state.done == 0 && stage.keeps_last_gradient();
-  }
-
-  /// `sent`: with a gradient that stays after it was sent.
-  Terms held(bool sent = true) const {
+  Terms before_passes() const {
     Terms all{{"rest", 1}, {"workspace", threads_}};
-    const auto add = [&](const Terms& terms, double count) {
-      for (const auto& [symbol, n] : terms) all[symbol] += count * n;
-    };
     for (const auto& [number, stage] : stages_) {
-      const auto& [held, checkpointed, state] = stage;
-      add(held.forwarded(), state.forwarded);
-      add(held.split(), state.split);
-      add(held.done(), state.done);
-      add(held.leaked(), static_cast<double>(earlier_));
-      if (state.done > 0) add(gradients_of(held), 1);
-      if (left(held, state)) all["x"] += 1;
-      if (state.done > 0 && sent && held.keeps_sent_gradient()) all["x"] += 1;
+      for (const auto& [symbol, count] : stage.held.leaked())
+        all[symbol] += static_cast<double>(earlier_) * count;
+      all["x"] += stage.left;
     }
-    all["x"] += static_cast<double>(gradients_.size() + activations_.size());
     return all;
   }
 
@@ -238,30 +187,15 @@ class Rank {
   const std::int64_t earlier_;  // microbatches of the steps before
   TensorBytes tensors_;
   Vocabulary paper_;
-  std::map<int, Stage> stages_;
-  std::set<std::pair<int, int>> gradients_, activations_;  // handed to a stage, by microbatch
+  std::map<int, Passes::Stage> stages_;
 };
-
-const StagePolicy& claimed(const Variant& variant) {
-  return variants()[variant.role == Role::control ? "drop_grads_hooks" : variant.name];
-}
 
 }  // namespace
 
-std::string unbalanced(const Trial& trial, const Variant& variant, int rank) {
-  std::string found;
-  Rank(trial, claimed(variant), rank, current_device_facts()).peaks(found);
-  return found;
-}
-
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank) {
-  const auto device = current_device_facts();
-  const auto& policy = claimed(variant);
-  auto all = Rank(trial, policy, rank, device).residency();
-  if (variant.role == Role::control) return all;
-  std::string ignored;
-  for (auto& one : Rank(trial, policy, rank, device).peaks(ignored)) all.push_back(std::move(one));
-  return all;
+  const bool control = variant.role == Role::control;
+  const auto& policy = variants()[control ? "drop_grads_hooks" : variant.name];
+  return Rank(trial, policy, rank, current_device_facts()).forms(/*with_peaks=*/!control);
 }
 
 Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {

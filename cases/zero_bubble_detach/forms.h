@@ -1,7 +1,5 @@
-// The forms' derivation on paper: what a stage holds of a microbatch between its passes, and as
-// tables which tensors each operator of a pass takes and drops, in order. A pass begins with what
-// the rank holds before it and ends with what HeldStage says for after it; a test holds the two
-// against each other.
+// The forms' derivation on paper: which tensors each operator of a pass takes and drops, in order.
+// A pass begins with what the passes before it have left.
 //
 // A microbatch on a stage is not begun, forwarded (F), split (its input pass is done, I), or done
 // (W). A checkpointed block keeps its input alone, and takes what it saves when a run of the engine
@@ -47,9 +45,9 @@ namespace tidemark::zero_bubble_detach {
 /// By symbol: how many.
 using Terms = std::map<std::string, double>;
 
-/// Memory that a stage holds of a microbatch that is forwarded, split or done. Unless
-/// HandOver::moved, tensors from a neighbour are in a receive buffer, and belong to `rest`:
-/// `input_stays` and `output_stays` are then false.
+/// A stage, and what it keeps besides what its passes need. Unless HandOver::moved, tensors from a
+/// neighbour are in a receive buffer, and belong to `rest`: `input_stays` and `output_stays` are
+/// then false.
 struct HeldStage : StagePlace {
   HeldStage(const Sizes& sizes, const StagePolicy& policy, const PipelineSchedule& schedule,
             const StagePlace& place);
@@ -66,11 +64,10 @@ struct HeldStage : StagePlace {
   bool splits;          // else input and weight pass are one
   bool input_leaks;     // input_stays, and the stage before leaks no output
 
-  Terms forwarded() const;
-  Terms split() const;
-  Terms done() const;
-  /// The same when the losses have gone; of the last stage.
-  Terms without_loss() const;
+  /// Memory of a microbatch whose backward was split, for as long as something leads to its graph.
+  Terms graph() const;
+  /// Memory that goes with a microbatch's loss, when all passes are over; of the last stage.
+  Terms of_loss() const;
   bool keeps_output() const { return !policy.roots_as_edges && !output_handed; }
   /// Its output goes with the last pass, besides what is handed on.
   bool output_goes() const { return policy.habits.outputs_go && !last; }
@@ -85,18 +82,11 @@ struct HeldStage : StagePlace {
     if (policy.roots_as_edges || output_goes()) return false;
     return last ? !policy.detach_last || !policy.detach_loss : !policy.detach_outputs;
   }
-  /// Leak of a microbatch: what is still held after the step that it belonged to.
-  Terms leaked() const;
-
- private:
-  /// Memory that a norm in floats at the head keeps, except its weight.
-  void add_head_norm(Terms& terms, double count) const;
   bool keeps_loss_graph() const {
     return !policy.detach_loss && !policy.roots_as_edges && !policy.release;
   }
-  /// Memory that it keeps until the end of the step.
-  Terms returned() const;
-  void add_gradients(Terms& terms) const;
+  /// Leak of a microbatch: what is still held after the step that it belonged to.
+  Terms leaked() const;
 };
 
 /// The tensors that each symbol stands for, in requested bytes.
@@ -121,10 +111,7 @@ class Ledger {
   void close(const std::string& symbol);
   /// A moment that may be the highest.
   void moment(const std::string& where);
-  /// Every symbol as its parts, zeros left out.
-  Terms in_parts() const;
   const Terms& now() const { return now_; }
-  void set(const Terms& terms) { now_ = terms; }
 
   /// The highest so far by each of these measures: requested bytes; every tensor rounded to 512
   /// bytes; and besides, 1 MiB for each tensor above that (see Vocabulary).
@@ -176,7 +163,7 @@ class Passes {
   static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
   void attention_backward(const std::string& where);
   void embedding_backward(const Stage& stage, const std::string& where);
-  void loss_backward(const std::string& where);
+  void loss_backward(bool whole, const std::string& where);
   /// A norm, and what it saves (its input apart); the gradient of its input in the input pass; that
   /// and its weight's in a whole backward. `inputs`: x that go with its node.
   void norm(const std::string& where);
@@ -189,8 +176,7 @@ class Passes {
   Terms attention_saved() const;
   Terms saved_by_block(bool by_parameters_alone = false) const;
   void forward_checkpointed(const std::string& where);
-  void block_input(bool again, const std::string& where);
-  void block_backward(const Stage& stage, int block, const std::string& where);
+  void block_backward(const Stage& stage, int block, bool whole, const std::string& where);
   /// Memory that the operator of a weight's gradient takes around `computed`, which takes the
   /// gradient itself. `again`: the tensors that the node reads exist for this run alone.
   void gradient(bool by_tokens, bool again, const std::string& where,

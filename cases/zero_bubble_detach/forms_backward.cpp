@@ -6,19 +6,7 @@ namespace tidemark::zero_bubble_detach {
 void Passes::backward(const Stage& stage, const std::string& where) {
   const auto& held = stage.held;
   if (held.last) {
-    l_.take("loss");
-    l_.open("logp");
-    l_.take("wide");
-    l_.drop("loss");  // the weight of all tokens
-    l_.take("wide");
-    l_.moment(where + ", loss: softmax");
-    l_.drop("wide", 2);
-    if (bf16_) l_.take("logits");
-    l_.moment(where + ", loss: logits");
-    if (bf16_)
-      l_.drop("wide");
-    else
-      l_.drop("wide"), l_.take("logits");
+    loss_backward(true, where + ", loss: ");
     l_.take("x");
     gradient(stage, "w_v", where + ", head");
     l_.drop("logits");
@@ -26,7 +14,7 @@ void Passes::backward(const Stage& stage, const std::string& where) {
     norm_backward(stage, false, floats_ ? 0 : 1, where + ", norm");
   }
   for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
-    block_backward(stage, block, where + in_block(block));
+    block_backward(stage, block, true, where + in_block(block));
   if (held.first) {
     embedding_backward(stage, where + ", embedding");
     l_.drop("x");
@@ -41,6 +29,48 @@ void Passes::backward(const Stage& stage, const std::string& where) {
   if (held.output_goes() && held.keeps_output()) l_.drop("x");
   if (stage.left) l_.drop("x");
   gradients_done(stage);
+}
+
+// Every gradient that arrives at a parameter's node stays.
+void Passes::input(const Stage& stage, const std::string& where) {
+  const auto& held = stage.held;
+  if (held.first) return;
+  if (held.last) {
+    loss_backward(false, where + ", loss: ");
+    l_.take("x");
+    norm_input(false, 0, where + ", head");
+  }
+  for (int block = static_cast<int>(held.blocks) - 1; block >= 0; --block)
+    block_backward(stage, block, false, where + in_block(block));
+  if (stage.left) l_.drop("x");
+  // Sent, or in the place of another.
+  if (stage.ends_at_input() && !held.keeps_input_gradient(false)) l_.drop("x");
+  if (held.last) {
+    l_.drop("loss");
+    if (!held.keeps_loss_graph()) l_.drop("logp");
+  }
+  if (held.policy.release) {
+    const double kept = held.blocks - held.again;
+    l_.drop("a_n", kept);
+    if (transformer_) l_.take("x", kept);  // attention's output, which a parameter reads
+    if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
+  }
+}
+
+void Passes::loss_backward(bool whole, const std::string& where) {
+  l_.take("loss");
+  l_.take("wide");
+  if (whole) {
+    l_.open("logp");
+    l_.drop("loss");  // the weight of all tokens
+  }
+  l_.take("wide");
+  l_.moment(where + "softmax");
+  l_.drop("wide", whole ? 2 : 1);
+  if (bf16_) l_.take("logits");
+  l_.moment(where + "logits");
+  l_.drop("wide");
+  if (!bf16_) l_.take("logits");
 }
 
 void Passes::embedding_backward(const Stage& stage, const std::string& where) {
@@ -74,79 +104,127 @@ void Passes::norm_backward(const Stage& stage, bool again, double inputs,
   l_.add({{"x", 1 + inputs}, {"s", 1}}, -1);
 }
 
-void Passes::block_backward(const Stage& stage, int block, const std::string& here) {
+// `whole`, or else of the input pass, in which every gradient that arrives at a parameter's node
+// stays, and what a node has saved, unless it exists for this run alone.
+void Passes::block_backward(const Stage& stage, int block, bool whole, const std::string& here) {
   const auto& held = stage.held;
-  // The gradient of a stage's output is the caller's, and is not added to in place.
-  const bool shared = block + 1 == static_cast<int>(held.blocks) && !held.last;
+  const bool again = stage.again(block);
   const bool input = block > 0 || held.first;  // its input is the stage's own
-  if (stage.again(block)) {
+  // The gradient of a stage's output is the caller's.
+  const bool shared = !whole || (block + 1 == static_cast<int>(held.blocks) && !held.last);
+  if (again) {
     run_again(here);
-  } else {
+  } else if (whole) {
     l_.open("a_w");
     l_.open("a_n");
   }
-  // A node's input gradient added to one that is there; its weight's gradient `symbol` is, too.
-  const auto added = [&](const std::string& symbol) {
+  const auto read = [&](const Terms& saved) {
+    if (whole || again) l_.add(saved, -1);
+  };
+  /// A product's backward: the gradient of its input, then (whole) that of its weight.
+  const auto product = [&](const char* input_gradient, const char* weight, const char* name) {
+    l_.take(input_gradient);
+    if (whole)
+      gradient(stage, weight, here + name);
+    else
+      l_.moment(here + name);
+  };
+  const auto arrived = [&](const char* symbol) {
+    if (whole) l_.drop(symbol);
+  };
+  // A node's input gradient added to one that is there, in place unless that is shared; its
+  // weight's gradient `symbol` is there, too.
+  const auto added = [&](const std::string& symbol, const char* name) {
     if (!shared) return l_.drop("x");
-    const bool beside = !stage.fresh && !symbol.empty();
+    const bool beside = whole && !stage.fresh && !symbol.empty();
     if (beside) l_.take(symbol);
     l_.take("x");
-    l_.moment(here + "sum of gradients");
+    l_.moment(here + (whole ? "sum of gradients" : name));
     l_.drop("x");
     if (beside) l_.drop(symbol);
   };
   if (!transformer_) {
-    l_.take("f");
-    gradient(stage, "w_f", here + "fc2");
-    l_.drop("f");
+    product("f", "w_f", "fc2");
+    read({{"f", 1}});
     l_.take("f");
     l_.moment(here + "gelu");
-    l_.drop("f", 2);
-    l_.take("x");
-    gradient(stage, "w_f", here + "fc1");
     l_.drop("f");
-    if (input) l_.drop("x");
-    return added("w_f");
+    read({{"f", 1}});
+    product("x", "w_f", "fc1");
+    arrived("f");
+    if (input) arrived("x");
+    added("w_f", "its input");
+    if (!whole) l_.close("g");
+    return;
   }
-  l_.take("f");
-  gradient(stage, "w_f", here + "w2");
-  l_.drop("f");
+  product("f", "w_f", "w2");
+  read({{"f", 1}});
   l_.take("f", 2);
   l_.moment(here + "product of gate and up");
-  l_.drop("f", 3);
-  l_.take("x");
-  gradient(stage, "w_f", here + "w3");
   l_.drop("f");
+  read({{"f", 2}});
+  product("x", "w_f", "w3");
+  arrived("f");
   l_.take("f");
   l_.moment(here + "silu");
-  l_.drop("f", 2);
-  l_.take("x");
-  gradient(stage, "w_f", here + "w1");
-  l_.add({{"x", 2}, {"f", 1}}, -1);
-  norm_backward(stage, stage.again(block), floats_ ? 0 : 1, here + "ffn_norm");
-  added(floats_ ? "" : "w_n");
-  l_.take("x");
-  gradient(stage, "w_q", here + "wo");
+  l_.drop("f");
+  read({{"f", 1}});
+  product("x", "w_f", "w1");
+  l_.drop("x");  // added in place
+  read({{"x", 1}});
+  arrived("f");
+  if (whole)
+    norm_backward(stage, again, floats_ ? 0 : 1, here + "ffn_norm");
+  else
+    norm_input(again, 1, here + "second norm");
+  added(floats_ ? "" : "w_n", "second norm's input");
+  product("x", "w_q", "wo");
   attention_backward(here);
-  l_.add(attention_saved(), -1);
   l_.drop("x");
+  read(attention_saved());
   for (int i = 0; repeats_ && i < 2; ++i) {
     l_.take("k");
     l_.moment(here + "summed over the repeats");
     l_.drop("x");
   }
-  l_.take("x");
-  gradient(stage, "w_k", here + "wv");
-  l_.drop("k");
-  l_.take("x");
-  gradient(stage, "w_k", here + "wk");
-  l_.add({{"x", 1}, {"k", 1}}, -1);
-  l_.take("x");
-  gradient(stage, "w_q", here + "wq");
-  l_.drop("x", 3);
-  norm_backward(stage, stage.again(block), input && (!floats_ || stage.again(block)) ? 1 : 0,
-                here + "attention_norm");
+  product("x", "w_k", "wv");
+  arrived("k");
+  product("x", "w_k", "wk");
   l_.drop("x");  // added in place
+  arrived("k");
+  product("x", "w_q", "wq");
+  l_.drop("x");  // likewise
+  read({{"x", 1}});
+  arrived("x");
+  if (whole) {
+    norm_backward(stage, again, input && (!floats_ || again) ? 1 : 0, here + "attention_norm");
+    return l_.drop("x");  // likewise
+  }
+  norm_input(again, 0, here + "norm");
+  added("", "its input");
+  l_.close("g");
+}
+
+void Passes::attention_backward(const std::string& where) {
+  l_.take("x");
+  l_.take(repeated_, 2);
+  l_.take("delta");
+  if (bf16_) {
+    l_.take("acc");
+    if (grouped_) l_.take("x", 2);
+    l_.moment(where + "attention");
+    if (grouped_) l_.drop("x", 2);
+  } else {
+    l_.take("x");  // gradient times output
+    if (by_head_) l_.take("delta");
+    l_.moment(where + "attention's row sums");
+    if (by_head_) l_.drop("delta");
+    l_.drop("x");
+    l_.take("acc");
+    l_.moment(where + "attention");
+  }
+  l_.drop("acc");
+  l_.drop("delta");
 }
 
 }  // namespace tidemark::zero_bubble_detach

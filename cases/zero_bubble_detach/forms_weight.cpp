@@ -182,12 +182,8 @@ void Passes::weight(const Stage& stage, const std::string& where) {
       run_groups(stage, head_groups(), false, where + ", ");
   }
   // With the last node goes what the nodes between have saved, unless a root still leads there.
-  const bool graph = !held.policy.clean_hooks || held.root_stays();
-  if (!graph && !held.policy.release && !stage.one_task) {
-    l_.drop("a_n", held.blocks - held.again + held.again * held.runs_a_block);
-    l_.drop("x", held.again_inner);
-    if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
-  }
+  const bool stays = !held.policy.clean_hooks || held.root_stays();
+  if (!stays && !held.policy.release && !stage.one_task) l_.add(held.graph(), -1);
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
   if (held.output_goes() && held.keeps_output()) l_.drop("x");
   l_.add(std::exchange(lingering_, {}), -1);

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cases/device_facts.h"
 #include "harness/testing/trials.h"
 
@@ -21,31 +23,23 @@ constexpr Bytes x = kTokens * kHidden * kFloat, f = kTokens * kFfn * kFloat,
 /// workspaces of two threads.
 Bytes peak(std::int64_t habits) {
   const auto scenario = zero_bubble_detach_scenario();
-  Trial trial{"zero_bubble_detach", "smoke",     "instant",   scenario.sizes.front().params,
-              Mode::shapes,         /*ranks=*/3, /*steps=*/2, 0};
-  for (const auto& [name, value] : Params{{"layers", 3},
-                                          {"hidden", kHidden},
-                                          {"ffn", kFfn},
-                                          {"sequence", kTokens},
-                                          {"microbatches", 1},
-                                          {"schedule", 3},  // ZB-H1
-                                          {"virtual_stages", 1},
-                                          {"block", 1},
-                                          {"habits", habits}})
-    trial.params[name] = value;
+  const Trial trial = testing::first_size(scenario, /*ranks=*/3, /*steps=*/2,
+                                          {{"layers", 3},
+                                           {"hidden", kHidden},
+                                           {"ffn", kFfn},
+                                           {"sequence", kTokens},
+                                           {"microbatches", 1},
+                                           {"schedule", 3},  // ZB-H1
+                                           {"virtual_stages", 1},
+                                           {"block", 1},
+                                           {"habits", habits}});
   World world(1, trial.ranks);
-  RunOptions options{.details = Details::none};
-  options.selected = [](const Variant& v) { return v.name == "drop_grads_hooks"; };
-  const auto record = run_trial(scenario, trial, world, options);
+  const auto record = run_trial(scenario, trial, world, testing::only("drop_grads_hooks"));
   testing::passed(record, trial);
-  for (const auto& variant : record.variants) {
-    if (variant.name != "drop_grads_hooks") continue;
-    for (const auto& phase : variant.ranks.front().steps.back().phases)
-      if (phase.name == "pipeline")
-        return phase[Statistic::requested].peak - 2 * w - 2 * x -
-               2 * current_device_facts().workspace_bytes;
-  }
-  return -1;
+  const auto& phases = record.variants.at(0).ranks.front().steps.back().phases;
+  const auto& pipeline = *std::ranges::find(phases, "pipeline", &Phase::name);
+  return pipeline[Statistic::requested].peak - 2 * w - 2 * x -
+         2 * current_device_facts().workspace_bytes;
 }
 
 // The forward keeps the block's output, gelu's input and its output: x + 2 f.

@@ -45,6 +45,11 @@ class Operators {
   /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
   Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
   Tensor result(const NodePointer& node, Tensor tensor) const;
+  /// The output, of `bytes`, of an operator.
+  Tensor apply(const Tensors& inputs, const Tensors& saved, std::int64_t bytes,
+               Node::Backward backward);
+  /// The backward of an operator with one input: temporaries, then the input's gradient.
+  Node::Backward making(std::int64_t gradient, std::vector<std::int64_t> passing = {});
   Tensor product(std::int64_t bytes);
   /// Keys or values, for every head of the queries.
   Tensor repeat(const Tensor& x);

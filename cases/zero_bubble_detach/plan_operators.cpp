@@ -17,6 +17,20 @@ Tensor Operators::result(const NodePointer& node, Tensor tensor) const {
   return tensor;
 }
 
+Tensor Operators::apply(const Tensors& inputs, const Tensors& saved, std::int64_t bytes,
+                        Node::Backward backward) {
+  const auto node = autograd_.node(inputs, saved, std::move(backward));
+  return result(node, autograd_.make(bytes));
+}
+
+Node::Backward Operators::making(std::int64_t gradient, std::vector<std::int64_t> passing) {
+  return [=, this](const Tensor&, const Tensors&, const auto&) {
+    Tensors temporaries;
+    for (const auto bytes : passing) temporaries.push_back(autograd_.make(bytes));
+    return Tensors{autograd_.make(gradient)};
+  };
+}
+
 // cuBLAS's workspace is made by a thread's first product, after its output.
 Tensor Operators::product(std::int64_t bytes) {
   Tensor output = autograd_.make(bytes);
@@ -26,11 +40,10 @@ Tensor Operators::product(std::int64_t bytes) {
 }
 
 Tensor Operators::embedding(const Tensor& weight) {
-  const auto node = autograd_.node(
-      {weight}, {}, [this, bytes = weight->bytes](Node&, const Tensor&, const auto&) {
-        return Tensors{embedding_backward(bytes)};
-      });
-  return result(node, autograd_.make(activation_bytes(sizes_.hidden)));
+  return apply({weight}, {}, activation_bytes(sizes_.hidden),
+               [this, bytes = weight->bytes](const Tensor&, const Tensors&, const auto&) {
+                 return Tensors{embedding_backward(bytes)};
+               });
 }
 
 Tensor Operators::embedding_backward(std::int64_t bytes) {
@@ -50,10 +63,9 @@ Tensor Operators::embedding_backward(std::int64_t bytes) {
 Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
   if (sizes_.norms_in_floats) return norm_in_floats(x, weight);
   const auto node = autograd_.node({x, weight}, {x, weight},
-                                   [this](Node& self, const Tensor&, const auto& wanted) {
-                                     const Tensors saved = Autograd::unpack(self);
+                                   [this](const Tensor&, const Tensors& saved, const auto& wanted) {
                                      Tensors gradients(2);
-                                     for (std::size_t i = 0; i < 2; ++i)
+                                     for (const std::size_t i : {0, 1})
                                        if (wanted[i])
                                          gradients[i] = autograd_.make(saved[i]->bytes);
                                      return gradients;
@@ -63,10 +75,49 @@ Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
   return result(node, std::move(y));
 }
 
+// The formulas of the backwards are those of tools/autograd/derivatives.yaml and
+// torch/csrc/autograd/FunctionsManual.cpp.
+Tensor Operators::norm_in_floats(const Tensor& x, const Tensor& weight) {
+  const auto wide = sizes_.tokens * sizes_.hidden * 4, narrow = sizes_.tokens * 4;
+  const Tensor y = apply({x}, {}, wide, making(x->bytes));
+  Tensor next = apply({y}, {y}, wide, making(wide, {wide, wide}));  // grad * (2 * self.pow(1))
+  next = apply({next}, {}, narrow, making(wide));                   // the mean
+  next = apply({next}, {}, narrow, [](const Tensor& gradient, const Tensors&, const auto&) {
+    return Tensors{gradient};
+  });  // epsilon added
+
+  // -0.5 * grad * result.pow(3)
+  const auto root = autograd_.node({next}, {}, making(narrow, {narrow, narrow}));
+  next = result(root, autograd_.make(narrow));
+  autograd_.save_output(*root, next);
+
+  // The second factor's gradient is summed over a row.
+  next = apply({y, next}, {y, next}, wide, [=, this](const Tensor&, const Tensors&, const auto&) {
+    const Tensor product = autograd_.make(wide), first = autograd_.make(wide);
+    return Tensors{first, autograd_.make(narrow)};
+  });
+  next = apply({next}, {}, x->bytes, making(wide));
+
+  // The weight's gradient is summed over the tokens when the operator has let go what it has
+  // unpacked.
+  return apply({next, weight}, {next, weight}, x->bytes,
+               [this, bytes = weight->bytes](const Tensor&, Tensors saved, const auto& wanted) {
+                 Tensors gradients(2);
+                 Tensor product;
+                 if (wanted[1]) product = autograd_.make(saved[0]->bytes);
+                 if (wanted[0]) gradients[0] = autograd_.make(saved[0]->bytes);
+                 saved.clear();
+                 if (!wanted[1]) return gradients;
+                 gradients[1] = autograd_.make(bytes);
+                 if (sum_.buffer > 0)
+                   const Tensors shared{autograd_.make(sum_.buffer), autograd_.make(sum_.locks)};
+                 return gradients;
+               });
+}
+
 Tensor Operators::linear(const Tensor& x, const Tensor& weight, std::int64_t bytes) {
   const auto node = autograd_.node(
-      {x, weight}, {x, weight}, [this](Node& self, const Tensor&, const auto& wanted) {
-        const Tensors saved = Autograd::unpack(self);
+      {x, weight}, {x, weight}, [this](const Tensor&, const Tensors& saved, const auto& wanted) {
         Tensors gradients(2);
         for (const std::size_t i : {1, 0})  // the second factor's first
           if (wanted[i]) gradients[i] = product(saved[i]->bytes);
@@ -76,42 +127,31 @@ Tensor Operators::linear(const Tensor& x, const Tensor& weight, std::int64_t byt
 }
 
 Tensor Operators::add(const Tensor& a, const Tensor& b) {
-  const auto node = autograd_.node({a, b}, {}, [](Node&, const Tensor& gradient, const auto&) {
+  return apply({a, b}, {}, a->bytes, [](const Tensor& gradient, const Tensors&, const auto&) {
     return Tensors{gradient, gradient};
   });
-  return result(node, autograd_.make(a->bytes));
 }
 
 Tensor Operators::multiply(const Tensor& a, const Tensor& b) {
-  const auto node = autograd_.node({a, b}, {b, a}, [this](Node& self, const Tensor&, const auto&) {
-    const Tensors saved = Autograd::unpack(self);
+  return apply({a, b}, {b, a}, a->bytes, [this](const Tensor&, const Tensors& saved, const auto&) {
     const Tensor second = autograd_.make(saved[1]->bytes);
     return Tensors{autograd_.make(saved[0]->bytes), second};
   });
-  return result(node, autograd_.make(a->bytes));
 }
 
 Tensor Operators::activation(const Tensor& x) {
-  const auto node = autograd_.node({x}, {x}, [this](Node& self, const Tensor&, const auto&) {
-    return Tensors{autograd_.make(Autograd::unpack(self)[0]->bytes)};
-  });
-  return result(node, autograd_.make(x->bytes));
+  return apply({x}, {x}, x->bytes, making(x->bytes));
 }
 
 Tensor Operators::repeat(const Tensor& x) {
-  const auto node =
-      autograd_.node({x}, {}, [this, bytes = x->bytes](Node&, const Tensor&, const auto&) {
-        return Tensors{autograd_.make(bytes)};  // summed over the repeats
-      });
+  const auto node = autograd_.node({x}, {}, making(x->bytes));  // summed over the repeats
   return result(node, attention_.copies ? autograd_.make(attention_.queries) : alias(x));
 }
 
 Tensor Operators::attention(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto node =
-      autograd_.node({q, k, v}, {q, k, v}, [this](Node& self, const Tensor&, const auto&) {
-        const Tensors saved = Autograd::unpack(self);
-        return attention_backward();
-      });
+  const auto node = autograd_.node(
+      {q, k, v}, {q, k, v},
+      [this](const Tensor&, const Tensors&, const auto&) { return attention_backward(); });
   Tensor output = autograd_.make(attention_.queries);
   autograd_.save_output(*node, output);
   autograd_.save_output(*node, autograd_.make(attention_.statistics));
@@ -144,15 +184,7 @@ Tensors Operators::attention_backward() {
 
 Tensor Operators::cross_entropy(const Tensor& logits) {
   const auto bytes = sizes_.tokens * sizes_.vocabulary * 4;
-  const auto making = [this](std::int64_t size) {
-    return
-        [this, size](Node&, const Tensor&, const auto&) { return Tensors{autograd_.make(size)}; };
-  };
-  Tensor wide = logits;
-  if (sizes_.bf16) {
-    const auto node = autograd_.node({logits}, {}, making(logits->bytes));
-    wide = result(node, autograd_.make(bytes));
-  }
+  const Tensor wide = sizes_.bf16 ? apply({logits}, {}, bytes, making(logits->bytes)) : logits;
   const auto softmax = autograd_.node({wide}, {}, making(bytes));
   const Tensor probabilities = result(softmax, autograd_.make(bytes));
   autograd_.save_output(*softmax, probabilities);

@@ -90,9 +90,6 @@ std::unique_ptr<Program> program(const Trial& trial, const StagePolicy& policy, 
 /// it claims: the residency of drop_grads_hooks.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
-/// The first action at which a pass (forms.h) ends with other amounts than are held after it, or
-/// empty.
-std::string unbalanced(const Trial& trial, const Variant& variant, int rank);
 /// Requested bytes that every step adds to what the rank holds, where cycles are never collected.
 /// "0" where there are none.
 Formula leak(const Trial& trial, const StagePolicy& policy, int rank);

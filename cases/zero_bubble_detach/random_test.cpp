@@ -1,7 +1,5 @@
 #include "cases/random_test.h"
 
-#include "cases/zero_bubble_detach/policy.h"
-
 namespace tidemark::testing {
 
 // Controls claim what a fixed variant holds, and are caught in the trials of the sizes.
@@ -40,8 +38,7 @@ RandomTrials random_trials() {
                                  {"trajectory", 9 * 5},
                                  {"leak", 0.3}},
                     .races = 0,  // the trials of the sizes look for them
-                    .controls = false},
-          .fault = zero_bubble_detach::unbalanced};
+                    .controls = false}};
 }
 
 }  // namespace tidemark::testing

@@ -282,32 +282,15 @@ Scenario zero_bubble_detach_scenario() {
       {"microbatches", 4}, {"schedule", 5},    {"virtual_stages", 2}, {"checkpointing", 0},
       {"precision", 0},    {"block", 0},       {"norm", 0},           {"habits", 0}};
   // Half as many operators a step, and stages for eight ranks: for losses over a hundred steps.
-  Params losses = smoke;
-  for (const auto& [name, value] : Params{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}})
-    losses[name] = value;
+  Params losses{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}};
   // Llama-7B, and a 70B model with grouped heads.
-  Params seed = smoke, scale = smoke;
-  for (const auto& [name, value] : Params{{"layers", 32},
-                                          {"hidden", 4096},
-                                          {"ffn", 11008},
-                                          {"heads", 32},
-                                          {"kv_heads", 32},
-                                          {"vocabulary", 32000},
-                                          {"sequence", 2048},
-                                          {"microbatches", 8},
-                                          {"precision", 1}})
-    seed[name] = value;
-  for (const auto& [name, value] : Params{{"layers", 80},
-                                          {"hidden", 8192},
-                                          {"ffn", 28672},
-                                          {"heads", 64},
-                                          {"kv_heads", 8},
-                                          {"vocabulary", 128256},
-                                          {"sequence", 8192},
-                                          {"microbatches", 16},
-                                          {"precision", 1},
-                                          {"checkpointing", 2}})
-    scale[name] = value;
+  Params seed{{"layers", 32},     {"hidden", 4096},    {"ffn", 11008},
+              {"heads", 32},      {"kv_heads", 32},    {"vocabulary", 32000},
+              {"sequence", 2048}, {"microbatches", 8}, {"precision", 1}};
+  Params scale{{"layers", 80},   {"hidden", 8192},       {"ffn", 28672},     {"heads", 64},
+               {"kv_heads", 8},  {"vocabulary", 128256}, {"sequence", 8192}, {"microbatches", 16},
+               {"precision", 1}, {"checkpointing", 2}};
+  for (Params* own : {&losses, &seed, &scale}) own->insert(smoke.begin(), smoke.end());
   const auto block_a_stage = [](Params params, int ranks) {
     const auto stages = ranks * params["virtual_stages"];
     params["layers"] = std::max(params["layers"], stages);

@@ -15,11 +15,9 @@ namespace {
 
 std::map<std::string, Verdict> controls_on(int rank, int ranks = 2, std::int64_t habits = 0) {
   const auto scenario = zero_bubble_detach_scenario();
-  Trial trial{"zero_bubble_detach", "smoke", "instant",   scenario.sizes.front().params,
-              Mode::shapes,         ranks,   /*steps=*/2, 0};
-  trial.params["virtual_stages"] = 1;
-  trial.params["schedule"] = 3;  // ZB-H1
-  trial.params["habits"] = habits;
+  const Trial trial =
+      testing::first_size(scenario, ranks, /*steps=*/2,
+                          {{"virtual_stages", 1}, {"schedule", 3}, {"habits", habits}});  // ZB-H1
   World world(rank, trial.ranks);
   const auto record = run_trial(scenario, trial, world, {.details = Details::none});
   std::map<std::string, Verdict> found;

@@ -26,6 +26,46 @@ void append(std::vector<Expectation>& all, std::vector<Expectation> more) {
   std::ranges::move(more, std::back_inserter(all));
 }
 
+Alive::Alive(std::initializer_list<std::pair<std::string, std::int64_t>> terms) {
+  for (const auto& [symbol, times] : terms) add(symbol, times);
+}
+
+void Alive::add(const std::string& symbol, std::int64_t times) {
+  const auto found = std::ranges::find(terms_, symbol, &decltype(terms_)::value_type::first);
+  if (found != terms_.end())
+    found->second += times;
+  else if (times != 0)
+    terms_.emplace_back(symbol, times);
+}
+
+void Alive::add(const Alive& other) {
+  for (const auto& [symbol, times] : other.terms_) add(symbol, times);
+}
+
+Alive Alive::operator+(const Alive& other) const {
+  Alive all = *this;
+  all.add(other);
+  return all;
+}
+
+std::string Alive::text() const {
+  std::string all;
+  for (const auto& [symbol, times] : terms_) {
+    if (times == 0) continue;
+    if (!all.empty()) all += " + ";
+    all += times == 1 ? symbol : std::to_string(times) + "*" + symbol;
+  }
+  return all;
+}
+
+bool Alive::within(const Alive& other) const {
+  return std::ranges::all_of(terms_, [&](const auto& mine) {
+    const auto found =
+        std::ranges::find(other.terms_, mine.first, &decltype(terms_)::value_type::first);
+    return mine.second <= (found == other.terms_.end() ? 0 : found->second);
+  });
+}
+
 void Vocabulary::count(const std::string& symbol, double number) {
   amounts_[symbol] = {number, number, number, number, 0};
 }

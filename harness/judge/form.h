@@ -2,8 +2,10 @@
 // sum of named amounts. It knows nothing of the plan that the replay follows, and has no remainder.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/scenario.h"
@@ -15,6 +17,22 @@ namespace tidemark {
 struct FormMoment {
   std::string where, text;
   std::map<std::string, double> counts = {};
+};
+
+/// Symbols and how often each is alive, in the order in which they were added first.
+class Alive {
+ public:
+  Alive() = default;
+  Alive(std::initializer_list<std::pair<std::string, std::int64_t>> terms);
+  void add(const std::string& symbol, std::int64_t times);
+  void add(const Alive& other);
+  Alive operator+(const Alive& other) const;
+  std::string text() const;  // "rest + 3*U + S"
+  /// No symbol is there more often than in `other`.
+  bool within(const Alive& other) const;
+
+ private:
+  std::vector<std::pair<std::string, std::int64_t>> terms_;
 };
 
 /// The statistics that forms are of.

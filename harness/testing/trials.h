@@ -27,8 +27,9 @@ inline int seeds(int otherwise) {
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
-  int between(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
+  template <class Number>
+  Number between(Number low, Number high) {
+    return low + static_cast<Number>(random_() % static_cast<unsigned>(high - low + 1));
   }
   int pick(std::initializer_list<int> from) {
     return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
@@ -37,6 +38,21 @@ class Draw {
  private:
   std::mt19937 random_;
 };
+
+/// The first size of a scenario under the schedule instant, with some parameters of its own.
+inline Trial first_size(const Scenario& scenario, int ranks, int steps, const Params& own = {},
+                        Mode mode = Mode::shapes) {
+  const Size& size = scenario.sizes.front();
+  Trial trial{scenario.name, size.name, "instant", size.params, mode, ranks, steps, 0};
+  for (const auto& [name, value] : own) trial.params.at(name) = value;
+  return trial;
+}
+
+/// Options of a run of one variant alone.
+inline RunOptions only(const std::string& variant) {
+  return {.selected = [variant](const Variant& v) { return v.name == variant; },
+          .details = Details::none};
+}
 
 /// "instant ranks=4 steps=2 hidden=8 ..."
 inline std::string described(const Trial& trial) {
@@ -71,8 +87,7 @@ inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& pr
 inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const std::string& variant,
                           World& world) {
   Numbers found;
-  RunOptions options{.details = Details::none};
-  options.selected = [&](const Variant& v) { return v.name == variant; };
+  RunOptions options = only(variant);
   options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle&) { found = numbers; };
   const auto record = run_trial(scenario, trial, world, options);
   EXPECT_EQ(record.variants.front().error, "") << variant;

@@ -51,12 +51,6 @@ void Autograd::save(Node& node, const Tensor& tensor) {
   node.saved.push_back(packer ? packer(tensor) : std::make_unique<Plain>(tensor));
 }
 
-Tensors Autograd::unpack(Node& node) {
-  Tensors all;
-  for (const auto& saved : node.saved) all.push_back(saved->unpack());
-  return all;
-}
-
 void Autograd::accumulate(TensorModel& leaf, Tensor gradient) {
   if (leaf.gradient) return;  // in place
   leaf.gradient = gradient.use_count() == 1 ? std::move(gradient) : make(gradient->bytes);
@@ -100,7 +94,9 @@ void Autograd::evaluate(Task& task, Node* node, Tensor gradient) {
   for (const auto& hook : node->hooks) hook(gradient);
   std::vector<bool> wanted;
   for (const auto& next : node->next) wanted.push_back(next && task.executes(next.get()));
-  Tensors outputs = node->backward(*node, gradient, wanted);
+  Tensors saved;
+  for (const auto& one : node->saved) saved.push_back(one->unpack());
+  Tensors outputs = node->backward(gradient, std::move(saved), wanted);
   gradient.reset();
   if (!task.keep_graph) node->saved.clear();
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -43,9 +43,10 @@ class Saved {
 
 /// A node of the graph, of an operator with one differentiable output.
 struct Node {
-  /// Gradients of the operator's inputs, those that `wanted` says (by input).
-  using Backward =
-      std::function<Tensors(Node&, const Tensor& gradient, const std::vector<bool>& wanted)>;
+  /// Gradients of the operator's inputs, those that `wanted` says (by input), from that of its
+  /// output and the tensors that it saved, in order.
+  using Backward = std::function<Tensors(const Tensor& gradient, Tensors saved,
+                                         const std::vector<bool>& wanted)>;
   std::int64_t number = 0;        // of ready nodes the one with the highest number runs first
   std::vector<NodePointer> next;  // by input
   std::vector<std::unique_ptr<Saved>> saved = {};
@@ -66,8 +67,6 @@ class Autograd {
   NodePointer node(const Tensors& inputs, const Tensors& saved, Node::Backward backward);
   /// Saves a tensor that the operator itself has made.
   void save_output(Node& node, const Tensor& tensor) { save(node, alias(tensor)); }
-  /// The tensors that `node` saved, in order; counts as unpacking.
-  static Tensors unpack(Node& node);
 
   /// Engine::execute. With `ends` their gradients are returned and nothing else is computed;
   /// without, gradients are added to the leaves.

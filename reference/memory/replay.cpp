@@ -27,10 +27,8 @@ void Replay::end() {
   auto& levels = predicted_.phases[phase_];
   const std::array figures{&memory_.allocated, &memory_.active, &memory_.reserved,
                            &memory_.requested};
-  for (std::size_t i = 0; i < figures.size(); ++i) {
+  for (std::size_t i = 0; i < figures.size(); ++i)
     levels[i] = {figures[i]->peak, figures[i]->current};
-    if (phase_ == "zero_grad") predicted_.rest[i] = figures[i]->current;
-  }
   phase_.clear();
 }
 

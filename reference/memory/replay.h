@@ -35,7 +35,6 @@ struct Extent {
 /// last step.
 struct Predicted {
   std::map<std::string, std::array<Extent, 4>> phases;
-  std::array<std::int64_t, 4> rest{};  // before the last step's forward, gradients gone
 };
 
 inline std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -54,14 +53,6 @@ class Replay {
   Handle take(std::int64_t bytes, Stream stream = compute) {
     return memory_.allocate(bytes, stream);
   }
-  void drop(Handle& handle) {
-    memory_.free(handle);
-    handle = nullptr;
-  }
-  void replace(Handle& old, Handle next) {
-    drop(old);
-    old = next;
-  }
   Tensor hold(std::int64_t bytes) {
     return {take(bytes), [this](auto* block) { memory_.free(block); }};
   }
@@ -71,7 +62,7 @@ class Replay {
   }
   void passing(std::int64_t bytes) { memory_.free(take(bytes)); }
 
-  /// A phase begins (the one before ends); after "zero_grad" memory is at rest.
+  /// A phase begins, and the one before ends.
   void begin(const std::string& phase);
   void end();
 

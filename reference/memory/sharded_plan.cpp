@@ -20,11 +20,11 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
                          const DeviceFacts& device)
     : Replay(device, ranks, instant), options_(options) {
   for (const auto& unit : units) {
-    units_.push_back({.counted = unit.counted, .parts = {}});
-    auto parameters = unit.parameters;
+    units_.emplace_back();
+    auto parameters = unit;
     if (flat()) {
       parameters = {{0, 1}};
-      for (const auto& [rows, columns] : unit.parameters) parameters[0][0] += rows * columns;
+      for (const auto& [rows, columns] : unit) parameters[0][0] += rows * columns;
     }
     for (const auto& [rows, columns] : parameters) {
       const auto shard = divided(rows, ranks);
@@ -36,40 +36,20 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
   }
 }
 
-ShardedPlan::Tensor ShardedPlan::hold(std::int64_t bytes, Stream stream, Kind kind) {
-  count(kind, 1);
+ShardedPlan::Tensor ShardedPlan::hold(std::int64_t bytes, Stream stream) {
   reached_[stream][stream] = memory_.enqueue(stream);  // by an operator that fills it
-  Tensor tensor(take(bytes, stream), [this, kind](auto* block) {
-    memory_.free(block);
-    count(kind, -1);
-  });
-  if (memory_.allocated.current > highest_) {
-    highest_ = memory_.allocated.current;
-    expected_.at_peak[phase_] = alive_;
-  }
-  return tensor;
-}
-
-void ShardedPlan::count(Kind kind, int change) {
-  if (kind == Kind::unit) alive_.units += change;
-  if (kind == Kind::shard) alive_.shards += change;
+  return {take(bytes, stream), [this](auto* block) { memory_.free(block); }};
 }
 
 void ShardedPlan::multiplied(bool& before) {
   if (!std::exchange(before, true)) resting_.push_back(hold(device_.workspace_bytes));
 }
 
-void ShardedPlan::phase(const std::string& name) {
-  begin(name);
-  highest_ = memory_.allocated.current;
-  expected_.at_peak[phase_] = alive_;
-}
-
 void ShardedPlan::call(const char* what, std::size_t unit) {
   expected_.calls.push_back({what, unit_name(unit)});
 }
 void ShardedPlan::moment(const std::string& name) {
-  expected_.moments.push_back({name + suffix_, memory_.allocated.current, alive_});
+  expected_.moments.push_back({name + suffix_, memory_.allocated.current});
 }
 
 std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) {
@@ -80,8 +60,7 @@ std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t ele
 
 ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
   const auto bytes = ranks_ * sum(chunks(unit, options_.gathered));
-  if (options_.layout != GatherLayout::two_buffers)
-    return hold(bytes, stream, kind(unit, Kind::unit));
+  if (options_.layout != GatherLayout::two_buffers) return hold(bytes, stream);
   auto& [buffer, size] = buffers_[next_buffer_];
   next_buffer_ = 1 - next_buffer_;
   if (size < bytes) {
@@ -131,8 +110,7 @@ void ShardedPlan::unshard(std::size_t k) {
   if (flat()) {
     limit_in_flight();
     auto& part = unit.parts[0];
-    part.whole =
-        hold(ranks_ * part.padded * options_.gathered, communication, kind(unit, Kind::unit));
+    part.whole = hold(ranks_ * part.padded * options_.gathered, communication);
     return;
   }
   if (ranks_ == 1) return;
@@ -154,7 +132,7 @@ void ShardedPlan::copy_out(Unit& unit) {
   for (auto& part : unit.parts) {
     if (ranks_ == 1 && options_.stored != options_.gathered)
       converted = hold(part.padded * options_.gathered);
-    part.whole = hold(ranks_ * part.padded * options_.gathered, compute, kind(unit, Kind::unit));
+    part.whole = hold(ranks_ * part.padded * options_.gathered, compute);
   }
   if (ranks_ > 1) hold(copy_out_table(chunks(unit, options_.gathered)));
 }
@@ -242,15 +220,14 @@ void ShardedPlan::post_backward(std::size_t k) {
   if (flat()) return reduce_flat(k, std::move(gradients[0]));
   reducing_.reset();
   call("reduce", k);
-  auto input = hold(ranks_ * sum(shards) * options_.reduced, compute, kind(unit, Kind::unit));
+  auto input = hold(ranks_ * sum(shards) * options_.reduced, compute);
   std::vector<std::int64_t> bytes;
   for (const auto shard : shards) bytes.push_back(shard * options_.reduced);
   hold(copy_in_table(bytes));
   const auto last = ranks_ > 1 ? gradients.back() : Tensor();
   gradients.clear();
-  auto output = hold(sum(shards) * options_.reduced, reduction, kind(unit, Kind::shard));
-  if (options_.stored != options_.reduced)
-    output = hold(sum(shards) * options_.stored, reduction, kind(unit, Kind::shard));
+  auto output = hold(sum(shards) * options_.reduced, reduction);
+  if (options_.stored != options_.reduced) output = hold(sum(shards) * options_.stored, reduction);
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reducing_ = std::move(input);
 }
@@ -263,8 +240,8 @@ void ShardedPlan::reduce_flat(std::size_t k, Tensor gradient) {
   waits_for(reduction, communication);
   Tensor padded;
   if (ranks_ * part.padded > part.numel)
-    padded = hold(ranks_ * part.padded * options_.reduced, reduction, kind(unit, Kind::unit));
-  const auto output = hold(part.padded * options_.reduced, reduction, kind(unit, Kind::shard));
+    padded = hold(ranks_ * part.padded * options_.reduced, reduction);
+  const auto output = hold(part.padded * options_.reduced, reduction);
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reached_[reduction][reduction] = memory_.enqueue(reduction);
   memory_.record(gradient.get(), reduction);

@@ -18,20 +18,12 @@
 
 namespace tidemark::reference {
 
-/// How many tensors as large as a whole unit are alive (its parameters, its gathered buffer, its
-/// gradient, its reduce-scatter's input), and how many shards of a gradient; of counted units.
-struct Composition {
-  std::int64_t units = 0, shards = 0;
-};
-
 /// Prediction for the last step.
 struct ShardedPrediction {
   Predicted predicted;
-  std::map<std::string, Composition> at_peak;  // by phase, when allocated is highest
   struct Residency {
     std::string name;
     std::int64_t allocated = 0;  // bytes
-    Composition alive;
   };
   std::vector<Residency> moments;  // a unit's backward begins; backward ends, before the catch-all
   struct Call {
@@ -45,13 +37,9 @@ std::string unit_name(std::size_t index);
 
 class ShardedPlan : protected Replay {
  protected:
-  enum class Kind { other, unit, shard };
   enum class State { idle, forward, pre_backward, post_backward };
 
-  struct UnitShape {
-    std::vector<std::array<std::int64_t, 2>> parameters;  // rows, columns; sharded by rows
-    bool counted = true;                                  // in a Composition
-  };
+  using UnitShape = std::vector<std::array<std::int64_t, 2>>;  // rows, columns; sharded by rows
   struct Part {
     std::int64_t numel, padded, own;  // of the whole, a padded shard, this rank's rows
     Tensor whole, gradient;
@@ -64,7 +52,6 @@ class ShardedPlan : protected Replay {
     bool begun = false;  // its own backward has
   };
   struct Unit {
-    bool counted;
     std::vector<Part> parts;
     bool frozen = false, synced = true, unsharded = false, gathering = false;
     bool awaited = true;  // the output of its last forward needs a gradient
@@ -78,12 +65,8 @@ class ShardedPlan : protected Replay {
   ShardedPlan(const std::vector<UnitShape>& units, const ShardingOptions& options,
               std::int64_t ranks, std::int64_t rank, bool instant, const DeviceFacts& device);
 
-  Tensor hold(std::int64_t bytes, Stream stream = compute, Kind kind = Kind::other);
-  static Kind kind(const Unit& unit, Kind of_counted) {
-    return unit.counted ? of_counted : Kind::other;
-  }
+  Tensor hold(std::int64_t bytes, Stream stream = compute);
   void multiplied(bool& before);
-  void phase(const std::string& name);
 
   /// Ahead of time.
   void unshard(std::size_t k);
@@ -109,15 +92,12 @@ class ShardedPlan : protected Replay {
   void adam(const std::vector<Part*>& parts);
 
   const ShardingOptions options_;
-  // What counts must outlive what is counted.
-  Composition alive_;
   ShardedPrediction expected_;
   std::vector<Unit> units_;
   std::vector<Tensor> resting_;
   std::string suffix_;  // of the moments of this backward
 
  private:
-  void count(Kind kind, int change);
   void call(const char* what, std::size_t unit);
   void moment(const std::string& name);
   static std::vector<std::int64_t> chunks(const Unit& unit, std::int64_t element);
@@ -128,7 +108,6 @@ class ShardedPlan : protected Replay {
   void reduce_flat(std::size_t k, Tensor gradient);
   void reshard(std::size_t k);
 
-  std::int64_t highest_ = 0;
   std::vector<std::size_t> order_;  // of the forwards
   Tensor deferred_, reducing_;      // a buffer copied out of, a reduce-scatter's input
   std::array<std::pair<Tensor, std::int64_t>, 2> buffers_{};  // persistent, with their bytes
