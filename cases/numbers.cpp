@@ -10,7 +10,8 @@
 
 namespace tidemark {
 
-void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::Tensor tensor) {
+void fill(std::uint64_t seed, const std::string& name, std::int64_t offset,
+          const at::Tensor& tensor) {
   if (tensor.numel() == 0) return;
   const at::NoGradGuard no_grad;
   auto host = at::empty({tensor.numel()}, at::TensorOptions().dtype(at::kDouble));

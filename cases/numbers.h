@@ -14,7 +14,8 @@ namespace tidemark {
 
 /// Elements [offset, offset + tensor.numel()) of the tensor `name` (reference/deterministic.h), in
 /// the tensor's type, on the current stream.
-void fill(std::uint64_t seed, const std::string& name, std::int64_t offset, at::Tensor tensor);
+void fill(std::uint64_t seed, const std::string& name, std::int64_t offset,
+          const at::Tensor& tensor);
 
 /// This rank's part of a batch, in category "inputs"; with its numbers in mode math, where the
 /// parts lie one behind the other by rank.

@@ -159,7 +159,7 @@ std::vector<Moment> not_within_others(const std::vector<Moment>& all) {
 PhaseMoments moments_of_optimizer(const Chain& chain) {
   Alive alive;
   alive.add("rest", 1);
-  alive.add("x", chain.microbatches() * (1 + chain.setup().input_gradient));
+  alive.add("x", std::int64_t{chain.microbatches()} * (1 + chain.setup().input_gradient));
   alive.add("s", chain.setup().shared_input ? chain.layers() : 0);
   for (int k = 0; k < chain.units(); ++k) {
     alive.add(chain.whole_of(k), chain.kept(k));

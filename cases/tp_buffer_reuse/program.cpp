@@ -42,7 +42,7 @@ class Stage {
     const auto rank = group.rank();
     // This rank's rows of each named parameter, one below the other.
     const auto split = [&](std::int64_t columns,
-                           std::vector<std::pair<std::string, std::int64_t>> parts) {
+                           const std::vector<std::pair<std::string, std::int64_t>>& parts) {
       std::vector<Piece> pieces;
       std::int64_t rows = 0;
       for (const auto& [name, own] : parts) {

@@ -36,7 +36,7 @@ class Rank {
         order_(schedule_.order[static_cast<std::size_t>(rank)]),
         device_(device),
         threads_(trial.steps > 1 ? 2 : 0),
-        earlier_((trial.steps - 1) * z_.microbatches),
+        earlier_(std::int64_t{trial.steps - 1} * z_.microbatches),
         tensors_(pass_tensors(z_, device_)) {
     auto& rest = tensors_["rest"];
     for (const auto& place : stages_of(z_, schedule_, rank)) {
@@ -57,7 +57,7 @@ class Rank {
         for (int m = 0; receives && m < z_.microbatches; ++m) rest.push_back(tensors_["x"][0]);
     }
     tensors_["workspace"] = {device.workspace_bytes};
-    tensors_["losses"] = {4 * z_.microbatches};
+    tensors_["losses"] = {std::int64_t{4} * z_.microbatches};
     for (const auto& [symbol, each] : tensors_) paper_.tensors(symbol, each);
   }
 

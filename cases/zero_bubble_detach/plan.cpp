@@ -115,7 +115,7 @@ class RankPlan : reference::Replay {
   void report_loss() {
     Tensor all;
     const bool last = info_.rbegin()->second.last;
-    if (last) all = autograd_.make(4 * sizes_.microbatches);
+    if (last) all = autograd_.make(std::int64_t{4} * sizes_.microbatches);
     autograd_.make(4);
   }
 

@@ -57,7 +57,7 @@ class LanguageModel {
   }
 
   /// A stage over its parameters. `target`: the tokens to predict, by microbatch; last stage only.
-  PipelineStage::Model stage(const StagePlace& own, std::vector<at::Tensor> parameters,
+  PipelineStage::Model stage(const StagePlace& own, const std::vector<at::Tensor>& parameters,
                              std::vector<int> tasks, std::function<at::Tensor(int)> target) const {
     PipelineStage::Model model;
     model.first = own.first;

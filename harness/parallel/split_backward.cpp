@@ -216,7 +216,7 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
   copied.clear();
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    at::Tensor parameter = parameters[order[i]];
+    const at::Tensor& parameter = parameters[order[i]];
     if (!weights[i].defined()) continue;
     if (parameter.grad().defined())
       parameter.mutable_grad().add_(weights[i]);

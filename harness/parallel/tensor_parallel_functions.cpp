@@ -103,7 +103,7 @@ struct AsyncRowLinear : Function<AsyncRowLinear> {
     keep(ctx, group);
     ctx->save_for_backward({x, weight});
     const auto partial = at::mm(x, weight);
-    const auto y = group->reduced_output(x.size(0) / group->ranks(), partial);
+    auto y = group->reduced_output(x.size(0) / group->ranks(), partial);
     group->communicator().reduce_scatter_into(y, partial, Reduction::sum, {.async = true})->wait();
     return y;
   }

@@ -42,7 +42,7 @@ void added(HostCall& call) {
 // in fp32.
 at::Tensor as_read(const at::Tensor& operand) {
   if (operand.scalar_type() != at::kFloat || !at::globalContext().allowTF32CuBLAS()) return operand;
-  const at::Tensor rounded = operand.clone(at::MemoryFormat::Contiguous);
+  at::Tensor rounded = operand.clone(at::MemoryFormat::Contiguous);
   rounded.view(at::kInt).add_(0x1000).bitwise_and_(~0x1fff);
   return rounded;
 }

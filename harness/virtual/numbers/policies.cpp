@@ -38,7 +38,7 @@ Sizes& sizes() {
 
 // False: too large to be kept.
 bool fill(const c10::IValue& output, const at::Scalar& value) {
-  const at::Tensor tensor = output.toTensor();
+  const at::Tensor& tensor = output.toTensor();
   if (!tensor.is_cuda() || !within_limit(tensor)) return false;
   host_alias(tensor).fill_(value);
   mark(tensor, true);

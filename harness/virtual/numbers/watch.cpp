@@ -52,7 +52,7 @@ void add(const at::Tensor& tensor, bool write) {
   a.storage = storage.unsafeGetStorageImpl();
   a.type = name_of(tensor.scalar_type());
   a.element = static_cast<std::uint32_t>(element);
-  a.device = tensor.device().index();
+  a.device = static_cast<std::int32_t>(tensor.device().index());
   a.write = write;
   const std::int64_t dims = tensor.dim(),
                      first = std::max<std::int64_t>(0, dims - TIDEMARK_ACCESS_DIMS);
