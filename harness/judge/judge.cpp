@@ -90,9 +90,9 @@ struct Judge {
     verdicts.push_back(figure("rest/held", seen, before, before,
                               static_cast<double>(seen.record.rest_after), "held before the step"));
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
-      auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
+      const auto found = seen.record.categories.find(transient);
       const double left =
-          found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
+          found == seen.record.categories.end() ? 0 : static_cast<double>(found->second.end);
       verdicts.push_back(figure(std::string("rest/") + transient, seen, 0, 0, left, "0"));
     }
     return verdicts;
@@ -102,7 +102,7 @@ struct Judge {
   // reports.
   Verdict shares(const Seen& seen) const {
     Bytes sum = 0;
-    for (const auto& category : seen.record.categories) sum += category.peak_share;
+    for (const auto& [name, category] : seen.record.categories) sum += category.peak_share;
     const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
     return figure("account/shares", seen, peak, peak, static_cast<double>(sum),
                   "highest allocated of all phases");

@@ -256,18 +256,16 @@ void AllocatorTrace::move(const void* memory, const char* category) {
   owner.category = category;
 }
 
-std::vector<Category> AllocatorTrace::categories() {
+std::map<std::string, Category> AllocatorTrace::categories() {
   settle_now();
   name_workspaces();
   std::lock_guard lock(mutex_);
-  std::vector<Category> result;
-  std::map<std::string, Category> merged;
-  for (const auto& [name, bytes] : at_peak_) merged[name].peak_share = bytes;
-  for (const auto& [name, bytes] : current_) merged[name].end = bytes;
-  for (auto& [name, entry] : merged)
-    if (entry.peak_share != 0 || entry.end != 0)
-      result.push_back({name, entry.peak_share, entry.end});
-  return result;
+  std::map<std::string, Category> all;
+  for (const auto& [name, bytes] : at_peak_) all[name].peak_share = bytes;
+  for (const auto& [name, bytes] : current_) all[name].end = bytes;
+  std::erase_if(all,
+                [](const auto& one) { return one.second.peak_share == 0 && one.second.end == 0; });
+  return all;
 }
 
 }  // namespace tidemark

@@ -30,7 +30,7 @@ class AllocatorTrace {
   void begin_step();  // forgets the peaks, the timeline and the events of the step before
   /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
   /// figure exactly.
-  std::vector<Category> categories();
+  std::map<std::string, Category> categories();
   std::vector<Sample> timeline() const;
   /// At the highest allocated moment since begin_step: the `most` largest blocks.
   std::vector<AliveBlock> largest(std::size_t most);

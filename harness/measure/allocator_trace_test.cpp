@@ -151,7 +151,7 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
         EXPECT_EQ(largest[i].pending, blocks[i].use == 'p');
       }
       Bytes sum = 0;
-      for (const auto& category : tide.categories()) sum += category.peak_share;
+      for (const auto& [name, category] : tide.categories()) sum += category.peak_share;
       Bytes held = 0;
       for (const auto& row : program.at_highest()) held += row.use == 'a' ? row.bytes : 0;
       EXPECT_EQ(sum, held);
@@ -188,11 +188,7 @@ TEST(Categories, OfATensorMayChange) {
   prepare_device(trial_of("lagging"));
   AllocatorTrace tide(0);
   tide.begin_step();
-  const auto end_of = [&](const std::string& name) {
-    for (const auto& category : tide.categories())
-      if (category.name == name) return category.end;
-    return Bytes{0};
-  };
+  const auto end_of = [&](const std::string& name) { return tide.categories()[name].end; };
   at::Tensor tensor = at::empty({3'000'000}, at::TensorOptions().device(at::kCUDA));
   const Bytes block = end_of("activations"), before = end_of("gradients");
   EXPECT_GE(block, 4 * 3'000'000);

@@ -62,9 +62,8 @@ class RankModel {
     while (!waiting_.empty()) drain();
     read_end();
     record_.rest_after = allocated_;
-    for (std::size_t c = 0; c < 7; ++c)
-      record_.categories.push_back({kNames[c], at_peak_[c], held_[c]});
-    record_.categories.push_back({"rounding", 0, 0});
+    for (std::size_t c = 0; c < 7; ++c) record_.categories[kNames[c]] = {at_peak_[c], held_[c]};
+    record_.categories["rounding"] = {};
     record_.counters = {lag_ > 100 ? 3 : 0,
                         0,
                         37,
