@@ -218,10 +218,11 @@ TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
   EXPECT_EQ(some.segments[0].address, Bytes{3} << 30);
 }
 
-// Two steps of a program, closely recorded.
-RankRecord recorded(const std::string& schedule, const std::function<void(Recorder&)>& body) {
+// Two steps of a program.
+RankRecord recorded(const std::string& schedule, const std::function<void(Recorder&)>& body,
+                    bool closely = true) {
   prepare_device(trial_of(schedule));
-  Recorder recorder(trial_of(schedule));
+  Recorder recorder(trial_of(schedule), closely);
   for (int step = 0; step < 2; ++step) {
     recorder.begin_step(step);
     body(recorder);
@@ -326,18 +327,7 @@ TEST(Recording, CloselyOrNotMeasuresTheSame) {
     b.requires_grad_(true);
     at::mm(a, b).exp().sum().backward();
   };
-  RankRecord records[2];
-  for (const bool closely : {false, true}) {
-    prepare_device(trial_of("lagging"));
-    Recorder recorder(trial_of("lagging"), closely);
-    for (int step = 0; step < 2; ++step) {
-      recorder.begin_step(step);
-      body(recorder);
-      recorder.end_step();
-    }
-    recorder.finish();
-    records[closely] = std::move(recorder.record);
-  }
+  const RankRecord records[] = {recorded("lagging", body, false), recorded("lagging", body)};
   EXPECT_TRUE(records[0].map.segments.empty());
   EXPECT_FALSE(records[1].map.segments.empty());
   EXPECT_EQ(records[0].counters.launches, records[1].counters.launches);
