@@ -151,17 +151,6 @@ TEST(Json, LossHasDecimalAndHexadecimal) {
   EXPECT_THAT(odd, HasSubstr(R"({"step": 2, "value": null, "hex": "nan"})"));
 }
 
-TEST(Json, OnlyRunDiffersBetweenRuns) {
-  auto first = to_json(small_report());
-  Report other = small_report();
-  other.run.id = "another";
-  other.run.duration_ns += 1;
-  auto second = to_json(other);
-  EXPECT_NE(json_text(first), json_text(second));
-  first.erase("run"), second.erase("run");
-  EXPECT_EQ(json_text(first), json_text(second));
-}
-
 TEST(Json, SaysWhatIsWrongInOneLine) {
   const std::string good = json_text(small_report());
   const std::pair<std::string, const char*> cases[] = {

@@ -23,7 +23,7 @@ namespace tidemark {
 
 class JsonReader {
  public:
-  /// `extent`: all fields, or f.details alone.
+  /// `extent`: all fields, or f.detail alone.
   explicit JsonReader(const Node& node, Extent extent = Extent::whole)
       : node_(node), extent_(extent) {}
 
