@@ -9,7 +9,6 @@
 #include <valijson/validator.hpp>
 
 #include "harness/record/json.h"
-#include "reports/testing/filled.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -46,7 +45,7 @@ TEST(Schema, HoldsForReports) {
   no_numbers.trials[0].variants[0].loss = {{0, std::nullopt}, {1, NAN}, {2, -INFINITY}, {3, -0.0}};
   no_numbers.trials[0].variants[0].error = "rank 1 died";
   for (const Report& report : {small_report(), gpu_report(), cut_report(), sample_report(),
-                               hostile_report(), no_numbers, testing::filled_report(), Report()}) {
+                               hostile_report(), no_numbers, filled_report(), Report()}) {
     Report named = report;
     if (named.run.device_kind.empty()) named.run.device_kind = "cuda";
     EXPECT_EQ(objection(written(named)), "");

@@ -207,10 +207,10 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
               "frozen units still whole when the backward of the unit two before "
               "begins, or at the end of backward"));
 
-  const auto left = std::ranges::find(record.categories, "frozen", &Category::name);
+  const auto left = record.categories.find("frozen");
   if (!waits_for_clock(trial) && (expected.frozen_bytes == 0 || unfollowed_settings().empty()))
     verdicts.push_back(counted("rest/frozen", expected.frozen_bytes,
-                               left == record.categories.end() ? 0 : left->end, "bytes",
+                               left == record.categories.end() ? 0 : left->second.end, "bytes",
                                "frozen units that the policy keeps whole between steps"));
 
   std::int64_t used = 0;

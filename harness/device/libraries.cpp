@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "harness/ranks/leave.h"
@@ -31,17 +32,6 @@ namespace fs = std::filesystem;
 // Libraries that come with the driver, not with the other libraries of NVIDIA.
 constexpr const char *kDriver = "libcuda.so.1", *kManagement = "libnvidia-ml.so.1";
 constexpr int kPatience = 30000;  // ms; a machine with many GPUs takes seconds to start
-
-std::vector<std::string> split(const char* text) {
-  std::vector<std::string> parts;
-  std::string_view rest = text != nullptr ? text : "";
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find(':'), rest.size());
-    if (end != 0) parts.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return parts;
-}
 
 // The folders in which the loader looks for what this program needs.
 std::vector<fs::path> search_path() {
@@ -226,7 +216,9 @@ fs::path management_library() {
 std::vector<std::string> cuda_folders() {
   std::vector<std::string> folders;
   if (const char* said = std::getenv("TIDEMARK_CUDA_LIBRARIES")) {
-    for (const auto& each : split(said)) folders.push_back(fs::absolute(each).string());
+    std::istringstream all(said);
+    for (std::string each; std::getline(all, each, ':');)
+      if (!each.empty()) folders.push_back(fs::absolute(each).string());
     return folders;
   }
   const fs::path torch = path_of(reinterpret_cast<const void*>(&at::show_config));

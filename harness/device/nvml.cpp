@@ -14,41 +14,40 @@
 namespace tidemark {
 namespace {
 
-// The functions of NVML that are called.
-#define TIDEMARK_NVML_ALL                   \
-  TIDEMARK_NVML(nvmlInit_v2)                \
-  TIDEMARK_NVML(nvmlErrorString)            \
-  TIDEMARK_NVML(nvmlSystemGetDriverVersion) \
-  TIDEMARK_NVML(nvmlDeviceGetHandleByUUID)  \
-  TIDEMARK_NVML(nvmlDeviceGetMigMode)       \
-  TIDEMARK_NVML(nvmlDeviceGetMemoryInfo_v2) \
-  TIDEMARK_NVML(nvmlDeviceGetComputeRunningProcesses_v3)
+#define TIDEMARK_NVML(function) \
+  decltype(::function)* function = find<decltype(::function)>(#function)
 
 struct Nvml {
   std::string wrong;  // why it cannot be asked
-#define TIDEMARK_NVML(function) decltype(::function)* function = nullptr;
-  TIDEMARK_NVML_ALL
-#undef TIDEMARK_NVML
+  void* library = load();
+  TIDEMARK_NVML(nvmlInit_v2);
+  TIDEMARK_NVML(nvmlErrorString);
+  TIDEMARK_NVML(nvmlSystemGetDriverVersion);
+  TIDEMARK_NVML(nvmlDeviceGetHandleByUUID);
+  TIDEMARK_NVML(nvmlDeviceGetMigMode);
+  TIDEMARK_NVML(nvmlDeviceGetMemoryInfo_v2);
+  TIDEMARK_NVML(nvmlDeviceGetComputeRunningProcesses_v3);
 
   Nvml() {
-    const auto path = management_library();
-    void* library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      wrong = path.empty() ? "there is no libnvidia-ml.so.1 beside the driver"
-                           : fmt::format("NVML cannot be loaded: {}", dlerror());
-      return;
-    }
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-      if (function == nullptr && wrong.empty())
-        wrong = fmt::format("this driver's NVML has no {}: update the driver", name);
-    };
-#define TIDEMARK_NVML(function) find(function, #function);
-    TIDEMARK_NVML_ALL
-#undef TIDEMARK_NVML
     if (wrong.empty()) wrong = failure("nvmlInit_v2", nvmlInit_v2());
   }
 
+  void* load() {
+    const auto path = management_library();
+    void* loaded = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (loaded == nullptr)
+      wrong = path.empty() ? "there is no libnvidia-ml.so.1 beside the driver"
+                           : fmt::format("NVML cannot be loaded: {}", dlerror());
+    return loaded;
+  }
+  template <class Function>
+  Function* find(const char* name) {
+    if (!wrong.empty()) return nullptr;
+    void* function = dlsym(library, name);
+    if (function == nullptr)
+      wrong = fmt::format("this driver's NVML has no {}: update the driver", name);
+    return reinterpret_cast<Function*>(function);
+  }
   std::string failure(const char* call, nvmlReturn_t error) const {
     return error == NVML_SUCCESS ? "" : fmt::format("{}: {}", call, nvmlErrorString(error));
   }

@@ -31,13 +31,12 @@ std::string plain(const std::string& node) {
 }
 
 void look_at(const c10::IValue& value, Returned returned) {
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
+  const auto tell_of = [&](const at::Tensor& tensor) {
     if (tensor.defined() && tensor.is_cuda() && tensor.has_storage()) returned(tensor);
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector())
-      if (tensor.defined() && tensor.is_cuda() && tensor.has_storage()) returned(tensor);
-  }
+  };
+  if (value.isTensor()) tell_of(value.toTensor());
+  if (value.isTensorList())
+    for (const at::Tensor& tensor : value.toTensorVector()) tell_of(tensor);
 }
 
 // Following may begin inside an operator, whose end is then seen without its beginning.

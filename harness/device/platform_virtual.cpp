@@ -31,10 +31,7 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
     return {"instant", "calibrated", "lagging"};
   }
   std::string profile() const override {
-    return nlohmann::json::parse(text_of([&](char* to, std::size_t size) {
-             return tidemark_device_describe(to, size);
-           }))
-        .at("profile");
+    return nlohmann::json::parse(text_of(tidemark_device_describe)).at("profile");
   }
   Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
 
@@ -85,14 +82,11 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
     for (const auto& each : read_races())
       for (const auto& last : each.at("last")) racing.insert(operation(last));
     known_.clear();
-    return spans_of(all, most, racing, known_, [&](std::uint32_t lane) {
-      return text_of(
-          [&](char* to, std::size_t size) { return tidemark_device_lane_name(lane, to, size); });
-    });
+    return spans_of(all, most, racing, known_,
+                    [&](std::uint32_t lane) { return text_of(tidemark_device_lane_name, lane); });
   }
   std::string stream_name(void* stream) override {
-    return text_of(
-        [&](char* to, std::size_t size) { return tidemark_device_stream_name(stream, to, size); });
+    return text_of(tidemark_device_stream_name, stream);
   }
   std::vector<Race> races() const override {
     std::vector<Race> found;
@@ -115,10 +109,11 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   }
 
  private:
-  template <class Read>
-  static std::string text_of(Read read) {
-    std::string text(read(nullptr, 0) + 1, '\0');
-    read(text.data(), text.size());
+  /// The text that `read` writes of `what`; asked first for its size.
+  template <class Read, class... What>
+  static std::string text_of(Read* read, What... what) {
+    std::string text(read(what..., nullptr, 0) + 1, '\0');
+    read(what..., text.data(), text.size());
     text.pop_back();
     return text;
   }
@@ -127,8 +122,7 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   }
   nlohmann::json read_races() const {
     if (!races_) return nlohmann::json::array();
-    return nlohmann::json::parse(
-        text_of([&](char* to, std::size_t size) { return tidemark_races_read(to, size); }));
+    return nlohmann::json::parse(text_of(tidemark_races_read));
   }
 
   // The operator layer is a library of its own, beside the virtual ones; it is loaded when first

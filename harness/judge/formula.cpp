@@ -7,15 +7,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "harness/errors.h"
+
 namespace tidemark {
 namespace {
 
 double block(double bytes) { return 512 * std::ceil(bytes / 512); }
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  return text;
-}
 
 double round_up(double bytes, double granule) { return granule * std::ceil(bytes / granule); }
 
@@ -38,10 +35,10 @@ double Formula::evaluate() const {
     parser.SetExpr(text);
     double result = parser.Eval();
     if (!std::isfinite(result))
-      throw std::invalid_argument(one_line("formula '" + text + "' is not finite"));
+      throw std::invalid_argument(on_one_line("formula '" + text + "' is not finite"));
     return result;
   } catch (const mu::Parser::exception_type& error) {
-    throw std::invalid_argument(one_line("formula '" + text + "': " + error.GetMsg()));
+    throw std::invalid_argument(on_one_line("formula '" + text + "': " + error.GetMsg()));
   }
 }
 

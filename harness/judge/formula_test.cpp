@@ -5,20 +5,6 @@
 namespace tidemark {
 namespace {
 
-TEST(Formula, IsEvaluatedFromItsText) {
-  EXPECT_EQ((Formula{"S + N + 2*U", {{"S", 10}, {"N", 3}, {"U", 838860800}}}.evaluate()),
-            1677721613.0);
-  EXPECT_EQ((Formula{"a > b ? a : b", {{"a", 1}, {"b", 2}}}.evaluate()), 2.0);
-  EXPECT_EQ((Formula{"2*L*k + L - 1", {{"L", 4}, {"k", 3}}}.evaluate()), 27.0);
-}
-
-TEST(Formula, RoundsLikeTheAllocator) {
-  EXPECT_EQ((Formula{"block(0)", {}}.evaluate()), 0.0);
-  EXPECT_EQ((Formula{"block(1)", {}}.evaluate()), 512.0);
-  EXPECT_EQ((Formula{"block(512) + block(513)", {}}.evaluate()), 1536.0);
-  EXPECT_EQ((Formula{"roundup(n, 2097152)", {{"n", 2097153}}}.evaluate()), 4194304.0);
-}
-
 TEST(Formula, IsExactForPetabytes) {
   EXPECT_EQ((Formula{"x + 1", {{"x", 9007199254740990.0}}}.evaluate()), 9007199254740991.0);
 }

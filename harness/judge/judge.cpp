@@ -13,12 +13,9 @@ namespace {
 
 constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
 
-Verdict figure(const std::string& name, const Seen& seen, double low, double high, double measured,
-               const std::string& formula) {
-  auto verdict = bounded(name, low, high, measured, formula);
-  verdict.variant = seen.variant->name;
-  verdict.rank = seen.record.rank;
-  return verdict;
+void skip(Verdict& verdict, const std::string& why) {
+  verdict.status = Status::skip;
+  verdict.why = why;
 }
 
 /// The verdict on the run of a variant as a whole; skipped until its status is set.
@@ -65,8 +62,8 @@ struct Judge {
     const double expected = expectation.formula.evaluate();
     const double found = measured(seen.record, expectation);
     const auto slack = static_cast<double>(expectation.slack);
-    auto verdict = figure(verdict_name(expectation), seen, expected, expected + slack, found,
-                          expectation.formula.text);
+    auto verdict = bounded(verdict_name(expectation), expected, expected + slack, found,
+                           expectation.formula.text);
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
     verdict.why = expectation.why;
@@ -87,13 +84,14 @@ struct Judge {
   std::vector<Verdict> rest(const Seen& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
-    verdicts.push_back(figure("rest/held", seen, before, before,
-                              static_cast<double>(seen.record.rest_after), "held before the step"));
+    verdicts.push_back(bounded("rest/held", before, before,
+                               static_cast<double>(seen.record.rest_after),
+                               "held before the step"));
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
-      auto found = std::ranges::find(seen.record.categories, transient, &Category::name);
+      const auto found = seen.record.categories.find(transient);
       const double left =
-          found == seen.record.categories.end() ? 0 : static_cast<double>(found->end);
-      verdicts.push_back(figure(std::string("rest/") + transient, seen, 0, 0, left, "0"));
+          found == seen.record.categories.end() ? 0 : static_cast<double>(found->second.end);
+      verdicts.push_back(bounded(std::string("rest/") + transient, 0, 0, left, "0"));
     }
     return verdicts;
   }
@@ -102,25 +100,24 @@ struct Judge {
   // reports.
   Verdict shares(const Seen& seen) const {
     Bytes sum = 0;
-    for (const auto& category : seen.record.categories) sum += category.peak_share;
+    for (const auto& [name, category] : seen.record.categories) sum += category.peak_share;
     const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
-    return figure("account/shares", seen, peak, peak, static_cast<double>(sum),
-                  "highest allocated of all phases");
+    return bounded("account/shares", peak, peak, static_cast<double>(sum),
+                   "highest allocated of all phases");
   }
 
-  Verdict equal(const std::string& name, const Seen& seen, const Difference& difference) const {
-    auto verdict = figure(name, seen, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0),
-                          "the same bits as " + baseline->variant->name);
+  Verdict equal(const std::string& name, const Difference& difference) const {
+    auto verdict = bounded(name, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0),
+                           "the same bits as " + baseline->variant->name);
     verdict.unit = "ulp";
     if (!difference.equal) verdict.why = "first difference: " + difference.where;
     return verdict;
   }
 
-  Verdict close(const std::string& name, const Seen& seen, const Difference& difference,
-                double condition = 1) const {
+  Verdict close(const std::string& name, const Difference& difference, double condition = 1) const {
     const double tolerance = oracle->tolerance * condition;
-    auto verdict = figure(name, seen, 0, tolerance, difference.relative,
-                          "|measured - reference| / |reference|");
+    auto verdict =
+        bounded(name, 0, tolerance, difference.relative, "|measured - reference| / |reference|");
     verdict.unit = "relative";
     verdict.slack = tolerance;
     verdict.why = oracle->why;
@@ -135,22 +132,21 @@ struct Judge {
     const Numbers& mine = seen.numbers;
     if (baseline != nullptr && &seen != baseline) {
       const Numbers& theirs = baseline->numbers;
-      verdicts.push_back(
-          equal("parity/baseline/loss", seen, compare_losses(mine.loss, theirs.loss)));
-      verdicts.push_back(equal("parity/baseline/gradients", seen,
+      verdicts.push_back(equal("parity/baseline/loss", compare_losses(mine.loss, theirs.loss)));
+      verdicts.push_back(equal("parity/baseline/gradients",
                                compare_shards("gradient", mine.gradients, theirs.gradients)));
-      verdicts.push_back(equal("parity/baseline/parameters", seen,
+      verdicts.push_back(equal("parity/baseline/parameters",
                                compare_shards("parameter", mine.parameters, theirs.parameters)));
     }
     if (oracle != nullptr) {
       std::vector<LossPoint> loss;
       for (std::size_t i = 0; i < oracle->loss.size(); ++i)
         loss.push_back({static_cast<int>(i), oracle->loss[i]});
-      verdicts.push_back(close("parity/reference/loss", seen, compare_losses(mine.loss, loss),
-                               oracle->loss_condition));
-      verdicts.push_back(close("parity/reference/gradients", seen,
+      verdicts.push_back(
+          close("parity/reference/loss", compare_losses(mine.loss, loss), oracle->loss_condition));
+      verdicts.push_back(close("parity/reference/gradients",
                                compare_shards("gradient", mine.gradients, oracle->gradients)));
-      verdicts.push_back(close("parity/reference/parameters", seen,
+      verdicts.push_back(close("parity/reference/parameters",
                                compare_shards("parameter", mine.parameters, oracle->parameters),
                                oracle->parameter_condition));
     }
@@ -158,8 +154,7 @@ struct Judge {
   }
 
   Verdict races(const Seen& seen) const {
-    auto verdict =
-        figure("race/none", seen, 0, 0, static_cast<double>(seen.record.races.size()), "0");
+    auto verdict = bounded("race/none", 0, 0, static_cast<double>(seen.record.races.size()), "0");
     verdict.unit = "races";
     if (!seen.record.races.empty()) verdict.why = seen.record.races.front().explanation;
     return verdict;
@@ -175,21 +170,16 @@ struct Judge {
     if (lost == nullptr) return verdicts;
     if (seen.variant->role != Role::baseline) {
       const auto before = expectations(scenario, trial, *lost->variant, seen.record.rank);
-      verdicts = savings(*lost, before, seen, forms.at(&seen));
-      if (seen.variant->role == Role::fixed && trial.schedule == "lagging")
-        verdicts.push_back(most_saved(*lost, before, seen, forms.at(&seen)));
+      verdicts = savings(trial, *lost, before, seen, forms.at(&seen));
     }
     if (trial.mode == Mode::math)
       for (const char* what : {"loss", "gradients", "parameters"})
         verdicts.push_back({.name = std::string("parity/baseline/") + what,
-                            .variant = seen.variant->name,
-                            .rank = seen.record.rank,
                             .formula = "the same bits as " + lost->variant->name,
                             .unit = "ulp"});
     for (Verdict& verdict : verdicts) {
-      verdict.status = Status::skip;
       verdict.measured.reset();
-      verdict.why = no_baseline();
+      skip(verdict, no_baseline());
     }
     return verdicts;
   }
@@ -201,22 +191,13 @@ struct Judge {
     };
     for (const auto& expectation : forms.at(&seen)) verdicts.push_back(memory(seen, expectation));
     if (const std::string why = unfollowed_settings(); !why.empty())
-      verdicts.push_back({.name = "memory/settings",
-                          .variant = seen.variant->name,
-                          .rank = seen.record.rank,
-                          .why = why});
+      verdicts.push_back({.name = "memory/settings", .why = why});
     verdicts.push_back(shares(seen));
     if (seen.variant->role != Role::baseline && baseline != nullptr)
-      add(savings(*baseline, forms.at(baseline), seen, forms.at(&seen)));
-    if (seen.variant->role == Role::fixed && baseline != nullptr && trial.schedule == "lagging")
-      verdicts.push_back(most_saved(*baseline, forms.at(baseline), seen, forms.at(&seen)));
+      add(savings(trial, *baseline, forms.at(baseline), seen, forms.at(&seen)));
     add(unjudged(seen));
     std::vector<Verdict> inspected;
     if (scenario.inspect) inspected = scenario.inspect(trial, *seen.variant, seen.record);
-    for (auto& verdict : inspected) {
-      verdict.variant = seen.variant->name;
-      verdict.rank = seen.record.rank;
-    }
     // A baseline that leaks is judged by how much it leaks in a step instead.
     const bool leaks =
         seen.variant->role == Role::baseline &&
@@ -225,7 +206,11 @@ struct Judge {
     add(parity(seen));
     verdicts.push_back(races(seen));
     add(std::move(inspected));
-    for (auto& verdict : verdicts) leave_open(seen, verdict);
+    for (auto& verdict : verdicts) {
+      verdict.variant = seen.variant->name;
+      verdict.rank = seen.record.rank;
+      leave_open(seen, verdict);
+    }
     return verdicts;
   }
 
@@ -240,9 +225,7 @@ struct Judge {
     const bool lags =
         verdict.name.starts_with("trajectory/") || verdict.name.starts_with("memory/");
     const std::string why = of_both ? unheld(seen) : lags ? seen.record.unheld : "";
-    if (why.empty()) return;
-    verdict.status = Status::skip;
-    verdict.why = why;
+    if (!why.empty()) skip(verdict, why);
   }
 
   /// A control is caught where a verdict of its declared kind fails.
@@ -252,8 +235,7 @@ struct Judge {
     verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
     verdict.low = 1;
     if (trial.mode == Mode::shapes && seen.variant->caught_by.starts_with("parity/")) {
-      verdict.status = Status::skip;
-      verdict.why = "needs numbers (--mode math)";
+      skip(verdict, "needs numbers (--mode math)");
       return verdict;
     }
     double failed = 0;
@@ -266,20 +248,13 @@ struct Judge {
     }
     verdict.measured = failed;
     verdict.status = failed > 0 ? Status::pass : Status::fail;
-    if (failed == 0) verdict.why = "this wrong fix went unnoticed";
-    if (failed == 0 && scenario.unseen)
-      if (const auto why = scenario.unseen(trial, *seen.variant, seen.record.rank); !why.empty()) {
-        verdict.status = Status::skip;
-        verdict.why = why;
-      }
-    if (failed == 0 && lost != nullptr) {
-      verdict.status = Status::skip;
-      verdict.why = no_baseline();
-    }
-    if (failed == 0 && !seen.record.unheld.empty()) {
-      verdict.status = Status::skip;
-      verdict.why = seen.record.unheld;
-    }
+    if (failed > 0) return verdict;
+    verdict.why = "this wrong fix went unnoticed";
+    if (scenario.unseen)
+      if (const auto why = scenario.unseen(trial, *seen.variant, seen.record.rank); !why.empty())
+        skip(verdict, why);
+    if (lost != nullptr) skip(verdict, no_baseline());
+    if (!seen.record.unheld.empty()) skip(verdict, seen.record.unheld);
     return verdict;
   }
 };
@@ -289,16 +264,14 @@ struct Judge {
 std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial,
                            const std::vector<Seen>& seen, const Oracle* oracle) {
   Judge court{scenario, trial, oracle};
-  for (const auto& each : seen)
-    if (each.variant->role == Role::baseline && each.ran() && court.baseline == nullptr)
-      court.baseline = &each;
-  for (const auto& each : seen)
-    if (each.variant->role == Role::baseline && !each.error.empty() && court.baseline == nullptr &&
-        court.lost == nullptr)
-      court.lost = &each;
-  for (const auto& each : seen)
+  for (const auto& each : seen) {
     if (each.ran())
       court.forms[&each] = expectations(scenario, trial, *each.variant, each.record.rank);
+    if (each.variant->role != Role::baseline) continue;
+    if (each.ran() && court.baseline == nullptr) court.baseline = &each;
+    if (!each.error.empty() && court.lost == nullptr) court.lost = &each;
+  }
+  if (court.baseline != nullptr) court.lost = nullptr;
   std::vector<Verdict> verdicts;
   for (const auto& each : seen) {
     if (!each.error.empty()) {

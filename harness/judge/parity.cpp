@@ -63,19 +63,17 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
     }
     result.equal = false;
   };
-  if (a.size() != b.size() || a.empty()) {
-    differ("the number of losses (" + std::to_string(a.size()) + " against " +
-               std::to_string(b.size()) + ")",
-           kInfinite);
+  const auto incomparable = [&](const std::string& where) {
+    differ(where, kInfinite);
     result.relative = kInfinite;
     return result;
-  }
+  };
+  if (a.size() != b.size() || a.empty())
+    return incomparable("the number of losses (" + std::to_string(a.size()) + " against " +
+                        std::to_string(b.size()) + ")");
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].value || !b[i].value) {
-      differ("step " + std::to_string(a[i].step) + " has no value", kInfinite);
-      result.relative = kInfinite;
-      return result;
-    }
+    if (!a[i].value || !b[i].value)
+      return incomparable("step " + std::to_string(a[i].step) + " has no value");
     const double x = *a[i].value, y = *b[i].value;
     if (std::bit_cast<std::uint64_t>(x) != std::bit_cast<std::uint64_t>(y))
       differ("loss at step " + std::to_string(a[i].step), ulp_distance(x, y, at::kFloat));

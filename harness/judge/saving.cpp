@@ -105,43 +105,35 @@ std::string unheld(const VariantRecord& record) {
 
 }  // namespace
 
-std::vector<Verdict> savings(const Seen& baseline, const std::vector<Expectation>& before,
-                             const Seen& seen, const std::vector<Expectation>& after) {
+std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
+                             const std::vector<Expectation>& before, const Seen& seen,
+                             const std::vector<Expectation>& after) {
   std::vector<Verdict> verdicts;
-  for (const auto& form : after) {
-    const Expectation* match = same_in(before, form);
-    if (match == nullptr) continue;
-    const double found = measured(baseline.record, *match) - measured(seen.record, form);
-    verdicts.push_back(difference(name_of_saving(form), *match, baseline.variant->name, form,
-                                  seen.variant->name, found));
-    verdicts.back().rank = seen.record.rank;
-  }
-  return verdicts;
-}
-
-Verdict most_saved(const Seen& baseline, const std::vector<Expectation>& before, const Seen& seen,
-                   const std::vector<Expectation>& after) {
   double most = 0, promised = 0;
   std::string where = "nowhere";
   for (const auto& form : after) {
     const Expectation* match = same_in(before, form);
     if (match == nullptr) continue;
-    promised = std::max(promised, lowest(*match) - highest(form));
     const double saved = measured(baseline.record, *match) - measured(seen.record, form);
+    verdicts.push_back(difference(name_of_saving(form), *match, baseline.variant->name, form,
+                                  seen.variant->name, saved));
+    promised = std::max(promised, *verdicts.back().low);
     if (saved - static_cast<double>(match->slack + form.slack) <= most) continue;
     most = saved;
     where = verdict_name(form);
   }
-  Verdict verdict{.name = "saving/most", .variant = seen.variant->name};
-  verdict.rank = seen.record.rank;
-  verdict.measured = most;
-  verdict.low = promised > 0 ? 1 : 0;
-  if (promised <= 0) verdict.high = 0;
-  verdict.formula = promised > 0 ? "the largest saving of any phase and statistic > 0"
-                                 : "no saving, as predicted";
-  verdict.why = "largest in " + where;
-  verdict.status = (promised > 0) == (most > 0) ? Status::pass : Status::fail;
-  return verdict;
+  if (seen.variant->role == Role::fixed && trial.schedule == "lagging") {
+    Verdict verdict{.name = "saving/most", .variant = seen.variant->name};
+    verdict.measured = most;
+    verdict.low = promised > 0 ? 1 : 0;
+    if (promised <= 0) verdict.high = 0;
+    verdict.formula = promised > 0 ? "the largest saving of any phase and statistic > 0"
+                                   : "no saving, as predicted";
+    verdict.why = "largest in " + where;
+    verdict.status = (promised > 0) == (most > 0) ? Status::pass : Status::fail;
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
 }
 
 std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,

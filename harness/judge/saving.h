@@ -11,13 +11,12 @@ namespace tidemark {
 
 /// On one rank: saving/<statistic>/<phase>[/end] and saving/trajectory/<moment>, wherever both have
 /// a form. Expected is the difference of the two forms, within the sum of their slacks.
-std::vector<Verdict> savings(const Seen& baseline, const std::vector<Expectation>& before,
-                             const Seen& seen, const std::vector<Expectation>& after);
-
-/// On one rank, where the device lags: saving/most, the largest saving of all that have a form. It
-/// must be more than 0 where the forms predict one, and 0 where they predict none.
-Verdict most_saved(const Seen& baseline, const std::vector<Expectation>& before, const Seen& seen,
-                   const std::vector<Expectation>& after);
+///
+/// Of a fixed variant, where the device lags, saving/most besides: the largest saving of all that
+/// have a form. It must be more than 0 where the forms predict one, and 0 where they predict none.
+std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
+                             const std::vector<Expectation>& before, const Seen& seen,
+                             const std::vector<Expectation>& after);
 
 /// Over all ranks of a gathered record: saving/step of every fixed variant, the highest peak of the
 /// baseline's phases on its worst rank minus that of the variant, in the scenario's own statistic.

@@ -25,25 +25,11 @@ c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
   return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
 }
 
+// The record's actions are in PyTorch's order; a snapshot of the allocator is none of them.
+static_assert(TraceEntry::ALLOC == static_cast<int>(AllocatorAction::alloc) &&
+              TraceEntry::SEGMENT_UNMAP == static_cast<int>(AllocatorAction::segment_unmap));
 AllocatorAction action_of(TraceEntry::Action action) {
-  switch (action) {
-    case TraceEntry::ALLOC:
-      return AllocatorAction::alloc;
-    case TraceEntry::FREE_REQUESTED:
-      return AllocatorAction::free_requested;
-    case TraceEntry::FREE_COMPLETED:
-      return AllocatorAction::free_completed;
-    case TraceEntry::SEGMENT_ALLOC:
-      return AllocatorAction::segment_alloc;
-    case TraceEntry::SEGMENT_FREE:
-      return AllocatorAction::segment_free;
-    case TraceEntry::SEGMENT_MAP:
-      return AllocatorAction::segment_map;
-    case TraceEntry::SEGMENT_UNMAP:
-      return AllocatorAction::segment_unmap;
-    default:
-      return AllocatorAction::oom;
-  }
+  return action == TraceEntry::OOM ? AllocatorAction::oom : static_cast<AllocatorAction>(action);
 }
 
 }  // namespace
@@ -90,7 +76,7 @@ void AllocatorTrace::take_stock() {
     change.address = static_cast<std::int64_t>(segment.address);
     change.bytes = static_cast<Bytes>(segment.total_size);
     change.stream = stream(segment.stream);
-    before_.apply(change);
+    now_.apply(change);
     reserved_ += change.bytes;
     for (const auto& block : segment.blocks) {
       const auto bytes = static_cast<Bytes>(block.size);
@@ -98,20 +84,20 @@ void AllocatorTrace::take_stock() {
         change.action = AllocatorAction::alloc;
         change.bytes = static_cast<Bytes>(block.requested_size);
         change.block = bytes;
-        before_.apply(change);
-        live_[change.address] = {bytes, change.bytes, 0, !block.allocated};
+        now_.apply(change);
         active_ += bytes;
         if (block.allocated) {
           allocated_ += bytes;
           current_["before"] += bytes;
         } else {
           change.action = AllocatorAction::free_requested;
-          before_.apply(change);
+          now_.apply(change);
         }
       }
       change.address += bytes;
     }
   }
+  before_ = now_;
   peak_ = {allocated_, 0};
   at_peak_ = current_;
 }
@@ -125,6 +111,11 @@ std::uint32_t AllocatorTrace::stream(void* handle) {
   return found->second;
 }
 
+BlockLayout::Block* AllocatorTrace::block_at(std::int64_t address) {
+  const auto found = now_.blocks().find(address);
+  return found == now_.blocks().end() ? nullptr : &found->second;
+}
+
 // An ALLOC event comes before the statistics count its block. Active bytes change at nothing else
 // until the next event (a free that completes is counted after its own event): what they have
 // gained is the block, unsplit remainder and all.
@@ -133,7 +124,7 @@ void AllocatorTrace::settle(const Stats& stats) {
   unsettled_ = false;
   Change& change = changes_.back();
   change.block = current_of(stats.active_bytes) - active_;
-  live_[change.address].bytes = change.block;
+  block_at(change.address)->bytes = change.block;
   allocated_ += change.block;
   active_ += change.block;
   current_[owners_[change.owner].category] += change.block;
@@ -155,7 +146,6 @@ void AllocatorTrace::allocated_one(const TraceEntry& entry, Change& change) {
   change.owner = static_cast<std::uint32_t>(owners_.size());
   change.op = ops_[operators::current()];
   owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
-  live_[change.address] = {0, change.bytes, change.owner, false};
   unsettled_ = true;
 }
 
@@ -176,18 +166,16 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
       break;
     case AllocatorAction::free_requested:
       held_ -= change.bytes;
-      if (auto found = live_.find(change.address); found != live_.end()) {
-        found->second.pending = true;
-        change.op = owners_[found->second.owner].op;
-        allocated_ -= found->second.bytes;
-        current_[owners_[found->second.owner].category] -= found->second.bytes;
+      if (const auto* block = block_at(change.address)) {
+        change.op = owners_[block->owner].op;
+        allocated_ -= block->bytes;
+        current_[owners_[block->owner].category] -= block->bytes;
       }
       break;
     case AllocatorAction::free_completed:
-      if (auto found = live_.find(change.address); found != live_.end()) {
-        change.op = owners_[found->second.owner].op;
-        active_ -= found->second.bytes;
-        live_.erase(found);
+      if (const auto* block = block_at(change.address)) {
+        change.op = owners_[block->owner].op;
+        active_ -= block->bytes;
       }
       break;
     case AllocatorAction::segment_alloc:
@@ -201,6 +189,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
     case AllocatorAction::oom:
       break;
   }
+  now_.apply(change);
   changes_.push_back(change);
   samples_.push_back({change.time, allocated_, active_, reserved_});
 }
@@ -208,9 +197,9 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
 // The first tensor that an operator returns on a block is what the block is for.
 void AllocatorTrace::describe(const at::Tensor& tensor) {
   std::lock_guard lock(mutex_);
-  const auto found = live_.find(reinterpret_cast<std::int64_t>(tensor.storage().data()));
-  if (found == live_.end() || owners_[found->second.owner].described) return;
-  Owner& owner = owners_[found->second.owner];
+  const auto* block = block_at(reinterpret_cast<std::int64_t>(tensor.storage().data()));
+  if (block == nullptr || owners_[block->owner].described) return;
+  Owner& owner = owners_[block->owner];
   owner.described = true;
   owner.shape = tensor.sizes().vec();
   owner.dtype = c10::toString(tensor.scalar_type());
@@ -220,18 +209,16 @@ void AllocatorTrace::begin_step() {
   settle_now();
   name_workspaces();
   std::lock_guard lock(mutex_);
-  for (const Change& change : changes_) before_.apply(change);
   changes_.clear();
   samples_.clear();
   // Owners of freed blocks are no longer needed.
   std::vector<Owner> kept;
-  for (auto& [address, block] : before_.blocks()) {
-    Owner& owner = owners_[block.owner];
-    kept.push_back(owner);
+  for (auto& [address, block] : now_.blocks()) {
+    kept.push_back(owners_[block.owner]);
     block.owner = static_cast<std::uint32_t>(kept.size() - 1);
-    live_[address].owner = block.owner;
   }
   owners_ = std::move(kept);
+  before_ = now_;
   peak_ = {allocated_, 0};
   at_peak_ = current_;
 }
@@ -248,26 +235,24 @@ void AllocatorTrace::name_workspaces() {
 }
 
 void AllocatorTrace::move(const void* memory, const char* category) {
-  const auto found = live_.find(reinterpret_cast<std::int64_t>(memory));
-  if (found == live_.end()) return;
-  Owner& owner = owners_[found->second.owner];
-  current_[owner.category] -= found->second.bytes;
-  current_[category] += found->second.bytes;
+  const auto* block = block_at(reinterpret_cast<std::int64_t>(memory));
+  if (block == nullptr) return;
+  Owner& owner = owners_[block->owner];
+  current_[owner.category] -= block->bytes;
+  current_[category] += block->bytes;
   owner.category = category;
 }
 
-std::vector<Category> AllocatorTrace::categories() {
+std::map<std::string, Category> AllocatorTrace::categories() {
   settle_now();
   name_workspaces();
   std::lock_guard lock(mutex_);
-  std::vector<Category> result;
-  std::map<std::string, Category> merged;
-  for (const auto& [name, bytes] : at_peak_) merged[name].peak_share = bytes;
-  for (const auto& [name, bytes] : current_) merged[name].end = bytes;
-  for (auto& [name, entry] : merged)
-    if (entry.peak_share != 0 || entry.end != 0)
-      result.push_back({name, entry.peak_share, entry.end});
-  return result;
+  std::map<std::string, Category> all;
+  for (const auto& [name, bytes] : at_peak_) all[name].peak_share = bytes;
+  for (const auto& [name, bytes] : current_) all[name].end = bytes;
+  std::erase_if(all,
+                [](const auto& one) { return one.second.peak_share == 0 && one.second.end == 0; });
+  return all;
 }
 
 }  // namespace tidemark

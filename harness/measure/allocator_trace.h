@@ -30,7 +30,7 @@ class AllocatorTrace {
   void begin_step();  // forgets the peaks, the timeline and the events of the step before
   /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
   /// figure exactly.
-  std::vector<Category> categories();
+  std::map<std::string, Category> categories();
   std::vector<Sample> timeline() const;
   /// At the highest allocated moment since begin_step: the `most` largest blocks.
   std::vector<AliveBlock> largest(std::size_t most);
@@ -59,8 +59,8 @@ class AllocatorTrace {
   void move(const void* memory, const char* category);
   void describe(const at::Tensor& tensor);
   std::uint32_t stream(void* handle);
-  /// The layout after the first `count` events of the step.
-  BlockLayout at(std::size_t count) const;
+  /// The block that is active at this address, or null.
+  BlockLayout::Block* block_at(std::int64_t address);
 
   struct Owner {  // what is known of a block besides its place
     const char* category = nullptr;
@@ -76,10 +76,9 @@ class AllocatorTrace {
 
   mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
   int device_;
-  std::unordered_map<std::int64_t, BlockLayout::Block> live_;  // now
   std::map<std::string, Bytes> current_, at_peak_;
-  BlockLayout before_;           // when the step began
-  std::vector<Change> changes_;  // since
+  BlockLayout before_, now_;     // when the step began, and now
+  std::vector<Change> changes_;  // since it began
   std::vector<Owner> owners_;
   StringTable ops_;
   std::vector<std::string> streams_;

@@ -1,6 +1,8 @@
 // Results of a step after its end: the moment of its peak is made again from its
 // events.
 #include <algorithm>
+#include <ranges>
+#include <set>
 
 #include "harness/device/platform.h"
 #include "harness/measure/allocator_trace.h"
@@ -21,47 +23,35 @@ std::vector<Sample> AllocatorTrace::timeline() const {
   const std::size_t bucket = samples_.size() * 4 / kMostSamples + 1;
   for (std::size_t begin = 0; begin < samples_.size(); begin += bucket) {
     const std::size_t end = std::min(begin + bucket, samples_.size());
-    std::vector<std::size_t> keep{begin, end - 1};
-    for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved}) {
-      std::size_t highest = begin;
-      for (std::size_t i = begin; i < end; ++i)
-        if (samples_[i].*member > samples_[highest].*member) highest = i;
-      keep.push_back(highest);
-    }
-    std::sort(keep.begin(), keep.end());
-    keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
+    std::set<std::size_t> keep{begin, end - 1};
+    for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved})
+      keep.insert(*std::ranges::max_element(std::views::iota(begin, end), {},
+                                            [&](std::size_t i) { return samples_[i].*member; }));
     for (auto i : keep) thin.push_back(samples_[i]);
   }
   return thin;
 }
 
-BlockLayout AllocatorTrace::at(std::size_t count) const {
-  BlockLayout layout = before_;
-  for (std::size_t i = 0; i < count; ++i) layout.apply(changes_[i]);
-  return layout;
-}
-
 std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
   settle_now();
   std::lock_guard lock(mutex_);
-  const BlockLayout layout = at(peak_.count);
-  std::vector<const BlockLayout::Block*> blocks;
-  for (const auto& [address, block] : layout.blocks()) blocks.push_back(&block);
-  std::ranges::stable_sort(blocks, std::greater(), &BlockLayout::Block::bytes);
-  blocks.resize(std::min(blocks.size(), most));
+  BlockLayout layout = before_;
+  for (std::size_t i = 0; i < peak_.count; ++i) layout.apply(changes_[i]);
   std::vector<AliveBlock> out;
-  for (const BlockLayout::Block* block : blocks) {
-    const Owner& owner = owners_[block->owner];
-    out.push_back({block->bytes, block->requested, owner.category, ops_.all()[owner.op],
-                   owner.shape, owner.dtype, streams_.at(owner.stream), block->pending});
+  for (const auto& [address, block] : layout.blocks()) {
+    const Owner& owner = owners_[block.owner];
+    out.push_back({block.bytes, block.requested, owner.category, ops_.all()[owner.op], owner.shape,
+                   owner.dtype, streams_.at(owner.stream), block.pending});
   }
+  std::ranges::stable_sort(out, std::greater(), &AliveBlock::bytes);
+  out.resize(std::min(out.size(), most));
   return out;
 }
 
 MemoryMap AllocatorTrace::map() {
   settle_now();
   std::lock_guard lock(mutex_);
-  return at(changes_.size()).map(streams_, kMostBlocks);
+  return now_.map(streams_, kMostBlocks);
 }
 
 EventTrace AllocatorTrace::trace(std::size_t most) {

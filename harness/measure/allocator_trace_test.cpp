@@ -151,7 +151,7 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
         EXPECT_EQ(largest[i].pending, blocks[i].use == 'p');
       }
       Bytes sum = 0;
-      for (const auto& category : tide.categories()) sum += category.peak_share;
+      for (const auto& [name, category] : tide.categories()) sum += category.peak_share;
       Bytes held = 0;
       for (const auto& row : program.at_highest()) held += row.use == 'a' ? row.bytes : 0;
       EXPECT_EQ(sum, held);
@@ -188,11 +188,7 @@ TEST(Categories, OfATensorMayChange) {
   prepare_device(trial_of("lagging"));
   AllocatorTrace tide(0);
   tide.begin_step();
-  const auto end_of = [&](const std::string& name) {
-    for (const auto& category : tide.categories())
-      if (category.name == name) return category.end;
-    return Bytes{0};
-  };
+  const auto end_of = [&](const std::string& name) { return tide.categories()[name].end; };
   at::Tensor tensor = at::empty({3'000'000}, at::TensorOptions().device(at::kCUDA));
   const Bytes block = end_of("activations"), before = end_of("gradients");
   EXPECT_GE(block, 4 * 3'000'000);
@@ -222,10 +218,11 @@ TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
   EXPECT_EQ(some.segments[0].address, Bytes{3} << 30);
 }
 
-// Two steps of a program, closely recorded.
-RankRecord recorded(const std::string& schedule, const std::function<void(Recorder&)>& body) {
+// Two steps of a program.
+RankRecord recorded(const std::string& schedule, const std::function<void(Recorder&)>& body,
+                    bool closely = true) {
   prepare_device(trial_of(schedule));
-  Recorder recorder(trial_of(schedule));
+  Recorder recorder(trial_of(schedule), closely);
   for (int step = 0; step < 2; ++step) {
     recorder.begin_step(step);
     body(recorder);
@@ -330,18 +327,7 @@ TEST(Recording, CloselyOrNotMeasuresTheSame) {
     b.requires_grad_(true);
     at::mm(a, b).exp().sum().backward();
   };
-  RankRecord records[2];
-  for (const bool closely : {false, true}) {
-    prepare_device(trial_of("lagging"));
-    Recorder recorder(trial_of("lagging"), closely);
-    for (int step = 0; step < 2; ++step) {
-      recorder.begin_step(step);
-      body(recorder);
-      recorder.end_step();
-    }
-    recorder.finish();
-    records[closely] = std::move(recorder.record);
-  }
+  const RankRecord records[] = {recorded("lagging", body, false), recorded("lagging", body)};
   EXPECT_TRUE(records[0].map.segments.empty());
   EXPECT_FALSE(records[1].map.segments.empty());
   EXPECT_EQ(records[0].counters.launches, records[1].counters.launches);

@@ -6,7 +6,7 @@
 //   f(key, member, meaning, about)      a field that every file has
 //   f.later(...)                        the same; files of older versions lack it
 //   f.optional(..., usual)              a field that is there only where it is not empty, or
-//   another f.keyed(key, list, about)           an object: each item's `name` is its key
+//                                       another
 //   f.runs(key, list, about)            items that are the same in a row once, with "times"
 //   f.exact(key, hex, number)           a number as a decimal and, to the bit, in hexadecimal
 //   f.derived(key, value, about)        a copy of other fields; a reader holds it against them
@@ -14,8 +14,8 @@
 //   f.either(key, text, about, fields)  the text alone where there is one, else the fields
 //   f.columns(rows, columns)            a list of equal length for each field of many small rows
 //   f.grouped(key, verdicts, about)     verdicts that differ in the rank alone once, with "ranks"
-//   f.details(fields)                   fields that a run's folder keeps in details/
-//   f.exported(fields)                  fields that it keeps in trace/ and snapshot/ alone
+//   f.detail(...)                       a later one that a run's folder keeps in details/
+//   f.exported(...)                     a later one that it keeps in trace/ and snapshot/ alone
 //   f.check(holds, fault)               a condition on what was read
 #pragma once
 
@@ -129,11 +129,9 @@ void visit(VariantRecord& x, auto& f) {
   f.optional("not_run", x.not_run, meaning::name, "why it did not run: the run ended before it");
   f.optional("fits", x.fit);
   f.optional("files", x.files);
-  f.details([&](auto& g) {
-    g.later("gradients", x.gradients, meaning::none,
-            "of step 0, a parameter each, the worst of all ranks; empty where the mode has no "
-            "numbers");
-  });
+  f.detail("gradients", x.gradients, meaning::none,
+           "of step 0, a parameter each, the worst of all ranks; empty where the mode has no "
+           "numbers");
 }
 
 void visit(Verdict& x, auto& f) {

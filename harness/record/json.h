@@ -12,7 +12,7 @@
 namespace tidemark {
 
 /// Fields of the record to write: all; those that are read back from a run's folder; those of
-/// report.json of a run's folder; those of its details/ (f.details and f.exported of fields.h name
+/// report.json of a run's folder; those of its details/ (f.detail and f.exported of fields.h name
 /// them).
 enum class Extent { whole, read_back, head, details };
 

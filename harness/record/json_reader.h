@@ -2,7 +2,9 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -21,7 +23,7 @@ namespace tidemark {
 
 class JsonReader {
  public:
-  /// `extent`: all fields, or f.details alone.
+  /// `extent`: all fields, or f.detail alone.
   explicit JsonReader(const Node& node, Extent extent = Extent::whole)
       : node_(node), extent_(extent) {}
 
@@ -57,15 +59,6 @@ class JsonReader {
   }
   void optional(const char* key, auto& x, const Meaning& meaning = {}, const auto&...) {
     later(key, x, meaning);
-  }
-  template <class T>
-  void keyed(const char* key, std::vector<T>& all, const char*) {
-    if (extent_ == Extent::details) return;
-    node_[key].members([&](const std::string& name, const Node& member) {
-      T& each = all.emplace_back();
-      each.name = name;
-      read(member, each);
-    });
   }
   template <class T>
   void runs(const char* key, std::vector<T>& all, const char*) {
@@ -130,14 +123,10 @@ class JsonReader {
     });
     put_in_order(all);
   }
-  void details(auto fields) {
-    JsonReader inner(node_);
-    fields(inner);
-    inner.finish();
+  void detail(const char* key, auto& x, const Meaning& meaning = {}, const char* = "") {
+    JsonReader(node_).later(key, x, meaning);
   }
-  void exported(auto fields) {
-    if (extent_ == Extent::whole) fields(*this);
-  }
+  void exported(const char* key, auto& x) { later(key, x); }
   void check(auto holds, const char* fault) {
     checks_.push_back([this, holds, fault] {
       if (!holds()) node_.fail(fault);
@@ -197,16 +186,16 @@ class JsonReader {
 
   template <class Enum>
   static Enum enumerator(const Node& node) {
-    const std::string name = node.text();
-    std::string possible;
-    for (const Enum e : enumerators(Enum())) {
-      if (name == name_of(e)) return e;
-      possible += fmt::format("{}{}", possible.empty() ? "" : ", ", name_of(e));
-    }
-    node.fail(fmt::format("'{}' is not one of {}", name, possible));
+    const std::string word = node.text();
+    const auto all = words(Enum());
+    const auto found = std::ranges::find(all, word);
+    if (found == all.end())
+      node.fail(fmt::format("'{}' is not one of {}", word, fmt::join(all, ", ")));
+    return static_cast<Enum>(found - all.begin());
   }
 
   template <class T>
+    requires(!kInColumns<T>)
   static void compose(const Node& node, std::vector<T>& all) {
     all.clear();
     all.reserve(node.size());
@@ -233,10 +222,6 @@ class JsonReader {
       x = node.text();
     else
       x = node.integer();
-  }
-  static void compose(const Node& node, std::vector<Sample>& x) {
-    JsonReader inner(node);
-    tidemark::visit(x, inner);
   }
   static void compose(const Node& node, auto& x) {
     node.need(node.value().is_object(), "an object");

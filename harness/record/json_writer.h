@@ -71,13 +71,6 @@ class JsonWriter {
     if (x) (*this)(key, *x, meaning);
   }
   template <class T>
-  void keyed(const char* key, const std::vector<T>& all, const char*) {
-    if (!wanted(key)) return;
-    Json object = Json::object();
-    for (const T& each : all) object[each.name] = value(each);
-    out_.push_back({key, std::move(object)});
-  }
-  template <class T>
   void runs(const char* key, const std::vector<T>& all, const char*) {
     if (!wanted(key)) return;
     Json list = Json::array();
@@ -131,14 +124,12 @@ class JsonWriter {
     }
     out_.push_back({key, std::move(list)});
   }
-  void details(auto fields) {
-    if (extent_ == Extent::head) return;
-    JsonWriter inner(Extent::whole, only_);
-    fields(inner);
-    out_.update(inner.take());
+  void detail(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
+    if (extent_ != Extent::head && chosen(key))
+      out_.push_back({key, JsonWriter().value(x, meaning)});
   }
-  void exported(auto fields) {
-    if (extent_ == Extent::whole) fields(*this);
+  void exported(const char* key, const auto& x) {
+    if (extent_ == Extent::whole) detail(key, x);
   }
   void check(auto, const char*) {}
 
@@ -165,6 +156,7 @@ class JsonWriter {
   };
 
   template <class T>
+    requires(!kInColumns<T>)
   Json composed(const std::vector<T>& all, const Meaning& meaning) const {
     Json out = Json::array();
     for (const T& each : all) out.push_back(value(each, meaning));
@@ -175,11 +167,6 @@ class JsonWriter {
     Json out = Json::object();
     for (const auto& [key, each] : all) out.push_back({key, value(each, meaning)});
     return out;
-  }
-  Json composed(const std::vector<Sample>& all, const Meaning&) const {
-    JsonWriter inner(extent_);
-    tidemark::visit(const_cast<std::vector<Sample>&>(all), inner);
-    return inner.take();
   }
   template <class T>
   Json composed(const std::optional<T>& x, const Meaning& meaning) const {
@@ -195,10 +182,10 @@ class JsonWriter {
     return inner.take();
   }
 
-  bool wanted(std::string_view key) const {
-    return extent_ != Extent::details &&
-           (only_.empty() || std::ranges::find(only_, key) != only_.end());
+  bool chosen(std::string_view key) const {
+    return only_.empty() || std::ranges::find(only_, key) != only_.end();
   }
+  bool wanted(std::string_view key) const { return extent_ != Extent::details && chosen(key); }
 
   Extent extent_;
   Keys only_;

@@ -1,7 +1,7 @@
-// Kinds of values of the record, as report.json's schema names them, and the words of enumerators.
+// Kinds of values of the record, as report.json's schema names them, and the letters of
+// enumerators.
 #pragma once
 
-#include <array>
 #include <string_view>
 
 #include "harness/record/record.h"
@@ -38,11 +38,5 @@ inline constexpr std::string_view kUses = "apf";          // active, pending, fr
 inline constexpr std::string_view kSpanKinds = "olcw";    // operator, collective, copy, wait
 inline constexpr std::string_view kActions = "arcsfmuo";  // alloc, free_requested, free_completed,
                                                           // segment_alloc, _free, _map, _unmap, oom
-
-/// All enumerators of a type, which name_of() names.
-constexpr auto enumerators(Role) { return std::array{Role::baseline, Role::fixed, Role::control}; }
-constexpr auto enumerators(Mode) { return std::array{Mode::math, Mode::shapes, Mode::known}; }
-constexpr auto enumerators(Status) { return std::array{Status::pass, Status::fail, Status::skip}; }
-constexpr auto enumerators(Statistic) { return kStatistics; }
 
 }  // namespace tidemark

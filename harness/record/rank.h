@@ -20,7 +20,15 @@ enum class Statistic { allocated, active, reserved, requested };
 inline constexpr std::array kStatistics{Statistic::allocated, Statistic::active,
                                         Statistic::reserved, Statistic::requested};
 
-const char* name_of(Statistic);
+/// The words of a type's enumerators, in their order; and the word of one of them.
+constexpr auto words(Statistic) {
+  return std::array{"allocated", "active", "reserved", "requested"};
+}
+template <class Enum>
+  requires requires { words(Enum()); }
+const char* name_of(Enum one) {
+  return words(Enum())[static_cast<std::size_t>(one)];
+}
 
 struct Level {
   Bytes peak = 0;  // highest within the phase, its first moment included
@@ -60,7 +68,6 @@ struct Step {
 /// Share of a category in the step's highest allocated moment, and what is left of it at the end.
 /// The shares (category "rounding" included) sum to that peak exactly.
 struct Category {
-  std::string name;
   Bytes peak_share = 0;
   Bytes end = 0;
 };
@@ -146,7 +153,7 @@ struct EventTrace {
 };
 
 enum class SpanKind { op, collective, copy, wait };
-const char* name_of(SpanKind);
+constexpr auto words(SpanKind) { return std::array{"operator", "collective", "copy", "wait"}; }
 
 /// Something that occupied a stream, or the host (stream 0: it waited).
 struct Span {
@@ -185,7 +192,7 @@ struct OutsideOwners {
 struct RankRecord {
   int rank = 0;
   std::vector<Step> steps;
-  std::vector<Category> categories;  // of the last step
+  std::map<std::string, Category> categories;  // of the last step, by name
   Counters counters;
   std::vector<Race> races;
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept

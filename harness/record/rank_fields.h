@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,10 @@ void visit(OutsideOwners& x, auto& f) {
   });
 }
 
+/// Whether a list of them is written as columns, by its own `visit`.
+template <class Row>
+inline constexpr bool kInColumns = std::is_same_v<Row, Sample>;
+
 void visit(std::vector<Sample>& x, auto& f) {
   f.title(
       "timeline",
@@ -218,8 +223,8 @@ void visit(RankRecord& x, auto& f) {
   f.derived(
       "phases", [&] { return x.steps.empty() ? std::vector<Phase>() : x.steps.back().phases; },
       "of the last step", "differs from the last of 'steps'");
-  f.keyed("categories", x.categories,
-          "of the last step; the shares sum to its highest allocated moment");
+  f("categories", x.categories, meaning::none,
+    "of the last step; the shares sum to its highest allocated moment");
   f("counters", x.counters);
   f("races", x.races);
   f.group("rest", "what the program holds before the last step and after it, as requested",
@@ -228,17 +233,13 @@ void visit(RankRecord& x, auto& f) {
             g("after", x.rest_after, meaning::bytes);
           });
   f.runs("steps", x.steps, "times: steps in a row that are all this one");
-  f.details([&](auto& g) {
-    g.later("phase_starts", x.phase_starts);
-    g.later("timeline", x.timeline);
-    g.later("largest", x.largest, meaning::none,
-            "blocks alive at the highest allocated moment of the last step, the largest first");
-  });
-  f.exported([&](auto& g) {
-    g.later("map", x.map);
-    g.later("spans", x.spans);
-    g.later("trace", x.trace);
-  });
+  f.detail("phase_starts", x.phase_starts);
+  f.detail("timeline", x.timeline);
+  f.detail("largest", x.largest, meaning::none,
+           "blocks alive at the highest allocated moment of the last step, the largest first");
+  f.exported("map", x.map);
+  f.exported("spans", x.spans);
+  f.exported("trace", x.trace);
   f.optional("outside_allocator", x.outside, meaning::bytes,
              "what the device holds beyond 'reserved' when the steps are over: context, NCCL, "
              "cuBLAS, and what other processes have on it");

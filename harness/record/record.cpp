@@ -4,27 +4,6 @@
 
 namespace tidemark {
 
-const char* name_of(Role role) {
-  constexpr const char* kNames[] = {"baseline", "fixed", "control"};
-  return kNames[static_cast<std::size_t>(role)];
-}
-const char* name_of(Mode mode) {
-  constexpr const char* kNames[] = {"math", "shapes", "known"};
-  return kNames[static_cast<std::size_t>(mode)];
-}
-const char* name_of(Status status) {
-  constexpr const char* kNames[] = {"pass", "fail", "skip"};
-  return kNames[static_cast<std::size_t>(status)];
-}
-const char* name_of(Statistic statistic) {
-  constexpr const char* kNames[] = {"allocated", "active", "reserved", "requested"};
-  return kNames[static_cast<std::size_t>(statistic)];
-}
-const char* name_of(SpanKind kind) {
-  constexpr const char* kNames[] = {"operator", "collective", "copy", "wait"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 std::string setting_text(const Setting& setting) {
   const auto* number = std::get_if<std::int64_t>(&setting);
   return number != nullptr ? std::to_string(*number) : std::get<std::string>(setting);

@@ -25,9 +25,9 @@ enum class Role { baseline, fixed, control };
 /// known: of Python pairs alone (harness/virtual/README.md).
 enum class Mode { math, shapes, known };
 enum class Status { pass, fail, skip };
-const char* name_of(Role);
-const char* name_of(Mode);
-const char* name_of(Status);
+constexpr auto words(Role) { return std::array{"baseline", "fixed", "control"}; }
+constexpr auto words(Mode) { return std::array{"math", "shapes", "known"}; }
+constexpr auto words(Status) { return std::array{"pass", "fail", "skip"}; }
 
 struct LossPoint {
   int step = 0;

@@ -41,11 +41,6 @@ class SchemaMaker {
     add(key, of(x, meaning), about, false);
   }
   template <class T>
-  void keyed(const char* key, std::vector<T>&, const char* about) {
-    T x{};
-    add(key, {{"type", "object"}, {"additionalProperties", of(x, {})}}, about, true);
-  }
-  template <class T>
   void runs(const char* key, std::vector<T>&, const char* about) {
     T x{};
     SchemaMaker item(definitions_);
@@ -85,12 +80,10 @@ class SchemaMaker {
     item("ranks", ranks);
     add(key, {{"type", "array"}, {"items", item.define()}}, about, true);
   }
-  void details(auto fields) {
-    details_ = true;
-    fields(*this);
-    details_ = false;
+  void detail(const char* key, auto& x, const Meaning& meaning = {}, const char* about = "") {
+    add(key, of(x, meaning), about, false);
   }
-  void exported(auto fields) { details(fields); }
+  void exported(const char* key, auto& x) { detail(key, x); }
   void check(auto, const char*) {}
 
   /// The schema of all fields so far.
@@ -140,16 +133,11 @@ class SchemaMaker {
   void add(const char* key, Json schema, const char* about, bool required) {
     if (*about != 0) schema["description"] = about;
     properties_[key] = std::move(schema);
-    if (required && !details_) required_.push_back(key);
+    if (required) required_.push_back(key);
   }
 
-  Json of(const std::vector<Sample>&, const Meaning&) {
-    SchemaMaker inner(definitions_);
-    std::vector<Sample> x;
-    tidemark::visit(x, inner);
-    return inner.define();
-  }
   template <class T>
+    requires(!kInColumns<T>)
   Json of(const std::vector<T>&, const Meaning& meaning) {
     T x{};
     return {{"type", "array"}, {"items", of(x, meaning)}};
@@ -182,9 +170,7 @@ class SchemaMaker {
     } else if constexpr (std::is_same_v<T, Setting>) {
       return {{"type", {"integer", "string"}}};
     } else if constexpr (std::is_enum_v<T>) {
-      Json names = Json::array();
-      for (const T e : enumerators(T())) names.push_back(name_of(e));
-      return {{"enum", names}};
+      return {{"enum", words(T())}};
     } else {
       SchemaMaker inner(definitions_);
       T x{};
@@ -196,7 +182,6 @@ class SchemaMaker {
   Json& definitions_;
   Json object_ = Json::object(), properties_ = Json::object(), required_ = Json::array();
   std::string name_, other_;
-  bool details_ = false;
 };
 
 }  // namespace

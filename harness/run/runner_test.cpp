@@ -93,8 +93,7 @@ TEST(Null, OneMebibyteReadsExactlyThat) {
   EXPECT_EQ((*record.phase("after"))[Statistic::allocated].end, 0);
   EXPECT_EQ((*record.phase("after"))[Statistic::reserved].end, 2097152);
   ASSERT_EQ(record.categories.size(), 1u);
-  EXPECT_EQ(record.categories[0].name, "temporaries");
-  EXPECT_EQ(record.categories[0].peak_share, 1048576);
+  EXPECT_EQ(record.categories.at("temporaries").peak_share, 1048576);
   EXPECT_EQ(record.rest_after, record.rest_before);
 }
 
@@ -121,7 +120,7 @@ TEST(Shares, SumToThePeakWithUnsplitRemaindersToo) {
     }
   });
   Bytes sum = 0;
-  for (const auto& category : record.categories) sum += category.peak_share;
+  for (const auto& [name, category] : record.categories) sum += category.peak_share;
   EXPECT_EQ(sum, (*record.phase("hold"))[Statistic::allocated].peak);
 }
 

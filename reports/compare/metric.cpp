@@ -123,10 +123,9 @@ class Figures {
   void title(auto&&...) {}
   void later(auto&&...) {}
   void optional(auto&&...) {}
-  void keyed(auto&&...) {}
   void runs(auto&&...) {}
-  void details(auto&&) {}
-  void exported(auto&&) {}
+  void detail(auto&&...) {}
+  void exported(auto&&...) {}
   void derived(auto&&...) {}
 
  private:
@@ -189,10 +188,10 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
     out.push_back({name, Kind::memory, worse, "bytes", {number(value)}, highest[0], true});
   };
   out.push_back(races(rank.races.size()));
-  for (const Category& c : rank.categories) {
+  for (const auto& [name, bytes] : rank.categories) {
     // The shares of one peak: what one gains another loses.
-    add("category/" + c.name, c.peak_share, Worse::neither);
-    add("category/" + c.name + "/end", c.end, Worse::up);
+    add("category/" + name, bytes.peak_share, Worse::neither);
+    add("category/" + name + "/end", bytes.end, Worse::up);
   }
   Figures figures(out, "", highest[0]);
   visit(const_cast<RankRecord&>(rank), figures);  // `visit` serves reading too; this only looks

@@ -110,10 +110,10 @@ NumbersLog of(Safetensors&& file) {
     throw std::runtime_error(fmt::format("'{}' is not a rank", metadata.text("rank")));
   log.rank = static_cast<int>(*rank);
   const std::string& role = metadata.text("role");
-  const auto roles = enumerators(Role());
-  const auto found = std::ranges::find_if(roles, [&](Role r) { return role == name_of(r); });
+  const auto roles = words(Role());
+  const auto found = std::ranges::find(roles, role);
   if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
-  log.role = *found;
+  log.role = static_cast<Role>(found - roles.begin());
   log.exact = metadata.text("exact") == "true";
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;

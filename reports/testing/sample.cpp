@@ -42,113 +42,84 @@ class RankModel {
     record_.rank = index;
     unit_ = 64 * kMiB + index * Bytes{512};
     tick_ = static_cast<Ns>(180'000 * policy.slower) + Ns{311} * index;
-    held_[0] = held_[2] = layers_ * unit_ / 4;
-    allocated_ = active_ = held_[0] + held_[2];
+    held_["parameters"] = held_["optimizer state"] = layers_ * unit_ / 4;
+    allocated_ = active_ = layers_ * unit_ / 4 * 2;
     reserved_ = allocated_ + 40 * kMiB;
     record_.rest_before = allocated_;
   }
 
   RankRecord run() {
     phase("forward");
-    for (int i = 0; i < layers_; ++i) unit(kActivations, 6 * kMiB, false);
+    for (int i = 0; i < layers_; ++i) unit("activations", 6 * kMiB, false);
     phase("backward");
-    for (int i = 0; i < layers_; ++i) unit(kGradients, unit_ / 4, true);
+    for (int i = 0; i < layers_; ++i) unit("gradients", unit_ / 4, true);
     phase("optimizer");
     for (int i = 0; i < 4; ++i) {
-      change(kTemporaries, unit_ / 2, unit_ / 2);
-      change(kTemporaries, -unit_ / 2, -unit_ / 2);
+      change("temporaries", unit_ / 2, unit_ / 2);
+      change("temporaries", -unit_ / 2, -unit_ / 2);
     }
-    change(kGradients, -held_[kGradients], -held_[kGradients]);
+    change("gradients", -held_["gradients"], -held_["gradients"]);
     while (!waiting_.empty()) drain();
-    read_end();
     record_.rest_after = allocated_;
-    for (std::size_t c = 0; c < 7; ++c)
-      record_.categories.push_back({kNames[c], at_peak_[c], held_[c]});
-    record_.categories.push_back({"rounding", 0, 0});
-    record_.counters = {lag_ > 100 ? 3 : 0,
-                        0,
-                        37,
-                        5,
-                        1,
-                        1184,
-                        2,
-                        {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}}};
+    for (const auto& [name, bytes] : held_) record_.categories[name] = {at_peak_[name], bytes};
+    record_.categories["rounding"] = {};
+    record_.counters = {lag_ > 100 ? 3 : 0, 0, 37, 5, 1, 1184, 2, {}};
+    record_.counters.collectives = {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}};
     return std::move(record_);
   }
 
  private:
-  enum {
-    kParameters,
-    kGradients,
-    kOptimizer,
-    kActivations,
-    kUnsharded,
-    kCommunication,
-    kTemporaries
-  };
-  static constexpr const char* kNames[] = {"parameters",  "gradients", "optimizer state",
-                                           "activations", "unsharded", "communication",
-                                           "temporaries"};
-
   void phase(const char* name) {
-    read_end();
     if (record_.steps.empty()) record_.steps.emplace_back();
     record_.steps[0].phases.push_back({name, {}});
     record_.phase_starts.emplace_back(name, time_);
     record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_, allocated_});
-    change(kTemporaries, 0, 0);
+    change("temporaries", 0, 0);
   }
 
-  void unit(int kept, Bytes bytes, bool backward) {
-    for (int i = 0; i < std::max(1, policy_.flat); ++i) change(kCommunication, unit_, unit_);
-    change(kUnsharded, unit_, unit_);
-    for (int i = 0; i < std::max(1, policy_.flat); ++i) release(kCommunication, unit_);
+  void unit(const char* kept, Bytes bytes, bool backward) {
+    for (int i = 0; i < std::max(1, policy_.flat); ++i) change("communication", unit_, unit_);
+    change("unsharded", unit_, unit_);
+    for (int i = 0; i < std::max(1, policy_.flat); ++i) release("communication", unit_);
     for (int i = 0; i < 6; ++i) {
-      change(kTemporaries, 5 * kMiB, 5 * kMiB);
-      if (i % 2) change(kTemporaries, -10 * kMiB, -10 * kMiB);
+      change("temporaries", 5 * kMiB, 5 * kMiB);
+      if (i % 2) change("temporaries", -10 * kMiB, -10 * kMiB);
     }
     change(kept, bytes, bytes);
     if (backward) {
-      change(kActivations, -6 * kMiB, -6 * kMiB);
-      change(kCommunication, unit_, unit_);
-      release(kCommunication, unit_);
+      change("activations", -6 * kMiB, -6 * kMiB);
+      change("communication", unit_, unit_);
+      release("communication", unit_);
     }
-    change(kUnsharded, -unit_, -unit_);
+    change("unsharded", -unit_, -unit_);
   }
 
-  void release(int category, Bytes bytes) {
+  void release(const char* category, Bytes bytes) {
     change(category, -bytes, 0);
     waiting_.push_back(bytes);
     while (waiting_.size() > lag_) drain();
   }
 
   void drain() {
-    change(kCommunication, 0, -waiting_.front());
+    change("communication", 0, -waiting_.front());
     waiting_.pop_front();
   }
 
-  void change(int category, Bytes allocated, Bytes active) {
+  void change(const char* category, Bytes allocated, Bytes active) {
     if (allocated > 0 || active > 0) time_ += tick_;  // a free takes no time: its sample shares one
-    held_[static_cast<std::size_t>(category)] += allocated;
+    held_[category] += allocated;
     allocated_ += allocated;
     active_ += active;
     reserved_ = std::max(reserved_, (active_ / (20 * kMiB) + 2) * 20 * kMiB);
     if (allocated_ > highest_) {
       highest_ = allocated_;
-      std::copy(std::begin(held_), std::end(held_), std::begin(at_peak_));
+      at_peak_ = held_;
     }
     Phase& now = record_.steps[0].phases.back();
     const Bytes levels[] = {allocated_, active_, reserved_, allocated_ - 1024};
     for (std::size_t s = 0; s < 4; ++s)
-      now.levels[s].peak = std::max(now.levels[s].peak, levels[s]);
+      now.levels[s] = {std::max(now.levels[s].peak, levels[s]), levels[s]};
     record_.timeline.push_back({time_, allocated_, active_, reserved_});
-  }
-
-  void read_end() {
-    if (record_.steps.empty()) return;
-    Phase& now = record_.steps[0].phases.back();
-    now.levels[0].end = allocated_, now.levels[1].end = active_;
-    now.levels[2].end = reserved_, now.levels[3].end = allocated_ - 1024;
   }
 
   int layers_;
@@ -156,7 +127,7 @@ class RankModel {
   Policy policy_;
   RankRecord record_;
   Bytes unit_ = 0, allocated_ = 0, active_ = 0, reserved_ = 0, highest_ = 0;
-  Bytes held_[7] = {}, at_peak_[7] = {};
+  std::map<std::string, Bytes> held_, at_peak_;
   Ns time_ = 0, tick_ = 0;
   std::deque<Bytes> waiting_;
 };

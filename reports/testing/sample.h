@@ -35,6 +35,11 @@ std::vector<Sample> noise(std::size_t n, unsigned seed);
 /// Names that try to break out of whatever they are written into.
 Report hostile_report();
 
+/// Every field of a report as JSON (run, trials, programs), each with a figure or text of its own;
+/// and the report that is read from it.
+nlohmann::ordered_json filled_json();
+Report filled_report();
+
 /// The first difference of two long texts, or empty: a test's own comparison of megabytes would
 /// take gigabytes to print.
 std::string first_difference(const std::string& a, const std::string& b);

@@ -33,23 +33,12 @@ class Heap {
     for (int i = 0; pending_ && i < kUnits; ++i)
       event(AllocatorAction::free_completed, address_of(i, unit_, pending_), unit_ - 12);
     map_at_end();
-    rank_.largest.push_back({unit_,
-                             unit_ - 12,
-                             "unsharded",
-                             "aten::empty",
-                             {unit_ / 4 - 3},
-                             "Float",
-                             "stream 1",
-                             false});
-    for (int i = 0; pending_ && i < kUnits - 1; ++i)
-      rank_.largest.push_back({unit_,
-                               unit_ - 12,
-                               "communication",
-                               "aten::empty",
-                               {unit_ / 4 - 3},
-                               "Float",
-                               "stream 1",
-                               true});
+    AliveBlock block{unit_,           unit_ - 12, "unsharded", "aten::empty",
+                     {unit_ / 4 - 3}, "Float",    "stream 1"};
+    rank_.largest = {block};
+    block.category = "communication";
+    block.pending = true;
+    if (pending_) rank_.largest.insert(rank_.largest.end(), kUnits - 1, block);
   }
 
  private:

@@ -7,13 +7,17 @@ Verdict verdict(const std::string& name, const VariantRecord& variant, int rank)
   return {.name = name, .variant = variant.name, .rank = rank, .status = Status::pass};
 }
 
+Verdict exactly(Verdict verdict, double value, const std::string& formula) {
+  verdict.low = verdict.high = verdict.measured = value;
+  verdict.formula = formula;
+  return verdict;
+}
+
 Verdict memory(const VariantRecord& variant, const RankRecord& rank, const Phase& phase,
                Statistic s) {
-  Verdict out =
-      verdict(std::string("memory/form/") + name_of(s) + "/" + phase.name, variant, rank.rank);
+  const std::string name = std::string("memory/form/") + name_of(s) + "/" + phase.name;
   const auto measured = static_cast<double>(phase[s].peak);
-  out.low = out.high = out.measured = measured;
-  out.formula = "R + n*U + block(A)";
+  Verdict out = exactly(verdict(name, variant, rank.rank), measured, "R + n*U + block(A)");
   const auto rest = static_cast<double>(rank.rest_before);
   out.values = {{"R", rest}, {"U", 67108864}, {"n", 2}, {"A", measured - rest - 2 * 67108864.0}};
   return out;
@@ -24,10 +28,9 @@ Verdict saving(const TrialRecord& trial, const VariantRecord& variant, int rank,
     return static_cast<double>(
         (*v.ranks[static_cast<std::size_t>(rank)].phase("backward"))[s].peak);
   };
-  Verdict out = verdict(std::string("saving/") + name_of(s) + "/backward", variant, rank);
-  const double saved = peak(trial.variants[0]) - peak(variant);
-  out.low = out.high = out.measured = saved;
-  out.formula = "(2*L*k + L - 1)*U";
+  const std::string name = std::string("saving/") + name_of(s) + "/backward";
+  Verdict out = exactly(verdict(name, variant, rank), peak(trial.variants[0]) - peak(variant),
+                        "(2*L*k + L - 1)*U");
   out.values = {{"L", 8}, {"U", 67108864}, {"k", 0}};
   return out;
 }
@@ -43,20 +46,17 @@ void judge(const TrialRecord& trial, const VariantRecord& variant, std::vector<V
       for (Statistic s : {Statistic::active, Statistic::reserved}) {
         out.push_back(saving(trial, variant, rank.rank, s));
       }
-      out.push_back(verdict("parity/loss", variant, rank.rank));
-      out.back().measured = out.back().low = out.back().high = 0;
+      out.push_back(
+          exactly(verdict("parity/loss", variant, rank.rank), 0, "bitwise equal to record_stream"));
       out.back().unit = "ulp";
-      out.back().formula = "bitwise equal to record_stream";
       if (trial.mode == Mode::shapes) {
         out.back().status = Status::skip;
         out.back().measured.reset();
         out.back().why = "shapes has no numbers";
       }
     }
-    out.push_back(verdict("rest/held", variant, rank.rank));
-    out.back().low = out.back().high = static_cast<double>(rank.rest_before);
-    out.back().measured = static_cast<double>(rank.rest_after);
-    out.back().formula = "what was there before the step";
+    out.push_back(exactly(verdict("rest/held", variant, rank.rank),
+                          static_cast<double>(rank.rest_before), "what was there before the step"));
   }
 }
 

@@ -8,8 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -18,18 +16,13 @@
 #include "harness/device/libraries.h"
 #include "harness/device/nvml.h"
 #include "harness/device/platforms.h"
+#include "harness/record/file.h"
 
 namespace tidemark::rates {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error(path.string() + ": cannot be read");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Json parsed(const std::string& text, const std::string& where) {
   Json json = Json::parse(text, nullptr, false);
@@ -112,7 +105,7 @@ Shipped shipped_profile(const fs::path& folder, const std::string& gpu) {
   std::ranges::sort(files);
   std::string known;
   for (const auto& file : files) {
-    Shipped shipped{"", contents(file)};
+    Shipped shipped{"", read_bytes(file)};
     const Json json = parsed(shipped.text, file.string());
     shipped.name = json["name"].get<std::string>();
     if (shipped.name.ends_with("-measured")) continue;

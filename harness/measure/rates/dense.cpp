@@ -29,19 +29,14 @@ double flops(std::int64_t side) {
   return 2 * n * n * n;
 }
 
-class Product {
- public:
-  Product(std::int64_t side, at::ScalarType type)
-      : a_(at::randn({side, side}, at::TensorOptions().device(at::kCUDA).dtype(type))),
-        b_(at::randn_like(a_)),
-        c_(at::empty_like(a_)) {}
-  double time(Held& held) {
-    return held.each([this] { at::mm_out(c_, a_, b_); }, 1, 2);
-  }
+/// A matrix product of two of this side.
+Held::Enqueue product(std::int64_t side, at::ScalarType type) {
+  const auto options = at::TensorOptions().device(at::kCUDA).dtype(type);
+  const at::Tensor a = at::randn({side, side}, options), b = at::randn_like(a);
+  return [=, c = at::empty_like(a)]() mutable { at::mm_out(c, a, b); };
+}
 
- private:
-  at::Tensor a_, b_, c_;
-};
+double time_of(const Held::Enqueue& product, Held& held) { return held.each(product, 1, 2); }
 
 // The longest that is short enough: eight times the work of half of it.
 std::int64_t side_for(at::ScalarType type, Held& held) {
@@ -49,9 +44,9 @@ std::int64_t side_for(at::ScalarType type, Held& held) {
   std::int64_t side = kFirstSide;
   for (; side < kLastSide; side *= 2) {
     if (4 * side * side * static_cast<std::int64_t>(at::elementSize(type)) > most) break;
-    Product product(side, type);
-    product.time(held);
-    if (8 * product.time(held) > kLongestProduct) break;
+    const auto one = product(side, type);
+    time_of(one, held);
+    if (8 * time_of(one, held) > kLongestProduct) break;
   }
   return side;
 }
@@ -61,11 +56,11 @@ Rate dense_rate(const char* name, at::ScalarType type, bool tf32, const Deadline
   const Tf32 precision(tf32);
   Held held;
   const std::int64_t side = side_for(type, held);
-  Product small(side / 2, type), large(side, type);
+  const auto small = product(side / 2, type), large = product(side, type);
   const auto how = fmt::format("matrix products of {} and {} a side", side / 2, side);
   return measured("dense_tflops", name, how, deadline, [&] {
-    const double longer = large.time(held);  // flop/ns are GFLOP/s
-    return 1e-3 * (flops(side) - flops(side / 2)) / (longer - small.time(held));
+    const double longer = time_of(large, held);  // flop/ns are GFLOP/s
+    return 1e-3 * (flops(side) - flops(side / 2)) / (longer - time_of(small, held));
   });
 }
 

@@ -10,31 +10,23 @@ namespace {
 
 constexpr Bytes kMiB = 1 << 20;
 
-// c = a + b: three times its bytes.
-class Sum {
- public:
-  explicit Sum(Bytes bytes)
-      : a_(at::ones({bytes / 4}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat))),
-        b_(at::ones_like(a_)),
-        c_(at::empty_like(a_)) {}
-  double time(Held& held) {
-    return held.each([this] { at::add_out(c_, a_, b_); }, 2, 4);
-  }
-
- private:
-  at::Tensor a_, b_, c_;
-};
+/// c = a + b: three times its bytes.
+Held::Enqueue sum(Bytes bytes) {
+  const auto options = at::TensorOptions().device(at::kCUDA).dtype(at::kFloat);
+  const at::Tensor a = at::ones({bytes / 4}, options), b = at::ones_like(a);
+  return [=, c = at::empty_like(a)]() mutable { at::add_out(c, a, b); };
+}
 
 Rate bandwidth(const Deadline& deadline) {
   const Bytes large = share_of_free(1024 * kMiB), small = large / 4;
   if (large < 256 * kMiB)  // the small ones are to be beyond any L2
     return {"memory", "gbps", std::nullopt, "too little memory is free"};
   Held held;
-  Sum longer(large), shorter(small);
+  const auto longer = sum(large), shorter = sum(small);
   const auto how = fmt::format("sums of {} and {} MiB", small / kMiB, large / kMiB);
   return measured("memory", "gbps", how, deadline, [&] {
-    const double time = longer.time(held);
-    return 3 * static_cast<double>(large - small) / (time - shorter.time(held));
+    const double time = held.each(longer, 2, 4);
+    return 3 * static_cast<double>(large - small) / (time - held.each(shorter, 2, 4));
   });
 }
 
