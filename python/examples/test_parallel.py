@@ -1,4 +1,7 @@
 """Tensor parallelism's gathered inputs, and the buckets of DistributedDataParallel."""
+import time
+
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -58,19 +61,20 @@ def test_tensor_parallel_keeps_its_own_rows(memory, world):
                                               "reduce_scatter": (LAYERS, LAYERS * 4 * 2 * ROWS * WIDTH)}
 
 
+@pytest.mark.parametrize("views", [0, 1])
 @tidemark.ranks(2)
-def test_bucket_views_halve_gradients(memory, world):
-    """DistributedDataParallel has its buckets from the start; a gradient is a view of them, or a tensor beside them."""
+def test_bucket_views_halve_gradients(memory, world, views):
+    """DistributedDataParallel has its buckets from the start; a gradient is a view of them, or a tensor beside them. The buckets of the first
+    step live until c10d's watchdog, a thread that sleeps, has seen the end of their all-reduce, and a later one begins."""
     P = 4 * LAYERS * WIDTH * WIDTH
-    for as_view in (False, True):
-        model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)]).cuda()
-        model(torch.randn(8, WIDTH, device="cuda")).sum().backward()  # cuBLAS has its workspaces
-        model.zero_grad()
-        before = memory.held()
-        parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[world.device.index], gradient_as_bucket_view=as_view)
-        for _ in range(3):  # the buckets are made anew in the order of the first backward
-            parallel.zero_grad()
-            parallel(torch.randn(8, WIDTH, device="cuda")).sum().backward()
+    model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)]).cuda()
+    model(torch.randn(8, WIDTH, device="cuda")).sum().backward()  # cuBLAS has its workspaces
+    model.zero_grad()
+    before = memory.held()
+    parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[world.device.index], gradient_as_bucket_view=bool(views))
+    for _ in range(3):  # the buckets are made anew in the order of the first backward
+        parallel.zero_grad()
+        parallel(torch.randn(8, WIDTH, device="cuda")).sum().backward()
         torch.cuda.synchronize()
-        memory.value("gradients and buckets", memory.held() - before).equals("P if views else 2*P", P=P, views=int(as_view))
-        del parallel, model
+        time.sleep(1)
+    memory.value("gradients and buckets", memory.held() - before).equals("P if views else 2*P", P=P, views=views)
