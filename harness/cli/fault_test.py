@@ -41,6 +41,8 @@ class Outcome:
         self.report = read(out) if (out / "report.json").exists() else None
         self.variants = {v["name"]: v for v in self.report["trials"][0]["variants"]} if self.report else {}
         self.left = [str(p.relative_to(self.folder)) for place in (shared, temporary) for p in place.rglob("*")]
+        while processes_of(out) and time.monotonic() < begin + self.seconds + 5:  # a killed process takes a moment to end
+            time.sleep(0.1)
         self.left += [f"process {p}" for p in processes_of(out)]
         self.sleeping = 0
 
