@@ -39,5 +39,5 @@ for _ in range(2):
     optimizer.zero_grad()
     dist.barrier()
 del batch, loss
-print("rest", torch.cuda.memory_allocated(), flush=True)
+print(f"rest {torch.cuda.memory_allocated()}\n", end="", flush=True)  # in one piece
 dist.destroy_process_group()
