@@ -39,7 +39,7 @@ int rates_command(const Options& options) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   std::fputs(options.note.c_str(), stderr);
-  const auto shipped = rates::shipped_profile(rates::profiles_folder(), device_properties().name);
+  const auto shipped = rates::shipped_profile(device_properties().name);
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<const char*> part = "the start of the device";
   const std::jthread watchdog =

@@ -12,6 +12,7 @@ import concurrent.futures
 import json
 import pathlib
 import random
+import shutil
 import sys
 import unittest
 
@@ -60,8 +61,11 @@ class Rates(InFolder):
 
     def test_every_shipped_profile_gives_itself_back(self):
         self.assertGreaterEqual(len(PROFILES), 5)
+        folder = self.folder / "profiles"  # a profile that was measured is beside that of its GPU: none is put into it
+        shutil.copytree(PROFILES[0].parent, folder)
+        (folder / f"{PROFILES[0].stem}-measured.json").write_text(PROFILES[0].read_text().replace(PROFILES[0].stem, PROFILES[0].stem + "-measured"))
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for path, (got, _) in zip(PROFILES, pool.map(lambda p: self.measure(p.stem, p.stem + ".json", TIDEMARK_DEVICES="2"), PROFILES)):
+            for path, (got, _) in zip(PROFILES, pool.map(lambda p: self.measure(p.stem, p.stem + ".json", TIDEMARK_DEVICES="2", TIDEMARK_PROFILES=str(folder)), PROFILES)):
                 given = json.loads(path.read_text())
                 base = given["name"].removesuffix("-measured")
                 self.held(given, json.loads(path.with_name(base + ".json").read_text()), got, ALONE + LINKS)
@@ -122,17 +126,19 @@ class Rates(InFolder):
     def test_a_mistake_is_one_line_and_its_code(self):
         (self.folder / "there.json").write_text("mine")
         unknown = json.loads(PROFILES[0].read_text())
-        unknown["device"] = "NVIDIA Nothing"
+        unknown["device"] = "NVIDIA"  # half a name is another GPU
         (self.folder / "unknown.json").write_text(json.dumps(unknown))
         (self.folder / "broken").mkdir()
-        (self.folder / "broken" / "x.json").write_text("[")
-        mpirun = ("mpirun", "-n", "1", "--allow-run-as-root")
-        for words, code, says, launcher in (
-                (["--out", "there.json"], 2, "exists already", ()), (["--out", "."], 2, "is a folder", ()), (["--gpu", "nosuch"], 2, "there are: a100-40g", ()),
-                (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA Nothing'", ()), (["extra"], 2, "extra", ()),
-                (["--capacity", "many"], 2, "--capacity many", ()), ([], 2, "start it without mpirun", mpirun), (["--capacity", str(1 << 22)], 3, "out of memory", ()),
-                (["--device", "quantum"], 2, "auto, virtual, cuda", ())):
-            said = self.tidemark("gpu", "rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, launcher=launcher)
+        (self.folder / "broken" / "h100-80g.json").write_bytes(PROFILES[0].with_name("h100-80g.json").read_bytes())  # the device's own
+        (self.folder / "broken" / "x.json").write_text("[1]")
+        mpirun, broken = {"launcher": ("mpirun", "-n", "1", "--allow-run-as-root")}, {"TIDEMARK_PROFILES": str(self.folder / "broken")}
+        for words, code, says, more in (
+                (["--out", "there.json"], 2, "exists already", {}), (["--out", "."], 2, "is a folder", {}), (["--gpu", "nosuch"], 2, "there are: a100-40g", {}),
+                (["--gpu", "unknown.json"], 77, "no profile is of this GPU, 'NVIDIA'", {}), (["extra"], 2, "extra", {}),
+                (["--gpu", "unknown.json"], 3, "x.json: is not a GPU profile", broken),
+                (["--capacity", "many"], 2, "--capacity many", {}), ([], 2, "start it without mpirun", mpirun), (["--capacity", str(1 << 22)], 3, "out of memory", {}),
+                (["--device", "quantum"], 2, "auto, virtual, cuda", {})):
+            said = self.tidemark("gpu", "rates", *([] if "quantum" in words else ["--device", "virtual"]), *words, **more)
             errors = [line for line in said.stderr.splitlines() if line.startswith("error: ")]
             self.assertEqual((said.returncode, len(errors)), (code, 1), f"{words}: {said.stdout} {said.stderr}")
             self.assertIn(says, said.stderr)

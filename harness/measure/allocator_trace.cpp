@@ -77,6 +77,7 @@ void AllocatorTrace::take_stock() {
     change.bytes = static_cast<Bytes>(segment.total_size);
     change.stream = stream(segment.stream);
     now_.apply(change);
+    now_.set_pool(change.address, !segment.is_large);
     reserved_ += change.bytes;
     for (const auto& block : segment.blocks) {
       const auto bytes = static_cast<Bytes>(block.size);

@@ -12,12 +12,9 @@ constexpr Bytes kSmall = 1 << 20;  // kSmallSize of CUDACachingAllocator: the sm
 
 void BlockLayout::apply(const Change& change) {
   switch (change.action) {
-    case AllocatorAction::alloc: {
+    case AllocatorAction::alloc:
       blocks_[change.address] = {change.block, change.bytes, change.owner, false};
-      if (auto after = segments_.upper_bound(change.address); after != segments_.begin())
-        std::prev(after)->second.small = change.bytes <= kSmall;
-      return;
-    }
+      return set_pool(change.address, change.bytes <= kSmall);
     case AllocatorAction::free_requested:
       if (auto found = blocks_.find(change.address); found != blocks_.end())
         found->second.pending = true;
@@ -38,6 +35,11 @@ void BlockLayout::apply(const Change& change) {
     case AllocatorAction::oom:
       return;
   }
+}
+
+void BlockLayout::set_pool(std::int64_t address, bool small) {
+  if (auto after = segments_.upper_bound(address); after != segments_.begin())
+    std::prev(after)->second.small = small;
 }
 
 // Memory that is mapped end to end for one stream is one segment, as in snapshots.

@@ -27,6 +27,8 @@ class BlockLayout {
   };
 
   void apply(const Change& change);
+  /// The pool of the segment at this address; where it is not known, the latest allocation tells.
+  void set_pool(std::int64_t address, bool small);
 
   const std::map<std::int64_t, Block>& blocks() const { return blocks_; }  // active, by address
   std::map<std::int64_t, Block>& blocks() { return blocks_; }
@@ -40,7 +42,7 @@ class BlockLayout {
     Bytes bytes = 0;
     std::uint32_t stream = 0;
     bool mapped = false;  // of an expandable segment: grows and shrinks
-    bool small = false;   // its pool, by what was allocated in it
+    bool small = false;   // its pool
   };
   void add_mapped(std::int64_t address, Bytes bytes, std::uint32_t stream);
   void remove_mapped(std::int64_t address, Bytes bytes);

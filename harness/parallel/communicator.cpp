@@ -89,7 +89,7 @@ void Communicator::check(int result, const std::string& what) const {
 
 template <class Launch>
 std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::Tensor> tensors,
-                                        const at::Tensor& output, Call call, Launch launch) {
+                                        Call call, Launch launch) {
   for (const auto& t : tensors) {
     require(
         t.is_cuda() && t.is_contiguous(),
@@ -111,7 +111,6 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
                                              c10::toString(tensors.back().scalar_type())));
   ++calls_[operation];
   flight::leave();
-  if (bump_versions_) output.unsafeGetTensorImpl()->bump_version();
   if (!call.async) return nullptr;
 
   auto work = std::make_unique<Work>();
@@ -140,7 +139,7 @@ std::unique_ptr<Work> Communicator::all_gather_into(const at::Tensor& output,
       output.numel() == input.numel() * size_ && output.dtype() == input.dtype(),
       fmt::format("all_gather on rank {}: {} x {} into {} x {} on {} ranks", rank_, input.numel(),
                   input.dtype().name(), output.numel(), output.dtype().name(), size_));
-  return run("all_gather", {output, input}, output, call, [&](cudaStream_t stream) {
+  return run("all_gather", {output, input}, call, [&](cudaStream_t stream) {
     return ncclAllGather(input.const_data_ptr(), output.mutable_data_ptr(), count(input),
                          type_of(input), comm_, stream);
   });
@@ -153,7 +152,7 @@ std::unique_ptr<Work> Communicator::reduce_scatter_into(const at::Tensor& output
           fmt::format("reduce_scatter on rank {}: {} x {} into {} x {} on {} ranks", rank_,
                       input.numel(), input.dtype().name(), output.numel(), output.dtype().name(),
                       size_));
-  return run("reduce_scatter", {input, output}, output, call, [&](cudaStream_t stream) {
+  return run("reduce_scatter", {input, output}, call, [&](cudaStream_t stream) {
     return ncclReduceScatter(input.const_data_ptr(), output.mutable_data_ptr(), count(output),
                              type_of(input), op_of(reduction), comm_, stream);
   });
@@ -161,7 +160,7 @@ std::unique_ptr<Work> Communicator::reduce_scatter_into(const at::Tensor& output
 
 std::unique_ptr<Work> Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction,
                                                Call call) {
-  return run("all_reduce", {tensor}, tensor, call, [&](cudaStream_t stream) {
+  return run("all_reduce", {tensor}, call, [&](cudaStream_t stream) {
     return ncclAllReduce(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
                          type_of(tensor), op_of(reduction), comm_, stream);
   });
@@ -169,7 +168,7 @@ std::unique_ptr<Work> Communicator::all_reduce(const at::Tensor& tensor, Reducti
 
 std::unique_ptr<Work> Communicator::broadcast(const at::Tensor& tensor, int root, Call call) {
   require(root >= 0 && root < size_, fmt::format("broadcast: root {} of {} ranks", root, size_));
-  return run("broadcast", {tensor}, tensor, call, [&](cudaStream_t stream) {
+  return run("broadcast", {tensor}, call, [&](cudaStream_t stream) {
     return ncclBroadcast(tensor.const_data_ptr(), tensor.mutable_data_ptr(), count(tensor),
                          type_of(tensor), root, comm_, stream);
   });
@@ -177,14 +176,14 @@ std::unique_ptr<Work> Communicator::broadcast(const at::Tensor& tensor, int root
 
 std::unique_ptr<Work> Communicator::send(const at::Tensor& tensor, int peer, Call call) {
   require(peer >= 0 && peer < size_, fmt::format("send: to rank {} of {}", peer, size_));
-  return run("send", {tensor}, tensor, call, [&](cudaStream_t stream) {
+  return run("send", {tensor}, call, [&](cudaStream_t stream) {
     return ncclSend(tensor.const_data_ptr(), count(tensor), type_of(tensor), peer, comm_, stream);
   });
 }
 
 std::unique_ptr<Work> Communicator::receive(const at::Tensor& tensor, int peer, Call call) {
   require(peer >= 0 && peer < size_, fmt::format("receive: from rank {} of {}", peer, size_));
-  return run("receive", {tensor}, tensor, call, [&](cudaStream_t stream) {
+  return run("receive", {tensor}, call, [&](cudaStream_t stream) {
     return ncclRecv(tensor.mutable_data_ptr(), count(tensor), type_of(tensor), peer, comm_, stream);
   });
 }

@@ -66,11 +66,6 @@ class Communicator {
     /// communicator's own stream, so it need not wait for the current one.
     bool inputs_ready = false;
   };
-  /// A canary for aliased buffers: NCCL's write is raw, so autograd cannot know of it. With the
-  /// canary every output's version counter moves, and backward refuses a tensor that was saved and
-  /// then overwritten. Off by default.
-  void bump_versions(bool on) { bump_versions_ = on; }
-
   /// Every call returns its work when asynchronous, else null. Sizes are in elements and must
   /// agree: output = input * size() for all_gather_into, input = output * size() for
   /// reduce_scatter_into.
@@ -90,8 +85,8 @@ class Communicator {
 
  private:
   template <class Launch>
-  std::unique_ptr<Work> run(const char* operation, std::vector<at::Tensor> tensors,
-                            const at::Tensor& output, Call call, Launch launch);
+  std::unique_ptr<Work> run(const char* operation, std::vector<at::Tensor> tensors, Call call,
+                            Launch launch);
   void check(int result, const std::string& what) const;
 
   ncclComm* comm_ = nullptr;
@@ -99,7 +94,6 @@ class Communicator {
   int number_ = 0;         // of the communicators that this rank has made, from 1
   std::int64_t made_ = 0;  // calls on it
   Reference reference_;
-  bool bump_versions_ = false;
   c10::cuda::CUDAStream stream_;
   std::map<std::string, std::int64_t> calls_;
 };

@@ -1,4 +1,4 @@
-// Split backward and checkpointing against plain autograd: the same bits, once each.
+// Split backward and checkpointing against plain autograd: the same bits.
 #include "harness/parallel/split_backward.h"
 
 #include <ATen/ATen.h>
@@ -122,34 +122,6 @@ TEST_P(Split, HasPlainAutogradsBits) {
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Split, ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
-TEST(Checkpoint, RunsABlockOnceARunOfTheEngine) {
-  auto n = network(true, 2);
-  n.checkpointed = true;
-  auto before = recomputations();
-  plain(n);
-  EXPECT_EQ(recomputations() - before, 2 * 2);  // blocks, microbatches
-  before = recomputations();
-  split(n, {}, /*one_task=*/false);
-  EXPECT_EQ(recomputations() - before, 2 * 2 * (1 + 9));  // input pass, nine groups
-  before = recomputations();
-  split(n, {}, /*one_task=*/true);
-  EXPECT_EQ(recomputations() - before, 2 * 2 * (1 + 1));
-}
-
-TEST(Checkpoint, KeepsNothingButTheInput) {
-  auto n = network(false, 1);
-  std::weak_ptr<int> inside;
-  auto x = some_input();
-  auto tracked = std::make_shared<int>(0);
-  inside = tracked;
-  {
-    auto y = checkpoint([&, tracked](const at::Tensor& t) { return mlp_block(t, n.blocks[0]); }, x);
-    tracked.reset();
-    EXPECT_FALSE(inside.expired());
-  }
-  EXPECT_TRUE(inside.expired());  // with the graph
-}
-
 TEST(Checkpoint, RefusesABlockThatChanges) {
   int runs = 0;
   const auto x = some_input();
@@ -177,42 +149,6 @@ TEST(Groups, FollowTheGraph) {
   EXPECT_TRUE(at::equal(b.grad(), expected[1]));
   EXPECT_FALSE(unused.grad().defined());
   EXPECT_TRUE(at::equal(g.grad(), expected[2]));
-}
-
-TEST(Hooks, CycleKeepsTheGraphUntilCollected) {
-  const auto x = some_input();
-  auto n = network(false, 1);
-  std::weak_ptr<torch::autograd::Node> node;
-  std::vector<std::weak_ptr<ParameterGroup>> groups;
-  {
-    auto y = n(x);
-    auto pass = backward_input({gradient_edge(y)}, {some_gradient()}, {x}, n.parameters(),
-                               {.clean_hooks = false});
-    node = pass.groups[0]->intermediates[0];
-    groups.assign(pass.groups.begin(), pass.groups.end());
-    backward_weight(n.parameters(), std::move(pass.groups), {.clean_hooks = false});
-  }
-  ASSERT_FALSE(node.expired());
-  ParameterGroups all;
-  for (const auto& group : groups) all.push_back(group.lock());
-  collect(all);
-  EXPECT_TRUE(node.expired());
-  for (const auto& group : groups) EXPECT_TRUE(group.expired());
-}
-
-TEST(Release, FreesWhatTheWeightPassWillNotRead) {
-  const auto x = some_input();
-  auto n = network(false, 1);
-  const auto w = n.blocks[0];
-  at::Tensor wide = at::linear(x, w[0]);
-  const c10::weak_intrusive_ptr<at::TensorImpl> saved(wide.getIntrusivePtr());
-  auto storage = wide.storage().getWeakStorageImpl();
-  auto y = x + at::linear(at::gelu(wide), w[1]);
-  wide.reset();
-  auto pass = backward_input({gradient_edge(y)}, {some_gradient()}, {x}, w);
-  EXPECT_FALSE(storage.expired());  // gelu's input
-  auto again = backward_input({gradient_edge(y)}, {some_gradient()}, {x}, w, {.release = true});
-  EXPECT_TRUE(storage.expired());
 }
 
 }  // namespace

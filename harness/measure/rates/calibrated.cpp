@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -69,6 +70,11 @@ std::string laid_out(const Json& profile) {
   return text + "\n}\n";
 }
 
+fs::path profiles_folder() {
+  if (const char* said = std::getenv("TIDEMARK_PROFILES")) return said;
+  return virtual_folder() / "profiles";
+}
+
 }  // namespace
 
 Origin present_origin() {
@@ -92,12 +98,8 @@ Origin present_origin() {
   return origin;
 }
 
-fs::path profiles_folder() {
-  if (const char* said = std::getenv("TIDEMARK_PROFILES")) return said;
-  return virtual_folder() / "profiles";
-}
-
-Shipped shipped_profile(const fs::path& folder, const std::string& gpu) {
+Shipped shipped_profile(const std::string& gpu) {
+  const fs::path folder = profiles_folder();
   std::vector<fs::path> files;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored))

@@ -2,7 +2,6 @@
 // the shipped profile of that GPU.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,11 +22,9 @@ struct Shipped {
   std::string name;  // "h200-141g"
   std::string text;  // of the file
 };
-/// The profile in `folder` whose "device" is `gpu` and that was not measured itself ("-measured").
-/// Throws Unavailable (77) if there is none.
-Shipped shipped_profile(const std::filesystem::path& folder, const std::string& gpu);
-/// TIDEMARK_PROFILES, else profiles/ of the virtual platform.
-std::filesystem::path profiles_folder();
+/// The profile in TIDEMARK_PROFILES, else in profiles/ of the virtual platform, whose "device" is
+/// `gpu` and that was not measured itself ("-measured"). Throws Unavailable (77) if there is none.
+Shipped shipped_profile(const std::string& gpu);
 
 /// The profile's text, named "<name>-<kind>". Times in whole ns, the rest with five digits.
 std::string calibrated(const Shipped& shipped, const std::vector<Rate>& rates,

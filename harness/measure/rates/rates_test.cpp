@@ -6,10 +6,7 @@
 #include <nccl.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "harness/device/choice.h"
 #include "harness/measure/rates/calibrated.h"
 
 // NCCL as it fails where the GPUs of a machine cannot reach each other.
@@ -89,40 +86,6 @@ TEST(Calibrated, SaysWhereEachFigureIsFrom) {
   const std::string text = calibrated(kShipped, {kLaunch, kPoll, kMemory}, {"measured", "M", "D"});
   EXPECT_EQ(text, kExpected);
   EXPECT_THAT(table(kShipped, {kLaunch, kPoll, kMemory}), HasSubstr("stays  no time was left\n"));
-}
-
-TEST(Calibrated, FiguresWithoutHardwareAreMarked) {
-  const Origin origin = present_origin();
-  EXPECT_EQ(origin.kind, "virtual");
-  EXPECT_THAT(origin.machine, HasSubstr("virtual device"));
-  EXPECT_THAT(origin.machine, HasSubstr("no figure of hardware"));
-  const std::string text = calibrated(kShipped, {kLaunch}, origin);
-  EXPECT_THAT(text, HasSubstr("\"name\": \"g-virtual\""));
-  EXPECT_THAT(text, Not(HasSubstr("measured")));
-}
-
-TEST(Calibrated, StartsFromTheProfileOfThatGpu) {
-  const std::filesystem::path folder = ::testing::TempDir() + "rates_profiles";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  const auto write = [&](const std::string& name, const std::string& device) {
-    std::ofstream(folder / (name + ".json"))
-        << nlohmann::json{{"name", name}, {"device", device}}.dump();
-  };
-  write("b-measured", "GPU B");
-  write("a", "GPU A");
-  write("bb", "GPU B");
-  EXPECT_EQ(shipped_profile(folder, "GPU A").name, "a");
-  EXPECT_EQ(shipped_profile(folder, "GPU B").name, "bb") << "not from what was measured";
-  try {
-    shipped_profile(folder, "GPU");
-    ADD_FAILURE() << "half a name is another GPU";
-  } catch (const Unavailable& error) {
-    EXPECT_EQ(error.code, 77);
-    EXPECT_THAT(error.what(), HasSubstr("GPU A, GPU B"));
-  }
-  std::ofstream(folder / "c.json") << "[1]";
-  EXPECT_THROW(shipped_profile(folder, "GPU C"), std::runtime_error);
 }
 
 }  // namespace
