@@ -134,15 +134,17 @@ class Analysis {
       if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};
   }
 
-  std::string site(const Live& live) {
-    const std::string name = site_of(s_, live.stack);
-    return live.traced || live.stack != 0 ? name : kBefore;
+  std::string site(const Live& live) const {
+    return live.traced || live.stack != 0 ? site_of(s_, live.stack) : kBefore;
   }
   Site& entry(const Live& live) {
-    const std::uint32_t key = live.traced || live.stack != 0 ? live.stack + 1 : 0;
-    const auto [at, fresh] = index_.emplace(std::pair(key, live.size), out_.sites.size());
-    if (fresh) out_.sites.push_back({site(live), live.size});
-    return out_.sites[at->second];
+    Site*& known = entries_[{live.traced, live.stack, live.size}];
+    if (known == nullptr) {
+      std::string name = site(live);
+      known = &sites_[{name, live.size}];
+      known->site = std::move(name), known->size = live.size;
+    }
+    return *known;
   }
 
   bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
@@ -187,19 +189,7 @@ class Analysis {
       }
       if (i + 1 == out_.peak_event) take_peak();
     }
-    merge();
-  }
-
-  /// Stacks that differ below the site, or above it, are one site.
-  void merge() {
-    std::map<std::pair<std::string, std::int64_t>, Site> merged;
-    for (const Site& one : out_.sites) {
-      Site& sum = merged[{one.site, one.size}];
-      sum.site = one.site, sum.size = one.size;
-      sum += one;
-    }
-    out_.sites.clear();
-    for (auto& [key, one] : merged) out_.sites.push_back(std::move(one));
+    for (auto& [key, one] : sites_) out_.sites.push_back(std::move(one));
     std::ranges::stable_sort(out_.sites,
                              [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
   }
@@ -237,7 +227,9 @@ class Analysis {
   std::map<std::int64_t, std::int64_t> stream_of_;
   std::map<std::int64_t, Live> live_;
   std::map<std::int64_t, std::int64_t> requested_;
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;
+  std::map<std::pair<std::string, std::int64_t>, Site> sites_;
+  /// Stacks that differ below the site, or above it, are one site.
+  std::map<std::tuple<bool, std::uint32_t, std::int64_t>, Site*> entries_;
 };
 
 // Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile has
