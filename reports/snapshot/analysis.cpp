@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "reports/snapshot/parts.h"
 #include "reports/snapshot/phases.h"
@@ -45,9 +45,8 @@ void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
 
 struct Live {
   std::uint32_t stack = 0;
-  std::int64_t size = 0, time_us = 0;
-  bool traced = true;
-  std::size_t event = 0;  // the allocation, where it is traced
+  std::int64_t size = 0;
+  const TraceEvent* made = nullptr;  // the allocation; null: before the trace began
 };
 
 class Analysis {
@@ -122,23 +121,23 @@ class Analysis {
   /// Blocks that existed before the trace's first event: those that are freed in it, or exist at
   /// its end, without having been allocated in it.
   void begin_live() {
-    std::unordered_map<std::int64_t, bool> seen;  // addresses whose first event has passed
+    std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
     for (const TraceEvent& e : *trace_) {
       if (e.action != Action::alloc && e.action != Action::free_requested &&
           e.action != Action::free_completed)
         continue;
-      if (!seen.emplace(e.address, true).second || e.action == Action::alloc) continue;
-      live_[e.address] = {0, e.size, 0, false};
+      if (!seen.insert(e.address).second || e.action == Action::alloc) continue;
+      live_[e.address] = {0, e.size};
     }
     for (const auto& [address, block] : at_end_)
-      if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};
+      if (!seen.contains(address)) live_[address] = {block->stack, block->requested};
   }
 
   std::string site(const Live& live) const {
-    return live.traced || live.stack != 0 ? site_of(s_, live.stack) : kBefore;
+    return live.made || live.stack != 0 ? site_of(s_, live.stack) : kBefore;
   }
   Site& entry(const Live& live) {
-    Site*& known = entries_[{live.traced, live.stack, live.size}];
+    Site*& known = entries_[{live.made != nullptr, live.stack, live.size}];
     if (known == nullptr) {
       std::string name = site(live);
       known = &sites_[{name, live.size}];
@@ -155,10 +154,8 @@ class Analysis {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
-      if (!labelled()) continue;
-      const auto label = live.traced ? labels_.find(live.event) : labels_.end();
-      parts.push_back(live.traced ? part_of(s_, (*trace_)[live.event],
-                                            label == labels_.end() ? nullptr : label->second)
+      if (labelled())
+        parts.push_back(live.made ? part_of(s_, *live.made, labels_)
                                   : Part{kBefore, "", "", 1, live.size});
     }
     out_.parts = sum_up(parts);
@@ -170,18 +167,16 @@ class Analysis {
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
       if (e.action == Action::alloc) {
-        const Live live{e.stack, e.size, e.time_us, true, i};
-        live_[e.address] = live;
-        ++entry(live).allocations;
+        ++entry(live_[e.address] = {e.stack, e.size, &e}).allocations;
       } else if (e.action == Action::free_requested) {
         requested_[e.address] = e.time_us;
       } else if (e.action == Action::free_completed) {
         requested_.erase(e.address);
         const auto found = live_.find(e.address);
         if (found != live_.end()) {
-          if (found->second.traced) {
+          if (const TraceEvent* made = found->second.made) {
             Site& one = entry(found->second);
-            one.lifetime_us += static_cast<double>(e.time_us - found->second.time_us);
+            one.lifetime_us += static_cast<double>(e.time_us - made->time_us);
             ++one.ended;
           }
           live_.erase(found);
