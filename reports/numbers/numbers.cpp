@@ -13,7 +13,6 @@
 #include "harness/record/meaning.h"
 #include "harness/record/number.h"
 #include "reports/curves/parity.h"
-#include "reports/numbers/safetensors.h"
 #include "reports/units.h"
 #include "reports/write.h"
 
@@ -47,11 +46,12 @@ Value read(const char* bytes) {
 
 void add(std::vector<StoredTensor>& tensors, const std::string& part,
          const std::vector<ShardNumbers>& shards) {
-  for (const ShardNumbers& each : shards)
-    if (each.size() > 0)
-      tensors.push_back(
-          {fmt::format("{}/{}[{}:{}]", part, each.name, each.offset, each.offset + each.size()),
-           each.dtype, each.shape, each.bytes});
+  for (const ShardNumbers& each : shards) {
+    if (each.size() == 0) continue;
+    tensors.push_back(each);  // all but the offset, which its name holds
+    tensors.back().name =
+        fmt::format("{}/{}[{}:{}]", part, each.name, each.offset, each.offset + each.size());
+  }
 }
 
 /// "NAME[BEGIN:END]"
@@ -74,8 +74,8 @@ ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
   const auto begin = number(name.substr(open + 1, colon - open - 1)),
              end = number(name.substr(colon + 1, name.size() - colon - 2));
   if (end - begin != tensor.size()) fail();
-  return {std::string(name.substr(0, open)), begin, std::move(tensor.shape),
-          std::move(tensor.dtype), std::move(tensor.bytes)};
+  tensor.name = name.substr(0, open);
+  return {std::move(tensor), begin};
 }
 
 class Metadata {
@@ -135,10 +135,6 @@ NumbersLog of(Safetensors&& file) {
 }
 
 }  // namespace
-
-std::int64_t ShardNumbers::size() const {
-  return static_cast<std::int64_t>(bytes.size()) / std::max<std::int64_t>(1, element_bytes(dtype));
-}
 
 double ShardNumbers::operator[](std::int64_t element) const {
   const std::int64_t each = element_bytes(dtype);
