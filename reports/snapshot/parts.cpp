@@ -100,10 +100,8 @@ std::vector<Part> sum_up(const std::vector<Part>& parts) {
   std::map<std::tuple<std::string, std::string, std::string>, Part> sums;
   std::map<std::string, std::int64_t> kinds;
   for (const Part& one : parts) {
-    Part& sum = sums[{one.kind, one.module, one.site}];
-    const std::int64_t count = sum.count + one.count, bytes = sum.bytes + one.bytes;
-    sum = one;
-    sum.count = count, sum.bytes = bytes;
+    const auto [sum, fresh] = sums.try_emplace({one.kind, one.module, one.site}, one);
+    if (!fresh) sum->second.count += one.count, sum->second.bytes += one.bytes;
     kinds[one.kind] += one.bytes;
   }
   std::vector<Part> out;

@@ -291,13 +291,12 @@ std::string snapshot_summary_json(const Named& named) {
 std::string snapshot_html(const Named& named, std::size_t top) {
   Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}}}};
   for (const DeviceSummary& d : analyse(named.snapshot)) {
-    Line allocated{"allocated"}, active{"active"}, reserved{"reserved"};
-    for (std::size_t i = 0; i < d.curve.size(); ++i) {
-      const auto x = static_cast<double>(i + 1);
-      allocated.points.emplace_back(x, static_cast<double>(d.curve[i].allocated));
-      active.points.emplace_back(x, static_cast<double>(d.curve[i].active));
-      reserved.points.emplace_back(x, static_cast<double>(d.curve[i].reserved));
-    }
+    const auto line = [&](const char* name, std::int64_t Holdings::*level) {
+      Line out{name};
+      for (const Holdings& now : d.curve)
+        out.points.emplace_back(out.points.size() + 1, static_cast<double>(now.*level));
+      return out;
+    };
     Section section{fmt::format("Device {}", d.device),
                     {fmt::format("Peak: {}{}", holdings(d.peak), when(d)),
                      "End: " + holdings(d.end), "Fragmentation: " + fragmentation(d.fragmentation)},
@@ -305,7 +304,8 @@ std::string snapshot_html(const Named& named, std::size_t top) {
                       "event",
                       "memory",
                       true,
-                      {std::move(active), std::move(allocated), std::move(reserved)}}},
+                      {line("active", &Holdings::active), line("allocated", &Holdings::allocated),
+                       line("reserved", &Holdings::reserved)}}},
                     {{"bytes at the peak", "count", "size", "site", "lifetime"}}};
     for (const Site* one : at_peak(d))
       if (section.rows.size() <= top)

@@ -159,11 +159,10 @@ TEST(Snapshots, ThePeakIsOfWhatIsActiveAndAFreedAddressStartsAnew) {
 TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   const Snapshot a = small();
   Snapshot b = small();
-  b.traces[0].insert(b.traces[0].begin() + 3, {Action::alloc, kBase + 4096, 5000, 0, 5, 35, 1});
-  b.traces[0].insert(b.traces[0].begin() + 4,
-                     {Action::free_requested, kBase + 4096, 5000, 0, 5, 36, 1});
-  b.traces[0].insert(b.traces[0].begin() + 5,
-                     {Action::free_completed, kBase + 4096, 5000, 0, 5, 36, 1});
+  b.traces[0].insert(b.traces[0].begin() + 3,
+                     {{Action::alloc, kBase + 4096, 5000, 0, 5, 35, 1},
+                      {Action::free_requested, kBase + 4096, 5000, 0, 5, 36, 1},
+                      {Action::free_completed, kBase + 4096, 5000, 0, 5, 36, 1}});
   const auto changes = differ(a, b);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].site, "a train.py:7");
