@@ -78,43 +78,35 @@ ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
   return {std::move(tensor), begin};
 }
 
-class Metadata {
- public:
-  explicit Metadata(const std::map<std::string, std::string>& all) : all_(all) {}
-  const std::string& text(const std::string& key) const {
-    const auto found = all_.find(key);
-    if (found == all_.end()) throw std::runtime_error(fmt::format("its header lacks '{}'", key));
+NumbersLog of(Safetensors&& file) {
+  const auto text = [&](const std::string& key) {
+    const auto found = file.metadata.find(key);
+    if (found == file.metadata.end())
+      throw std::runtime_error(fmt::format("its header lacks '{}'", key));
     return found->second;
-  }
-  double number(const std::string& key) const {
+  };
+  const auto number = [&](const std::string& key) {
     const auto value = parse_number(text(key));
     if (!value || !(*value >= 0))
       throw std::runtime_error(fmt::format("'{}' is no {}", text(key), key));
     return *value;
-  }
-
- private:
-  const std::map<std::string, std::string>& all_;
-};
-
-NumbersLog of(Safetensors&& file) {
-  const Metadata metadata(file.metadata);
+  };
   if (const auto found = file.metadata.find("format");
       found == file.metadata.end() || found->second != kFormat)
     throw std::runtime_error(fmt::format("is not '{}': give what `run --numbers` wrote", kFormat));
   NumbersLog log;
-  for (const auto& [key, field] : kTexts) log.*field = metadata.text(key);
-  for (const auto& [key, field] : kFigures) log.*field = metadata.number(key);
-  const auto rank = whole(metadata.number("rank"));
+  for (const auto& [key, field] : kTexts) log.*field = text(key);
+  for (const auto& [key, field] : kFigures) log.*field = number(key);
+  const auto rank = whole(number("rank"));
   if (!rank || *rank > 1'000'000)
-    throw std::runtime_error(fmt::format("'{}' is not a rank", metadata.text("rank")));
+    throw std::runtime_error(fmt::format("'{}' is not a rank", text("rank")));
   log.rank = static_cast<int>(*rank);
-  const std::string& role = metadata.text("role");
+  const std::string role = text("role");
   const auto roles = words(Role());
   const auto found = std::ranges::find(roles, role);
   if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
   log.role = static_cast<Role>(found - roles.begin());
-  log.exact = metadata.text("exact") == "true";
+  log.exact = text("exact") == "true";
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;
     if (name == kLoss) {
