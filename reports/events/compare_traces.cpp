@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::size_t kFrames = 4;  // of an event, in the text
 
-bool of_block(Action action) {
-  return action == Action::alloc || action == Action::free_requested ||
-         action == Action::free_completed;
-}
-
 /// A trace with what is needed to compare it.
 class Side {
  public:

@@ -123,10 +123,8 @@ class Analysis {
   void begin_live() {
     std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
     for (const TraceEvent& e : *trace_) {
-      if (e.action != Action::alloc && e.action != Action::free_requested &&
-          e.action != Action::free_completed)
+      if (!of_block(e.action) || !seen.insert(e.address).second || e.action == Action::alloc)
         continue;
-      if (!seen.insert(e.address).second || e.action == Action::alloc) continue;
       live_[e.address] = {0, e.size};
     }
     for (const auto& [address, block] : at_end_)
