@@ -26,11 +26,11 @@ std::vector<ShardNumbers> raw(const std::vector<Shard>& shards) {
   std::vector<ShardNumbers> all;
   for (const Shard& shard : shards) {
     const at::Tensor values = shard.values.contiguous();
-    all.push_back({shard.name,
-                   shard.offset,
-                   values.sizes().vec(),
-                   type_name(values.scalar_type()),
-                   {static_cast<const char*>(values.const_data_ptr()), values.nbytes()}});
+    all.push_back({{shard.name,
+                    type_name(values.scalar_type()),
+                    values.sizes().vec(),
+                    {static_cast<const char*>(values.const_data_ptr()), values.nbytes()}},
+                   shard.offset});
   }
   return all;
 }

@@ -59,25 +59,19 @@ TEST(CurveProperties, EveryFormatIsReadToTheBit) {
 }
 
 TEST(CurveProperties, ADamagedFileIsCurvesOrAnErrorOfOneLine) {
+  auto files = in_all_formats({{0, 1.5}, {1, 0.25}, {2, -3e-7}, {10, 1e300}});
+  files.push_back(
+      {"megatron",
+       R"({"lm loss": {"start_step": 0, "end_step": 6, "step_interval": 2, "values": {"0": 9.5, "2": 8.25, "4": 7}}})"});
+  for (const auto& [format, text] : files) ASSERT_EQ(parse_curves(text, "losses").format, format);
   int refused = 0;
-  for_all(6000, [&] {
-    const auto& [format, text] =
-        *rc::gen::elementOf(in_all_formats({{0, 1.5}, {1, 0.25}, {2, -3e-7}, {10, 1e300}}));
+  for_all(9000, [&] {
+    const auto& [format, text] = *rc::gen::elementOf(files);
     const std::string wounded = *damaged(text);
     for (const char* as : {format, ""})
       refused += !accepts<std::runtime_error>([&] { parse_curves(wounded, "losses", as); });
   });
-  EXPECT_GT(refused, 3000);
-}
-
-TEST(CurveProperties, DamagedGoldenValuesAreCurvesOrAnErrorOfOneLine) {
-  const std::string golden =
-      R"({"lm loss": {"start_step": 0, "end_step": 6, "step_interval": 2, "values": {"0": 9.5, "2": 8.25, "4": 7}}})";
-  ASSERT_EQ(parse_curves(golden, "golden").curves.size(), 1U);
-  for_all(4000, [&] {
-    const std::string wounded = *damaged(golden);
-    accepts<std::runtime_error>([&] { parse_curves(wounded, "golden"); });
-  });
+  EXPECT_GT(refused, 4500);
 }
 
 TEST(CurveProperties, RandomBytesAreCurvesOrAnErrorOfOneLine) {

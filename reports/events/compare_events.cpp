@@ -13,11 +13,9 @@ constexpr std::size_t kMostPeaks = 4;  // of a trace, in the text
 
 std::string describe(const BlockEvent* event) {
   if (event == nullptr) return "nothing more";
-  const bool of_segment = event->action == AllocatorAction::segment_alloc ||
-                          event->action == AllocatorAction::segment_free ||
-                          event->action == AllocatorAction::segment_map ||
-                          event->action == AllocatorAction::segment_unmap;
-  return fmt::format("{} of {} {}, {} bytes, stream {}{}", name_of(action_of(event->action)),
+  const Action action = action_of(event->action);
+  const bool of_segment = !of_block(action) && action != Action::oom;
+  return fmt::format("{} of {} {}, {} bytes, stream {}{}", name_of(action),
                      of_segment ? "segment" : "block", event->block, event->bytes, event->stream,
                      event->op.empty() ? "" : " (" + event->op + ")");
 }

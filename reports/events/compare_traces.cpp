@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "reports/snapshot/rewind.h"
 
@@ -14,41 +13,34 @@ namespace {
 
 constexpr std::size_t kFrames = 4;  // of an event, in the text
 
-bool of_block(Action action) {
-  return action == Action::alloc || action == Action::free_requested ||
-         action == Action::free_completed;
-}
-
 /// A trace with what is needed to compare it.
 class Side {
  public:
   Side(const Snapshot& snapshot, bool blocks_alone) : snapshot_(snapshot) {
     for (const TraceEvent& e : only_trace(snapshot)) {
       if (e.action == Action::snapshot || (blocks_alone && !of_block(e.action))) continue;
-      places_.push_back(static_cast<std::size_t>(&e - only_trace(snapshot).data()));
       events_.push_back(&e);
       streams_.try_emplace(e.stream, streams_.size());
-      if (e.action == Action::segment_alloc) starts_.insert(e.address);
+      if (e.action == Action::segment_alloc) starts_.push_back(e.address);
     }
-    for (const SnapshotSegment& segment : snapshot.segments) starts_.insert(segment.address);
-    std::size_t turn = 0;
-    for (const std::int64_t start : starts_) turns_[start] = turn++;
+    for (const SnapshotSegment& segment : snapshot.segments) starts_.push_back(segment.address);
+    std::ranges::sort(starts_);
+    starts_.erase(std::ranges::unique(starts_).begin(), starts_.end());
   }
 
   std::size_t size() const { return events_.size(); }
   const TraceEvent& operator[](std::size_t i) const { return *events_[i]; }
-  std::size_t place(std::size_t i) const {
-    return i < places_.size() ? places_[i] : events_.size();
+  std::size_t place(std::size_t i) const {  // in the trace
+    return static_cast<std::size_t>(events_[i] - only_trace(snapshot_).data());
   }
   std::size_t stream(const TraceEvent& e) const { return streams_.at(e.stream); }
   auto key(std::size_t i) const {
     return std::tuple((*this)[i].action, (*this)[i].size, stream((*this)[i]));
   }
-  std::pair<std::size_t, std::int64_t> block(const TraceEvent& e) const {
-    auto start = starts_.upper_bound(e.address);
-    if (start == starts_.begin()) return {turns_.size(), e.address};
-    --start;
-    return {turns_.at(*start), e.address - *start};
+  std::pair<std::int64_t, std::int64_t> block(const TraceEvent& e) const {
+    const auto after = std::ranges::upper_bound(starts_, e.address);
+    if (after == starts_.begin()) return {-1, e.address};
+    return {after - starts_.begin(), e.address - *std::prev(after)};
   }
 
   std::string text(std::size_t i) const {
@@ -71,10 +63,8 @@ class Side {
  private:
   const Snapshot& snapshot_;
   std::vector<const TraceEvent*> events_;
-  std::vector<std::size_t> places_;  // in the trace
   std::map<std::int64_t, std::size_t> streams_;
-  std::set<std::int64_t> starts_;  // of segments
-  std::unordered_map<std::int64_t, std::size_t> turns_;
+  std::vector<std::int64_t> starts_;  // of segments, ascending
 };
 
 std::optional<TraceDifference> first_difference(const Side& a, const Side& b) {

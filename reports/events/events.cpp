@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "harness/record/json.h"
+#include "reports/snapshot/of_rank.h"
 
 namespace tidemark {
 namespace {
@@ -33,13 +34,10 @@ EventLog event_log(const TrialRecord& trial, const std::string& variant, const R
     StepEvents& step = log.steps.emplace_back();
     if (i > 0 && i - 1 < rank.steps.size()) step.phases = rank.steps[i - 1].phases;
     for (const AllocatorEvent& e : trace.events) {
-      const bool makes_block = e.action == AllocatorAction::alloc;
-      const bool makes_segment =
-          e.action == AllocatorAction::segment_alloc || e.action == AllocatorAction::segment_map;
-      const bool of_block = makes_block || e.action == AllocatorAction::free_requested ||
-                            e.action == AllocatorAction::free_completed;
-      Turns& turns = of_block ? blocks : segments;
-      const bool makes = makes_block || makes_segment;
+      const bool makes = e.action == AllocatorAction::alloc ||
+                         e.action == AllocatorAction::segment_alloc ||
+                         e.action == AllocatorAction::segment_map;
+      Turns& turns = of_block(action_of(e.action)) ? blocks : segments;
       const auto stream = static_cast<std::uint32_t>(streams.size());
       step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.bytes,
                              streams.try_emplace(e.stream, stream).first->second,

@@ -3,7 +3,6 @@
 #include "reports/events/events.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "harness/record/json.h"
 #include "reports/events/compare_events.h"
 #include "reports/testing/refusal.h"
+#include "reports/testing/sample.h"
 
 namespace tidemark {
 namespace {
@@ -174,9 +174,8 @@ TEST(Events, WhatWasNotComparedDoesNotPass) {
 }
 
 TEST(Measured, HoldsTheSameEventsWithoutTheOperators) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("tidemark-measured-" + std::to_string(getpid()));
-  const auto path = folder / "measured.json";
+  const ScratchFolder scratch;
+  const std::filesystem::path folder = scratch / "run", path = folder / "measured.json";
   RunRecord run;
   run.device_kind = "cuda";
   std::filesystem::create_directories(folder / "allocator");
@@ -185,7 +184,6 @@ TEST(Measured, HoldsTheSameEventsWithoutTheOperators) {
   std::ofstream(path) << measured_json(run, folder);
   const auto logs = read_events(path);
   EXPECT_EQ(compare_events(read_events(folder), logs).equal, 2);
-  std::filesystem::remove_all(folder);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(compare_events(logs, {log(1 << 25), log(1 << 25, "instant")}).equal, 2);
   EXPECT_EQ(logs[0].steps.at(1).events.at(0).op, "");

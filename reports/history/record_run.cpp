@@ -25,24 +25,18 @@ std::optional<double> worst(const Metric& metric) {
   return out;
 }
 
-/// The worst over the ranks, by name.
-class Figures {
- public:
-  void add(const Metric& metric) {
-    Metric one = metric;
-    const auto value = worst(metric);
-    if (!value) return;
-    one.values = {value};
-    const auto [at, fresh] = figures_.emplace(metric.name, one);
-    if (fresh) return;
-    at->second.values.push_back(value);
-    at->second.values = {worst(at->second)};
-  }
-  const std::map<std::string, Metric>& all() const { return figures_; }
+using Figures = std::map<std::string, Metric>;  // by name, each with one value
 
- private:
-  std::map<std::string, Metric> figures_;
-};
+/// Keeps the worst over the ranks.
+void add(Figures& figures, Metric metric) {
+  const auto value = worst(metric);
+  if (!value) return;
+  metric.values = {value};
+  const auto [at, fresh] = figures.emplace(metric.name, metric);
+  if (fresh) return;
+  at->second.values.push_back(value);
+  at->second.values = {worst(at->second)};
+}
 
 Metric count(const char* name, Worse worse, int n) {
   return {name, Kind::counters, worse, "verdicts", {static_cast<double>(n)}};
@@ -53,18 +47,18 @@ std::map<std::string, Figures> figures_of(const TrialRecord& trial) {
   for (const VariantRecord& variant : trial.variants) {
     if (!variant.error.empty()) continue;
     Figures& figures = out[variant.name];
-    for (const Metric& metric : metrics_of(variant)) figures.add(metric);
+    for (const Metric& metric : metrics_of(variant)) add(figures, metric);
     for (const RankRecord& rank : variant.ranks)
-      for (const Metric& metric : metrics_of(rank)) figures.add(metric);
+      for (const Metric& metric : metrics_of(rank)) add(figures, metric);
   }
   std::map<std::string, std::array<int, 3>> verdicts;
   for (const Verdict& verdict : trial.verdicts) {
     ++verdicts[verdict.variant][static_cast<std::size_t>(verdict.status)];
-    if (const auto metric = metric_of(verdict)) out[verdict.variant].add(*metric);
+    if (const auto metric = metric_of(verdict)) add(out[verdict.variant], *metric);
   }
   for (const auto& [variant, counts] : verdicts) {
-    out[variant].add(count("verdicts/passed", Worse::down, counts[0]));
-    out[variant].add(count("verdicts/failed", Worse::up, counts[1]));
+    add(out[variant], count("verdicts/passed", Worse::down, counts[0]));
+    add(out[variant], count("verdicts/failed", Worse::up, counts[1]));
   }
   return out;
 }
@@ -105,7 +99,7 @@ void record_run(const fs::path& folder, const Report& report, int patience_ms) {
   for (const TrialRecord& trial : report.trials) {
     const std::string settings = settings_of(trial);
     for (const auto& [variant, figures] : figures_of(trial)) {
-      for (const auto& [name, metric] : figures.all()) {
+      for (const auto& [name, metric] : figures) {
         series.bind(trial.name(), settings, device, variant, name, static_cast<int>(metric.kind),
                     static_cast<int>(metric.worse), metric.unit);
         series.next();

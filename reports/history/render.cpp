@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
@@ -23,16 +24,13 @@ std::string figure(const std::optional<double>& value, const Metric& metric) {
 
 /// The trends worth showing: all, or those that stepped; the latest step first.
 std::vector<const Trend*> shown(const History& history, bool all) {
-  std::vector<std::pair<std::size_t, const Trend*>> order;
-  for (const Trend& trend : history.trends) {
-    const auto steps = trend.steps();
-    if (steps.empty() && !all) continue;
-    order.emplace_back(steps.empty() ? 0 : trend.points[steps.back()].run, &trend);
-  }
-  if (!all)
-    std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<const Trend*> out;
-  for (const auto& each : order) out.push_back(each.second);
+  for (const Trend& trend : history.trends)
+    if (all || !trend.steps().empty()) out.push_back(&trend);
+  if (!all)
+    std::ranges::stable_sort(out, std::greater(), [](const Trend* trend) {
+      return trend->points[trend->steps().back()].run;
+    });
   return out;
 }
 

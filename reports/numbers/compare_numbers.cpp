@@ -53,12 +53,15 @@ std::string fault(const TensorDifference& each, bool to_the_bit) {
 /// A variant's ranks, one after the other.
 class Held {
  public:
-  Held(bool bits_decide, const std::vector<Pair>& pairs) : bits_decide_(bits_decide) {
+  Held(bool bits_decide, const std::vector<Pair>& pairs)
+      : ranks_(pairs.size()), bits_decide_(bits_decide) {
     for (const auto& [a, b] : pairs) {
       of_a_.add(*a);
       of_b_.add(*b);
     }
-    for (const Pair& pair : pairs) add(pair);
+    for (const auto& [a, b] : pairs)
+      for (const TensorDifference& each : differences(*a, *b, bits_decide_, of_a_, of_b_))
+        take(each);
   }
 
   bool equal() const { return bits_ && faults_.empty(); }
@@ -83,21 +86,15 @@ class Held {
       said +=
           fmt::format("; not held, by a bound of {:.3g}: {}", largest_bound_, *vacuous_.begin());
     if (vacuous_.size() > 1) said += fmt::format(" and {} more", vacuous_.size() - 1);
-    std::vector<std::string> faults(
-        faults_.begin(),
-        faults_.begin() + static_cast<std::ptrdiff_t>(std::min(faults_.size(), kMostFaults)));
-    if (faults_.size() > kMostFaults)
+    std::vector<std::string> faults = faults_;
+    if (faults.size() > kMostFaults) {
+      faults.resize(kMostFaults);
       faults.push_back(fmt::format("and {} more", faults_.size() - kMostFaults));
+    }
     return {name, said, faults};
   }
 
  private:
-  void add(const Pair& pair) {
-    ++ranks_;
-    for (TensorDifference& each :
-         differences(*pair.first, *pair.second, bits_decide_, of_a_, of_b_))
-      take(each);
-  }
   void take(const TensorDifference& each) {
     bits_ = bits_ && each.bits;
     if (each.what == "loss" && each.first >= 0 && (parts_at_ < 0 || each.first < parts_at_))
@@ -113,9 +110,10 @@ class Held {
     if (!each.bits && (!worst_ || each.share() > worst_->share())) worst_ = each;
   }
 
+  std::size_t ranks_;
   bool bits_decide_, bits_ = true;
   WholeNorms of_a_, of_b_;
-  int ranks_ = 0, judged_ = 0;  // judged: tensors that a bound held, or the bits
+  int judged_ = 0;  // tensors that a bound held, or the bits
   std::optional<TensorDifference> worst_;
   std::int64_t parts_at_ = -1;
   std::vector<std::string> faults_;

@@ -13,7 +13,6 @@
 #include "harness/record/meaning.h"
 #include "harness/record/number.h"
 #include "reports/curves/parity.h"
-#include "reports/numbers/safetensors.h"
 #include "reports/units.h"
 #include "reports/write.h"
 
@@ -47,11 +46,12 @@ Value read(const char* bytes) {
 
 void add(std::vector<StoredTensor>& tensors, const std::string& part,
          const std::vector<ShardNumbers>& shards) {
-  for (const ShardNumbers& each : shards)
-    if (each.size() > 0)
-      tensors.push_back(
-          {fmt::format("{}/{}[{}:{}]", part, each.name, each.offset, each.offset + each.size()),
-           each.dtype, each.shape, each.bytes});
+  for (const ShardNumbers& each : shards) {
+    if (each.size() == 0) continue;
+    tensors.push_back(each);  // all but the offset, which its name holds
+    tensors.back().name =
+        fmt::format("{}/{}[{}:{}]", part, each.name, each.offset, each.offset + each.size());
+  }
 }
 
 /// "NAME[BEGIN:END]"
@@ -74,47 +74,39 @@ ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
   const auto begin = number(name.substr(open + 1, colon - open - 1)),
              end = number(name.substr(colon + 1, name.size() - colon - 2));
   if (end - begin != tensor.size()) fail();
-  return {std::string(name.substr(0, open)), begin, std::move(tensor.shape),
-          std::move(tensor.dtype), std::move(tensor.bytes)};
+  tensor.name = name.substr(0, open);
+  return {std::move(tensor), begin};
 }
 
-class Metadata {
- public:
-  explicit Metadata(const std::map<std::string, std::string>& all) : all_(all) {}
-  const std::string& text(const std::string& key) const {
-    const auto found = all_.find(key);
-    if (found == all_.end()) throw std::runtime_error(fmt::format("its header lacks '{}'", key));
+NumbersLog of(Safetensors&& file) {
+  const auto text = [&](const std::string& key) {
+    const auto found = file.metadata.find(key);
+    if (found == file.metadata.end())
+      throw std::runtime_error(fmt::format("its header lacks '{}'", key));
     return found->second;
-  }
-  double number(const std::string& key) const {
+  };
+  const auto number = [&](const std::string& key) {
     const auto value = parse_number(text(key));
     if (!value || !(*value >= 0))
       throw std::runtime_error(fmt::format("'{}' is no {}", text(key), key));
     return *value;
-  }
-
- private:
-  const std::map<std::string, std::string>& all_;
-};
-
-NumbersLog of(Safetensors&& file) {
-  const Metadata metadata(file.metadata);
+  };
   if (const auto found = file.metadata.find("format");
       found == file.metadata.end() || found->second != kFormat)
     throw std::runtime_error(fmt::format("is not '{}': give what `run --numbers` wrote", kFormat));
   NumbersLog log;
-  for (const auto& [key, field] : kTexts) log.*field = metadata.text(key);
-  for (const auto& [key, field] : kFigures) log.*field = metadata.number(key);
-  const auto rank = whole(metadata.number("rank"));
+  for (const auto& [key, field] : kTexts) log.*field = text(key);
+  for (const auto& [key, field] : kFigures) log.*field = number(key);
+  const auto rank = whole(number("rank"));
   if (!rank || *rank > 1'000'000)
-    throw std::runtime_error(fmt::format("'{}' is not a rank", metadata.text("rank")));
+    throw std::runtime_error(fmt::format("'{}' is not a rank", text("rank")));
   log.rank = static_cast<int>(*rank);
-  const std::string& role = metadata.text("role");
+  const std::string role = text("role");
   const auto roles = words(Role());
   const auto found = std::ranges::find(roles, role);
   if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
   log.role = static_cast<Role>(found - roles.begin());
-  log.exact = metadata.text("exact") == "true";
+  log.exact = text("exact") == "true";
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;
     if (name == kLoss) {
@@ -135,10 +127,6 @@ NumbersLog of(Safetensors&& file) {
 }
 
 }  // namespace
-
-std::int64_t ShardNumbers::size() const {
-  return static_cast<std::int64_t>(bytes.size()) / std::max<std::int64_t>(1, element_bytes(dtype));
-}
 
 double ShardNumbers::operator[](std::int64_t element) const {
   const std::int64_t each = element_bytes(dtype);

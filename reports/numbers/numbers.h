@@ -8,18 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/numbers/safetensors.h"
 #include "reports/rank_place.h"
 
 namespace tidemark {
 
 /// Elements [offset, offset + size()) of a parameter, flattened, or of its gradient.
-struct ShardNumbers {
-  std::string name;
+struct ShardNumbers : StoredTensor {
   std::int64_t offset = 0;
-  std::vector<std::int64_t> shape;
-  std::string dtype;  // "F64", "F32", "BF16"
-  std::string bytes;  // as they lay in memory, little-endian
-  std::int64_t size() const;
   double operator[](std::int64_t element) const;  // within the shard
 };
 

@@ -3,7 +3,6 @@
 #include "reports/numbers/numbers.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <bit>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "reports/numbers/safetensors.h"
 #include "reports/numbers/sample.h"
 #include "reports/testing/refusal.h"
+#include "reports/testing/sample.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -149,8 +149,8 @@ TEST(Numbers, RandomDamageIsOtherNumbersOrAnErrorOfOneLine) {
 }
 
 TEST(Numbers, AreFoundInARunsFolder) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / ("numbers-" + std::to_string(getpid()));
+  const ScratchFolder scratch;
+  const std::filesystem::path folder = scratch / "run";
   EXPECT_THROW(read_numbers(folder), std::runtime_error);
   TrialRecord trial;
   trial.scenario = "toy";
@@ -162,7 +162,6 @@ TEST(Numbers, AreFoundInARunsFolder) {
   EXPECT_EQ(logs[0].rank, 0);
   write_files(folder, {{"numbers/x.safetensors", "x"}});
   EXPECT_THROW(read_numbers(folder), std::runtime_error);
-  fs::remove_all(folder);
 }
 
 TEST(Numbers, AreApartByRepresentableOnes) {

@@ -86,13 +86,11 @@ namespace {
 
 Safetensors parse(std::string_view text, const std::string& where) {
   std::array<char, kLength> length{};
-  if (text.size() < kLength)
-    throw std::runtime_error(where + ": is cut off, or not a safetensors file");
   text.copy(length.data(), kLength);
-  text.remove_prefix(kLength);
   const auto header = std::bit_cast<std::uint64_t>(length);
-  if (header > text.size())
+  if (text.size() < kLength || header > text.size() - kLength)
     throw std::runtime_error(where + ": is cut off, or not a safetensors file");
+  text.remove_prefix(kLength);
   const auto json = Json::parse(text.substr(0, header), nullptr, false);
   if (json.is_discarded() || !json.is_object())
     throw std::runtime_error(where +

@@ -12,11 +12,11 @@ namespace tidemark {
 
 inline ShardNumbers shard_of(const std::string& name, const std::vector<float>& values,
                              std::int64_t offset = 0, bool bf16 = false) {
-  ShardNumbers out{name,
-                   offset,
-                   {static_cast<std::int64_t>(values.size())},
-                   bf16 ? "BF16" : "F32",
-                   std::string(values.size() * (bf16 ? 2 : 4), '\0')};
+  ShardNumbers out{{name,
+                    bf16 ? "BF16" : "F32",
+                    {static_cast<std::int64_t>(values.size())},
+                    std::string(values.size() * (bf16 ? 2 : 4), '\0')},
+                   offset};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (bf16)  // its upper half
       std::memcpy(out.bytes.data() + 2 * i, reinterpret_cast<const char*>(&values[i]) + 2, 2);

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "reports/snapshot/parts.h"
 #include "reports/snapshot/phases.h"
@@ -45,9 +45,8 @@ void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
 
 struct Live {
   std::uint32_t stack = 0;
-  std::int64_t size = 0, time_us = 0;
-  bool traced = true;
-  std::size_t event = 0;  // the allocation, where it is traced
+  std::int64_t size = 0;
+  const TraceEvent* made = nullptr;  // the allocation; null: before the trace began
 };
 
 class Analysis {
@@ -122,27 +121,27 @@ class Analysis {
   /// Blocks that existed before the trace's first event: those that are freed in it, or exist at
   /// its end, without having been allocated in it.
   void begin_live() {
-    std::unordered_map<std::int64_t, bool> seen;  // addresses whose first event has passed
+    std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
     for (const TraceEvent& e : *trace_) {
-      if (e.action != Action::alloc && e.action != Action::free_requested &&
-          e.action != Action::free_completed)
+      if (!of_block(e.action) || !seen.insert(e.address).second || e.action == Action::alloc)
         continue;
-      if (!seen.emplace(e.address, true).second || e.action == Action::alloc) continue;
-      live_[e.address] = {0, e.size, 0, false};
+      live_[e.address] = {0, e.size};
     }
     for (const auto& [address, block] : at_end_)
-      if (!seen.contains(address)) live_[address] = {block->stack, block->requested, 0, false};
+      if (!seen.contains(address)) live_[address] = {block->stack, block->requested};
   }
 
-  std::string site(const Live& live) {
-    const std::string name = site_of(s_, live.stack);
-    return live.traced || live.stack != 0 ? name : kBefore;
+  std::string site(const Live& live) const {
+    return live.made || live.stack != 0 ? site_of(s_, live.stack) : kBefore;
   }
   Site& entry(const Live& live) {
-    const std::uint32_t key = live.traced || live.stack != 0 ? live.stack + 1 : 0;
-    const auto [at, fresh] = index_.emplace(std::pair(key, live.size), out_.sites.size());
-    if (fresh) out_.sites.push_back({site(live), live.size});
-    return out_.sites[at->second];
+    Site*& known = entries_[{live.made != nullptr, live.stack, live.size}];
+    if (known == nullptr) {
+      std::string name = site(live);
+      known = &sites_[{name, live.size}];
+      known->site = std::move(name), known->size = live.size;
+    }
+    return *known;
   }
 
   bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
@@ -153,10 +152,8 @@ class Analysis {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
-      if (!labelled()) continue;
-      const auto label = live.traced ? labels_.find(live.event) : labels_.end();
-      parts.push_back(live.traced ? part_of(s_, (*trace_)[live.event],
-                                            label == labels_.end() ? nullptr : label->second)
+      if (labelled())
+        parts.push_back(live.made ? part_of(s_, *live.made, labels_)
                                   : Part{kBefore, "", "", 1, live.size});
     }
     out_.parts = sum_up(parts);
@@ -168,18 +165,16 @@ class Analysis {
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
       if (e.action == Action::alloc) {
-        const Live live{e.stack, e.size, e.time_us, true, i};
-        live_[e.address] = live;
-        ++entry(live).allocations;
+        ++entry(live_[e.address] = {e.stack, e.size, &e}).allocations;
       } else if (e.action == Action::free_requested) {
         requested_[e.address] = e.time_us;
       } else if (e.action == Action::free_completed) {
         requested_.erase(e.address);
         const auto found = live_.find(e.address);
         if (found != live_.end()) {
-          if (found->second.traced) {
+          if (const TraceEvent* made = found->second.made) {
             Site& one = entry(found->second);
-            one.lifetime_us += static_cast<double>(e.time_us - found->second.time_us);
+            one.lifetime_us += static_cast<double>(e.time_us - made->time_us);
             ++one.ended;
           }
           live_.erase(found);
@@ -187,19 +182,7 @@ class Analysis {
       }
       if (i + 1 == out_.peak_event) take_peak();
     }
-    merge();
-  }
-
-  /// Stacks that differ below the site, or above it, are one site.
-  void merge() {
-    std::map<std::pair<std::string, std::int64_t>, Site> merged;
-    for (const Site& one : out_.sites) {
-      Site& sum = merged[{one.site, one.size}];
-      sum.site = one.site, sum.size = one.size;
-      sum += one;
-    }
-    out_.sites.clear();
-    for (auto& [key, one] : merged) out_.sites.push_back(std::move(one));
+    for (auto& [key, one] : sites_) out_.sites.push_back(std::move(one));
     std::ranges::stable_sort(out_.sites,
                              [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
   }
@@ -237,7 +220,9 @@ class Analysis {
   std::map<std::int64_t, std::int64_t> stream_of_;
   std::map<std::int64_t, Live> live_;
   std::map<std::int64_t, std::int64_t> requested_;
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;
+  std::map<std::pair<std::string, std::int64_t>, Site> sites_;
+  /// Stacks that differ below the site, or above it, are one site.
+  std::map<std::tuple<bool, std::uint32_t, std::int64_t>, Site*> entries_;
 };
 
 // Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile has

@@ -52,13 +52,27 @@ class Decoder {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    std::string place = place_;
-    if (item_) place += fmt::format("[{}]", *item_);
+    std::string place;
+    for (const auto& [name, item] : places_)
+      place += name + (item ? fmt::format("[{}]", *item) : "");
     throw SnapshotError((place.empty() ? "" : place + ": ") + one_line(what));
   }
   void need(Id id, Type type) const {
     if (tree_[id].type != type)
       fail(fmt::format("is {}, not {}", name_of(tree_[id].type), name_of(type)));
+  }
+
+  /// Calls `take` with each item of a list, all of the type. Messages name it `name`[2].
+  void each(Id list, const char* name, Type type, const auto& take) {
+    places_.push_back({name, {}});
+    need(list, Type::list);
+    const auto& items = tree_.items(list);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      places_.back().item = i;
+      need(items[i], type);
+      take(items[i]);
+    }
+    places_.pop_back();
   }
 
   std::optional<Id> find(Id dictionary, std::string_view key) const {
@@ -122,13 +136,10 @@ class Decoder {
     fail(fmt::format("'{}' is not a state of a block", name));
   }
 
-  void blocks(Id list, SnapshotSegment& segment, const std::string& place) {
+  void blocks(Id list, SnapshotSegment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
-    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
-      const Id id = tree_.items(list)[i];
-      place_ = fmt::format("{}.blocks[{}]", place, i);
-      need(id, Type::dictionary);
+    each(list, ".blocks", Type::dictionary, [&](Id id) {
       SnapshotBlock block;
       block.size = integer(id, "size", std::nullopt);
       block.address = integer(id, "address", at);  // older snapshots leave it out
@@ -145,21 +156,14 @@ class Decoder {
         fail("reaches beyond its segment");
       at += block.size;
       segment.blocks.push_back(block);
-    }
-    place_ = place;
+    });
     if (at != segment.address + segment.total_size)
       fail(fmt::format("its blocks sum to {} bytes, not to its total_size of {}",
                        at - segment.address, segment.total_size));
   }
 
   void segments(Id list) {
-    place_ = "segments";
-    need(list, Type::list);
-    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
-      const Id id = tree_.items(list)[i];
-      const std::string place = fmt::format("segments[{}]", i);
-      place_ = place;
-      need(id, Type::dictionary);
+    each(list, "segments", Type::dictionary, [&](Id id) {
       SnapshotSegment segment;
       segment.device = integer(id, "device", 0);
       segment.address = integer(id, "address", std::nullopt);
@@ -178,27 +182,18 @@ class Decoder {
         fail("its device, address or total_size is out of range");
       const auto found = find(id, "blocks");
       if (!found) fail("has no 'blocks'");
-      blocks(*found, segment, place);
+      blocks(*found, segment);
       out_.segments.push_back(std::move(segment));
-    }
-    place_.clear();
+    });
   }
 
   void devices(Id list) {
-    place_ = "device_traces";
-    need(list, Type::list);
-    for (std::size_t d = 0; d < tree_.items(list).size(); ++d) {
-      place_ = fmt::format("device_traces[{}]", d);
-      const Id events = tree_.items(list)[d];
-      need(events, Type::list);
+    each(list, "device_traces", Type::list, [&](Id events) {
       auto& trace = out_.traces.emplace_back();
-      for (std::size_t i = 0; i < tree_.items(events).size(); ++i) {
-        const Id id = tree_.items(events)[i];
-        item_ = i;
-        need(id, Type::dictionary);
+      each(events, "", Type::dictionary, [&](Id id) {
         const auto what = action_named(text(id, "action", ""));
         if (!what)
-          continue;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
+          return;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
         TraceEvent event;
         event.action = *what;
         event.size = integer(id, "size", 0);
@@ -217,28 +212,13 @@ class Decoder {
         if (event.size < 0 || (event.size > kHuge && *what != Action::oom))
           fail(fmt::format("a size of {} bytes", event.size));
         trace.push_back(event);
-      }
-      item_.reset();
-    }
-    place_.clear();
-  }
-
-  /// Calls `take` with the cells of every row of a list.
-  void rows(Id list, const char* name, const auto& take) {
-    place_ = name;
-    need(list, Type::list);
-    for (std::size_t i = 0; i < tree_.items(list).size(); ++i) {
-      item_ = i;
-      const Id row = tree_.items(list)[i];
-      need(row, Type::list);
-      take(tree_.items(row));
-    }
-    item_.reset();
-    place_.clear();
+      });
+    });
   }
 
   void labels_of(Id list) {
-    rows(list, "tidemark_labels", [&](const auto& cells) {
+    each(list, "tidemark_labels", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
       if (cells.size() != 5 || tree_[cells[3]].type != Type::text ||
           tree_[cells[4]].type != Type::text)
         fail("is not a device, a count, an address, a kind and a name");
@@ -250,7 +230,8 @@ class Decoder {
   }
 
   void phases_of(Id list) {
-    rows(list, "tidemark_phases", [&](const auto& cells) {
+    each(list, "tidemark_phases", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
       if (cells.size() != 7 || tree_[cells[5]].type != Type::text)
         fail("is not a device, two moments of two counts, a name and a step");
       out_.phases.push_back({integer(cells[0], "device"),
@@ -262,7 +243,8 @@ class Decoder {
   }
 
   void gathers_of(Id list) {
-    rows(list, "tidemark_gathers", [&](const auto& cells) {
+    each(list, "tidemark_gathers", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
       if (cells.size() != 5) fail("is not a device, a count, two addresses and a size");
       Gather gather{integer(cells[0], "device"), integer(cells[1], "allocations"),
                     integer(cells[2], "output"), integer(cells[3], "shard"),
@@ -290,8 +272,12 @@ class Decoder {
 
   const Tree& tree_;
   Snapshot out_;
-  std::string place_;
-  std::optional<std::size_t> item_;  // of a trace: put into words only where it is wrong
+  /// A list and the item that is read. Put into words only where it is wrong.
+  struct Place {
+    const char* name;
+    std::optional<std::size_t> item;
+  };
+  std::vector<Place> places_;  // from the outermost
   std::unordered_map<Id, std::uint32_t> frame_of_, stack_of_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> stacks_;

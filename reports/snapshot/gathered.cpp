@@ -50,8 +50,8 @@ class Search {
   }
 
   bool is_activation(std::size_t event) const {
-    if (labels_.contains(event)) return false;
-    const std::string kind = part_of(s_, trace_[event], nullptr).kind;
+    if (labels_.contains(&trace_[event])) return false;
+    const std::string kind = part_of(s_, trace_[event], labels_).kind;
     return kind == "activations" || kind == "other";
   }
 
@@ -79,28 +79,19 @@ class Search {
     }
   }
 
-  std::int64_t without_need(const TraceWalk& walk, std::size_t block, const Gathered& one) const {
-    return trace_[block].size - (one.shard && walk.holds(*one.shard) ? 0 : one.shard_bytes);
-  }
-
   // The moment at which they are most.
   void weigh() {
     TraceWalk walk(trace_);
     std::map<std::size_t, Gathered> alive;
     const auto take_moment = [&] {
       std::erase_if(alive, [&](const auto& one) { return !walk.holds(one.first); });
-      std::int64_t sum = 0;
-      for (const auto& [block, one] : alive) sum += without_need(walk, block, one);
-      if (waste_.bytes && *waste_.bytes >= sum) return;
-      waste_.bytes = sum;
-      waste_.active = walk.active();
       std::vector<Part> parts;
       for (const auto& [block, one] : alive) {
-        Part part = part_of(s_, trace_[block], nullptr);
-        part.bytes = without_need(walk, block, one);
+        Part part = part_of(s_, trace_[block], labels_);
+        if (!one.shard || !walk.holds(*one.shard)) part.bytes -= one.shard_bytes;
         if (part.bytes > 0) parts.push_back(std::move(part));
       }
-      waste_.parts = sum_up(parts);
+      keep_most(waste_, parts, walk.active());
     };
     if (backwards_.contains({})) take_moment();
     while (walk.next()) {
@@ -116,10 +107,8 @@ class Search {
   std::vector<Gather> gathers_;                                     // of the device
   std::map<ProgramPhase::Moment, ProgramPhase::Moment> backwards_;  // begins and ends
   std::unordered_map<std::size_t, Gathered> gathered_;              // by allocation
-  Waste waste_{"gathered inputs that the graph keeps beyond their shards, when a backward begins",
-               {},
-               0,
-               {}};
+  Waste waste_{
+      .name = "gathered inputs that the graph keeps beyond their shards, when a backward begins"};
 };
 
 }  // namespace

@@ -55,28 +55,30 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   if (device >= snapshot.traces.size()) return out;
-  TraceWalk walk(snapshot.traces[device]);
+  const auto& trace = snapshot.traces[device];
+  TraceWalk walk(trace);
   auto label = snapshot.labels.begin();
   while (walk.next()) {
     if (walk.event().action != Action::alloc) continue;
     for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
          ++label)
       if (static_cast<std::size_t>(label->device) == device)
-        if (const auto block = walk.block_at(label->address)) out[*block] = &*label;
+        if (const auto block = walk.block_at(label->address)) out[&trace[*block]] = &*label;
   }
   return out;
 }
 
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label) {
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
   if (const auto& frames = snapshot.stacks[event.stack]; !frames.empty()) {
     const StackFrame& innermost = snapshot.frames[frames[0]];
     part.site = innermost.file == kAutograd ? innermost.function : site_of(snapshot, event.stack);
   }
-  if (label != nullptr) {
-    part.kind = label->kind;
-    part.module = label->name.substr(0, label->name.rfind('.'));
-    if (part.module == label->name) part.module.clear();  // a tensor of the outermost module
+  if (const auto found = labels.find(&event); found != labels.end()) {
+    const TensorLabel& label = *found->second;
+    part.kind = label.kind;
+    part.module = label.name.substr(0, label.name.rfind('.'));
+    if (part.module == label.name) part.module.clear();  // a tensor of the outermost module
   }
   part.module = without_numbers(part.module);
   return part;
@@ -98,10 +100,8 @@ std::vector<Part> sum_up(const std::vector<Part>& parts) {
   std::map<std::tuple<std::string, std::string, std::string>, Part> sums;
   std::map<std::string, std::int64_t> kinds;
   for (const Part& one : parts) {
-    Part& sum = sums[{one.kind, one.module, one.site}];
-    const std::int64_t count = sum.count + one.count, bytes = sum.bytes + one.bytes;
-    sum = one;
-    sum.count = count, sum.bytes = bytes;
+    const auto [sum, fresh] = sums.try_emplace({one.kind, one.module, one.site}, one);
+    if (!fresh) sum->second.count += one.count, sum->second.bytes += one.bytes;
     kinds[one.kind] += one.bytes;
   }
   std::vector<Part> out;

@@ -12,8 +12,8 @@
 
 namespace tidemark {
 
-/// The labels of a device's allocations, by the allocation's place in its trace.
-using LabelOf = std::unordered_map<std::size_t, const TensorLabel*>;
+/// The labels of a device's allocations, by the allocation in its trace.
+using LabelOf = std::unordered_map<const TraceEvent*, const TensorLabel*>;
 
 /// A label belongs to the block that is alive at its address after its number of allocations, which
 /// holds where the trace begins with the first allocation.
@@ -22,8 +22,8 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
 /// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
 /// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
-/// `event` is the allocation; `label` may be null.
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const TensorLabel* label);
+/// `event` is the allocation, in the snapshot's trace.
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels);
 
 /// The parts of one kind, and their sum.
 struct TensorKind {

@@ -5,12 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/snapshot/testing/trace.h"
+
 namespace tidemark {
 namespace {
 
+using namespace snapshot_testing;
 using testing::HasSubstr;
-
-constexpr std::int64_t kBase = 0x7f0000000000;
 
 /// As `tidemark exec --report` writes it: an activation, a parameter at an address that a freed
 /// block had before, its gradient of the autograd thread, a block of the optimizer.
@@ -31,25 +32,16 @@ Snapshot labelled() {
   segment.blocks.push_back({kBase + 4096, 1536, 1500, BlockState::allocated, 0});
   segment.blocks.push_back({kBase + 5632, 512, 10, BlockState::allocated, 0});
   s.segments = {segment};
-  s.traces = {{{Action::alloc, kBase, 8, 0, 0, 1, 1, 1},
-               {Action::free_requested, kBase, 8, 0, 0, 2, 1},
-               {Action::free_completed, kBase, 8, 0, 0, 3, 1},
-               {Action::alloc, kBase, 100, 0, 0, 4, 1, 0},
-               {Action::alloc, kBase + 512, 30, 0, 0, 5, 1, 1},
-               {Action::alloc, kBase + 1024, 40, 0, 0, 6, 0, 0},
-               {Action::alloc, kBase + 1536, 5, 0, 0, 7, 0, 0},
-               {Action::alloc, kBase + 2048, 7, 0, 0, 8, 2, 0},
-               {Action::alloc, kBase + 2560, 6, 0, 0, 9, 3, 1},
-               {Action::alloc, kBase + 3072, 3, 0, 0, 10, 4, 1},
-               {Action::alloc, kBase + 3584, 2, 0, 0, 11, 5, 0},
-               {Action::alloc, kBase + 4608, 400, 0, 0, 12, 1, 0},
-               {Action::free_requested, kBase + 4608, 400, 0, 0, 13, 1},
-               {Action::free_completed, kBase + 4608, 400, 0, 0, 14, 1},
-               {Action::alloc, kBase + 4096, 1500, 0, 0, 15, 1, 0},
-               {Action::alloc, kBase + 5632, 9, 0, 0, 16, 1, 0},
-               {Action::free_requested, kBase + 5632, 9, 0, 0, 17, 1},
-               {Action::free_completed, kBase + 5632, 9, 0, 0, 18, 1},
-               {Action::alloc, kBase + 5632, 10, 0, 0, 19, 1, 0}}};
+  s.traces = {{event(Action::alloc, 0, 8, 1, 1), event(Action::free_requested, 0, 8),
+               event(Action::free_completed, 0, 8), event(Action::alloc, 0, 100, 1),
+               event(Action::alloc, 1, 30, 1, 1), event(Action::alloc, 2, 40),
+               event(Action::alloc, 3, 5), event(Action::alloc, 4, 7, 2),
+               event(Action::alloc, 5, 6, 3, 1), event(Action::alloc, 6, 3, 4, 1),
+               event(Action::alloc, 7, 2, 5), event(Action::alloc, 9, 400, 1),
+               event(Action::free_requested, 9, 400), event(Action::free_completed, 9, 400),
+               event(Action::alloc, 8, 1500, 1), event(Action::alloc, 11, 9, 1),
+               event(Action::free_requested, 11, 9), event(Action::free_completed, 11, 9),
+               event(Action::alloc, 11, 10, 1)}};
   s.labels = {
       {0, 1, kBase, "buffers", "gone"},
       {0, 2, kBase + 96, "parameters", "layers.3.w"},

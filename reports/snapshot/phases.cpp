@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "reports/snapshot/walk.h"
 
@@ -30,31 +30,28 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
     return std::accumulate(at(first), at(last), first == 0 ? begin : curve[first - 1], higher);
   };
   struct Row {
-    std::size_t begin, place;  // in the trace, and among `phases`
+    std::size_t begin;  // in the trace
     PhasePeak peak;
   };
-  std::map<std::pair<std::int64_t, std::string>, Row> rows;
+  std::vector<Row> rows;
+  std::map<std::pair<std::int64_t, std::string>, std::size_t> row_of;  // by step and name
   for (const ProgramPhase& phase : phases) {
     if (static_cast<std::size_t>(phase.device) != device) continue;
     const auto from = moments.find(phase.begin);
     const auto to = moments.find(phase.end);
     if (from == moments.end() || to == moments.end() || to->second < from->second) continue;
     const Holdings peak = highest(from->second, to->second);
-    const auto [row, fresh] = rows.try_emplace(
-        {phase.step, phase.name}, Row{from->second, rows.size(), {phase.step, phase.name, peak}});
-    if (fresh) continue;
-    row->second.begin = std::min(row->second.begin, from->second);
-    row->second.peak.peak = higher(row->second.peak.peak, peak);
+    const auto [at, fresh] = row_of.try_emplace({phase.step, phase.name}, rows.size());
+    if (fresh) rows.push_back({from->second, {phase.step, phase.name, peak}});
+    Row& row = rows[at->second];
+    row.begin = std::min(row.begin, from->second);
+    row.peak.peak = higher(row.peak.peak, peak);
   }
-  std::vector<Row> sorted;
-  sorted.reserve(rows.size());
-  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
-  std::ranges::stable_sort(sorted, [](const Row& a, const Row& b) {
-    return std::tuple(a.peak.step, a.begin, a.place) < std::tuple(b.peak.step, b.begin, b.place);
-  });
+  std::ranges::stable_sort(rows, {},
+                           [](const Row& row) { return std::pair(row.peak.step, row.begin); });
   std::vector<PhasePeak> out;
-  out.reserve(sorted.size());
-  for (Row& row : sorted) out.push_back(std::move(row.peak));
+  out.reserve(rows.size());
+  for (Row& row : rows) out.push_back(std::move(row.peak));
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "harness/record/json.h"
 #include "reports/html.h"
@@ -58,16 +59,25 @@ std::string pending_line(const PendingFree& p) {
   return out;
 }
 
+/// A line for each of the first items, and how many more there are.
+std::string first_lines(const auto& items, std::size_t top, std::string_view indent, auto line) {
+  std::string out;
+  for (const auto& item : items | std::views::take(top))
+    out += fmt::format("{}{}\n", indent, line(item));
+  if (items.size() > top)
+    out += fmt::format("{}and {} more (--top N)\n", indent, items.size() - top);
+  return out;
+}
+
 std::string sites_text(const DeviceSummary& d, std::size_t top) {
   const auto sites = at_peak(d);
-  std::string out = fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size());
-  for (std::size_t i = 0; i < std::min(top, sites.size()); ++i)
-    out +=
-        fmt::format("    {} bytes ({}) in {} x {}: {}{}\n", exact(sites[i]->bytes),
-                    percent(sites[i]->bytes, d.peak.active), sites[i]->count, exact(sites[i]->size),
-                    sites[i]->site, lifetime(*sites[i]).empty() ? "" : ", " + lifetime(*sites[i]));
-  if (sites.size() > top) out += fmt::format("    and {} more (--top N)\n", sites.size() - top);
-  return out;
+  return fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size()) +
+         first_lines(sites, top, "    ", [&](const Site* one) {
+           const std::string lives = lifetime(*one);
+           return fmt::format("{} bytes ({}) in {} x {}: {}{}{}", exact(one->bytes),
+                              percent(one->bytes, d.peak.active), one->count, exact(one->size),
+                              one->site, lives.empty() ? "" : ", ", lives);
+         });
 }
 
 std::string device_text(const DeviceSummary& d, std::size_t top) {
@@ -91,10 +101,7 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
   for (const PendingFree& p : d.pending) waiting += p.size;
   out +=
       fmt::format("  pending frees at the end: {}, {} bytes\n", d.pending.size(), exact(waiting));
-  for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
-    out += "    " + pending_line(d.pending[i]) + "\n";
-  if (d.pending.size() > top)
-    out += fmt::format("    and {} more (--top N)\n", d.pending.size() - top);
+  out += first_lines(d.pending, top, "    ", pending_line);
   return out + "  fragmentation: " + fragmentation(d.fragmentation) + "\n";
 }
 
@@ -178,9 +185,23 @@ std::int64_t peaks(const Snapshot& snapshot) {
 std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + exact(by); }
 
 std::string part_line(const Part& part) {
-  return fmt::format("      {:>24} in {}{}{}{}{}\n", exact(part.bytes), plural(part.count, "block"),
+  return fmt::format("{:>24} in {}{}{}{}{}", exact(part.bytes), plural(part.count, "block"),
                      part.module.empty() ? "" : ", ", one_line(part.module),
                      part.site.empty() ? "" : ", ", part.site);
+}
+
+std::string change_line(const SiteChange& c) {
+  std::string out = fmt::format("{} bytes at the peak ({} -> {}), {} x {} -> {} x {}: {}",
+                                signed_bytes(c.after.bytes - c.before.bytes), exact(c.before.bytes),
+                                exact(c.after.bytes), c.before.count, exact(c.size), c.after.count,
+                                exact(c.size), c.site);
+  if (c.before.allocations != c.after.allocations)
+    out +=
+        fmt::format("; allocated {} times -> {} times", c.before.allocations, c.after.allocations);
+  const std::string x = lifetime(c.before), y = lifetime(c.after);
+  if (x != y)
+    out += fmt::format("; {} -> {}", x.empty() ? "not there" : x, y.empty() ? "not there" : y);
+  return out;
 }
 
 }  // namespace
@@ -191,10 +212,7 @@ std::string parts_text(const DeviceSummary& d, std::size_t top) {
     out +=
         fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, exact(kind.bytes),
                     100.0 * static_cast<double>(kind.bytes) / static_cast<double>(d.peak.active));
-    for (const Part& part : kind.parts.first(std::min(top, kind.parts.size())))
-      out += part_line(part);
-    if (kind.parts.size() > top)
-      out += fmt::format("      and {} more (--top N)\n", kind.parts.size() - top);
+    out += first_lines(kind.parts, top, "      ", part_line);
   }
   return out;
 }
@@ -240,10 +258,7 @@ std::string wastes_text(const DeviceSummary& d, std::size_t top) {
                        waste.bytes
                            ? fmt::format("{} of {} bytes", exact(*waste.bytes), exact(waste.active))
                            : "not known, no optimizer of torch.optim has stepped");
-    for (const Part& part : std::span(waste.parts).first(std::min(top, waste.parts.size())))
-      out += part_line(part);
-    if (waste.parts.size() > top)
-      out += fmt::format("      and {} more (--top N)\n", waste.parts.size() - top);
+    out += first_lines(waste.parts, top, "      ", part_line);
   }
   return out;
 }
@@ -276,13 +291,12 @@ std::string snapshot_summary_json(const Named& named) {
 std::string snapshot_html(const Named& named, std::size_t top) {
   Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}}}};
   for (const DeviceSummary& d : analyse(named.snapshot)) {
-    Line allocated{"allocated"}, active{"active"}, reserved{"reserved"};
-    for (std::size_t i = 0; i < d.curve.size(); ++i) {
-      const auto x = static_cast<double>(i + 1);
-      allocated.points.emplace_back(x, static_cast<double>(d.curve[i].allocated));
-      active.points.emplace_back(x, static_cast<double>(d.curve[i].active));
-      reserved.points.emplace_back(x, static_cast<double>(d.curve[i].reserved));
-    }
+    const auto line = [&](const char* name, std::int64_t Holdings::*level) {
+      Line out{name};
+      for (const Holdings& now : d.curve)
+        out.points.emplace_back(out.points.size() + 1, static_cast<double>(now.*level));
+      return out;
+    };
     Section section{fmt::format("Device {}", d.device),
                     {fmt::format("Peak: {}{}", holdings(d.peak), when(d)),
                      "End: " + holdings(d.end), "Fragmentation: " + fragmentation(d.fragmentation)},
@@ -290,7 +304,8 @@ std::string snapshot_html(const Named& named, std::size_t top) {
                       "event",
                       "memory",
                       true,
-                      {std::move(active), std::move(allocated), std::move(reserved)}}},
+                      {line("active", &Holdings::active), line("allocated", &Holdings::allocated),
+                       line("reserved", &Holdings::reserved)}}},
                     {{"bytes at the peak", "count", "size", "site", "lifetime"}}};
     for (const Site* one : at_peak(d))
       if (section.rows.size() <= top)
@@ -323,21 +338,7 @@ std::string difference_text(const Named& before, const Named& after, std::size_t
   std::string out = fmt::format("A: {}\nB: {}\npeak of active: {} -> {} bytes ({})\n",
                                 one_line(before.path), one_line(after.path), exact(a), exact(b),
                                 a == b ? "no difference" : signed_bytes(b - a));
-  for (std::size_t i = 0; i < std::min(top, changes.size()); ++i) {
-    const SiteChange& c = changes[i];
-    out += fmt::format("  {} bytes at the peak ({} -> {}), {} x {} -> {} x {}: {}",
-                       signed_bytes(c.after.bytes - c.before.bytes), exact(c.before.bytes),
-                       exact(c.after.bytes), c.before.count, exact(c.size), c.after.count,
-                       exact(c.size), c.site);
-    if (c.before.allocations != c.after.allocations)
-      out += fmt::format("; allocated {} times -> {} times", c.before.allocations,
-                         c.after.allocations);
-    const std::string x = lifetime(c.before), y = lifetime(c.after);
-    if (x != y)
-      out += fmt::format("; {} -> {}", x.empty() ? "not there" : x, y.empty() ? "not there" : y);
-    out += "\n";
-  }
-  if (changes.size() > top) out += fmt::format("  and {} more (--top N)\n", changes.size() - top);
+  out += first_lines(changes, top, "  ", change_line);
   return out + fmt::format("{} sites and sizes differ\n", changes.size());
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -11,27 +12,21 @@ namespace {
 constexpr std::int64_t kGranule = 512,
                        kSmallest = 1 << 20;  // of a rest in a segment for large blocks
 
-struct Piece {
-  std::int64_t size, requested;
-  bool free;
-};
+using Blocks = std::vector<SnapshotBlock>;
 
-struct Rewound {
-  SnapshotSegment segment;  // its blocks are in `pieces`
-  std::map<std::int64_t, Piece> pieces;
+bool is_free(const SnapshotBlock& block) { return block.state == BlockState::inactive; }
 
-  void merge(std::map<std::int64_t, Piece>::iterator at) {
-    if (const auto next = std::next(at); next != pieces.end() && next->second.free) {
-      at->second.size += next->second.size;
-      pieces.erase(next);
-    }
-    if (at == pieces.begin()) return;
-    const auto before = std::prev(at);
-    if (!before->second.free) return;
-    before->second.size += at->second.size;
-    pieces.erase(at);
+/// Frees the block: it is one with the free ones beside it.
+void give_back(Blocks& blocks, Blocks::iterator at) {
+  *at = {at->address, at->size};
+  if (const auto next = std::next(at); next != blocks.end() && is_free(*next)) {
+    at->size += next->size;
+    blocks.erase(next);
   }
-};
+  if (at == blocks.begin() || !is_free(*std::prev(at))) return;
+  std::prev(at)->size += at->size;
+  blocks.erase(at);
+}
 
 class Rewinding {
  public:
@@ -41,13 +36,11 @@ class Rewinding {
         throw SnapshotError("has expandable segments, whose mappings are not followed");
       if (segment.pool != std::array<std::int64_t, 2>{0, 0})
         throw SnapshotError("has segments of a private pool (CUDA graphs), which are not followed");
-      Rewound& out = add(segment);
-      out.pieces.clear();
+      Blocks& blocks = add(segment).blocks;
+      blocks.clear();
       for (const SnapshotBlock& block : segment.blocks) {
-        const bool free = block.state == BlockState::inactive;
-        const Piece piece{block.size, block.requested, free};
-        const auto at = out.pieces.insert_or_assign(block.address, piece).first;
-        if (free) out.merge(at);
+        blocks.push_back({block.address, block.size, block.requested, BlockState::allocated});
+        if (is_free(block)) give_back(blocks, std::prev(blocks.end()));
       }
     }
   }
@@ -60,8 +53,8 @@ class Rewinding {
         return undo_free(e);
       case Action::segment_alloc: {
         const auto found = segments_.find(e.address);
-        if (found == segments_.end() || found->second.pieces.size() != 1 ||
-            !found->second.pieces.begin()->second.free)
+        if (found == segments_.end() || found->second.blocks.size() != 1 ||
+            !is_free(found->second.blocks[0]))
           throw SnapshotError("allocates a segment that is not there, or not free, afterwards");
         segments_.erase(found);
         return;
@@ -84,66 +77,56 @@ class Rewinding {
 
   std::vector<SnapshotSegment> segments() && {
     std::vector<SnapshotSegment> out;
-    for (auto& [address, each] : segments_) {
-      each.segment.blocks.clear();
-      for (const auto& [at, piece] : each.pieces)
-        each.segment.blocks.push_back({at, piece.size, piece.requested,
-                                       piece.free ? BlockState::inactive : BlockState::allocated});
-      out.push_back(std::move(each.segment));
-    }
+    for (auto& [address, each] : segments_) out.push_back(std::move(each));
     return out;
   }
 
  private:
-  Rewound& add(SnapshotSegment segment) {
+  SnapshotSegment& add(SnapshotSegment segment) {
     const std::int64_t address = segment.address, size = segment.total_size;
     const auto next = segments_.lower_bound(address);
-    const bool overlaps =
-        (next != segments_.end() && next->first < address + size) ||
-        (next != segments_.begin() &&
-         std::prev(next)->first + std::prev(next)->second.segment.total_size > address);
+    const bool overlaps = (next != segments_.end() && next->first < address + size) ||
+                          (next != segments_.begin() &&
+                           std::prev(next)->first + std::prev(next)->second.total_size > address);
     if (overlaps) throw SnapshotError(fmt::format("has two segments at address {}", address));
-    Rewound& out = segments_[address];
-    out.segment = std::move(segment);
-    out.pieces[address] = {size, 0, true};
+    SnapshotSegment& out = segments_[address] = std::move(segment);
+    out.blocks = {{address, size}};
     return out;
   }
 
-  Rewound& around(std::int64_t address) {
+  SnapshotSegment& around(std::int64_t address) {
     auto found = segments_.upper_bound(address);
     if (found == segments_.begin()) throw SnapshotError("is in no segment");
     --found;
-    if (address >= found->first + found->second.segment.total_size)
-      throw SnapshotError("is in no segment");
+    if (address >= found->first + found->second.total_size) throw SnapshotError("is in no segment");
     return found->second;
   }
 
   void undo_alloc(const TraceEvent& e) {
-    Rewound& in = around(e.address);
-    const auto at = in.pieces.find(e.address);
-    if (at == in.pieces.end() || at->second.free)
+    Blocks& blocks = around(e.address).blocks;
+    const auto at = std::ranges::find(blocks, e.address, &SnapshotBlock::address);
+    if (at == blocks.end() || is_free(*at))
       throw SnapshotError("allocates a block that is not there afterwards");
-    at->second = {at->second.size, 0, true};
-    in.merge(at);
+    give_back(blocks, at);
   }
 
   void undo_free(const TraceEvent& e) {
-    Rewound& in = around(e.address);
-    const auto hole = std::prev(in.pieces.upper_bound(e.address));
-    const std::int64_t end = hole->first + hole->second.size;
+    SnapshotSegment& in = around(e.address);
+    auto at =
+        std::prev(std::ranges::upper_bound(in.blocks, e.address, {}, &SnapshotBlock::address));
+    const std::int64_t end = at->address + at->size;
     std::int64_t size = (e.size + kGranule - 1) / kGranule * kGranule;
-    if (!hole->second.free || e.address + size > end)
+    if (!is_free(*at) || e.address + size > end)
       throw SnapshotError("frees a block where another one is afterwards");
-    if (in.segment.type == "large" && end - e.address - size <= kSmallest) size = end - e.address;
-    if (hole->first < e.address)
-      hole->second.size = e.address - hole->first;
-    else
-      in.pieces.erase(hole);
-    in.pieces[e.address] = {size, e.size, false};
-    if (e.address + size < end) in.pieces[e.address + size] = {end - e.address - size, 0, true};
+    if (in.type == "large" && end - e.address - size <= kSmallest) size = end - e.address;
+    const std::int64_t rest = end - e.address - size;
+    at->size = e.address - at->address;
+    if (at->size > 0) at = in.blocks.insert(std::next(at), SnapshotBlock{});
+    *at = {e.address, size, e.size, BlockState::allocated};
+    if (rest > 0) in.blocks.insert(std::next(at), {e.address + size, rest});
   }
 
-  std::map<std::int64_t, Rewound> segments_;
+  std::map<std::int64_t, SnapshotSegment> segments_;
 };
 
 }  // namespace

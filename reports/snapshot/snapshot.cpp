@@ -18,6 +18,11 @@ constexpr const char* kActionNames[] = {
 
 const char* name_of(Action action) { return kActionNames[static_cast<std::size_t>(action)]; }
 
+bool of_block(Action action) {
+  return action == Action::alloc || action == Action::free_requested ||
+         action == Action::free_completed;
+}
+
 std::optional<Action> action_named(std::string_view name) {
   const auto* found = std::ranges::find(kActionNames, name);
   if (found == std::end(kActionNames)) return std::nullopt;

@@ -51,6 +51,7 @@ enum class Action {
 };
 const char* name_of(Action);
 std::optional<Action> action_named(std::string_view name);
+bool of_block(Action);  // an allocation, or a free that is requested or completed
 
 struct TraceEvent {
   Action action = Action::alloc;

@@ -13,6 +13,14 @@ using testing::for_all;
 
 std::int64_t bytes() { return *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 40); }
 
+/// With those at which a pickle changes its opcode, or needs a byte for the sign.
+std::int64_t integer() {
+  return *rc::gen::oneOf(
+      rc::gen::element<std::int64_t>(0, 127, 128, 255, 256, 65535, 65536, -1, -128, -129, INT32_MAX,
+                                     INT32_MIN, INT32_MAX + 1LL, INT64_MAX, INT64_MIN),
+      rc::gen::arbitrary<std::int64_t>());
+}
+
 Snapshot any_snapshot() {
   Snapshot snapshot;
   const auto text = [] {
@@ -48,9 +56,10 @@ Snapshot any_snapshot() {
                                      Action::segment_alloc, Action::oom);
     event.size = bytes();
     if (event.action == Action::oom)
-      event.device_free = bytes();
+      event.device_free = integer();
     else
-      event.address = bytes();
+      event.address = integer();
+    event.stream = integer();
     event.time_us = *rc::gen::inRange<std::int64_t>(0, 1 << 30);
     snapshot.traces[0].push_back(event);
   }

@@ -9,8 +9,6 @@
 namespace tidemark {
 namespace {
 
-using Blocks = std::vector<std::size_t>;  // places of their allocations in the trace
-
 class Search {
  public:
   Search(const Snapshot& snapshot, std::size_t device, const LabelOf& labels)
@@ -22,7 +20,7 @@ class Search {
 
   std::vector<Waste> run(std::size_t peak_event) {
     while (walk_.next()) {
-      if (walk_.place() + 1 == peak_event) keep(streams_, walk_.freed());
+      if (walk_.place() + 1 == peak_event) take_peak();
       if (walk_.moved() && steps_.contains(walk_.moment())) take_step();
     }
     return {std::move(streams_), std::move(activations_), std::move(buffers_)};
@@ -30,36 +28,26 @@ class Search {
 
  private:
   const Part& part(std::size_t event) {
-    const auto found = parts_.find(event);
-    if (found != parts_.end()) return found->second;
-    const auto label = labels_.find(event);
-    return parts_
-        .emplace(event,
-                 part_of(s_, trace_[event], label == labels_.end() ? nullptr : label->second))
-        .first->second;
+    const auto [found, fresh] = parts_.try_emplace(event);
+    if (fresh) found->second = part_of(s_, trace_[event], labels_);
+    return found->second;
   }
 
-  // Keeps the blocks if they are more than those of an earlier moment.
-  void keep(Waste& waste, const Blocks& blocks) {
-    std::int64_t sum = 0;
-    for (const std::size_t event : blocks) sum += trace_[event].size;
-    if (waste.bytes && *waste.bytes >= sum) return;
-    std::vector<Part> parts;
-    for (const std::size_t event : blocks) parts.push_back(part(event));
-    waste.bytes = sum;
-    waste.active = walk_.active();
-    waste.parts = sum_up(parts);
+  void take_peak() {
+    std::vector<Part> streams;
+    for (const std::size_t event : walk_.freed()) streams.push_back(part(event));
+    keep_most(streams_, streams, walk_.active());
   }
 
   void take_step() {
-    Blocks activations, buffers;
+    std::vector<Part> activations, buffers;
     for (const auto& [address, event] : walk_.live()) {
-      const std::string& kind = part(event).kind;
-      if (kind == "activations") activations.push_back(event);
-      if (kind == "sharding buffers") buffers.push_back(event);
+      const Part& one = part(event);
+      if (one.kind == "activations") activations.push_back(one);
+      if (one.kind == "sharding buffers") buffers.push_back(one);
     }
-    keep(activations_, activations);
-    keep(buffers_, buffers);
+    keep_most(activations_, activations, walk_.active());
+    keep_most(buffers_, buffers, walk_.active());
   }
 
   const Snapshot& s_;
@@ -68,17 +56,23 @@ class Search {
   TraceWalk walk_{trace_};
   std::set<ProgramPhase::Moment> steps_;
   std::unordered_map<std::size_t, Part> parts_;
-  Waste streams_{"freed, but held for another stream, at the highest peak", {}, 0, {}};
-  Waste activations_{
-      "activations that outlive the backward, before an optimizer's step", {}, 0, {}};
+  Waste streams_{.name = "freed, but held for another stream, at the highest peak"};
+  Waste activations_{.name = "activations that outlive the backward, before an optimizer's step"};
   Waste buffers_{
-      "gathered parameters and buckets that outlive the backward, before an optimizer's step",
-      {},
-      0,
-      {}};
+      .name =
+          "gathered parameters and buckets that outlive the backward, before an optimizer's step"};
 };
 
 }  // namespace
+
+void keep_most(Waste& waste, const std::vector<Part>& parts, std::int64_t active) {
+  std::int64_t sum = 0;
+  for (const Part& part : parts) sum += part.bytes;
+  if (waste.bytes && *waste.bytes >= sum) return;
+  waste.bytes = sum;
+  waste.active = active;
+  waste.parts = sum_up(parts);
+}
 
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
                              std::size_t peak_event) {

@@ -22,6 +22,9 @@ namespace tidemark {
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
                              std::size_t peak_event);
 
+/// Keeps the parts if they are more than those of an earlier moment; `active`: in all, at this one.
+void keep_most(Waste& waste, const std::vector<Part>& parts, std::int64_t active);
+
 /// The last of them: gathered inputs of tensor-parallel layers that autograd keeps from forward to
 /// backward.
 /// Of one device, at the begin of a backward where it is most of all such moments: outputs of
