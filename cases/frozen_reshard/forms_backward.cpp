@@ -60,9 +60,7 @@ class Backward {
 
   void begin() {
     auto alive = around(chain_.layers(), 0);
-    alive.add("x", 1);
-    alive.add("r", 1);
-    alive.add("c", 2);
+    alive.add({{"x", 1}, {"r", 1}, {"c", 2}});
     for (int j = 0; j < chain_.units(); ++j) {
       alive.add(chain_.whole_of(j), chain_.whole_before_backward(m_, j));
       add_gradient(alive, j, Gradient::before);
@@ -87,9 +85,7 @@ class Backward {
     const int layer = chain_.layer(k);
     const int last_begun = place.finishing && chain_.reached(k + 1) ? k + 1 : k;
     auto alive = around(layer, 0);
-    alive.add("x", place.saves_input);
-    alive.add("z", place.saves_middle);
-    alive.add("c", 2);
+    alive.add({{"x", place.saves_input}, {"z", place.saves_middle}, {"c", 2}});
     for (int j = 0; j < chain_.units(); ++j) {
       if (j != k || place.whole)
         alive.add(chain_.whole_of(j),
@@ -219,9 +215,7 @@ class Backward {
       alive.add(chain_.gradient_of(k), held ? chain_.gradients_of(k) : 0);
     };
     auto second = at(k, working);
-    second.add("x", 1);
-    second.add("z", 1);
-    second.add("g", trained);
+    second.add({{"x", 1}, {"z", 1}, {"g", trained}});
     add_held(second);
     add_shared(second, layer + 1);
     add("second product", k, second);

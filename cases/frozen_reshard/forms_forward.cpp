@@ -22,9 +22,7 @@ class Forward {
       }
     }
     auto last = around(chain_.layers(), chain_.units(), -1);
-    last.add("x", 1);
-    last.add("r", 1);
-    last.add("c", 1);
+    last.add({{"x", 1}, {"r", 1}, {"c", 1}});
     all_.push_back({"the loss" + setup_.suffix(m_), last});
     return std::move(all_);
   }
@@ -90,8 +88,7 @@ class Forward {
   void adapter(int k) {
     auto alive = around(chain_.layer(k), k, k);
     add_buffer_before(alive, k + 1);
-    alive.add("x", (chain_.layer(k) > 0) + 2);
-    alive.add("z", 1);
+    alive.add({{"x", (chain_.layer(k) > 0) + 2}, {"z", 1}});
     all_.push_back({"products of unit " + std::to_string(k) + setup_.suffix(m_), alive});
     // The sum of layer and adapter, whose unit is resharded.
     auto sum = around(chain_.layer(k), k + 1, -1);

@@ -121,8 +121,7 @@ Alive Chain::around(int others, int layers) const {
   Alive alive{{"rest", 1}, {"x", microbatches()}};
   for (int l = 0; l < this->layers(); ++l) {
     const int saved = others + (l < layers);
-    alive.add("x", saved * saves_input(l));
-    alive.add("z", saved * saves_middle(l));
+    alive.add({{"x", saved * saves_input(l)}, {"z", saved * saves_middle(l)}});
   }
   alive.add("c", others);
   return alive;

@@ -41,12 +41,8 @@ class Rank {
     auto& rest = tensors_["rest"];
     for (const auto& place : stages_of(z_, schedule_, rank)) {
       const HeldStage held(z_, policy_, schedule_, place);
-      auto& own = stages_.emplace(place.number, Passes::Stage{held, {}}).first->second;
-      own.fresh = true;
-      own.left = earlier_ > 0 && held.keeps_last_gradient();
-      own.one_task = policy_.one_weight_task;
-      for (auto layer = place.first_layer; layer < place.end_layer; ++layer)
-        own.checkpointed.push_back(z_.checkpointed(layer));
+      const bool left = earlier_ > 0 && held.keeps_last_gradient();
+      stages_.emplace(place.number, Passes::Stage{held, /*fresh=*/true, left});
       for (const auto& [symbol, count] : gradients_of(held))
         for (int i = 0; i < static_cast<int>(count); ++i)
           for (const Bytes bytes : tensors_.at(symbol)) rest.push_back(bytes);

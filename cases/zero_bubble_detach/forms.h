@@ -55,7 +55,6 @@ struct HeldStage : StagePlace {
   StagePolicy policy;
   /// HandOver::stays, and the neighbour is on the same rank.
   bool input_handed = false, output_handed = false;
-  bool transformer;
   bool floats;  // norms are written out in floats
   double blocks;
   double again;         // of these checkpointed,
@@ -136,13 +135,10 @@ class Passes {
   Passes(const Sizes& sizes, const reference::DeviceFacts& device, Ledger& ledger);
 
   /// `fresh`: the stage has no gradients yet, so that this pass leaves its own. `left`: the stage
-  /// has the last gradient of its input of the step before, until its backward. `one_task`:
-  /// StagePolicy::one_weight_task. `checkpointed`: by block.
+  /// has the last gradient of its input of the step before, until its backward.
   struct Stage {
     HeldStage held;
-    std::vector<bool> checkpointed;
-    bool fresh = false, left = false, one_task = false;
-    bool again(int block) const { return checkpointed[static_cast<std::size_t>(block)]; }
+    bool fresh = false, left = false;
     bool ends_at_input() const { return !held.input_stays; }
   };
   void forward(const Stage& stage, const std::string& where);
@@ -152,13 +148,15 @@ class Passes {
 
  private:
   struct Group;
+  bool checkpointed(const Stage& stage, int block) const {
+    return z_.checkpointed(stage.held.first_layer + block);
+  }
   std::vector<Group> block_groups(const Stage& stage, int block) const;
   std::vector<Group> head_groups() const;
   Group norm_group(const std::string& name, double inputs) const;
-  void run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
+  /// `block`: -1 at the head.
+  void run_groups(const Stage& stage, const std::vector<Group>& groups, int block,
                   const std::string& where);
-  void run_together(const Stage& stage, std::vector<Group> groups, int block,
-                    const std::string& where);
 
   static std::string in_block(int block) { return ", block " + std::to_string(block) + ": "; }
   void attention_backward(const std::string& where);
@@ -189,9 +187,9 @@ class Passes {
   void copied(const Stage& stage, const Group& group, bool first, const std::string& where);
   void gradients_done(const Stage& stage);
 
-  const bool transformer_, bf16_, floats_, sums_, parts_, grouped_, repeats_, copies_, by_head_,
-      sorts_;
-  const std::string repeated_;  // the symbol of keys as attention reads them
+  const Sizes z_;
+  const bool floats_, sums_, sorts_;
+  const reference::AttentionPlan attention_;
   Ledger& l_;
   Terms gradients_;  // of the stage, as far as this pass has them
   Terms lingering_;  // weight gradients that have been added to them, of the last run

@@ -52,7 +52,7 @@ void Passes::input(const Stage& stage, const std::string& where) {
   if (held.policy.release) {
     const double kept = held.blocks - held.again;
     l_.drop("a_n", kept);
-    if (transformer_) l_.take("x", kept);  // attention's output, which a parameter reads
+    if (z_.transformer) l_.take("x", kept);  // attention's output, which a parameter reads
     if (held.last && floats_) l_.add({{"y", 1}, {"s", 1}}, -1);
   }
 }
@@ -67,10 +67,10 @@ void Passes::loss_backward(bool whole, const std::string& where) {
   l_.take("wide");
   l_.moment(where + "softmax");
   l_.drop("wide", whole ? 2 : 1);
-  if (bf16_) l_.take("logits");
+  if (z_.bf16) l_.take("logits");
   l_.moment(where + "logits");
   l_.drop("wide");
-  if (!bf16_) l_.take("logits");
+  if (!z_.bf16) l_.take("logits");
 }
 
 void Passes::embedding_backward(const Stage& stage, const std::string& where) {
@@ -108,7 +108,7 @@ void Passes::norm_backward(const Stage& stage, bool again, double inputs,
 // stays, and what a node has saved, unless it exists for this run alone.
 void Passes::block_backward(const Stage& stage, int block, bool whole, const std::string& here) {
   const auto& held = stage.held;
-  const bool again = stage.again(block);
+  const bool again = checkpointed(stage, block);
   const bool input = block > 0 || held.first;  // its input is the stage's own
   // The gradient of a stage's output is the caller's.
   const bool shared = !whole || (block + 1 == static_cast<int>(held.blocks) && !held.last);
@@ -143,7 +143,7 @@ void Passes::block_backward(const Stage& stage, int block, bool whole, const std
     l_.drop("x");
     if (beside) l_.drop(symbol);
   };
-  if (!transformer_) {
+  if (!z_.transformer) {
     product("f", "w_f", "fc2");
     read({{"f", 1}});
     l_.take("f");
@@ -182,7 +182,7 @@ void Passes::block_backward(const Stage& stage, int block, bool whole, const std
   attention_backward(here);
   l_.drop("x");
   read(attention_saved());
-  for (int i = 0; repeats_ && i < 2; ++i) {
+  for (int i = 0; attention_.repeats && i < 2; ++i) {
     l_.take("k");
     l_.moment(here + "summed over the repeats");
     l_.drop("x");
@@ -207,18 +207,20 @@ void Passes::block_backward(const Stage& stage, int block, bool whole, const std
 
 void Passes::attention_backward(const std::string& where) {
   l_.take("x");
-  l_.take(repeated_, 2);
+  l_.take(attention_.repeats ? "x" : "k", 2);
   l_.take("delta");
-  if (bf16_) {
+  if (z_.bf16) {
+    const bool grouped = z_.heads != z_.kv_heads;
     l_.take("acc");
-    if (grouped_) l_.take("x", 2);
+    if (grouped) l_.take("x", 2);
     l_.moment(where + "attention");
-    if (grouped_) l_.drop("x", 2);
+    if (grouped) l_.drop("x", 2);
   } else {
+    const bool by_head = z_.heads > 1 && z_.sequence > 1;
     l_.take("x");  // gradient times output
-    if (by_head_) l_.take("delta");
+    if (by_head) l_.take("delta");
     l_.moment(where + "attention's row sums");
-    if (by_head_) l_.drop("delta");
+    if (by_head) l_.drop("delta");
     l_.drop("x");
     l_.take("acc");
     l_.moment(where + "attention");

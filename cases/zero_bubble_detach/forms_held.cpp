@@ -8,7 +8,6 @@ HeldStage::HeldStage(const Sizes& z, const StagePolicy& its, const PipelineSched
                      const StagePlace& place)
     : StagePlace(place),
       policy(its),
-      transformer(z.transformer),
       floats(z.norms_in_floats),
       blocks(static_cast<double>(end_layer - first_layer)),
       again(static_cast<double>(checkpointed_blocks(z, place))),

@@ -66,36 +66,30 @@ Terms gradients_of(const HeldStage& stage) {
 }
 
 Passes::Passes(const Sizes& z, const reference::DeviceFacts& device, Ledger& ledger)
-    : transformer_(z.transformer),
-      bf16_(z.bf16),
+    : z_(z),
       floats_(z.norms_in_floats),
-      sums_(floats_ && z.norm_weight_sum(device).buffer > 0),
-      parts_(transformer_ && z.attention(device).split_output > 0),
-      grouped_(z.heads != z.kv_heads),
-      repeats_(transformer_ && z.attention(device).repeats),
-      copies_(transformer_ && z.attention(device).copies),
-      by_head_(z.heads > 1 && z.sequence > 1),
+      sums_(z.norm_weight_sum(device).buffer > 0),
       sorts_(z.lookup(device).sorts),
-      repeated_(repeats_ ? "x" : "k"),
+      attention_(z.attention(device)),
       l_(ledger) {}
 
 void Passes::save_block(const std::string& here) {
-  if (!transformer_) {
+  if (!z_.transformer) {
     l_.take("f", 2);
     return l_.moment(here + "gelu");
   }
   norm(here);
   l_.add({{"x", 1}, {"k", 2}});  // queries, keys and values
-  for (int i = 0; copies_ && i < 2; ++i) {
+  for (int i = 0; attention_.copies && i < 2; ++i) {
     l_.take("x");
     l_.moment(here + "keys and values repeated");
     l_.drop("k");
   }
   l_.add({{"x", 1}, {"lse", 1}});
-  if (parts_) l_.take("parts");
-  if (bf16_) l_.take("random");
+  if (attention_.split_output > 0) l_.take("parts");
+  if (z_.bf16) l_.take("random");
   l_.moment(here + "attention");
-  if (parts_) l_.drop("parts");
+  if (attention_.split_output > 0) l_.drop("parts");
   l_.add({{"x", 2}});  // projected; added to the block's input
   l_.moment(here + "attention's output added");
   l_.drop("x");
@@ -106,7 +100,7 @@ void Passes::save_block(const std::string& here) {
 
 void Passes::run_again(const std::string& here) {
   save_block(here + "run again, ");
-  if (transformer_ && floats_) l_.drop("x");  // the second norm's input
+  if (z_.transformer && floats_) l_.drop("x");  // the second norm's input
 }
 
 void Passes::norm(const std::string& where) {
@@ -134,13 +128,13 @@ void Passes::norm_input(bool again, double inputs, const std::string& where) {
 
 Terms Passes::attention_saved() const {
   Terms all{{"x", 2}, {"lse", 1}};  // queries and output
-  all[copies_ ? "x" : "k"] += 2;
-  if (bf16_) all["random"] = 1;
+  all[attention_.copies ? "x" : "k"] += 2;
+  if (z_.bf16) all["random"] = 1;
   return all;
 }
 
 Terms Passes::saved_by_block(bool by_parameters_alone) const {
-  if (!transformer_) return {{"f", by_parameters_alone ? 1.0 : 2.0}};
+  if (!z_.transformer) return {{"f", by_parameters_alone ? 1.0 : 2.0}};
   const double y = floats_ ? 2 : 0, x = floats_ ? 4 : 3;
   if (by_parameters_alone)  // attention's output among them
     return {{"x", x + 1}, {"s", 2 - y}, {"f", 1}};
@@ -157,9 +151,9 @@ void Passes::forward_checkpointed(const std::string& here) {
     l_.moment(here + name);
     l_.add(terms, -1);
   };
-  if (transformer_) {
+  if (z_.transformer) {
     Terms attention = attention_saved();
-    if (parts_) attention["parts"] = 1;
+    if (attention_.split_output > 0) attention["parts"] = 1;
     passing(attention, "attention");
     if (floats_) passing({{"x", 2}, {"y", 2}}, "second norm");  // besides the sum
     passing({{"x", 2}, {"f", 3}}, "product of gate and up");    // besides sum and norm
@@ -176,7 +170,7 @@ void Passes::forward(const Stage& stage, const std::string& where) {
   if (held.first) l_.take("x");  // looked up
   for (int block = 0; block < static_cast<int>(held.blocks); ++block) {
     const std::string here = where + in_block(block);
-    if (stage.again(block)) {
+    if (checkpointed(stage, block)) {
       forward_checkpointed(here);
       continue;
     }
@@ -184,7 +178,7 @@ void Passes::forward(const Stage& stage, const std::string& where) {
     l_.take("x", 2);  // projected; added
     l_.moment(here + "output added");
     l_.drop("x");
-    if (transformer_ && floats_)  // what the norms have read
+    if (z_.transformer && floats_)  // what the norms have read
       l_.drop("x", block > 0 || held.first ? 2 : 1);
     l_.close("a_w");
     l_.close("a_n");
@@ -194,10 +188,10 @@ void Passes::forward(const Stage& stage, const std::string& where) {
     l_.take("logits");
     l_.moment(where + ": head");
     if (floats_) l_.drop("x");  // the norm's input
-    if (bf16_) l_.take("wide");
+    if (z_.bf16) l_.take("wide");
     l_.add({{"logp", 1}, {"loss", 1}});
     l_.moment(where + ": loss");
-    if (bf16_) l_.drop("wide");
+    if (z_.bf16) l_.drop("wide");
   } else if (!held.keeps_output() && !held.output_stays) {
     l_.drop("x");  // sent, or in the place of another
   }

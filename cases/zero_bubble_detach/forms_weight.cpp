@@ -1,4 +1,5 @@
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "cases/zero_bubble_detach/forms.h"
@@ -30,14 +31,15 @@ std::vector<Passes::Group> Passes::block_groups(const Stage& stage, int block) c
   const auto& held = stage.held;
   const Terms none, x{{"x", 1}}, f{{"f", 1}}, k{{"k", 1}};
   // The first one's is not the stage's own; a checkpointed one's stays as long as any of its nodes.
-  const bool frees = block > 0 && (!stage.again(block) || stage.one_task);
+  const bool frees = block > 0 && (!checkpointed(stage, block) || held.policy.one_weight_task);
   const Terms input = frees ? x : none;
   const bool top = block + 1 == static_cast<int>(held.blocks);
   const Terms output = !top || held.last || held.output_stays ? x : none;
-  if (!transformer_)
+  if (!z_.transformer)
     return {{"fc1", "w_f", input, input, f}, {"fc2", "w_f", f, f, output, false, x}};
-  const Terms attended = held.policy.release ? x : none;        // else attention has saved it too
-  const bool read = frees && (!floats_ || stage.again(block));  // the input, by the first norm
+  const Terms attended = held.policy.release ? x : none;  // else attention has saved it too
+  const bool read =
+      frees && (!floats_ || checkpointed(stage, block));  // the input, by the first norm
   return {norm_group("attention_norm", read ? 1 : 0),
           {"wq", "w_q", none, x, x},
           {"wk", "w_k", none, none, k},
@@ -102,88 +104,67 @@ void Passes::copied(const Stage& stage, const Group& group, bool first, const st
   if (stage.held.policy.clean_hooks) copied_ = group.arrived;
 }
 
-// A run of the engine for each group. A checkpointed block is run again by each, and of every run
-// so far there is what nodes have saved that no run has reached yet.
-void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, bool again,
+// A run of the engine for each group, or one for all of them: then the gradients that start it, and
+// those it computes, stay until its end. A checkpointed block is run again by each run, and of
+// every run so far there is what nodes have saved that no run has reached yet.
+void Passes::run_groups(const Stage& stage, const std::vector<Group>& groups, int block,
                         const std::string& where) {
-  Terms unread = saved_by_block(stage.held.policy.release);
+  const auto& policy = stage.held.policy;
+  const bool again = block >= 0 && checkpointed(stage, block), together = policy.one_weight_task;
+  const bool copies = policy.habits.captured_gradients_copied;
+  Terms unread = saved_by_block(policy.release);
   double runs = again ? 0 : 1;
-  for (const auto& group : groups) {
-    copied(stage, group, true, where);
+  const std::size_t size = together ? groups.size() : 1;
+  for (auto rest = std::span(groups); !rest.empty(); rest = rest.subspan(size)) {
+    const auto run = rest.first(size);
+    for (const auto& group : run) copied(stage, group, &group == &run.front(), where);
     if (again) {
       ++runs;
-      run_again(where + group.name + ", ");
+      run_again(together ? where : where + run.front().name + ", ");
       l_.add(saved_by_block(), -1);
       l_.add(unread);
     }
-    gradient(group.by_tokens, again, where + group.name, [&] {
-      l_.take(group.gradient);
-      l_.moment(where + group.name);
-    });
-    computed(stage, {{group.gradient, 1}});
-    l_.add(group.saved, -runs);
-    for (const auto& [symbol, count] : group.saved) unread[symbol] -= count;
-    // A hook that is still there takes down the copy instead.
-    const auto& policy = stage.held.policy;
-    if (policy.clean_hooks || policy.habits.captured_gradients_copied) l_.add(group.taken, -1);
+    Terms found;
+    for (const auto& group : std::views::reverse(run)) {
+      gradient(group.by_tokens, again, where + group.name, [&] {
+        l_.take(group.gradient);
+        l_.moment(where + group.name);
+      });
+      found[group.gradient] += 1;
+      const auto& saved = together ? group.saved_reversed : group.saved;
+      l_.add(saved, -runs);
+      for (const auto& [symbol, count] : saved) unread[symbol] -= count;
+      // The cut between the groups leaves these to the one tensor that still refers to their nodes.
+      if (!together) continue;
+      if (group.name == "fc2") l_.drop("f");
+      if (group.name == "w2") l_.drop("f", 3);
+      if (group.name == "wo") l_.add(attention_saved(), -1);
+    }
+    for (const auto& group : run) {
+      // A hook that is still there takes down the copy instead.
+      if (policy.clean_hooks || copies) l_.add(group.taken, -1);
+      if (copies && &group != &run.back()) l_.add(group.arrived, -1);
+    }
+    computed(stage, found);
   }
-  for (; again && !stage.held.policy.release && runs > 0; --runs) l_.close("a_n");
-}
-
-// One run of the engine: the gradients that start it, and those it computes, stay until its end.
-void Passes::run_together(const Stage& stage, std::vector<Group> groups, int block,
-                          const std::string& where) {
-  Terms found;
-  const bool again = block >= 0 && stage.again(block);
-  for (const auto& group : groups) copied(stage, group, &group == &groups.front(), where);
-  if (again) run_again(where);
-  for (const auto& group : std::views::reverse(groups)) {
-    gradient(group.by_tokens, again, where + group.name, [&] {
-      l_.take(group.gradient);
-      l_.moment(where + group.name);
-    });
-    found[group.gradient] += 1;
-    l_.add(group.saved_reversed, -1);
-    // The cut between the groups leaves these to the one tensor that still refers to their nodes.
-    if (block < 0) continue;
-    if (group.name == "fc2") l_.drop("f");
-    if (group.name == "w2") l_.drop("f", 3);
-    if (group.name == "wo") l_.add(attention_saved(), -1);
-  }
-  for (const auto& group : groups) {
-    l_.add(group.taken, -1);
-    if (stage.held.policy.habits.captured_gradients_copied && &group != &groups.back())
-      l_.add(group.arrived, -1);
-  }
-  computed(stage, found);
+  for (; again && !policy.release && !together && runs > 0; --runs) l_.close("a_n");
 }
 
 void Passes::weight(const Stage& stage, const std::string& where) {
   const auto& held = stage.held;
   if (held.first) return backward(stage, where);
   for (int block = 0; block < static_cast<int>(held.blocks); ++block) {
-    const bool again = stage.again(block);
-    const auto groups = block_groups(stage, block);
-    const std::string here = where + in_block(block);
+    const bool again = checkpointed(stage, block);
     if (!again) l_.open("a_w");
+    if (!again && held.policy.one_weight_task) l_.open("a_n");
     if (held.policy.clean_hooks) l_.open("g");
-    if (stage.one_task) {
-      if (!again) l_.open("a_n");
-      run_together(stage, groups, block, here);
-      continue;
-    }
-    run_groups(stage, groups, again, here);
+    run_groups(stage, block_groups(stage, block), block, where + in_block(block));
     if (again && held.policy.release && block > 0) l_.drop("x");  // its input
   }
-  if (held.last) {
-    if (stage.one_task)
-      run_together(stage, head_groups(), -1, where + ", ");
-    else
-      run_groups(stage, head_groups(), false, where + ", ");
-  }
+  if (held.last) run_groups(stage, head_groups(), -1, where + ", ");
   // With the last node goes what the nodes between have saved, unless a root still leads there.
   const bool stays = !held.policy.clean_hooks || held.root_stays();
-  if (!stays && !held.policy.release && !stage.one_task) l_.add(held.graph(), -1);
+  if (!stays && !held.policy.release && !held.policy.one_weight_task) l_.add(held.graph(), -1);
   if (held.policy.roots_as_edges && held.input_stays) l_.drop("x");
   if (held.output_goes() && held.keeps_output()) l_.drop("x");
   l_.add(std::exchange(lingering_, {}), -1);

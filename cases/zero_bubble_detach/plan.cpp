@@ -25,12 +25,12 @@ class RankPlan : reference::Replay {
         schedule_(schedule_of(trial)),
         rank_(rank),
         autograd_(memory_),
-        operators_(autograd_, sizes_, device),
-        boundary_(operators_.activation_bytes(sizes_.hidden)) {
+        model_(autograd_, sizes_, device),
+        boundary_(model_.activation_bytes(sizes_.hidden)) {
     const auto places = stages_of(sizes_, schedule_, rank);
     for (const auto& stage : places) {
       stages_.emplace(stage.number,
-                      StagePlan(autograd_, operators_, sizes_, stage, sizes_.with_habits(policy)));
+                      StagePlan(autograd_, model_, sizes_, stage, sizes_.with_habits(policy)));
       // The tokens of all microbatches, and those to predict.
       for (const bool reads : {stage.first, stage.last})
         if (reads) resting_.push_back(autograd_.make(sizes_.microbatches * sizes_.tokens * 8));
@@ -122,14 +122,14 @@ class RankPlan : reference::Replay {
   void merge_outputs() {
     if (!sizes_.habits.outputs_merged || !info_.rbegin()->second.last) return;
     stages_.rbegin()->second.drop_losses();
-    autograd_.make(sizes_.microbatches * operators_.activation_bytes(sizes_.vocabulary));
+    autograd_.make(sizes_.microbatches * model_.activation_bytes(sizes_.vocabulary));
   }
 
   const Sizes sizes_;
   const PipelineSchedule schedule_;
   const int rank_;
   Autograd autograd_;
-  Operators operators_;
+  LanguageModel model_;
   const std::int64_t boundary_;  // bytes of what travels
   Tensors resting_;
   std::map<int, StagePlan> stages_;

@@ -1,35 +1,25 @@
-// The parts of the plan that the replay follows, on the model of autograd: the operators of the
-// language model, and the passes of a pipeline stage. Nothing here is measured, or read from the
-// program.
+// The parts of the plan that the replay follows, on the model of autograd: the language
+// model, and the passes of a pipeline stage. Nothing here is measured, or read from the program.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "cases/zero_bubble_detach/policy.h"
-#include "reference/memory/autograd_model.h"
+#include "reference/memory/autograd_operators.h"
 
 namespace tidemark::zero_bubble_detach {
 
 using namespace reference::autograd;
 
-/// Allocations, saved tensors and backward of PyTorch's operators, in the order in which PyTorch
-/// makes them. Tensors have sizes: an activation has as many bytes as its elements.
-class Operators {
+/// The language model's layers.
+class LanguageModel : public Operators {
  public:
-  Operators(Autograd& autograd, const Sizes& sizes, const reference::DeviceFacts& device);
+  LanguageModel(Autograd& autograd, const Sizes& sizes, const reference::DeviceFacts& device);
 
   Tensor embedding(const Tensor& weight);
-  Tensor rms_norm(const Tensor& x, const Tensor& weight);
-  /// x [tokens, in] times weight [out, in]; `bytes` of the result.
-  Tensor linear(const Tensor& x, const Tensor& weight, std::int64_t bytes);
-  Tensor add(const Tensor& a, const Tensor& b);
-  Tensor multiply(const Tensor& a, const Tensor& b);
-  /// silu or gelu
-  Tensor activation(const Tensor& x);
-  Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor norm(const Tensor& x, const Tensor& weight);
   /// Mean cross entropy of logits that become single precision first.
   Tensor cross_entropy(const Tensor& logits);
 
@@ -44,25 +34,12 @@ class Operators {
  private:
   /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
   Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
-  Tensor result(const NodePointer& node, Tensor tensor) const;
-  /// The output, of `bytes`, of an operator.
-  Tensor apply(const Tensors& inputs, const Tensors& saved, std::int64_t bytes,
-               Node::Backward backward);
-  /// The backward of an operator with one input: temporaries, then the input's gradient.
-  Node::Backward making(std::int64_t gradient, std::vector<std::int64_t> passing = {});
-  Tensor product(std::int64_t bytes);
-  /// Keys or values, for every head of the queries.
-  Tensor repeat(const Tensor& x);
-  Tensors attention_backward();
   Tensor embedding_backward(std::int64_t bytes);
 
-  Autograd& autograd_;
   const Sizes sizes_;
-  const std::int64_t workspace_bytes_;
   const reference::AttentionPlan attention_;
   const reference::LookupPlan lookup_;
   const reference::SumOfRowsPlan sum_;
-  Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
 };
 
 /// One pipeline stage: its passes, and what it keeps of every microbatch
@@ -70,7 +47,7 @@ class Operators {
 class StagePlan {
  public:
   /// Takes the parameters' memory.
-  StagePlan(Autograd& autograd, Operators& operators, const Sizes& sizes, const StagePlace& stage,
+  StagePlan(Autograd& autograd, LanguageModel& model, const Sizes& sizes, const StagePlace& stage,
             const StagePolicy& policy);
   ~StagePlan() { collect(); }
   StagePlan(StagePlan&&) = default;
@@ -119,7 +96,7 @@ class StagePlan {
   Tensor root_gradient(const Tensor& gradient);
 
   Autograd& autograd_;
-  Operators& operators_;
+  LanguageModel& model_;
   const Sizes& sizes_;
   const StagePlace stage_;
   const StagePolicy policy_;

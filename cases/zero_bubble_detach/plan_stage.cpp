@@ -5,9 +5,9 @@
 
 namespace tidemark::zero_bubble_detach {
 
-StagePlan::StagePlan(Autograd& autograd, Operators& operators, const Sizes& sizes,
+StagePlan::StagePlan(Autograd& autograd, LanguageModel& model, const Sizes& sizes,
                      const StagePlace& stage, const StagePolicy& policy)
-    : autograd_(autograd), operators_(operators), sizes_(sizes), stage_(stage), policy_(policy) {
+    : autograd_(autograd), model_(model), sizes_(sizes), stage_(stage), policy_(policy) {
   const auto add = [&](std::int64_t bytes, std::int64_t task) {
     parameters_.push_back(autograd_.make(bytes));
     tasks_.push_back(task);
@@ -15,7 +15,7 @@ StagePlan::StagePlan(Autograd& autograd, Operators& operators, const Sizes& size
   const auto row = sizes.hidden * sizes.element();
   if (stage.first) add(sizes.vocabulary * row, -1);
   for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
-    for (const auto bytes : operators.block_parameters()) add(bytes, layer);
+    for (const auto bytes : model.block_parameters()) add(bytes, layer);
   if (stage.last) {
     add(row, stage.end_layer);
     add(sizes.vocabulary * row, stage.end_layer);
@@ -24,22 +24,21 @@ StagePlan::StagePlan(Autograd& autograd, Operators& operators, const Sizes& size
 
 Tensor StagePlan::forward(int microbatch, const Tensor& input) {
   auto next = parameters_.begin();
-  Tensor x = stage_.first ? operators_.embedding(*next++) : input;
-  const auto count = std::ssize(operators_.block_parameters());
+  Tensor x = stage_.first ? model_.embedding(*next++) : input;
+  const auto count = std::ssize(model_.block_parameters());
   for (auto layer = stage_.first_layer; layer < stage_.end_layer; ++layer, next += count) {
     const auto run = [this, weights = Tensors(next, next + count)](const Tensor& t) {
-      return operators_.block(t, weights);
+      return model_.block(t, weights);
     };
     x = sizes_.checkpointed(layer) ? checkpoint(autograd_, run, x) : run(x);
   }
   UnderWay& one = under_way_[microbatch];
   one.input = input;
   if (stage_.last) {
-    const auto logits = operators_.activation_bytes(sizes_.vocabulary);
-    x = operators_.linear(operators_.rms_norm(x, next[0]), next[1], logits);
+    const auto logits = model_.activation_bytes(sizes_.vocabulary);
+    x = model_.linear(model_.norm(x, next[0]), next[1], logits);
   }
-  const Tensor output = std::move(x),
-               root = stage_.last ? operators_.cross_entropy(output) : output;
+  const Tensor output = std::move(x), root = stage_.last ? model_.cross_entropy(output) : output;
   if (policy_.roots_as_edges) {
     one.edge = gradient_node(root);
     if (stage_.last) {

@@ -54,7 +54,8 @@ std::int64_t unique_tile(int capability) {
 }  // namespace
 
 AttentionPlan::AttentionPlan(const AttentionShape& d, const DeviceFacts& device)
-    : queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4)),
+    : shape(d),
+      queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4)),
       keys(queries / d.heads * d.kv_heads),
       repeats(!d.bf16 && d.heads != d.kv_heads),
       copies(repeats && d.kv_heads > 1) {

@@ -20,6 +20,7 @@ struct AttentionShape {
 struct AttentionPlan {
   AttentionPlan(const AttentionShape& shape, const DeviceFacts& device);
 
+  AttentionShape shape;
   std::int64_t queries, keys;  // of queries (and the output), and of keys (or values)
   bool repeats;                // keys and values are repeated for every query head,
   bool copies;                 // in memory (a single head is repeated by a stride of 0)
