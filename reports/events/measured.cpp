@@ -6,7 +6,8 @@
 
 #include "harness/record/file.h"
 #include "harness/record/json.h"
-#include "harness/record/json_node.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/json_writer.h"
 #include "reports/events/compare_events.h"
 
 namespace tidemark {
@@ -37,8 +38,11 @@ std::vector<TrialRecord> read_measured(const fs::path& path) {
   const Node root(json, where);
   if (root["schema"].text() != kMeasured || !root["schema_version"].text().starts_with("2."))
     root.fail(fmt::format("is not a '{}' of version 2", kMeasured));
-  return list<TrialRecord>(
-      root["traces"], [&](const Node& trace) { return parse_trial(trace.value().dump(), where); });
+  return list<TrialRecord>(root["traces"], [](const Node& node) {
+    TrialRecord trial;
+    JsonReader::read(node, trial);
+    return trial;
+  });
 }
 
 }  // namespace
@@ -57,7 +61,7 @@ std::string measured_json(const RunRecord& run, const fs::path& folder) {
       trace.ops = {""};
       for (AllocatorEvent& event : trace.events) event.op = 0;
     }
-    traces.push_back(Json::parse(json_text(trial)));
+    traces.push_back(json_of(trial));
   }
   const Json json{{"schema", kMeasured},
                   {"schema_version", kVersion},
