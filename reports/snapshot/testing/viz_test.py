@@ -10,19 +10,12 @@ import pickletools
 import random
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "harness" / "cli")]
+from checks import check, in_scratch  # noqa: E402
 from reading import read  # noqa: E402
-
-failures = []
-
-
-def check(holds: bool, what: str) -> None:
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}")
 
 
 def made_up_snapshot() -> dict:
@@ -152,7 +145,7 @@ class Evil:
         return os.system, (f"touch {marker}",)
 
 
-def main() -> None:
+def test(work: Path) -> None:
     global marker
     tidemark, viz_file = sys.argv[1], Path(sys.argv[2])
     if not viz_file.exists():
@@ -161,7 +154,6 @@ def main() -> None:
     spec = importlib.util.spec_from_file_location("_memory_viz", viz_file)
     viz = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(viz)
-    work = Path(tempfile.mkdtemp(prefix="tidemark-viz-"))
     marker = work / "was-run"
 
     def snapshot(*words: object) -> subprocess.CompletedProcess:
@@ -208,9 +200,7 @@ def main() -> None:
     run = snapshot("convert", work / "evil", "--to", "json", "--out", work / "nothing.json")
     check(run.returncode == 2 and not (work / "nothing.json").exists(), "evil: nothing was written")
     check(snapshot("convert", work / "in4", "--to", "json", "--out", work / "out.json").returncode == 2, "nothing is overwritten")
-    print(f"{len(failures)} failed" if failures else "PyTorch's own reader agrees")
-    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    in_scratch(test, "PyTorch's own reader agrees")
