@@ -201,7 +201,7 @@ void visit(OutsideOwners& x, auto& f) {
   });
 }
 
-/// Whether a list of them is written as columns, by its own `visit`.
+/// True for a struct of which a list is written as columns, by a `visit` of its own.
 template <class Row>
 inline constexpr bool kInColumns = std::is_same_v<Row, Sample>;
 

@@ -5,7 +5,7 @@
 
 namespace tidemark::nccl {
 
-// A message whose payload is still under way is not missing.
+// A message is there from its header on: its payload may still be under way.
 std::vector<int> Exchange::missing() const {
   const ncclComm& comm = *operation_.comm;
   std::vector<int> ranks;

@@ -13,7 +13,7 @@ bool is_tensor(const c10::Argument& argument) {
   return c10::TensorType::get()->isSubtypeOf(*argument.type());
 }
 
-// Whether so many tensors and, with `out`, one more to write into are all that a call needs.
+// A call needs so many tensors, with `out` one more to write into, and nothing else.
 bool takes(const std::vector<c10::Argument>& arguments, std::size_t tensors, bool out) {
   if (arguments.size() < tensors + out || arguments.back().is_out() != out) return false;
   const auto first = arguments.begin(), rest = first + static_cast<std::ptrdiff_t>(tensors);
