@@ -174,9 +174,12 @@ def test_without_torch(tmp_path):
     (tmp_path / "test_it.py").write_text("import tidemark\n@tidemark.ranks(1)\ndef test_it(): pass\n")
     packages = tmp_path / "packages"
     packages.mkdir()
-    for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "tidemark"):
-        folder = __import__(name).__path__[0]
-        (packages / name).symlink_to(folder)
+    beside = Path(pytest.__file__).parents[1]
+    for name in ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments"):
+        for path in (beside / name, beside / f"{name}.py", *beside.glob(f"{name}-*.dist-info")):  # pytest asks for pluggy's version
+            if path.exists():
+                (packages / path.name).symlink_to(path)
+    (packages / "tidemark").symlink_to(__import__("tidemark").__path__[0])
     (tmp_path / "run.py").write_text("import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n")
     base = sys._base_executable
     junit = tmp_path / "junit.xml"
