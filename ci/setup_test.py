@@ -16,13 +16,16 @@ CI = Path(__file__).resolve().parent
 PIP = f"""#!{sys.executable}
 import os, sys, zipfile
 words = sys.argv[1:]
+if words[0] == "-c":
+    print(os.environ.get("PYTHON", "3.11"))
+    sys.exit(0)
 if words[:2] != ["-m", "pip"] or "--version" in words:
     sys.exit(0)
 folder = words[words.index("-d") + 1]
 for line in open(words[words.index("-r") + 1]):
     name = line.split("==")[0]
     open(os.environ["CALLS"], "a").write(name + "\\n")
-    if "--require-hashes" not in words or "--hash=sha256:" not in line or name == os.environ.get("BROKEN"):
+    if "--require-hashes" not in words or "--hash=sha256:" not in line or name == os.environ.get("BROKEN") or os.environ.get("ABI", "cp311") not in words:
         sys.exit(1)
     place = "nvidia/" + ("nccl" if "nccl" in name else "cudnn" if "cudnn" in name else "cu13")
     with zipfile.ZipFile(folder + "/" + name.replace("-", "_") + "-1-py3-none-any.whl", "w") as wheel:
@@ -70,6 +73,14 @@ def test(work: Path) -> None:
     check(not list(deps.glob("nvidia/*/include")), "headers are not unpacked")
     check(sorted(p.name for p in deps.iterdir()) == ["nvidia"], "nothing is left beside them")
     check(setup() == (0, "", []), "with everything there nothing is done and nothing said")
+
+    for python, abi in (("3.10", "cp311"), ("3.13", "cp313"), ("3.15", "cp311")):
+        shutil.rmtree(deps / "nvidia")
+        code, said, _ = setup(PYTHON=python, ABI=abi)
+        check(code == 0, f"Python {python} has the wheels of {abi}: {code} {said}")
+    for name in ("torch", "markupsafe", "numpy"):
+        pins_of = re.search(rf"^{name}==.*", (CI / "wheels.txt").read_text(), re.M).group().count("--hash=sha256:")
+        check(pins_of == 4, f"{name} is pinned for 3.11 to 3.14: {pins_of}")
 
     (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
     code, said, called = setup()
