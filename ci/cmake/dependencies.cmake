@@ -29,7 +29,6 @@ find_package(benchmark REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
-find_package(mimalloc REQUIRED)
 find_package(muparser REQUIRED)
 find_package(rapidcheck REQUIRED) # for the tests
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
