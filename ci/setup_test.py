@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """ci/setup --cuda on a stand-in for pip that makes small wheels: what is unpacked where, that nothing is done twice, that an
 interrupted download goes on where it was, that nothing half-made is ever in place, and when nothing is brought at all. ci/setup with
-an installed torch: another version than that of ci/wheels.txt is refused."""
+an installed torch: another version than that of ci/wheels.txt is refused. Which of several packages is installed, of what a stand-in
+for apt has."""
 import os
 import re
 import shutil
@@ -113,5 +114,25 @@ def test(work: Path) -> None:
     check(code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}")
 
 
+def packages(work: Path) -> None:
+    """Of clang-19|...|clang-16 the first that is there: none is installed where a later one is."""
+    for name, text in (("dpkg-query", 'case " $HAS " in *" ${@: -1} "*) echo install ok installed ;; esac'), ("apt-cache", 'case " $KNOWS " in *" ${@: -1} "*) ;; *) exit 100 ;; esac'),
+                       ("apt-get", '[ "$1" = update ] || { shift 4; echo "$@" >"$CALLS"; exit 1; }'), ("id", "echo 0"), ("python3", "echo 3.11"), ("unzip", "")):
+        executable(work / "bin" / name, f"#!/bin/bash\n{text}\n")
+    every = [line for line in (CI / "packages.txt").read_text().splitlines() if not line.startswith("clang")]
+    for has, knows, installs in (("", "clang-16 clang-19", "clang-19"), ("", "clang-16 clang-18", "clang-18"), ("", "clang-15", "clang-16"), ("clang-16", "clang-19", "")):
+        (work / "calls").write_text("")
+        env = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "CALLS": str(work / "calls"), "TIDEMARK_DEPS": str(work / "deps"),
+               "HAS": " ".join([*every, has]), "KNOWS": knows}
+        subprocess.run([work / "ci" / "setup", "sanitizers"], env=env, capture_output=True, text=True, timeout=100, check=False)
+        got = (work / "calls").read_text().split()
+        check(got == [installs] if installs else not any(word.startswith("clang") for word in got), f"installed {has}, known {knows}: {got}")
+
+
+def everything(work: Path) -> None:
+    test(work)
+    packages(work)
+
+
 if __name__ == "__main__":
-    in_scratch(test, "the set-up holds")
+    in_scratch(everything, "the set-up holds")
