@@ -26,12 +26,17 @@ namespace fs = std::filesystem;
 constexpr const char* kSession = "TIDEMARK_SESSION";
 constexpr const char* kAgain = "again";
 
-constexpr std::array<std::pair<const char*, const char*>, 6> kOpenMpi{{
+// Open MPI 4 reads OMPI_MCA_*, and so does 5 for what is not its launcher's, PRRTE's: PRTE_MCA_*.
+constexpr std::array<std::pair<const char*, const char*>, 10> kOpenMpi{{
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},  // more ranks than cores
-    {"OMPI_MCA_mpi_yield_when_idle", "1"},       // ranks that wait let the others run
+    {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+    {"OMPI_MCA_mpi_yield_when_idle", "1"},  // ranks that wait let the others run
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+    {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+    {"OMPI_MCA_orte_execute_quiet", "1"},
+    {"OMPI_MCA_reachable", "weighted"},  // 5 warns where no route leads to the machine itself
     {"OMPI_MCA_odls_base_sigkill_timeout", "0"},
 }};
 
@@ -119,7 +124,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
                  none ? none.message().c_str() : std::strerror(errno));
     return {};
   }
-  std::vector<std::string> command{"mpirun", "-q", "-n", std::to_string(ranks)};
+  std::vector<std::string> command{"mpirun", "-n", std::to_string(ranks)};
   command.insert(command.end(), argv.begin(), argv.end());
   std::vector<char*> pointers;
   for (auto& word : command) pointers.push_back(word.data());
