@@ -1,4 +1,4 @@
-# Sourced by the other scripts: where things are, and what OpenMPI needs on a small machine.
+# Sourced by the other scripts: where things are, and what OpenMPI needs on a small machine (its launcher is PRRTE since version 5).
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=${TIDEMARK_DEPS:-$root/.deps}
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
@@ -14,9 +14,9 @@ worse() { # worse CODE CODE: the worst of two exit codes, what leaves most unkno
 die() { printf 'error: %s\n' "$1" >&2; exit "${2:-3}"; }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 # more ranks than cores
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # more ranks than cores
 export OMPI_MCA_mpi_yield_when_idle=1      # without it a 0.05 s all-reduce takes seconds
-export OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_odls_base_sigkill_timeout=0
+export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+export OMPI_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_orte_execute_quiet=1 OMPI_MCA_reachable=weighted
 export CCACHE_DIR=${CCACHE_DIR:-$deps/ccache} CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
 jobs=${TIDEMARK_JOBS:-$(nproc)}

@@ -3,7 +3,8 @@ set(TIDEMARK_TEST_TIMEOUT 300 CACHE STRING "seconds a test may take (the sanitiz
 # What OpenMPI needs on a small machine (ci/environment.sh).
 set(TIDEMARK_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
                               OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_odls_base_sigkill_timeout=0
-                              OMP_NUM_THREADS=1)
+                              PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
+                              OMPI_MCA_reachable=weighted OMP_NUM_THREADS=1)
 
 # The main() of every test, with and without MPI.
 foreach(kind test_main test_main_mpi)

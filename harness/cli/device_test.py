@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import check, in_scratch
+from checks import check, in_scratch, without_mpirun
 
 TIDEMARK, DRIVER = (Path(word).resolve() for word in sys.argv[1:3])
 NVIDIA = Path(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -26,7 +26,7 @@ class Said:
         begin = time.monotonic()
         run = subprocess.run([*launcher, TIDEMARK, *words], env={**clean, "TIDEMARK_CUDA_DRIVER": str(DRIVER), **extra}, cwd=work,
                              capture_output=True, text=True, timeout=200, check=False)
-        self.code, self.out, self.err, self.seconds = run.returncode, run.stdout, run.stderr, time.monotonic() - begin
+        self.code, self.out, self.err, self.seconds = run.returncode, run.stdout, without_mpirun(run.stderr), time.monotonic() - begin
 
     def refuses(self, code: int, says: str, what: str) -> None:
         check(self.code == code, f"{what}: exit code {self.code}, not {code}: {self.err}")
@@ -62,7 +62,7 @@ def test(work: Path) -> None:
     said(*cuda, STAND_IN_ERROR="999").refuses(3, "cuInit: error 999", "a driver that does not start")
     said(*cuda, STAND_IN_ERROR="-1").refuses(3, "does not answer", "a driver that dies")
     said(*cuda, **libraries).refuses(77, "missing: libcublas.so.13", "no libraries")
-    two = ("mpirun", "-q", "--oversubscribe", "-n", "2")
+    two = ("mpirun", "--oversubscribe", "-n", "2")
     said(*cuda, launcher=two, **nothing).refuses(77, "no NVIDIA driver", "under mpirun")
 
     # auto then takes the virtual platform, and says why, once.

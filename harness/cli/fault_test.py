@@ -33,7 +33,7 @@ class Outcome:
         out = self.folder / "out"
         command = [BINARY, "run", *patterns, "--size", "smoke", "--steps", "2", "--ranks", str(RANKS), "--mode", "shapes", "--schedule",
                    "instant", "--timeout", str(timeout), "--out", str(out), *words]
-        given = environment(TMPDIR=str(temporary), OMPI_MCA_btl_vader_backing_directory=str(shared), TIDEMARK_HISTORY="off",
+        given = environment(TMPDIR=str(temporary), OMPI_MCA_btl_vader_backing_directory=str(shared), OMPI_MCA_btl_sm_backing_directory=str(shared), TIDEMARK_HISTORY="off",
                             **({"TIDEMARK_FAULT": fault} if fault else {}))
         begin = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=200, check=False)

@@ -35,7 +35,7 @@ class Staged(InFolder):
             self.assertIn(self.SAYS, done.stderr)
 
     def test_where_tidemark_cannot_start_again_it_says_what_to_do(self):
-        launcher = ("mpirun", "-q", "--oversubscribe", "-n", "2")
+        launcher = ("mpirun", "--oversubscribe", "-n", "2")
         for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
             for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
                 self.refuses(3, "): --collectives staged goes through the host's memory", *words, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
