@@ -113,6 +113,8 @@ void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& a
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
+  // Not in shared memory at an address of mpirun's choice (PMIx 5): the virtual device may have it.
+  setenv("PMIX_MCA_gds", "hash", 0);
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   int code = 3;

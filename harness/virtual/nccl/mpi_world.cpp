@@ -40,6 +40,8 @@ void finalize_at_exit() {
 // MPI_Init waits for every process of the job, and has no time-out of its own.
 void initialise() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  // Not in shared memory at an address of mpirun's choice (PMIx 5): the virtual device may have it.
+  setenv("PMIX_MCA_gds", "hash", 0);
   auto done = std::make_shared<std::promise<void>>();
   auto finished = done->get_future();
   std::thread([done] {
