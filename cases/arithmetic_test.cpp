@@ -34,7 +34,7 @@ Computed compute(const Scenario& scenario) {
                              .ranks = 1,
                              .steps = 3},
                             scenarios(), platform_schedules());
-  World world(MPI_COMM_SELF);
+  World world;
   RunOptions options;
   options.details = Details::none;
   options.selected = [&](const Variant& v) { return v.name == scenario.variants.front().name; };

@@ -4,13 +4,13 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <cstdio>
 #include <set>
 
 #include "harness/device/platform.h"
 #include "harness/run/gather.h"
+#include "harness/testing/ranks.h"
 
 namespace tidemark {
 namespace {
@@ -69,7 +69,7 @@ class Random : public ::testing::Test {
 };
 
 TEST_F(Random, EveryVerdictHoldsOnAnyRankByItself) {
-  const World world(MPI_COMM_WORLD);
+  const World& world = testing::world();
   if (world.size() > 1) GTEST_SKIP() << "for one process";
   hold(settings_.alone, world, [this](const auto& run) {
     const int ranks = draw_.between(1, settings_.most_ranks);
@@ -80,7 +80,7 @@ TEST_F(Random, EveryVerdictHoldsOnAnyRankByItself) {
 }
 
 TEST_F(Random, EveryVerdictHoldsAmongPartners) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   if (world.size() < settings_.processes || settings_.together.trials == 0)
     GTEST_SKIP() << "for " << settings_.processes << " processes";
   hold(settings_.together, world,

@@ -2,7 +2,6 @@
 // nodes, hooks and tensors lie on the host's heap.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <memory>
 #include <random>

@@ -13,11 +13,11 @@
 // blocks, they lie between as well.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <set>
 
 #include "harness/run/bracket.h"
+#include "harness/testing/ranks.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {
@@ -86,7 +86,7 @@ TEST(RandomSchedule, LiesBetweenInstantAndLaggingAndRacesNowhere) {
 
 TEST(RandomSchedule, NumbersAreTheSame) {
   at::globalContext().lazyInitDevice(at::kCUDA);
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   for (const std::uint64_t seed : {0, 1, 2})
     expect_all_pass(run(world, "random", Mode::math, seed), seed);
 }

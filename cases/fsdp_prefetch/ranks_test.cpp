@@ -1,7 +1,8 @@
 // The same training on 1, 2 and 4 ranks: each is within the reference's tolerance of the exact
 // result, so any two are within twice that of each other, in every loss, gradient and parameter.
+#include "harness/testing/ranks.h"
+
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include "harness/testing/trials.h"
 
@@ -12,7 +13,8 @@ namespace fsdp_prefetch {
 namespace {
 
 TEST(Ranks, OneTwoAndFourAgreeWithinTwiceTheErrorModel) {
-  World all(MPI_COMM_WORLD), alone(MPI_COMM_SELF);
+  World& all = testing::world();
+  World alone;
   ASSERT_EQ(all.size(), 4);
   const auto scenario = fsdp_prefetch_scenario();
   for (const std::int64_t hidden : {48, 37}) {
@@ -37,8 +39,10 @@ TEST(Ranks, OneTwoAndFourAgreeWithinTwiceTheErrorModel) {
         EXPECT_LE(parameters.relative, allowed) << parameters.worst;
         std::int64_t elements = 0;
         for (const auto& shard : mine.parameters) elements += shard.values.numel();
-        MPI_Allreduce(MPI_IN_PLACE, &elements, 1, MPI_INT64_T, MPI_SUM, some->comm());
-        EXPECT_EQ(elements, 2 * trial["layers"] * hidden * hidden + 2 * hidden) << "a gap";
+        std::int64_t all_elements = 0;
+        for (const auto& each : some->exchange(std::to_string(elements)))
+          all_elements += std::stoll(each);
+        EXPECT_EQ(all_elements, 2 * trial["layers"] * hidden * hidden + 2 * hidden) << "a gap";
       }
       all.barrier();
     }

@@ -3,8 +3,8 @@
 // step 1 on.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <mpi.h>
 
+#include "harness/testing/ranks.h"
 #include "harness/testing/trials.h"
 
 namespace tidemark {
@@ -14,7 +14,7 @@ namespace tp_buffer_reuse {
 namespace {
 
 TEST(Story, AliasingSparesTheFirstLossAndSpoilsTheColumnGradients) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   const auto scenario = tp_buffer_reuse_scenario();
   const Trial trial = testing::first_size(scenario, world.size(), /*steps=*/3, {}, Mode::math);
   const auto run = [&](const char* variant) {

@@ -1,31 +1,30 @@
 enable_testing()
 set(TIDEMARK_TEST_TIMEOUT 300 CACHE STRING "seconds a test may take (the sanitizers' presets give more)")
-# What OpenMPI needs on a small machine (ci/environment.sh).
+# What Open MPI needs on a small machine, for tests that call mpirun (ci/environment.sh).
 set(TIDEMARK_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
                               OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_odls_base_sigkill_timeout=0
                               PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
                               OMPI_MCA_reachable=weighted OMP_NUM_THREADS=1)
 
-# The main() of every test, with and without MPI.
-foreach(kind test_main test_main_mpi)
+# The main() of every test, of one rank and of several.
+foreach(kind test_main test_main_ranks)
   add_library(${kind} OBJECT ${CMAKE_SOURCE_DIR}/harness/testing/main.cpp)
   target_include_directories(${kind} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${kind} PRIVATE tidemark_warnings GTest::gtest)
 endforeach()
-target_compile_definitions(test_main_mpi PRIVATE TIDEMARK_TEST_MPI)
-if(CMAKE_CXX_FLAGS MATCHES "fsanitize=address")
-  target_sources(test_main_mpi PRIVATE ${CMAKE_SOURCE_DIR}/harness/testing/without_leak_check.cpp)
-endif()
-target_link_libraries(test_main_mpi PRIVATE MPI::MPI_CXX)
+target_compile_definitions(test_main_ranks PRIVATE TIDEMARK_TEST_RANKS)
+add_executable(ranks_launcher ${CMAKE_SOURCE_DIR}/harness/testing/launch_ranks.cpp)
+set_target_properties(ranks_launcher PROPERTIES OUTPUT_NAME ranks)
+target_link_libraries(ranks_launcher PRIVATE tidemark_warnings ranks)
 
 # tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer])
-# One GoogleTest binary, one ctest entry (one a rank count under mpirun with RANKS). An empty selection fails: the
+# One GoogleTest binary, one ctest entry (one a rank count with RANKS). An empty selection fails: the
 # common main() refuses to run no test. LAYER (null, conformance, trial, mutation, approval ...) becomes ctest's label.
 function(tidemark_test name)
   cmake_parse_arguments(arg "TORCH" "LAYER" "SOURCES;LIBRARIES;RANKS" ${ARGN})
   set(main test_main)
   if(arg_RANKS)
-    set(main test_main_mpi)
+    set(main test_main_ranks)
   endif()
   # The linker keeps the first copy of a template's function: the optimised one of the library, not the test's own.
   set(first)
@@ -48,10 +47,11 @@ function(tidemark_test name)
     tidemark_precompiled(${name} test_headers)
   endif()
   if(arg_RANKS)
-    target_link_libraries(${name} PRIVATE MPI::MPI_CXX)
+    target_link_libraries(${name} PRIVATE ranks)
+    add_dependencies(${name} ranks_launcher)
     foreach(ranks ${arg_RANKS})
       add_test(NAME ${name}.${ranks}
-               COMMAND ${MPIEXEC_EXECUTABLE} -n ${ranks} $<TARGET_FILE:${name}>)
+               COMMAND ranks_launcher ${ranks} $<TARGET_FILE:${name}>)
       list(APPEND tests ${name}.${ranks})
     endforeach()
   else()

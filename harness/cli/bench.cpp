@@ -6,7 +6,6 @@
 #include <benchmark/benchmark.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <mpi.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -18,6 +17,8 @@
 #include "harness/cli/llama.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
+#include "harness/ranks/launch.h"
+#include "harness/ranks/world.h"
 #include "harness/run/variant.h"
 
 extern char** environ;
@@ -187,14 +188,13 @@ int bench_command(int argc, char** argv) {
     print_help();
     return 0;
   }
-  int level = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  std::shared_ptr<Link> link = link_of_launcher();
   at::set_num_threads(1);
   at::globalContext().lazyInitDevice(at::kCUDA);
   c10::cuda::set_device(0);
   int ran = 0;
   {
-    World world(MPI_COMM_WORLD);
+    World world(link);
     if (world.size() == 1) {  // these time one process; ranks beside it would only disturb
       register_operators();
       benchmark::RegisterBenchmark("start", run_start)
@@ -216,7 +216,7 @@ int bench_command(int argc, char** argv) {
                                              : benchmark::RunSpecifiedBenchmarks(&silent));
     benchmark::Shutdown();
   }
-  MPI_Finalize();
+  link.reset();
   return ran > 0 ? 0 : 4;
 }
 

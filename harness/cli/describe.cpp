@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <mpi.h>
 #include <nccl.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "harness/device/libraries.h"
 #include "harness/device/nvml.h"
 #include "harness/device/platform.h"
+#include "harness/ranks/local_link.h"
 
 extern char** environ;
 
@@ -31,16 +31,8 @@ bool recorded(const std::string& name) {
     if (name == exact) return true;
   for (const char* prefix : kPrefix)
     if (name.starts_with(prefix))
-      return name != "TIDEMARK_SESSION" && name != "TIDEMARK_RANK_PARENT";
+      return name != "TIDEMARK_SESSION" && name != kRank && name != kSocket;
   return false;
-}
-
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string all(text, static_cast<std::size_t>(length));
-  return all.substr(0, all.find(','));
 }
 
 std::string nccl_version() {
@@ -85,9 +77,9 @@ const char* name_of(Maker maker) {
 
 std::string version_text() {
   driver_version();  // NVIDIA's NVML is loaded when it is first asked
-  std::string text = fmt::format(
-      "tidemark {} ({})\nplatform {}: {}\n{:<25}{}\n{:<25}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
-      platform().kind(), platform().profile(), "torch", TORCH_VERSION, "MPI", mpi_version());
+  std::string text =
+      fmt::format("tidemark {} ({})\nplatform {}: {}\n{:<25}{}", TIDEMARK_VERSION, TIDEMARK_GIT,
+                  platform().kind(), platform().profile(), "torch", TORCH_VERSION);
   for (const auto& library : loaded_libraries())
     text += fmt::format("\n{:<25}{:<10}{}", library.name, version_of(library.name),
                         name_of(library.maker));
@@ -116,7 +108,6 @@ RunRecord describe_run(int argc, char** argv) {
   run.host = host_name();
   run.torch = TORCH_VERSION;
   run.nccl = nccl_version() + (collectives_are_staged() ? " (staged)" : "");
-  run.mpi = mpi_version();
   run.argv.assign(argv, argv + argc);
   run.argv[0] = "tidemark";
   run.device_kind = platform().kind();

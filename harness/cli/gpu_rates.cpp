@@ -14,7 +14,6 @@
 #include "harness/measure/rates/calibrated.h"
 #include "harness/measure/rates/rates.h"
 #include "harness/ranks/launch.h"
-#include "harness/ranks/torchrun.h"
 #include "harness/ranks/watchdog.h"
 
 namespace tidemark {
@@ -27,7 +26,7 @@ constexpr std::chrono::seconds kEnd{55};  // until which all has to be over
 
 int rates_command(const Options& options) {
   setenv("TIDEMARK_UNKNOWN", "nan", 1);  // copies to the host are timed, nothing reads their bytes
-  if (under_launcher() || torchrun_size() > 0)
+  if (std::string by; under_mpi_launcher() || launched_without_mpi(by) > 0)
     throw UsageError(
         "gpu rates measures in one process: start it without mpirun, srun or torchrun");
   const Output output{.out = options.out, .force = options.force};

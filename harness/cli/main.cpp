@@ -62,7 +62,9 @@ int run_main(int argc, char** argv) {
   add_file_commands(app, act);
   const fs::path scenarios =
       fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";
-  if ((argc == 1 || !on_files(app, argv)) && fs::exists(scenarios)) {
+  const char* said = std::getenv("TIDEMARK_NO_SCENARIOS");  // by the wheel's command
+  const std::string refused = said != nullptr ? said : "";
+  if ((argc == 1 || !on_files(app, argv)) && refused.empty() && fs::exists(scenarios)) {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "run" || command == "bench" || command == "list") move_allocator_settings();
     execv(scenarios.c_str(), argv);
@@ -70,15 +72,17 @@ int run_main(int argc, char** argv) {
   }
   for (const std::string_view absent : {"run", "list", "bench"})
     if (argc > 1 && argv[1] == absent)
-      throw UsageError(std::string(absent) +
-                       ": this installation has no scenarios; build tidemark from its source");
+      throw Unavailable(std::string(absent) + ": " +
+                            (refused.empty()
+                                 ? "this installation has no scenarios; build tidemark from its source"
+                                 : refused),
+                        3);
   app.require_subcommand(1);
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
-  app.footer(
-      "This installation has no scenarios (run, list, bench, gpu rates): they are built from "
-      "source.");
+  app.footer("The scenarios (run, list, bench, gpu rates) are not there: " +
+             (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);
   return code >= 0 ? code : run_act(act);
 }
@@ -93,6 +97,9 @@ int main(int argc, char** argv) {
   } catch (const tidemark::UsageError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     code = 2;
+  } catch (const tidemark::Unavailable& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    code = error.code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
   }

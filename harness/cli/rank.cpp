@@ -1,7 +1,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +26,7 @@
 #include "harness/parallel/live_communicators.h"
 #include "harness/ranks/flight_recorder.h"
 #include "harness/ranks/launch.h"
+#include "harness/ranks/link.h"
 #include "harness/ranks/watchdog.h"
 #include "harness/run/variant.h"
 
@@ -58,32 +58,32 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
 
 // The others may be waiting for this rank in a collective; nothing but the end of the process, or
 // of its communicators, tells them. Kernels that wait for others would keep a real GPU besides.
-[[noreturn]] void give_up(int rank, const std::string& what) {
+[[noreturn]] void give_up(Link& link, const std::string& what) {
   static std::atomic<bool> gives_up = false;
   while (gives_up.exchange(true)) pause();  // another thread is ending this process
-  if (first_to_fail(fmt::format("rank {}: {}", rank, what))) {
-    fmt::print(stderr, "error: rank {}: {}\n", rank, what);
+  if (first_to_fail(fmt::format("rank {}: {}", link.rank(), what))) {
+    fmt::print(stderr, "error: rank {}: {}\n", link.rank(), what);
     std::fflush(stderr);
   }
   live_communicators::abort_all(kFarewell);
-  MPI_Abort(MPI_COMM_WORLD, 3);
+  link.abort(3);
   std::_Exit(3);
 }
 
 // The virtual NCCL detects missing ranks itself, so no watchdog is needed there. On a GPU the
 // time-out is 30 s longer than that of the collectives, because their message is more precise.
-std::jthread watch(int rank, int timeout) {
+std::jthread watch(Link& link, int timeout) {
   if (virtual_device() != nullptr) return {};
-  return start_watchdog({flight::beats, live_communicators::trouble},
-                        std::chrono::seconds(timeout + 30), [=](const std::string& trouble) {
-                          const std::string what =
-                              trouble.empty()
-                                  ? fmt::format("has not got any further for {} s (--timeout)",
-                                                timeout + 30)
-                                  : trouble;
-                          const std::string here = flight::here();
-                          give_up(rank, what + (here.empty() ? "" : ": ") + here);
-                        });
+  return start_watchdog(
+      {flight::beats, live_communicators::trouble}, std::chrono::seconds(timeout + 30),
+      [&link, timeout](const std::string& trouble) {
+        const std::string what =
+            trouble.empty()
+                ? fmt::format("has not got any further for {} s (--timeout)", timeout + 30)
+                : trouble;
+        const std::string here = flight::here();
+        give_up(link, what + (here.empty() ? "" : ": ") + here);
+      });
 }
 
 // The note that the user sees: which ranks share a GPU (and NCCL takes them so), or for which rank
@@ -101,6 +101,23 @@ std::string seat(const Options& options, int ranks, const World& all) {
   return sharing;
 }
 
+// Ranks of several machines may find several installations.
+void require_same_build(const World& all, const RunRecord& run) {
+  const auto builds =
+      all.exchange(fmt::format("tidemark {} ({}), torch {}, {} ({}) on host {}", run.tidemark,
+                               run.git, run.torch, run.device_kind, run.profile, run.host));
+  const auto without_host = [](const std::string& build) {
+    return build.substr(0, build.rfind(" on host "));
+  };
+  for (std::size_t rank = 1; rank < builds.size(); ++rank)
+    if (without_host(builds[rank]) != without_host(builds[0]))
+      throw Unavailable(
+          fmt::format("the ranks are not of one installation: rank 0 is {}, rank {} is "
+                      "{}",
+                      builds[0], rank, builds[rank]),
+          3);
+}
+
 // Found on one rank, it is an error on all of them.
 void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& all) {
   const bool computes = std::ranges::any_of(planned, [](const PlannedTrial& each) {
@@ -113,23 +130,11 @@ void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& a
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
-  // Not in shared memory at an address of mpirun's choice (PMIx 5): the virtual device may have it.
-  setenv("PMIX_MCA_gds", "hash", 0);
-  int level = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  std::shared_ptr<Link> link = link_of_launcher();
   int code = 3;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = link->rank();
   try {
-    if (level < MPI_THREAD_MULTIPLE)
-      throw std::runtime_error(
-          "this MPI was built without MPI_THREAD_MULTIPLE, which autograd's threads need");
-    World all(MPI_COMM_WORLD);
-    if (const int said = launcher_size(); said > all.size())
-      throw UsageError(
-          fmt::format("the launcher started {} ranks that this MPI cannot connect: use mpirun -n "
-                      "{}, or srun --mpi=pmix",
-                      said, said));
+    World all(link);
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
     const bool alone = options.stand_for >= 0;
     if (ranks > all.size() && !alone)
@@ -138,10 +143,11 @@ int rank_command(const Options& options, int argc, char** argv) {
     const auto [planned, note] = prepare(options, ranks);
     if (options.dry_run) {
       if (rank == 0) print_plan(planned, options);
-      MPI_Finalize();
       return 0;
     }
     RunRecord run = describe_run(argc, argv);
+    run.mpi = link->library();
+    require_same_build(all, run);
     run.require_all = options.require_all;
     const fs::path folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
@@ -160,18 +166,21 @@ int rank_command(const Options& options, int argc, char** argv) {
                              : nullptr;
     if (world) {
       world->patience = options.timeout;
-      std::jthread watchdog = watch(rank, options.timeout);
+      std::jthread watchdog = watch(*link, options.timeout);
       const Report report = run_all(planned, *world, options, run, folder);
       watchdog = {};
       if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);
-  } catch (const UsageError& error) {  // these three are the same on all ranks: none waits
+  } catch (const UsageError& error) {  // these four are the same on all ranks: none waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;
   } catch (const NothingSelected& error) {
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 4;
+  } catch (const Unavailable& error) {
+    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    code = error.code;
   } catch (const CollectivesRefused& error) {
     if (rank == 0 && options.collectives == "auto" && launched_by_tidemark())
       ask_again(error.what());
@@ -179,10 +188,10 @@ int rank_command(const Options& options, int argc, char** argv) {
       fmt::print(stderr, "error: {}: --collectives staged goes through the host's memory\n",
                  error.what());
   } catch (const std::exception& error) {
-    give_up(rank, first_line(error));
+    give_up(*link, first_line(error));
   }
-  MPI_Finalize();
-  return leave(rank, code);
+  link.reset();
+  return leave_with(code);
 }
 
 }  // namespace tidemark

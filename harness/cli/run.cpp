@@ -29,19 +29,21 @@ int run_command(Options& options, int argc, char** argv) {
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
   std::fputs(note.c_str(), stderr);
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
-  // The ranks' own output goes through mpirun: only this process knows what the user looks at.
+  // Only this process knows what the user looks at.
   setenv(kTerminal, in_color(options) ? "1" : "0", 1);
   if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
   const auto salvage_all = [&](const fs::path& session, const Ending& ending) {
     if (const auto report = salvage(session, ending)) deliver(*report, folder, options);
   };
   const int processes = options.stand_for >= 0 ? 1 : ranks;
-  Ended ended = launch(processes, {argv, argv + argc}, salvage_all);
+  std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
+  command.insert(command.end(), argv + 1, argv + argc);
+  Ended ended = launch(processes, command, salvage_all);
   if (!ended.again.empty()) {
     fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
                ended.again);
     choose_staged_collectives();
-    ended = launch(processes, {argv, argv + argc}, salvage_all);
+    ended = launch(processes, command, salvage_all);
   }
   std::error_code ignored;
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);

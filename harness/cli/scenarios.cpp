@@ -17,8 +17,6 @@
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/leave.h"
-#include "harness/ranks/rank_ending.h"
-#include "harness/ranks/torchrun.h"
 
 namespace tidemark {
 namespace {
@@ -60,16 +58,15 @@ int run(Options& options, int argc, char** argv) {
   options.note = choose_device(
       {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
   if (measures) return rates_command(options);
-  if (under_launcher()) return rank_command(options, argc, argv);
-  const int processes = torchrun_size();
-  if (processes == 0) return run_command(options, argc, argv);
-  int& ranks = options.request.ranks;
-  if (ranks > processes)
-    throw UsageError("--ranks " + std::to_string(ranks) + ": torchrun started only " +
-                     std::to_string(processes));
-  if (ranks == 0) ranks = processes;
-  return with_torchrun([&] { return guarded([&] { return run_command(options, argc, argv); }); },
-                       std::min(options.timeout, 60));
+  if (launched_by_tidemark() || under_mpi_launcher()) return rank_command(options, argc, argv);
+  std::string by;
+  if (const int processes = launched_without_mpi(by); processes > 1)
+    throw Unavailable("run: " + by + " started " + std::to_string(processes) +
+                          " processes, which find each other by MPI alone: use mpirun -n " +
+                          std::to_string(processes) + " or srun --mpi=pmix; tidemark run --ranks " +
+                          std::to_string(processes) + " starts them itself on one machine",
+                      3);
+  return run_command(options, argc, argv);
 }
 
 // On NVIDIA's libraries: a program that is linked as this one.
@@ -98,6 +95,5 @@ int run_main(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  tidemark::record_how_this_rank_ends();
   return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
 }

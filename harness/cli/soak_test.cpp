@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "harness/ranks/leave.h"
 #include "harness/run/runner.h"
 #include "harness/run/variant.h"
+#include "harness/testing/ranks.h"
 #include "harness/virtual/device/control.h"
 
 namespace tidemark {
@@ -122,7 +122,7 @@ void run_steps(const Scenario& scenario, const Trial& trial, const Variant& vari
 }
 
 // By name, so that one of them can be soaked alone (--gtest_filter='*frozen_reshard').
-class Soak : public testing::TestWithParam<std::string> {
+class Soak : public ::testing::TestWithParam<std::string> {
  protected:
   Soak() {
     at::globalContext().lazyInitDevice(at::kCUDA);
@@ -133,7 +133,7 @@ class Soak : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Soak, StepsLeaveNothing) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   const Trial trial = trial_of(scenario, world, kEach);
   if (!fits(scenario, trial)) GTEST_SKIP() << "not on " << world.size() << " ranks";
   for (const Role role : {Role::baseline, Role::fixed})
@@ -142,7 +142,7 @@ TEST_P(Soak, StepsLeaveNothing) {
 }
 
 TEST_P(Soak, TrialsLeaveNothing) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   const Trial trial = trial_of(scenario, world, 2);
   if (!fits(scenario, trial)) GTEST_SKIP() << "not on " << world.size() << " ranks";
   RunOptions options;
@@ -167,7 +167,7 @@ std::vector<std::string> names() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Soak, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Of, Soak, ::testing::ValuesIn(names()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

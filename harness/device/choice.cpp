@@ -39,9 +39,9 @@ bool started_again_on(const std::string& device) {
   // Alone: the driver's folder may hold other versions of everything.
   if (!driver.empty()) prepend("LD_PRELOAD", driver);
   execv("/proc/self/exe", argv);
-  throw Unavailable({fmt::format("--device {}: this program cannot be started again: {}", device,
-                                 std::strerror(errno)),
-                     3});
+  throw Unavailable(fmt::format("--device {}: this program cannot be started again: {}", device,
+                                std::strerror(errno)),
+                    3);
 }
 
 struct Ground {
@@ -76,27 +76,27 @@ void stay_virtual(bool staged, char** argv) {
   if (!found.empty() && !started_again_on(ground.name()))
     start_again(ground.name(), ground.folders(), "", argv);
   if (!found.empty())
-    throw Unavailable({fmt::format("--device virtual: these stand in its way: {} (LD_PRELOAD, "
-                                   "LD_LIBRARY_PATH): take them out",
-                                   fmt::join(found, " ")),
-                       2});
+    throw Unavailable(fmt::format("--device virtual: these stand in its way: {} (LD_PRELOAD, "
+                                  "LD_LIBRARY_PATH): take them out",
+                                  fmt::join(found, " ")),
+                      2);
   int devices = 0;  // the virtual platform obeys that variable like any other
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
       visible != nullptr && cudaGetDeviceCount(&devices) == cudaErrorNoDevice)
-    throw Unavailable({fmt::format("CUDA_VISIBLE_DEVICES={} leaves this process no GPU, not even a "
-                                   "virtual one: unset it",
-                                   visible),
-                       2});
+    throw Unavailable(fmt::format("CUDA_VISIBLE_DEVICES={} leaves this process no GPU, not even a "
+                                  "virtual one: unset it",
+                                  visible),
+                      2);
 }
 
 void require_cuda(const Ground& ground) {
   if (const auto found = strangers(ground); !found.empty())
-    throw Unavailable({fmt::format("--device cuda: these stand in the way of NVIDIA's: {} "
-                                   "(LD_PRELOAD): take them out",
-                                   fmt::join(found, " ")),
-                       2});
+    throw Unavailable(fmt::format("--device cuda: these stand in the way of NVIDIA's: {} "
+                                  "(LD_PRELOAD): take them out",
+                                  fmt::join(found, " ")),
+                      2);
   if (auto refused = refusal(library_facts()))
-    throw Unavailable({"--device cuda: " + refused->why, refused->code});
+    throw Unavailable("--device cuda: " + refused->why, refused->code);
 }
 
 bool wants_staged(const Wanted& wanted) {
@@ -145,7 +145,7 @@ std::string choose_device(const Wanted& wanted, char** argv) {
       setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // streams that wait hold up others
     start_again(cuda.name(), cuda.folders(), facts.driver, argv);
   }
-  if (device == "cuda") throw Unavailable({"--device cuda: " + refused->why, refused->code});
+  if (device == "cuda") throw Unavailable("--device cuda: " + refused->why, refused->code);
   require_sense(staged);
   stay_virtual(staged, argv);
   return fmt::format("note: virtual device ({})\n",

@@ -1,19 +1,12 @@
 // Choice of the libraries below PyTorch: the virtual platform's or NVIDIA's.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 
 #include "harness/device/cuda_facts.h"
+#include "harness/errors.h"
 
 namespace tidemark {
-
-/// Why the device that was asked for cannot be had.
-struct Unavailable : std::runtime_error {
-  explicit Unavailable(const Refusal& refusal)
-      : std::runtime_error(refusal.why), code(refusal.code) {}
-  int code;
-};
 
 /// The request of the user. `device`: auto, virtual or cuda. `collectives`: auto, nccl (the
 /// platform's own NCCL) or staged (through the host's memory, for ranks that share a GPU).

@@ -25,7 +25,7 @@ constexpr Bytes kBuffer = 32 << 20;
 constexpr int kBuffers = 4, kSteps = 3;
 
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
-  World world(MPI_COMM_SELF);
+  World world;
   return run_trial(scenario, trial, world);
 }
 

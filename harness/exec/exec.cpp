@@ -20,7 +20,7 @@
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/exec/options.h"
-#include "harness/exec/processes.h"
+#include "harness/ranks/processes.h"
 #include "harness/exec/program.h"
 #include "harness/exec/records.h"
 #include "harness/record/json.h"
@@ -174,13 +174,14 @@ ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
   fs::create_directory(session.folder / "users");
   const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
-  int left = 0;
   ProgramRecord out{exec.program, exec.mode, schedule, 0, {}, {}, {}};
-  out.exit_code =
-      run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes, left);
-  if (left > 0)
+  const ProcessesEnd end =
+      run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
+  out.exit_code = end.code;
+  for (const std::string& line : end.said) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
+  if (end.left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
-                 plural(left, "process", "processes").c_str());
+                 plural(end.left, "process", "processes").c_str());
   out.processes = read_records(session.folder, session.folder / "users");
   return out;
 }

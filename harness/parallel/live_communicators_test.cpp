@@ -14,6 +14,7 @@
 
 #include "harness/parallel/communicator.h"
 #include "harness/ranks/world.h"
+#include "harness/testing/ranks.h"
 
 namespace {
 
@@ -55,7 +56,7 @@ using ::testing::MatchesRegex;
 at::Tensor ones() { return at::ones({8}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat)); }
 
 TEST(LiveCommunicators, AreWellAndGoWithTheirOwners) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   {
     Communicator one(world), other(world);
     one.all_reduce(ones(), Reduction::sum, {});
@@ -81,7 +82,7 @@ bool soon(Condition condition) {
 
 // The last one: a process does not go on after it.
 TEST(LiveCommunicators, AreAbortedOnceAndAHangingAbortBlocksNoOther) {
-  World world(MPI_COMM_WORLD);
+  World& world = testing::world();
   destroys = 0;
   std::vector<std::unique_ptr<Communicator>> three;
   for (int i = 0; i < 3; ++i) three.push_back(std::make_unique<Communicator>(world));

@@ -1,12 +1,9 @@
 #include "harness/ranks/launch.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/ranks/rank_ending.h"
+#include "harness/ranks/local_link.h"
+#include "harness/ranks/mpi_library.h"
+#include "harness/ranks/processes.h"
 
 namespace tidemark {
 namespace {
@@ -26,33 +25,6 @@ namespace fs = std::filesystem;
 constexpr const char* kSession = "TIDEMARK_SESSION";
 constexpr const char* kAgain = "again";
 
-// Open MPI 4 reads OMPI_MCA_*, and so does 5 for what is not its launcher's, PRRTE's: PRTE_MCA_*.
-constexpr std::array<std::pair<const char*, const char*>, 10> kOpenMpi{{
-    {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-    {"OMPI_MCA_rmaps_base_oversubscribe", "1"},  // more ranks than cores
-    {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
-    {"OMPI_MCA_mpi_yield_when_idle", "1"},  // ranks that wait let the others run
-    {"OMPI_MCA_hwloc_base_binding_policy", "none"},
-    {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-    {"OMPI_MCA_orte_execute_quiet", "1"},
-    {"OMPI_MCA_reachable", "weighted"},  // 5 warns where no route leads to the machine itself
-    {"OMPI_MCA_odls_base_sigkill_timeout", "0"},
-}};
-
-volatile sig_atomic_t launched = 0;
-
-volatile sig_atomic_t interrupted = 0;
-
-void pass_on(int) {
-  if (launched == 0) return;
-  interrupted = interrupted + 1;
-  if (interrupted == 1)
-    kill(static_cast<pid_t>(launched), SIGTERM);
-  else
-    kill(-static_cast<pid_t>(launched), SIGKILL);
-}
-
 // Processes that the kernel has killed since it started because there was no memory left.
 long killed_for_memory() {
   std::ifstream counts("/proc/vmstat");
@@ -63,21 +35,21 @@ long killed_for_memory() {
 }
 
 // The rank that ended first knows best; a rank that gave up has said why.
-std::string cause(const fs::path& session, int status) {
+std::string cause(const fs::path& session, const ProcessesEnd& end) {
   const fs::path failed = session / "failed";
-  const auto ended = first_rank_to_end(session);
   std::error_code none;
   const auto gave_up = fs::last_write_time(failed, none);
-  if (!none && (!ended || gave_up <= ended->when)) {
-    std::string why;
+  std::string why = end.first.empty() ? "they did not agree on an exit code" : end.first;
+  if (!none && (end.first.empty() || gave_up <= end.first_at))
     std::getline(std::ifstream(failed), why);
-    return why;
-  }
-  if (ended) return ended->what;
-  if (WIFSIGNALED(status)) return "mpirun was killed";
-  const int code = WEXITSTATUS(status);
-  return code > 128 ? "a rank died of signal " + std::to_string(code - 128)
-                    : "mpirun ended with exit code " + std::to_string(code);
+  return why;
+}
+
+bool set(const char* name) { return std::getenv(name) != nullptr; }
+
+int number(const char* name) {
+  const char* said = std::getenv(name);
+  return said != nullptr ? std::atoi(said) : 0;
 }
 
 }  // namespace
@@ -86,26 +58,38 @@ std::string Ending::brief() const {
   return why.substr(0, std::min(why.find(';'), std::size_t{160}));
 }
 
-bool under_launcher() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
+bool under_mpi_launcher() {
+  return set("OMPI_COMM_WORLD_SIZE") || set("PMI_SIZE") || set("PMIX_RANK");
 }
 
 int launcher_size() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (const char* said = std::getenv(name)) return std::atoi(said);
+    if (set(name)) return number(name);
   return 0;
+}
+
+int launched_without_mpi(std::string& by) {
+  if (launched_by_tidemark() || under_mpi_launcher()) return 0;
+  by = "srun";
+  if (const int tasks = number("SLURM_STEP_NUM_TASKS"); tasks > 1) return tasks;
+  by = "torchrun";
+  return set("RANK") && set("LOCAL_RANK") && set("MASTER_ADDR") ? number("WORLD_SIZE") : 0;
 }
 
 int local_rank() {
   for (const char* name :
-       {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
-    if (const char* said = std::getenv(name)) return std::atoi(said);
+       {kRank, "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
+    if (set(name)) return number(name);
   return 0;
 }
 
 bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
+
+std::shared_ptr<Link> link_of_launcher() {
+  if (launched_by_tidemark()) return local_link();
+  if (under_mpi_launcher()) return mpi_link();
+  return std::make_shared<Link>(0, 1);
+}
 
 std::filesystem::path session_folder() {
   const char* session = std::getenv(kSession);
@@ -124,52 +108,27 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
                  none ? none.message().c_str() : std::strerror(errno));
     return {};
   }
-  std::vector<std::string> command{"mpirun", "-n", std::to_string(ranks)};
-  command.insert(command.end(), argv.begin(), argv.end());
-  std::vector<char*> pointers;
-  for (auto& word : command) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-
-  const pid_t launcher = getpid(), pid = fork();
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // mpirun and its ranks do not outlive this process
-    if (getppid() != launcher) _exit(3);
-    setpgid(0, 0);  // Ctrl-C in a terminal is for this process to pass on
-    setenv(kSession, session.c_str(), 1);
-    setenv("OMP_NUM_THREADS", "1", 0);
-    for (auto [name, value] : kOpenMpi) setenv(name, value, 0);
-    const int null = open("/dev/null", O_RDONLY);
-    dup2(null, STDIN_FILENO);
-    execvp(pointers[0], pointers.data());
-    std::fprintf(stderr,
-                 "error: mpirun cannot be started (%s): install OpenMPI (ci/setup does) or start "
-                 "tidemark under your "
-                 "own launcher\n",
-                 std::strerror(errno));
-    _exit(127);
-  }
-  launched = pid;
+  const std::string socket = new_socket_name();
+  std::vector<Start> starts;
+  for (int rank = 0; rank < ranks; ++rank)
+    starts.push_back({"rank " + std::to_string(rank),
+                      argv,
+                      {{kSession, session},
+                       {kRank, std::to_string(rank)},
+                       {kRanks, std::to_string(ranks)},
+                       {kSocket, socket}}});
+  setenv("OMP_NUM_THREADS", "1", 0);
   const long killed_before = killed_for_memory();
-  struct sigaction forward {};
-  forward.sa_handler = pass_on;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction before {};
-    sigaction(signal, &forward, &before);
-    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);  // nohup
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  launched = 0;  // from here on a signal finds no process
+  const ProcessesEnd end = run_processes(starts, ranks, /*together=*/true, session);
   Ended ended;
-  if (std::ifstream again(fs::path(session) / kAgain); again && interrupted == 0) {
+  if (std::ifstream again(fs::path(session) / kAgain); again && end.signal == 0) {
     std::getline(again, ended.again);
   } else if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
     agreed >> ended.code;
-  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) {
-    Ending ending{"interrupted", interrupted != 0};
+  } else {
+    Ending ending{"interrupted", end.signal != 0};
     if (!ending.interrupted) {
-      ending.why = cause(session, status);
+      ending.why = cause(session, end);
       if (const long killed = killed_for_memory() - killed_before; killed > 0)
         ending.why += "; the kernel killed " + std::to_string(killed) +
                       " process(es) for lack of memory meanwhile";
@@ -189,11 +148,11 @@ void ask_again(const std::string& why) {
   std::ofstream(session_folder() / kAgain) << why.substr(0, why.find('\n')) << '\n';
 }
 
-int leave(int rank, int code) {
-  const char* session = std::getenv(kSession);
-  if (session == nullptr) return code;
-  if (rank == 0) std::ofstream(fs::path(session) / "exit_code") << code << '\n';
-  return 0;  // mpirun comments on any other code; the launching process returns the real one
+int leave_with(int code) {
+  if (!launched_by_tidemark()) return code;
+  write_first(session_folder() / "exit_code", std::to_string(code) + "\n");
+  return 0;  // any other code says that this rank failed; the launching process returns the real
+             // one
 }
 
 bool write_first(const fs::path& file, const std::string& text) {

@@ -1,22 +1,33 @@
-// Start of the ranks: either a launcher has started them, or this process starts them under mpirun.
+// Start of the ranks: either a launcher has started them, or this process starts them.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "harness/ranks/link.h"
 
 namespace tidemark {
 
 /// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
-bool under_launcher();
+bool under_mpi_launcher();
 /// The number of ranks that it has started; 0: it does not say.
 int launcher_size();
-/// The number of this rank on its machine, which decides its GPU. It is taken from mpirun
+/// The number of processes that a launcher without MPI has started, torchrun or srun without PMI;
+/// `by` is its name. They cannot find each other. 0 without one.
+int launched_without_mpi(std::string& by);
+/// The number of this rank on its machine. It is taken from tidemark's own launcher, mpirun
 /// (OMPI_COMM_WORLD_LOCAL_RANK), MPICH's launchers (MPI_LOCALRANKID), srun (SLURM_LOCALID) or
 /// torchrun (LOCAL_RANK), in this order; else it is 0. The order matters because mpirun inside an
 /// allocation or under torchrun leaves their variables set, with the same value in every rank.
 int local_rank();
+
+/// The link of this process: to the ranks that tidemark (launch.h), mpirun or srun has started
+/// beside it, or of one rank alone. Throws Unavailable (exit code 3) where the launcher's MPI
+/// cannot be used.
+std::shared_ptr<Link> link_of_launcher();
 
 /// The end of ranks that had not agreed on an exit code.
 struct Ending {
@@ -34,16 +45,17 @@ struct Ended {
   std::string again;  // why they want to be started again (ask_again); the code is then none
 };
 
-/// Runs argv under `mpirun -n ranks` with what OpenMPI needs on a small machine. The first
-/// SIGINT or SIGTERM ends the ranks, a second one kills them.
+/// Runs argv (whose first word is a path) as `ranks` ranks on this machine. The first SIGINT or
+/// SIGTERM ends the ranks, a second one kills them.
 Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage);
 
-/// From a rank: the run's exit code, for the process that launched us; what to give to exit().
-int leave(int rank, int code);
+/// From a rank that has agreed with the others on the run's exit code: tells it the process that
+/// launched us, if it is launch(). Returns what to give to exit().
+int leave_with(int code);
 /// From one rank, before they end: launch() says that they are to be started again, and why. Only
 /// where launched_by_tidemark().
 void ask_again(const std::string& why);
-/// In a rank: its launcher was launch() above, and not another mpirun or srun.
+/// In a rank: its launcher was launch() above, and not mpirun or srun.
 bool launched_by_tidemark();
 /// In a rank: the session's folder, which the launching process removes at the end; empty without.
 std::filesystem::path session_folder();

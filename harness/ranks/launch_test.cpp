@@ -44,7 +44,7 @@ TEST(Launcher, IsFoundByItsVariables) {
           "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "LOCAL_RANK", "WORLD_SIZE"})
       unsetenv(name);
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-    EXPECT_EQ(under_launcher(), ranks) << by;
+    EXPECT_EQ(under_mpi_launcher(), ranks) << by;
     EXPECT_EQ(launcher_size(), size) << by;
     EXPECT_EQ(local_rank(), local) << by;
   }

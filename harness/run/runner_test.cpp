@@ -20,7 +20,7 @@ using testing::toy_trial;
 using testing::ToyFaults;
 
 TrialRecord run(const Scenario& scenario, const Trial& trial) {
-  World world(MPI_COMM_SELF);
+  World world;
   return run_trial(scenario, trial, world);
 }
 
@@ -252,7 +252,7 @@ TEST(Mutation, NothingJudgedIsNoSuccess) {
 }
 
 TrialRecord run_and_grow(const Scenario& scenario) {
-  World world(MPI_COMM_SELF);
+  World world;
   RunOptions options;
   options.growth = true;
   return run_trial(scenario, toy_trial(1000, Mode::math), world, options);

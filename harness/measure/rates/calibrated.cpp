@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "harness/device/choice.h"
 #include "harness/device/libraries.h"
 #include "harness/device/nvml.h"
 #include "harness/device/platforms.h"
+#include "harness/errors.h"
 #include "harness/record/file.h"
 
 namespace tidemark::rates {
@@ -114,10 +114,10 @@ Shipped shipped_profile(const std::string& gpu) {
     if (json["device"] == gpu) return shipped;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", json["device"].get<std::string>());
   }
-  throw Unavailable({fmt::format("no profile is of this GPU, '{}', so there is none to put what is "
-                                 "measured into (in {} are: {})",
-                                 gpu, folder.string(), known.empty() ? "none" : known),
-                     77});
+  throw Unavailable(fmt::format("no profile is of this GPU, '{}', so there is none to put what is "
+                                "measured into (in {} are: {})",
+                                gpu, folder.string(), known.empty() ? "none" : known),
+                    77);
 }
 
 std::string calibrated(const Shipped& shipped, const std::vector<Rate>& rates,

@@ -28,10 +28,7 @@ class Errors : public World {
     EXPECT_THAT(text, AllOf(HasSubstr("rank 0 called " + named),
                             HasSubstr("rank " + std::to_string(odd) + " called " + odd_named)));
     EXPECT_EQ(text.find('\n'), std::string::npos);
-    char first[1024] = {};
-    if (rank_ == 0) text.copy(first, sizeof first - 1);
-    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
-    EXPECT_EQ(text, first);
+    EXPECT_EQ(text, tidemark::testing::world().broadcast(text));
     ncclResult_t state = ncclSuccess;
     EXPECT_NCCL(ncclCommGetAsyncError(comm_, &state));
     EXPECT_EQ(state, ncclInvalidUsage);

@@ -1,20 +1,9 @@
 #include "harness/virtual/nccl/message_queue.h"
 
-#include <cstdlib>
-#include <string_view>
-
 #include "harness/virtual/nccl/failure.h"
+#include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
-namespace {
-
-bool sockets_wanted() {
-  const char* text = std::getenv("TIDEMARK_NCCL_NETWORK");
-  return text != nullptr && std::string_view(text) == "sockets";
-}
-
-}  // namespace
-
 MessageQueue& MessageQueue::of_process() {
   static auto* queue = new MessageQueue;  // outlives every thread
   return *queue;
@@ -23,16 +12,14 @@ MessageQueue& MessageQueue::of_process() {
 Network& MessageQueue::network() {
   std::lock_guard lock(choosing_);
   if (Network* chosen = network_) return *chosen;
-  const MpiWorld world = sockets_wanted() ? MpiWorld{} : join_world();
   const Inbox inbox{[this](MessagePtr message) { file(std::move(message)); },
                     [this](const MessagePtr& message) { complete(message); }};
-  network_ =
-      (world.size > 1 ? make_mpi_network(world, inbox) : make_socket_network(inbox)).release();
+  network_ = make_socket_network(inbox).release();
   return *network_;
 }
 
 std::string MessageQueue::address() {
-  if (declared_alone() || (!sockets_wanted() && in_mpi_world())) return "";
+  if (declared_alone()) return "";
   try {
     return network().address();
   } catch (const Failure&) {

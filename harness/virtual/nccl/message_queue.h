@@ -30,12 +30,11 @@ class MessageQueue {
  public:
   static MessageQueue& of_process();
 
-  /// The network, chosen with the first call: MPI's in an MPI world of several processes, else
-  /// sockets (TIDEMARK_NCCL_NETWORK=sockets: always). Before, and for ever in a process without
-  /// partners, messages stay in the process. Throws Failure.
+  /// The network, made with the first call. Before, and for ever in a process without partners,
+  /// messages stay in the process. Throws Failure.
   Network& network();
-  /// This process's address for a unique id, "" where it has none: in an MPI world, declared alone,
-  /// without ZeroMQ.
+  /// This process's address for a unique id, "" where it has none: declared alone, without
+  /// ZeroMQ.
   std::string address();
 
   /// Takes the message over at once; `process` is a number of the network, or here.

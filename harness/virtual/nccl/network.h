@@ -1,4 +1,4 @@
-// Network between processes: MPI in an MPI world, else sockets, which need no launcher.
+// Network between processes: sockets, which need no launcher, as those of real NCCL.
 #pragma once
 
 #include <nccl.h>
@@ -8,7 +8,6 @@
 #include <string>
 
 #include "harness/virtual/nccl/message.h"
-#include "harness/virtual/nccl/mpi_world.h"
 
 namespace tidemark::nccl {
 
@@ -39,9 +38,6 @@ class Network {
   /// This process's address for a unique id; "" where none is needed.
   virtual std::string address() const { return ""; }
 };
-
-/// Over MPI_COMM_WORLD.
-std::unique_ptr<Network> make_mpi_network(const MpiWorld& world, Inbox inbox);
 
 /// Over ZeroMQ, between the processes of a machine. The unique id holds the address of its creator,
 /// who introduces the ranks to each other. Throws Failure where ZeroMQ is not installed.

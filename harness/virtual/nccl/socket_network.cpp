@@ -123,7 +123,7 @@ int SocketNetwork::greet(const Header& hello, const ncclUniqueId& id) {
   if (creator.empty()) {
     fail(ncclInvalidUsage,
          "the unique id tells no address: its creator has no ZeroMQ (package libzmq5), or runs "
-         "under mpirun or with TIDEMARK_NCCL_ALONE=1");
+         "with TIDEMARK_NCCL_ALONE=1");
   }
   Header greeting = hello;
   greeting.kind = Kind::greeting;

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "harness/virtual/nccl/world.h"
+#include "harness/virtual/nccl/testing/world.h"
 
 namespace tidemark::nccl::testing {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "harness/virtual/nccl/world.h"
+#include "harness/virtual/nccl/testing/world.h"
 
 namespace tidemark::nccl::testing {
 namespace {

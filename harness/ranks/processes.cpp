@@ -1,4 +1,4 @@
-#include "harness/exec/processes.h"
+#include "harness/ranks/processes.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -21,10 +22,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(5);  // between SIGTERM and SIGKILL
-constexpr auto pause = std::chrono::milliseconds(20);
+constexpr auto pause = std::chrono::milliseconds(5);
+constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile sig_atomic_t caught = 0;
 void on_signal(int signal) { caught = signal; }
+
+// What is ignored from the start (nohup) stays so.
+void hear_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int signal : signals) {
+    struct sigaction before {};
+    sigaction(signal, &action, &before);
+    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
+  }
+}
 
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
@@ -37,11 +50,14 @@ std::vector<pid_t> children() {
 pid_t start(const Start& what, bool own_group) {
   const pid_t parent = getpid(), child = fork();
   if (child < 0)
-    throw UsageError("exec: no further process can be started: " +
-                     std::string(std::strerror(errno)));
+    throw UsageError("no further process can be started: " + std::string(std::strerror(errno)));
   if (own_group) setpgid(child, child);
   if (child > 0) return child;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
+  for (const int signal : signals) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
+  }
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(3);
   for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
@@ -50,7 +66,7 @@ pid_t start(const Start& what, bool own_group) {
   for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execv(argv[0], argv.data());
-  std::fprintf(stderr, "error: exec: %s cannot be started: %s\n", argv[0], std::strerror(errno));
+  std::fprintf(stderr, "error: %s cannot be started: %s\n", argv[0], std::strerror(errno));
   _exit(2);
 }
 
@@ -58,18 +74,22 @@ int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+std::string text_of(int status) {
+  if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+         strsignal(WTERMSIG(status)) + ")";
+}
+
 }  // namespace
 
-int run_processes(const std::vector<Start>& starts, int at_once, bool together,
-                  const std::filesystem::path& notes, int& left) {
+ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool together,
+                           const std::filesystem::path& notes) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  hear_signals();
   const bool groups = starts.size() > 1;
   std::map<pid_t, std::string> running;
   std::size_t next = 0;
-  int code = 0;
+  ProcessesEnd end;
   Clock::time_point ending{};  // when the rest was asked to end
   const auto note = [&](const std::string& name, const char* state) {  // a name may be a path
     return notes / (std::filesystem::path(name).filename().string() + state);
@@ -91,7 +111,7 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     tell(signal);
   };
   while (next < starts.size() || !running.empty()) {
-    while (working() < at_once) {  // those that can end come before new ones
+    while ((!together || next < starts.size()) && working() < at_once) {  // ready ones come first
       const auto ready =
           std::ranges::find_if(running, [&](const auto& one) { return is(one.second, ".ready"); });
       if (ready != running.end()) {
@@ -106,11 +126,12 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     int status = 0;
     const pid_t ended = waitpid(-1, &status, WNOHANG);
     if (caught != 0) {
-      const int signal = caught;
+      const int signal = groups && end.signal != 0 ? SIGKILL : caught;  // the second kills
+      end.signal = caught;
       caught = 0;
       if (groups || signal != SIGINT ||
           tcgetpgrp(STDIN_FILENO) != getpgrp()) {  // else it came to the program as well
-        if (code == 0) code = 128 + signal;
+        if (end.code == 0) end.code = 128 + signal;
         end_rest(signal);
       }
     }
@@ -128,15 +149,17 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     std::ofstream(note(name, ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
-    if (WIFSIGNALED(status) && ending == Clock::time_point{})
-      std::fprintf(stderr, "tidemark: %s was ended by signal %d (%s)\n", name.c_str(),
-                   WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (code == 0) code = code_of(status);
-    if (together && !running.empty() && ending == Clock::time_point{}) {
-      std::fprintf(stderr, "tidemark: %s ended with exit code %d: tidemark ends the other ranks\n",
-                   name.c_str(), code_of(status));
-      end_rest(SIGTERM);
+    std::string said = name + " " + text_of(status);
+    if (end.first.empty()) {
+      end.first = said;
+      end.first_at = std::filesystem::file_time_type::clock::now();
     }
+    if (end.code == 0) end.code = code_of(status);
+    const bool ends_the_rest = together && !running.empty() && ending == Clock::time_point{};
+    if (ends_the_rest) said += ": tidemark ends the other ranks";
+    if (ends_the_rest || (WIFSIGNALED(status) && ending == Clock::time_point{}))
+      end.said.push_back(said);
+    if (ends_the_rest) end_rest(SIGTERM);
   }
   for (const auto until = Clock::now() + std::chrono::seconds(1);
        !children().empty() && Clock::now() < until;) {
@@ -145,9 +168,9 @@ int run_processes(const std::vector<Start>& starts, int at_once, bool together,
     std::this_thread::sleep_for(pause);
   }
   for (pid_t child : children()) {
-    if (kill(child, SIGKILL) == 0 && waitpid(child, nullptr, 0) == child) ++left;
+    if (kill(child, SIGKILL) == 0 && waitpid(child, nullptr, 0) == child) ++end.left;
   }
-  return code;
+  return end;
 }
 
 }  // namespace tidemark

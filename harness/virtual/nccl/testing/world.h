@@ -2,25 +2,21 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 #include <nccl.h>
+
+#include <cstring>
+#include <string>
+
+#include "harness/testing/ranks.h"
 
 namespace tidemark::nccl::testing {
 
 #define EXPECT_NCCL(call) EXPECT_EQ((call), ncclSuccess) << ncclGetLastError(nullptr)
 #define ASSERT_NCCL(call) ASSERT_EQ((call), ncclSuccess) << ncclGetLastError(nullptr)
 
-inline int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-inline int world_size() {
-  int size = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-inline void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+inline int world_rank() { return tidemark::testing::world().rank(); }
+inline int world_size() { return tidemark::testing::world().size(); }
+inline void barrier() { tidemark::testing::world().barrier(); }
 
 inline ncclUniqueId new_id() {
   ncclUniqueId id{};
@@ -30,8 +26,13 @@ inline ncclUniqueId new_id() {
 /// A unique id made by `creator` (a rank of the world) and known to all. Collective over the world.
 inline ncclUniqueId shared_id(int creator = 0) {
   ncclUniqueId id{};
-  if (world_rank() == creator) id = new_id();
-  MPI_Bcast(&id, sizeof id, MPI_BYTE, creator, MPI_COMM_WORLD);
+  std::string made;
+  if (world_rank() == creator) {
+    id = new_id();
+    made.assign(id.internal, sizeof id.internal);
+  }
+  const auto all = tidemark::testing::world().exchange(made);
+  std::memcpy(id.internal, all.at(static_cast<std::size_t>(creator)).data(), sizeof id.internal);
   return id;
 }
 

@@ -1,0 +1,38 @@
+// Processes that tidemark starts, ranks of a run or a program under `tidemark exec`: start,
+// signals, end.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+/// One process to be started, with the variables that its environment has beside ours.
+struct Start {
+  std::string name;  // "rank 3", for messages
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;
+};
+
+/// The end of all of them.
+struct ProcessesEnd {
+  int code = 0;       // exit code of the first that failed (128 + signal), or 0
+  int signal = 0;     // SIGINT, SIGTERM, SIGHUP or SIGQUIT that this process has got
+  std::string first;  // "rank 1 was ended by signal 9 (Killed)": the first that failed, if one did
+  std::filesystem::file_time_type first_at;  // when that was seen
+  std::vector<std::string> said;             // lines for the user, in their order
+  int left = 0;                              // processes that were still running, and were killed
+};
+
+/// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
+/// file `NAME.waits` in the folder `notes` and is not counted; nor is one with `NAME.ready`, which
+/// goes on when the file is removed. One that has ended gets `NAME.ended` there. Where `together`,
+/// the first that fails ends the others. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, unless
+/// they were ignored before (nohup); a second one kills. Throws UsageError where no process can be
+/// started.
+ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool together,
+                           const std::filesystem::path& notes);
+
+}  // namespace tidemark
