@@ -72,11 +72,12 @@ int run_main(int argc, char** argv) {
   }
   for (const std::string_view absent : {"run", "list", "bench"})
     if (argc > 1 && argv[1] == absent)
-      throw Unavailable(std::string(absent) + ": " +
-                            (refused.empty()
-                                 ? "this installation has no scenarios; build tidemark from its source"
-                                 : refused),
-                        3);
+      throw Unavailable(
+          std::string(absent) + ": " +
+              (refused.empty()
+                   ? "this installation has no scenarios; build tidemark from its source"
+                   : refused),
+          3);
   app.require_subcommand(1);
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec",

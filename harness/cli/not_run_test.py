@@ -31,7 +31,7 @@ def check_killed(folder):
     warm, second = sum(2 * calls + 2 for calls in calls), calls[0] + 1
     nth = warm + second + calls[1] // 2
     cut = run(folder, *PLAN, *WORDS, "--out", "cut", TIDEMARK_FAULT=f"rank={KILLED} nth={nth} do=kill")
-    said = f"rank {KILLED} was killed (signal 9) in fsdp_prefetch/stash"
+    said = f"rank {KILLED} was ended by signal 9 (Killed) in fsdp_prefetch/stash"
     check(cut.returncode == 3, "exit code 3", cut.returncode)
     check(cut.stdout.endswith(f"\nIncomplete: 1 of 6 trials finished; {said}\n"), "the terminal's last line", cut.stdout[-400:])
     report = report_of(folder / "cut")

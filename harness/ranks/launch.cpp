@@ -87,7 +87,7 @@ bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
 
 std::shared_ptr<Link> link_of_launcher() {
   if (launched_by_tidemark()) return local_link();
-  if (under_mpi_launcher()) return mpi_link();
+  if (under_mpi_launcher() && launcher_size() != 1) return mpi_link();  // one rank needs none
   return std::make_shared<Link>(0, 1);
 }
 
