@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/message_queue.h"
+#include "harness/virtual/nccl/place.h"
 #include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
@@ -54,15 +56,16 @@ int greet(const Request& request) {
   const Header hello{.comm = request.id,
                      .kind = Kind::hello,
                      .source = request.rank,
-                     .process = network.own(),
-                     .call = {.count = static_cast<std::uint64_t>(request.size)}};
+                     .process = here,
+                     .call = {.count = static_cast<std::uint64_t>(request.size)},
+                     .words = {place_in_job(), 0}};
   return network.greet(hello, request.unique);
 }
 
-// The processes of all ranks, once every one of them has greeted; empty before.
-std::vector<int> gathered(const Request& request) {
+// All ranks, once every one of them has greeted; empty before.
+Members gathered(const Request& request) {
   const Network& network = MessageQueue::of_process().network();
-  std::vector<int> processes;
+  Members members;
   for (int source = 0; source < request.size; ++source) {
     auto message = greeting(request, source);
     if (!message) continue;
@@ -75,13 +78,15 @@ std::vector<int> gathered(const Request& request) {
     if (size != request.size) {
       fail(ncclInvalidUsage,
            "rank {} ({}) wants a communicator of {} ranks, rank {} ({}) one of {}", request.rank,
-           network.name_of(network.own()), request.size, source,
-           network.name_of(message->header.process), size);
+           network.name_of(here), request.size, source, network.name_of(message->header.process),
+           size);
     }
-    processes.push_back(message->header.process);
+    members.processes.push_back(message->header.process);
+    members.places.push_back(static_cast<int>(message->header.words[0]));
   }
-  if (static_cast<int>(processes.size()) < request.size) processes.clear();
-  return processes;
+  if (static_cast<int>(members.processes.size()) < request.size) return {};
+  members.places = places_of(members.places, members.processes);
+  return members;
 }
 
 [[noreturn]] void report_absent(const Request& request, double seconds) {
@@ -98,11 +103,10 @@ void bootstrap_over_network(const std::vector<Request>& requests) {
   std::vector<int> servers;
   for (const Request& request : requests) servers.push_back(greet(request));
   Waiting waiting;
-  std::vector<std::vector<int>> found(requests.size());
+  std::vector<Members> found(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    network.progress();
     found[i] = gathered(requests[i]);
-    if (!found[i].empty()) {
+    if (!found[i].processes.empty()) {
       ++i;
     } else if (waiting.too_long()) {
       report_absent(requests[i], waiting.limit_seconds());
@@ -126,11 +130,11 @@ void bootstrap_here(const std::vector<Request>& requests) {
     auto present = std::count_if(requests.begin(), requests.end(),
                                  [&](const Request& r) { return r.id == request.id; });
     bool alone = present < request.size;
-    std::vector<int> processes(static_cast<std::size_t>(request.size), here);
-    for (int rank = 0; alone && rank < request.size; ++rank)
-      processes[static_cast<std::size_t>(rank)] = rank;
+    const std::vector<int> all_here(static_cast<std::size_t>(request.size), here);
+    Members members{all_here, all_here};
+    if (alone) std::iota(members.places.begin(), members.places.end(), 0);
     cuda::OnDevice on(request.device);
-    *request.result = make_communicator(request.id, request.rank, processes, alone, request.config);
+    *request.result = make_communicator(request.id, request.rank, members, alone, request.config);
   }
 }
 

@@ -1,7 +1,6 @@
 // Bootstrap of ranks that only share a unique id. Every rank greets the others with "I am rank r of
-// n of this id" over the network (network.h), and collects their greetings. In an MPI world no
-// process has to serve; without one the id's creator introduces the ranks, and need not be one of
-// them.
+// n of this id" over the network (network.h), and collects their greetings. The id's creator
+// introduces the ranks, and need not be one of them.
 #pragma once
 
 #include <vector>

@@ -33,7 +33,7 @@ struct Header {
   CommId comm;
   Kind kind = Kind::part;
   std::int32_t source = 0, target = 0;  // ranks of the communicator
-  std::int32_t process = 0;             // the sender's number on the network (network.h)
+  std::int32_t process = 0;             // the sender's number on the receiver's network (hello)
   std::uint64_t number = 0;
   Call call;
   std::int64_t start = -1;  // ns; when the sender's stream is ready. -1: takes no time there
@@ -54,7 +54,6 @@ struct Payload {
 struct Message {
   Header header;
   Payload payload;
-  bool complete = true;   // the payload has arrived
   int contradicted = -1;  // another process that claims to be the same rank (hello)
 };
 using MessagePtr = std::shared_ptr<Message>;

@@ -1,19 +1,9 @@
 #include "harness/virtual/nccl/message_queue.h"
 
-#include <cstdlib>
-#include <string_view>
-
 #include "harness/virtual/nccl/failure.h"
+#include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
-namespace {
-
-bool sockets_wanted() {
-  const char* text = std::getenv("TIDEMARK_NCCL_NETWORK");
-  return text != nullptr && std::string_view(text) == "sockets";
-}
-
-}  // namespace
 
 MessageQueue& MessageQueue::of_process() {
   static auto* queue = new MessageQueue;  // outlives every thread
@@ -21,18 +11,14 @@ MessageQueue& MessageQueue::of_process() {
 }
 
 Network& MessageQueue::network() {
-  std::lock_guard lock(choosing_);
-  if (Network* chosen = network_) return *chosen;
-  const MpiWorld world = sockets_wanted() ? MpiWorld{} : join_world();
-  const Inbox inbox{[this](MessagePtr message) { file(std::move(message)); },
-                    [this](const MessagePtr& message) { complete(message); }};
-  network_ =
-      (world.size > 1 ? make_mpi_network(world, inbox) : make_socket_network(inbox)).release();
+  std::lock_guard lock(making_);
+  if (network_ == nullptr)
+    network_ = new Network([this](MessagePtr message) { file(std::move(message)); });
   return *network_;
 }
 
 std::string MessageQueue::address() {
-  if (declared_alone() || (!sockets_wanted() && in_mpi_world())) return "";
+  if (declared_alone()) return "";
   try {
     return network().address();
   } catch (const Failure&) {
@@ -43,17 +29,12 @@ std::string MessageQueue::address() {
 void MessageQueue::send(int process, const Header& header, const Payload& payload) {
   Network* network = network_;
   Header stamped = header;
-  stamped.process = network == nullptr ? 0 : network->own();
   stamped.bytes = payload.size;
-  if (process == here || process == stamped.process) {
-    file(std::make_shared<Message>(Message{stamped, payload, true, -1}));
+  if (process == here) {
+    file(std::make_shared<Message>(Message{stamped, payload, -1}));
   } else if (network != nullptr) {
     network->send(process, stamped, payload);
   }
-}
-
-void MessageQueue::progress() {
-  if (Network* network = network_) network->progress();
 }
 
 bool MessageQueue::has_ended(int process) {
@@ -63,11 +44,6 @@ bool MessageQueue::has_ended(int process) {
 
 void MessageQueue::close() {
   if (Network* network = network_) network->close();
-}
-
-void MessageQueue::complete(const MessagePtr& message) {
-  std::lock_guard lock(mutex_);
-  message->complete = true;
 }
 
 void MessageQueue::file(MessagePtr message) {
@@ -95,7 +71,7 @@ MessagePtr MessageQueue::take(const CommId& comm, int target, Kind kind, int sou
                               std::uint64_t number) {
   std::lock_guard lock(mutex_);
   auto place = messages_.find(Key{comm, target, kind, source, number});
-  if (place == messages_.end() || !place->second->complete) return nullptr;
+  if (place == messages_.end()) return nullptr;
   MessagePtr message = std::move(place->second);
   messages_.erase(place);
   return message;

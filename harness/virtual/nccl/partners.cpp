@@ -5,7 +5,6 @@
 
 namespace tidemark::nccl {
 
-// A message is there from its header on: its payload may still be under way.
 std::vector<int> Exchange::missing() const {
   const ncclComm& comm = *operation_.comm;
   std::vector<int> ranks;

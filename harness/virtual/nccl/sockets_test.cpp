@@ -22,6 +22,7 @@ using ::testing::HasSubstr;
 /// Memory of all processes of a test.
 struct Shared {
   std::atomic<int> step{0};
+  std::atomic<std::int64_t> durations[2] = {};  // ns
   ncclUniqueId id;
 };
 
@@ -160,6 +161,34 @@ TEST_F(Sockets, AnIdOfAProcessDeclaredAloneTellsNoAddress) {
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("the unique id tells no address"));
   });
+}
+
+// Eight consecutive ranks of the job are a node. Ranks 0 and 1 of a communicator take the longer
+// over the network where their launcher says that they are ranks 7 and 8.
+TEST_F(Sockets, ANodeIsOfConsecutiveRanksOfTheJob) {
+  const auto duration = [&](const std::vector<int>& ranks_of_job) {
+    shared_.step = 0;
+    all_succeed(2, [&](int rank) {
+      for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
+        unsetenv(variable);
+      const int said = ranks_of_job[static_cast<std::size_t>(rank)];
+      if (said >= 0) setenv("RANK", std::to_string(said).c_str(), 1);
+      tidemark_device_set_data(0);
+      ncclComm_t comm = join(id(rank), 2, rank);
+      tidemark_device_trace(1);
+      auto* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+      EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 20, ncclInt32, ncclSum, comm, nullptr));
+      const Kernel kernel = traced_kernels().at(0);
+      shared_.durations[rank] = kernel.end - kernel.start;
+    });
+    EXPECT_EQ(shared_.durations[0], shared_.durations[1]);
+    return shared_.durations[0].load();
+  };
+  const std::int64_t near = duration({3, 4}), far = duration({7, 8});
+  EXPECT_LT(near, far);
+  EXPECT_EQ(duration({8, 7}), far);
+  EXPECT_EQ(duration({-1, -1}), near);  // torch.multiprocessing.spawn
+  EXPECT_EQ(duration({9, 9}), near);    // processes that one rank has started
 }
 
 }  // namespace

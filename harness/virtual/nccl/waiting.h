@@ -3,9 +3,14 @@
 
 #include <chrono>
 
-#include "harness/virtual/nccl/mpi_world.h"
-
 namespace tidemark::nccl {
+
+/// TIDEMARK_NCCL_ALONE=1: communicators are declared without partners.
+bool declared_alone();
+
+/// How long anything waits for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300
+/// without it.
+std::chrono::duration<double> time_limit();
 
 class Waiting {
  public:

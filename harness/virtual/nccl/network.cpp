@@ -1,5 +1,7 @@
 // Every process listens on one socket of a random name, and connects to those of its partners.
 // Names are abstract (unix(7)): the kernel removes them with the process, however it ends.
+#include "harness/virtual/nccl/network.h"
+
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,13 +19,11 @@
 #include <vector>
 
 #include "harness/virtual/nccl/failure.h"
-#include "harness/virtual/nccl/network.h"
 #include "harness/virtual/nccl/zeromq.h"
 
 namespace tidemark::nccl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr auto probe_interval = std::chrono::milliseconds(100);
 // What a process had sent when it ended still lies in the kernel: the receiving thread reads it
 // meanwhile.
@@ -51,45 +51,10 @@ bool listens(const std::string& address) {
   return !refused;
 }
 
-struct Partner {
-  std::string address;
-  void* socket = nullptr;               // made with the first message
-  Clock::time_point probed{}, ended{};  // ended: when that was first seen
-};
+}  // namespace
 
-class SocketNetwork : public Network {
- public:
-  explicit SocketNetwork(Inbox inbox);
-
-  int greet(const Header& hello, const ncclUniqueId& id) override;
-  void send(int process, const Header& header, const Payload& payload) override;
-  bool has_ended(int process) override;
-  std::string name_of(int process) const override;
-  std::string address() const override { return address_; }
-  void close() override;
-
- private:
-  int number_of(const std::string& address);
-  void send_locked(int process, const Header& header, const Payload& payload);
-  void introduce(const Header& greeting, const std::string& address);
-  void receive();
-  MessagePtr receive_one();
-
-  const ZeroMq& zmq_ = zeromq();
-  const Inbox inbox_;
-  const pid_t pid_ = getpid();
-  const std::string address_ = new_address();
-  void* library_ = nullptr;
-  void* listening_ = nullptr;
-  std::thread receiving_;
-
-  mutable std::mutex mutex_;  // of what follows
-  bool closed_ = false;
-  std::vector<Partner> partners_;  // by number; the first is this process
-  std::map<CommId, std::vector<std::pair<Header, std::string>>> greetings_;  // of our unique ids
-};
-
-SocketNetwork::SocketNetwork(Inbox inbox) : inbox_(std::move(inbox)) {
+Network::Network(std::function<void(MessagePtr)> arrived)
+    : zmq_(zeromq()), arrived_(std::move(arrived)), pid_(getpid()), address_(new_address()) {
   partners_.push_back({.address = address_});
   library_ = zmq_.ctx_new();
   listening_ = zmq_.socket(library_, ZMQ_PULL);
@@ -98,12 +63,12 @@ SocketNetwork::SocketNetwork(Inbox inbox) : inbox_(std::move(inbox)) {
   zmq_.setsockopt(listening_, ZMQ_BACKLOG, &backlog, sizeof backlog);
   if (zmq_.bind(listening_, ("ipc://@" + address_).c_str()) != 0)
     fail(ncclSystemError, "no socket to listen on: {}", zmq_.strerror(zmq_.error()));
-  receiving_ = std::thread(&SocketNetwork::receive, this);
-  static SocketNetwork* instance = this;
+  receiving_ = std::thread(&Network::receive, this);
+  static Network* instance = this;
   std::atexit([] { instance->close(); });
 }
 
-int SocketNetwork::number_of(const std::string& address) {
+int Network::number_of(const std::string& address) {
   for (std::size_t i = 0; i < partners_.size(); ++i) {
     if (partners_[i].address == address) return static_cast<int>(i);
   }
@@ -111,19 +76,19 @@ int SocketNetwork::number_of(const std::string& address) {
   return static_cast<int>(partners_.size()) - 1;
 }
 
-std::string SocketNetwork::name_of(int process) const {
+std::string Network::name_of(int process) const {
   std::lock_guard lock(mutex_);
   const std::string& address = partners_.at(static_cast<std::size_t>(process)).address;
   return "process " +
          address.substr(address.find('-') + 1, address.rfind('-') - address.find('-') - 1);
 }
 
-int SocketNetwork::greet(const Header& hello, const ncclUniqueId& id) {
+int Network::greet(const Header& hello, const ncclUniqueId& id) {
   std::string creator(id.internal + address_at, strnlen(id.internal + address_at, address_size));
   if (creator.empty()) {
     fail(ncclInvalidUsage,
          "the unique id tells no address: its creator has no ZeroMQ (package libzmq5), or runs "
-         "under mpirun or with TIDEMARK_NCCL_ALONE=1");
+         "with TIDEMARK_NCCL_ALONE=1");
   }
   Header greeting = hello;
   greeting.kind = Kind::greeting;
@@ -131,7 +96,7 @@ int SocketNetwork::greet(const Header& hello, const ncclUniqueId& id) {
   std::lock_guard lock(mutex_);
   if (creator == address_) {
     introduce(greeting, address_);
-    return own();
+    return here;
   }
   const int process = number_of(creator);
   send_locked(process, greeting, Payload::copy_of(address_.data(), address_.size()));
@@ -139,7 +104,7 @@ int SocketNetwork::greet(const Header& hello, const ncclUniqueId& id) {
 }
 
 // The creator's part: the new rank hears of all, and all hear of it.
-void SocketNetwork::introduce(const Header& greeting, const std::string& address) {
+void Network::introduce(const Header& greeting, const std::string& address) {
   auto& earlier = greetings_[greeting.comm];
   earlier.emplace_back(greeting, address);
   const auto tell = [this](const std::string& whom, const auto& of) {
@@ -154,12 +119,12 @@ void SocketNetwork::introduce(const Header& greeting, const std::string& address
   }
 }
 
-void SocketNetwork::send(int process, const Header& header, const Payload& payload) {
+void Network::send(int process, const Header& header, const Payload& payload) {
   std::lock_guard lock(mutex_);
   send_locked(process, header, payload);
 }
 
-void SocketNetwork::send_locked(int process, const Header& header, const Payload& payload) {
+void Network::send_locked(int process, const Header& header, const Payload& payload) {
   if (closed_) return;
   if (getpid() != pid_) {
     fail(ncclInvalidUsage,
@@ -167,8 +132,8 @@ void SocketNetwork::send_locked(int process, const Header& header, const Payload
          "start it with another start method (spawn)",
          getpid(), pid_);
   }
-  if (process == own()) {
-    inbox_.arrived(std::make_shared<Message>(Message{header, payload, true, -1}));
+  if (process == here) {
+    arrived_(std::make_shared<Message>(Message{header, payload, -1}));
     return;
   }
   Partner& partner = partners_.at(static_cast<std::size_t>(process));
@@ -194,9 +159,9 @@ void SocketNetwork::send_locked(int process, const Header& header, const Payload
   if (payload.size > 0) push(payload, 0);
 }
 
-bool SocketNetwork::has_ended(int process) {
+bool Network::has_ended(int process) {
   std::lock_guard lock(mutex_);
-  if (process == own()) return false;
+  if (process == here) return false;
   Partner& partner = partners_.at(static_cast<std::size_t>(process));
   Clock::time_point now = Clock::now();
   if (partner.ended != Clock::time_point{}) return now - partner.ended > grace;
@@ -207,7 +172,7 @@ bool SocketNetwork::has_ended(int process) {
 }
 
 // One message: its header, and in a second frame its payload. Null: the network is closed.
-MessagePtr SocketNetwork::receive_one() {
+MessagePtr Network::receive_one() {
   for (;;) {
     std::vector<std::shared_ptr<zmq_msg_t>> frames;
     do {
@@ -233,7 +198,7 @@ MessagePtr SocketNetwork::receive_one() {
   }
 }
 
-void SocketNetwork::receive() {
+void Network::receive() {
   while (MessagePtr message = receive_one()) {
     Header& header = message->header;
     if (header.kind == Kind::hello || header.kind == Kind::greeting) {
@@ -247,13 +212,13 @@ void SocketNetwork::receive() {
         remember_error(failure.what());
       }
     }
-    if (header.kind != Kind::greeting) inbox_.arrived(std::move(message));
+    if (header.kind != Kind::greeting) arrived_(std::move(message));
   }
   zmq_.close(listening_);
 }
 
 // Lets living partners have what is still leaving.
-void SocketNetwork::close() {
+void Network::close() {
   if (getpid() != pid_) return;
   {
     std::lock_guard lock(mutex_);
@@ -268,12 +233,6 @@ void SocketNetwork::close() {
   zmq_.ctx_shutdown(library_);
   receiving_.join();
   zmq_.ctx_term(library_);
-}
-
-}  // namespace
-
-std::unique_ptr<Network> make_socket_network(Inbox inbox) {
-  return std::make_unique<SocketNetwork>(std::move(inbox));
 }
 
 }  // namespace tidemark::nccl
