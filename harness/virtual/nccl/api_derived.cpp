@@ -8,6 +8,7 @@
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/message_queue.h"
+#include "harness/virtual/nccl/unique_id.h"
 
 namespace tidemark::nccl {
 namespace {

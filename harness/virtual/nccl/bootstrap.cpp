@@ -1,22 +1,17 @@
 #include "harness/virtual/nccl/bootstrap.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <numeric>
 #include <set>
 
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/message_queue.h"
 #include "harness/virtual/nccl/place.h"
+#include "harness/virtual/nccl/transport.h"
 #include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
 namespace {
-
-constexpr char magic[8] = {'t', 'i', 'd', 'e', 'm', 'a', 'r', 'k'};
 
 // A rank of an id is made once: a second communicator needs an id of its own.
 void claim(const Request& request) {
@@ -51,7 +46,7 @@ std::optional<Message> greeting(const Request& request, int source) {
   return MessageQueue::of_process().look(request.id, -1, Kind::hello, source, 0);
 }
 
-int greet(const Request& request) {
+int greet(const Request& request, const std::string& clock) {
   Network& network = MessageQueue::of_process().network();
   const Header hello{.comm = request.id,
                      .kind = Kind::hello,
@@ -59,28 +54,41 @@ int greet(const Request& request) {
                      .process = here,
                      .call = {.count = static_cast<std::uint64_t>(request.size)},
                      .words = {place_in_job(), 0}};
-  return network.greet(hello, request.unique);
+  return network.greet(hello, clock, request.unique);
+}
+
+// Throws Failure where what a rank says contradicts another rank, or this one.
+void check_hello(const Request& request, const Message& hello, const std::string& clock) {
+  Network& network = MessageQueue::of_process().network();
+  const int source = hello.header.source, process = hello.header.process;
+  const auto us = [&] {
+    return fmt::format("rank {} ({})", request.rank, network.name_of(here, process));
+  };
+  const auto them = [&] { return fmt::format("rank {} ({})", source, network.name_of(process)); };
+  if (hello.contradicted >= 0) {
+    fail(ncclInvalidUsage, "{} and {} both claim to be rank {} of {} of the same unique id",
+         network.name_of(process), network.name_of(hello.contradicted), source, request.size);
+  }
+  const auto size = static_cast<int>(hello.header.call.count);
+  if (size != request.size) {
+    fail(ncclInvalidUsage, "{} wants a communicator of {} ranks, {} one of {}", us(), request.size,
+         them(), size);
+  }
+  if (const std::string theirs = text_of(hello); theirs != clock) {
+    fail(ncclInvalidUsage, "{} has {}, {} has {}: the ranks of a job need one clock", us(), clock,
+         them(), theirs);
+  }
+  if (const std::string why = network.obstacle_to(process); !why.empty())
+    fail(ncclSystemError, "{} and {} cannot meet: {}", us(), them(), why);
 }
 
 // All ranks, once every one of them has greeted; empty before.
-Members gathered(const Request& request) {
-  const Network& network = MessageQueue::of_process().network();
+Members gathered(const Request& request, const std::string& clock) {
   Members members;
   for (int source = 0; source < request.size; ++source) {
     auto message = greeting(request, source);
     if (!message) continue;
-    if (message->contradicted >= 0) {
-      fail(ncclInvalidUsage, "{} and {} both claim to be rank {} of {} of the same unique id",
-           network.name_of(message->header.process), network.name_of(message->contradicted), source,
-           request.size);
-    }
-    auto size = static_cast<int>(message->header.call.count);
-    if (size != request.size) {
-      fail(ncclInvalidUsage,
-           "rank {} ({}) wants a communicator of {} ranks, rank {} ({}) one of {}", request.rank,
-           network.name_of(here), request.size, source, network.name_of(message->header.process),
-           size);
-    }
+    check_hello(request, *message, clock);
     members.processes.push_back(message->header.process);
     members.places.push_back(static_cast<int>(message->header.words[0]));
   }
@@ -89,34 +97,38 @@ Members gathered(const Request& request) {
   return members;
 }
 
-[[noreturn]] void report_absent(const Request& request, double seconds) {
+[[noreturn]] void report_absent(const Request& request, int server, double seconds) {
   std::vector<int> present, absent;
   for (int source = 0; source < request.size; ++source)
     (greeting(request, source) ? present : absent).push_back(source);
   fail(ncclRemoteError,
-       "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank",
-       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "));
+       "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank, and "
+       "meets "
+       "the others at {}",
+       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "),
+       MessageQueue::of_process().network().place_of(server));
 }
 
 void bootstrap_over_network(const std::vector<Request>& requests) {
   Network& network = MessageQueue::of_process().network();
+  const std::string clock = clock_setting();
   std::vector<int> servers;
-  for (const Request& request : requests) servers.push_back(greet(request));
+  for (const Request& request : requests) servers.push_back(greet(request, clock));
   Waiting waiting;
   std::vector<Members> found(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    found[i] = gathered(requests[i]);
+    found[i] = gathered(requests[i], clock);
     if (!found[i].processes.empty()) {
       ++i;
-    } else if (waiting.too_long()) {
-      report_absent(requests[i], waiting.limit_seconds());
-    } else if (network.has_ended(servers[i])) {
-      fail(ncclRemoteError,
-           "{}, which made the unique id, has ended: rank {} waits in ncclCommInitRank",
-           network.name_of(servers[i]), requests[i].rank);
-    } else {
-      waiting.rest();
+      continue;
     }
+    if (const std::string other = network.other_version(requests[i].id); !other.empty())
+      fail(ncclInvalidUsage, "{}", other);
+    if (const std::string lost = network.loss(servers[i], "which made the unique id");
+        !lost.empty())
+      fail(ncclRemoteError, "{}: rank {} waits in ncclCommInitRank", lost, requests[i].rank);
+    if (waiting.too_long()) report_absent(requests[i], servers[i], waiting.limit_seconds());
+    waiting.rest();
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     cuda::OnDevice on(requests[i].device);
@@ -139,28 +151,6 @@ void bootstrap_here(const std::vector<Request>& requests) {
 }
 
 }  // namespace
-
-ncclUniqueId new_unique_id() {
-  ncclUniqueId id{};
-  std::memcpy(id.internal, magic, sizeof magic);
-  if (getrandom(id.internal + sizeof magic, 24, 0) != 24)
-    fail(ncclSystemError, "the system gave no random bytes");
-  static std::atomic<std::uint64_t> counter{0};
-  std::uint64_t number = counter++;
-  std::memcpy(id.internal + 32, &number, sizeof number);
-  MessageQueue::of_process().address().copy(id.internal + address_at, address_size);
-  return id;
-}
-
-CommId id_of(const ncclUniqueId* ids, int count) {
-  if (ids == nullptr || count < 1) fail(ncclInvalidArgument, "no unique id was given");
-  for (int i = 0; i < count; ++i) {
-    if (std::memcmp(ids[i].internal, magic, sizeof magic) != 0) {
-      fail(ncclInvalidArgument, "the unique id was not made by ncclGetUniqueId of this library");
-    }
-  }
-  return hash_of(ids, static_cast<std::size_t>(count) * sizeof *ids);
-}
 
 void bootstrap(const std::vector<Request>& requests) {
   for (const Request& request : requests) check(request);

@@ -19,11 +19,6 @@ struct Request {
   int device = 0;
 };
 
-ncclUniqueId new_unique_id();
-/// The communicator's id from one or several unique ids. Throws Failure when one is not from
-/// new_unique_id.
-CommId id_of(const ncclUniqueId* ids, int count);
-
 /// Makes all of them, or none (Failure: bad ranks, ranks that contradict each other, a rank that
 /// does not come). With TIDEMARK_NCCL_ALONE=1 a request whose n ranks are all in `requests` gets
 /// its partners, any other is alone.

@@ -1,5 +1,7 @@
 #include "harness/virtual/nccl/message_queue.h"
 
+#include <cstdlib>
+
 #include "harness/virtual/nccl/failure.h"
 #include "harness/virtual/nccl/waiting.h"
 
@@ -12,17 +14,19 @@ MessageQueue& MessageQueue::of_process() {
 
 Network& MessageQueue::network() {
   std::lock_guard lock(making_);
-  if (network_ == nullptr)
+  if (network_ == nullptr) {
     network_ = new Network([this](MessagePtr message) { file(std::move(message)); });
+    std::atexit([] { of_process().close(); });
+  }
   return *network_;
 }
 
-std::string MessageQueue::address() {
-  if (declared_alone()) return "";
+Address MessageQueue::address() {
+  if (declared_alone()) return {};
   try {
     return network().address();
   } catch (const Failure&) {
-    return "";  // a process that wants partners is told then
+    return {};  // a process that wants partners is told then
   }
 }
 
@@ -35,11 +39,6 @@ void MessageQueue::send(int process, const Header& header, const Payload& payloa
   } else if (network != nullptr) {
     network->send(process, stamped, payload);
   }
-}
-
-bool MessageQueue::has_ended(int process) {
-  Network* network = network_;
-  return network != nullptr && process != here && network->has_ended(process);
 }
 
 void MessageQueue::close() {

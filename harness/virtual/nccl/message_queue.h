@@ -30,12 +30,11 @@ class MessageQueue {
   /// Made with the first call. Before, and for ever in a process without partners, messages stay in
   /// the process. Throws Failure.
   Network& network();
-  /// This process's address for a unique id, "" where it has none: declared alone, without ZeroMQ.
-  std::string address();
+  /// This process's address for a unique id; none (Address) if declared alone or without ZeroMQ.
+  Address address();
 
   /// Takes the message over at once; `process` is a number of the network.
   void send(int process, const Header& header, const Payload& payload = {});
-  bool has_ended(int process);
   void close();
 
   /// Removes and returns a message once it is here.

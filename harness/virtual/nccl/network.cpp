@@ -1,74 +1,53 @@
-// Every process listens on one socket of a random name, and connects to those of its partners.
-// Names are abstract (unix(7)): the kernel removes them with the process, however it ends.
 #include "harness/virtual/nccl/network.h"
 
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <thread>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "harness/virtual/nccl/failure.h"
-#include "harness/virtual/nccl/zeromq.h"
+#include "harness/virtual/nccl/unique_id.h"
 
 namespace tidemark::nccl {
 namespace {
 
-constexpr auto probe_interval = std::chrono::milliseconds(100);
-// What a process had sent when it ended still lies in the kernel: the receiving thread reads it
-// meanwhile.
-constexpr auto grace = std::chrono::seconds(1);
 constexpr int linger_ms = 10000;  // at exit, for what a living partner has not yet read
+constexpr auto last_question = std::chrono::seconds(1);  // for the answers of hosts at exit
 
-std::string new_address() {
-  std::uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random)
-    fail(ncclSystemError, "the system gave no random bytes");
-  return fmt::format("tidemark-{}-{:016x}", getpid(), random);
+// The payload of a greeting and a hello: an address, which every version has there, and a text.
+Payload introduction_of(const Address& address, const std::string& text) {
+  Payload payload = Payload::allocate(sizeof address + text.size());
+  std::memcpy(payload.data.get(), &address, sizeof address);
+  std::memcpy(payload.data.get() + sizeof address, text.data(), text.size());
+  return payload;
 }
 
-// Whether a process still listens at the address; one that is stopped or busy does.
-bool listens(const std::string& address) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  address.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-  int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (probe < 0) return true;
-  auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
-  bool refused = ::connect(probe, reinterpret_cast<const sockaddr*>(&name), length) != 0 &&
-                 errno == ECONNREFUSED;
-  ::close(probe);
-  return !refused;
+Address address_in(const Payload& introduction) {
+  Address address;
+  std::memcpy(&address, introduction.data.get(), sizeof address);
+  return address;
+}
+
+std::string_view text_of(const Version& version) {
+  return {version.data(), strnlen(version.data(), version.size())};
 }
 
 }  // namespace
 
-Network::Network(std::function<void(MessagePtr)> arrived)
-    : zmq_(zeromq()), arrived_(std::move(arrived)), pid_(getpid()), address_(new_address()) {
-  partners_.push_back({.address = address_});
-  library_ = zmq_.ctx_new();
-  listening_ = zmq_.socket(library_, ZMQ_PULL);
-  int unlimited = 0, backlog = 4096;
-  zmq_.setsockopt(listening_, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
-  zmq_.setsockopt(listening_, ZMQ_BACKLOG, &backlog, sizeof backlog);
-  if (zmq_.bind(listening_, ("ipc://@" + address_).c_str()) != 0)
-    fail(ncclSystemError, "no socket to listen on: {}", zmq_.strerror(zmq_.error()));
-  receiving_ = std::thread(&Network::receive, this);
-  static Network* instance = this;
-  std::atexit([] { instance->close(); });
+std::string text_of(const Message& hello) {
+  const auto* from = reinterpret_cast<const char*>(hello.payload.data.get());
+  return {from + sizeof(Address), hello.payload.size - sizeof(Address)};
 }
 
-int Network::number_of(const std::string& address) {
+Network::Network(std::function<void(MessagePtr)> arrived, const Address& own)
+    : arrived_(std::move(arrived)), own_(own), sockets_(own_) {
+  partners_.push_back({.address = own_});
+  receiving_ = std::thread(&Network::receive, this);
+}
+
+int Network::number_of(const Address& address) {
   for (std::size_t i = 0; i < partners_.size(); ++i) {
     if (partners_[i].address == address) return static_cast<int>(i);
   }
@@ -76,44 +55,60 @@ int Network::number_of(const std::string& address) {
   return static_cast<int>(partners_.size()) - 1;
 }
 
-std::string Network::name_of(int process) const {
+std::string Network::name_of(int process, int seen_from) const {
   std::lock_guard lock(mutex_);
-  const std::string& address = partners_.at(static_cast<std::size_t>(process)).address;
-  return "process " +
-         address.substr(address.find('-') + 1, address.rfind('-') - address.find('-') - 1);
+  return text_of(partner(process).address, partner(seen_from).address);
 }
 
-int Network::greet(const Header& hello, const ncclUniqueId& id) {
-  std::string creator(id.internal + address_at, strnlen(id.internal + address_at, address_size));
-  if (creator.empty()) {
+std::string Network::place_of(int process) const {
+  std::lock_guard lock(mutex_);
+  const Address& address = partner(process).address;
+  std::string text = text_of(address, Address());
+  if (address.lack != Lack::nothing)
+    text += fmt::format(", which ranks of other hosts do not reach: {} {}", host_of(address),
+                        text_of(address.lack));
+  return text;
+}
+
+int Network::greet(const Header& hello, const std::string& text, const ncclUniqueId& id) {
+  const UniqueId unique = parts_of(id);
+  if (unique.creator == Address()) {
     fail(ncclInvalidUsage,
          "the unique id tells no address: its creator has no ZeroMQ (package libzmq5), or runs "
          "with TIDEMARK_NCCL_ALONE=1");
   }
+  const Payload introduction = introduction_of(own_, text);
   Header greeting = hello;
   greeting.kind = Kind::greeting;
-  greeting.bytes = address_.size();
+  greeting.bytes = introduction.size;
   std::lock_guard lock(mutex_);
-  if (creator == address_) {
-    introduce(greeting, address_);
+  if (unique.creator == own_) {
+    introduce(greeting, introduction);
     return here;
   }
-  const int process = number_of(creator);
-  send_locked(process, greeting, Payload::copy_of(address_.data(), address_.size()));
+  const int process = number_of(unique.creator);
+  send_locked(process, greeting, introduction);  // another version learns of this one by it
+  if (unique.version != this_version) {
+    fail(ncclInvalidUsage,
+         "{}, which made the unique id, has version {} of tidemark's NCCL, and {} has {}: the "
+         "ranks of a job need the same",
+         text_of(unique.creator, own_), text_of(unique.version), text_of(own_, unique.creator),
+         text_of(this_version));
+  }
   return process;
 }
 
 // The creator's part: the new rank hears of all, and all hear of it.
-void Network::introduce(const Header& greeting, const std::string& address) {
+void Network::introduce(const Header& greeting, const Payload& introduction) {
   auto& earlier = greetings_[greeting.comm];
-  earlier.emplace_back(greeting, address);
-  const auto tell = [this](const std::string& whom, const auto& of) {
+  earlier.emplace_back(greeting, introduction);
+  const auto tell = [this](const Payload& whom, const auto& of) {
     Header hello = of.first;
     hello.kind = Kind::hello;
-    hello.process = number_of(of.second);  // here; the receiver has a number of its own
-    send_locked(number_of(whom), hello, Payload::copy_of(of.second.data(), of.second.size()));
+    hello.process = number_of(address_in(of.second));  // here; the receiver has its own number
+    send_locked(number_of(address_in(whom)), hello, of.second);
   };
-  for (const auto& other : earlier) tell(address, other);
+  for (const auto& other : earlier) tell(introduction, other);
   for (const auto& other : earlier) {
     if (&other != &earlier.back()) tell(other.second, earlier.back());
   }
@@ -126,113 +121,91 @@ void Network::send(int process, const Header& header, const Payload& payload) {
 
 void Network::send_locked(int process, const Header& header, const Payload& payload) {
   if (closed_) return;
-  if (getpid() != pid_) {
+  if (getpid() != own_.pid) {
     fail(ncclInvalidUsage,
          "process {} was forked from process {} after its first NCCL call and cannot use NCCL: "
          "start it with another start method (spawn)",
-         getpid(), pid_);
+         getpid(), own_.pid);
   }
   if (process == here) {
     arrived_(std::make_shared<Message>(Message{header, payload, -1}));
     return;
   }
-  Partner& partner = partners_.at(static_cast<std::size_t>(process));
-  if (partner.socket == nullptr) {
-    partner.socket = zmq_.socket(library_, ZMQ_PUSH);
-    int unlimited = 0;
-    zmq_.setsockopt(partner.socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-    if (zmq_.connect(partner.socket, ("ipc://@" + partner.address).c_str()) != 0)
-      fail(ncclSystemError, "no connection to another rank: {}", zmq_.strerror(zmq_.error()));
-  }
-  const auto push = [&](Payload bytes, int flags) {
-    auto* kept = new Payload(std::move(bytes));
-    zmq_msg_t frame;
-    zmq_.msg_init_data(
-        &frame, kept->data.get(), kept->size,
-        [](void*, void* hint) { delete static_cast<Payload*>(hint); }, kept);
-    if (zmq_.msg_send(&frame, partner.socket, flags) >= 0) return;
-    int error = zmq_.error();
-    zmq_.msg_close(&frame);
-    fail(ncclSystemError, "a message to another rank cannot be sent: {}", zmq_.strerror(error));
-  };
-  push(Payload::copy_of(&header, sizeof header), payload.size > 0 ? ZMQ_SNDMORE : 0);
-  if (payload.size > 0) push(payload, 0);
+  Partner& to = partners_.at(static_cast<std::size_t>(process));
+  if (to.socket == nullptr) to.socket = sockets_.connect(own_, to.address);
+  sockets_.send(to.socket, header, payload);
 }
 
-bool Network::has_ended(int process) {
+std::string Network::loss(int process, const std::string& role) {
   std::lock_guard lock(mutex_);
-  if (process == here) return false;
-  Partner& partner = partners_.at(static_cast<std::size_t>(process));
-  Clock::time_point now = Clock::now();
-  if (partner.ended != Clock::time_point{}) return now - partner.ended > grace;
-  if (now - partner.probed < probe_interval) return false;
-  partner.probed = now;
-  if (!listens(partner.address)) partner.ended = now;
-  return false;
+  if (process == here) return "";
+  Partner& lost = partners_.at(static_cast<std::size_t>(process));
+  const std::string why = lost.liveness.loss(own_, lost.address);
+  return why.empty() ? "" : fmt::format("{}, {}, {}", text_of(lost.address, own_), role, why);
 }
 
-// One message: its header, and in a second frame its payload. Null: the network is closed.
-MessagePtr Network::receive_one() {
-  for (;;) {
-    std::vector<std::shared_ptr<zmq_msg_t>> frames;
-    do {
-      const auto& frame = frames.emplace_back(new zmq_msg_t, [this](zmq_msg_t* old) {
-        zmq_.msg_close(old);
-        delete old;
-      });
-      zmq_.msg_init(frame.get());
-      while (zmq_.msg_recv(frame.get(), listening_, 0) < 0) {
-        if (zmq_.error() != EINTR) return nullptr;
-      }
-    } while (zmq_.msg_more(frames.back().get()) != 0);
-    if (frames.size() > 2 || zmq_.msg_size(frames[0].get()) != sizeof(Header)) continue;
-    auto message = std::make_shared<Message>();
-    std::memcpy(&message->header, zmq_.msg_data(frames[0].get()), sizeof(Header));
-    std::size_t size = frames.size() > 1 ? zmq_.msg_size(frames[1].get()) : 0;
-    if (size != message->header.bytes) continue;
-    if (size > 0) {
-      auto* bytes = static_cast<std::byte*>(zmq_.msg_data(frames[1].get()));
-      message->payload = {{bytes, [frame = frames[1]](std::byte*) {}}, size};
-    }
-    return message;
-  }
+std::string Network::obstacle_to(int process) const {
+  std::lock_guard lock(mutex_);
+  return obstacle(own_, partner(process).address);
+}
+
+std::string Network::other_version(const CommId& comm) const {
+  std::lock_guard lock(mutex_);
+  const auto place = other_versions_.find(comm);
+  return place == other_versions_.end() ? "" : place->second;
 }
 
 void Network::receive() {
-  while (MessagePtr message = receive_one()) {
-    Header& header = message->header;
-    if (header.kind == Kind::hello || header.kind == Kind::greeting) {
-      std::lock_guard lock(mutex_);
-      std::string address(reinterpret_cast<const char*>(message->payload.data.get()),
-                          message->payload.size);
-      header.process = number_of(address);
-      try {
-        if (header.kind == Kind::greeting) introduce(header, address);
-      } catch (const Failure& failure) {
-        remember_error(failure.what());
-      }
-    }
-    if (header.kind != Kind::greeting) arrived_(std::move(message));
+  while (MessagePtr message = sockets_.receive()) {
+    const Header& header = message->header;
+    const bool introduces = header.version != this_version || header.kind == Kind::hello ||
+                            header.kind == Kind::greeting;
+    if (!introduces || take_introduction(*message)) arrived_(std::move(message));
   }
-  zmq_.close(listening_);
 }
 
-// Lets living partners have what is still leaving.
+// Whether the message is one for this process's ranks: a hello.
+bool Network::take_introduction(Message& message) {
+  Header& header = message.header;
+  if (message.payload.size < sizeof(Address)) return false;  // a stranger's
+  std::lock_guard lock(mutex_);
+  const Address address = address_in(message.payload);
+  if (header.version != this_version) {
+    other_versions_[header.comm] = fmt::format(
+        "{} has version {} of tidemark's NCCL, and {} has {}: the ranks of a job need the same",
+        text_of(address, own_), text_of(header.version), text_of(own_, address),
+        text_of(this_version));
+    return false;
+  }
+  header.process = number_of(address);
+  if (header.kind == Kind::hello) return true;
+  try {
+    introduce(header, message.payload);
+  } catch (const Failure& failure) {
+    remember_error(failure.what());
+  }
+  return false;
+}
+
 void Network::close() {
-  if (getpid() != pid_) return;
+  if (getpid() != own_.pid) return;
   {
     std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
-    for (Partner& partner : partners_) {
-      if (partner.socket == nullptr) continue;
-      int linger = listens(partner.address) ? linger_ms : 0;
-      zmq_.setsockopt(partner.socket, ZMQ_LINGER, &linger, sizeof linger);
-      zmq_.close(partner.socket);
+    for (Partner& each : partners_) {
+      if (each.socket != nullptr) each.liveness.ask(own_, each.address);
+    }
+    const auto end = std::chrono::steady_clock::now() + last_question;
+    for (Partner& each : partners_) {
+      if (each.socket == nullptr) continue;
+      Liveness::Answer answer;
+      while ((answer = each.liveness.ask(own_, each.address)) == Liveness::Answer::none &&
+             std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      sockets_.close(each.socket, answer == Liveness::Answer::listens ? linger_ms : 0);
     }
   }
-  zmq_.ctx_shutdown(library_);
-  receiving_.join();
-  zmq_.ctx_term(library_);
+  sockets_.end([this] { receiving_.join(); });
 }
 
 }  // namespace tidemark::nccl

@@ -1,11 +1,11 @@
-// Network between the processes of a job: ZeroMQ sockets, whatever launcher started them. The
-// unique id holds the address of its creator, which introduces the ranks to each other.
+// Network between the processes of a job, whatever launcher started them. The unique id holds the
+// address of its creator, which introduces the ranks to each other; from then on every process
+// sends straight to every other.
 #pragma once
 
 #include <nccl.h>
-#include <sys/types.h>
 
-#include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -14,14 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "harness/virtual/nccl/address.h"
+#include "harness/virtual/nccl/liveness.h"
 #include "harness/virtual/nccl/message.h"
+#include "harness/virtual/nccl/sockets.h"
 
 namespace tidemark::nccl {
-
-struct ZeroMq;
-
-/// Place of the creator's address in a unique id, and its greatest length.
-inline constexpr std::size_t address_at = 40, address_size = NCCL_UNIQUE_ID_BYTES - address_at;
 
 /// The process itself, as a number of the network.
 inline constexpr int here = 0;
@@ -29,50 +27,63 @@ inline constexpr int here = 0;
 class Network {
  public:
   /// `arrived` takes each message, on any thread. Throws Failure where ZeroMQ is not installed, or
-  /// there is no socket.
-  explicit Network(std::function<void(MessagePtr)> arrived);
+  /// there is no socket. What else the process lacks for TCP is an error once a partner of another
+  /// host is there.
+  explicit Network(std::function<void(MessagePtr)> arrived, const Address& own = own_address());
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// Tells every process that shares the unique id which rank is here (Kind::hello). Returns the
-  /// number of the id's creator, which the greetings of the other ranks depend on. Throws Failure.
-  int greet(const Header& hello, const ncclUniqueId& id);
+  /// Tells every process that shares the unique id which rank is here (Kind::hello), with a text
+  /// for them. Returns the number of the id's creator, which the greetings of the other ranks
+  /// depend on. Throws Failure.
+  int greet(const Header& hello, const std::string& text, const ncclUniqueId& id);
   /// Takes the message over; never waits for the receiver.
   void send(int process, const Header& header, const Payload& payload);
-  /// Whether the process has ended, and what it sent before has come.
-  bool has_ended(int process);
-  std::string name_of(int process) const;
+  /// Why nothing more will come from the process, in words with its `role` ("which has rank 1"); ""
+  /// while it may.
+  std::string loss(int process, const std::string& role);
+  /// Why messages cannot reach the process at all: which host lacks what; "" where they can.
+  std::string obstacle_to(int process) const;
+  /// Another version of this library that has greeted for the communicator, and this one: in words.
+  std::string other_version(const CommId& comm) const;
+  /// "process 12", with its host where that is another than `seen_from`'s.
+  std::string name_of(int process, int seen_from = here) const;
+  /// Where ranks of other hosts find the process, for a message about those that did not.
+  std::string place_of(int process) const;
   /// Waits until partners that live have what was sent. Nothing is sent from then on.
   void close();
   /// This process's address for a unique id.
-  const std::string& address() const { return address_; }
+  const Address& address() const { return own_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Partner {
-    std::string address;
-    void* socket = nullptr;               // made with the first message
-    Clock::time_point probed{}, ended{};  // ended: when that was first seen
+    Address address;
+    void* socket = nullptr;  // made with the first message
+    Liveness liveness = {};
   };
 
-  int number_of(const std::string& address);
+  int number_of(const Address& address);
+  const Partner& partner(int process) const {
+    return partners_.at(static_cast<std::size_t>(process));
+  }
   void send_locked(int process, const Header& header, const Payload& payload);
-  void introduce(const Header& greeting, const std::string& address);
+  void introduce(const Header& greeting, const Payload& introduction);
   void receive();
-  MessagePtr receive_one();
+  bool take_introduction(Message& message);
 
-  const ZeroMq& zmq_;
   const std::function<void(MessagePtr)> arrived_;
-  const pid_t pid_;
-  const std::string address_;
-  void* library_ = nullptr;
-  void* listening_ = nullptr;
+  Address own_;
+  Sockets sockets_;  // completes own_
   std::thread receiving_;
 
   mutable std::mutex mutex_;  // of what follows
   bool closed_ = false;
-  std::vector<Partner> partners_;  // by number; the first is this process
-  std::map<CommId, std::vector<std::pair<Header, std::string>>> greetings_;  // of our unique ids
+  std::deque<Partner> partners_;  // by number; the first is this process
+  std::map<CommId, std::vector<std::pair<Header, Payload>>> greetings_;  // of our unique ids
+  std::map<CommId, std::string> other_versions_;
 };
+
+/// The text of a hello.
+std::string text_of(const Message& hello);
 
 }  // namespace tidemark::nccl

@@ -33,11 +33,12 @@ void Exchange::check_partners() {
          comm.rank, text_of(operation_.call), number_, comm.name);
   }
   for (int rank : ranks) {
-    if (!MessageQueue::of_process().has_ended(process(rank))) continue;
-    fail(ncclRemoteError,
-         "the process of rank {} has ended while rank {} waits for it in {}, call {} on "
-         "communicator '{}'",
-         rank, comm.rank, text_of(operation_.call), number_, comm.name);
+    if (process(rank) == here) continue;
+    const std::string lost = MessageQueue::of_process().network().loss(
+        process(rank), fmt::format("which has rank {}", rank));
+    if (lost.empty()) continue;
+    fail(ncclRemoteError, "{}: rank {} waits for it in {}, call {} on communicator '{}'", lost,
+         comm.rank, text_of(operation_.call), number_, comm.name);
   }
 }
 

@@ -17,6 +17,7 @@
 namespace tidemark::nccl::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Memory of all processes of a test.
@@ -102,26 +103,28 @@ TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
 
 TEST_F(Sockets, AKilledRankIsNoticed) {
   auto begun = std::chrono::steady_clock::now();
-  EXPECT_EQ(
-      run(3,
-          [&](int rank) {
-            ncclComm_t comm = join(id(rank), 3, rank);
-            const DeviceBuffer one(std::vector{1});
-            const auto sum = [&] {
-              return ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm, nullptr);
-            };
-            EXPECT_NCCL(sum());
-            EXPECT_EQ(one.read()[0], 3);
-            ++shared_.step;
-            reach(4);  // the first call has ended everywhere
-            if (rank == 2) raise(SIGKILL);
-            EXPECT_EQ(sum(), ncclRemoteError);
-            EXPECT_THAT(
-                ncclGetLastError(comm),
-                HasSubstr(
-                    "waits for it in ncclAllReduce(count 1, int32, sum), call 1 on communicator"));
-          }),
-      (std::vector<int>{0, 0, -SIGKILL}));
+  EXPECT_EQ(run(3,
+                [&](int rank) {
+                  ncclComm_t comm = join(id(rank), 3, rank);
+                  const DeviceBuffer one(std::vector{1});
+                  const auto sum = [&] {
+                    return ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm,
+                                         nullptr);
+                  };
+                  EXPECT_NCCL(sum());
+                  EXPECT_EQ(one.read()[0], 3);
+                  ++shared_.step;
+                  reach(4);  // the first call has ended everywhere
+                  if (rank == 2) raise(SIGKILL);
+                  EXPECT_EQ(sum(), ncclRemoteError);
+                  EXPECT_THAT(
+                      ncclGetLastError(comm),
+                      HasSubstr("waits for it in ncclAllReduce(count 1, int32, sum), call 1 on "));
+                  if (rank == 0)
+                    EXPECT_THAT(ncclGetLastError(comm),
+                                HasSubstr(", which has rank 2, has ended: rank 0"));
+                }),
+            (std::vector<int>{0, 0, -SIGKILL}));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
 }
 
@@ -131,7 +134,8 @@ TEST_F(Sockets, TheEndOfTheIdsCreatorIsNoticed) {
     if (rank == 0) _exit(0);
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("which made the unique id, has ended"));
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                HasSubstr(", which made the unique id, has ended: rank 1 waits"));
   });
 }
 
@@ -161,6 +165,28 @@ TEST_F(Sockets, AnIdOfAProcessDeclaredAloneTellsNoAddress) {
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("the unique id tells no address"));
   });
+}
+
+TEST_F(Sockets, ClocksThatDifferAreNamedOnBothSides) {
+  const auto expect_named = [&](const std::function<void()>& differ, const std::string& ours,
+                                const std::string& theirs) {
+    shared_.step = 0;
+    all_succeed(2, [&](int rank) {
+      ASSERT_EQ(tidemark_device_set_schedule("calibrated"), 0);
+      if (rank == 1) differ();
+      ncclComm_t comm = nullptr;
+      EXPECT_EQ(ncclCommInitRank(&comm, 2, id(rank), rank), ncclInvalidUsage);
+      EXPECT_THAT(ncclGetLastError(nullptr),
+                  AllOf(HasSubstr("rank 0 (process "), HasSubstr(ours), HasSubstr(theirs),
+                        HasSubstr("rank 1 (process "), HasSubstr("need one clock")));
+      ++shared_.step;
+      reach(3);  // neither ends before the other has its answer
+    });
+  };
+  expect_named([] { EXPECT_EQ(tidemark_device_set_schedule("lagging"), 0); }, "schedule calibrated",
+               "schedule lagging");
+  expect_named([] { EXPECT_EQ(tidemark_device_set_profile("a100-80g"), 0); },
+               "GPU profile h100-80g (figures ", "GPU profile a100-80g (figures ");
 }
 
 // Eight consecutive ranks of the job are a node. Ranks 0 and 1 of a communicator take the longer
