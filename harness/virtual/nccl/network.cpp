@@ -87,7 +87,10 @@ int Network::greet(const Header& hello, const std::string& text, const ncclUniqu
     return here;
   }
   const int process = number_of(unique.creator);
-  send_locked(process, greeting, introduction);  // another version learns of this one by it
+  // Where the ranks cannot meet, this tells the creator so.
+  send_locked(process, greeting, introduction);
+  if (const std::string why = obstacle(own_, unique.creator); !why.empty())
+    fail(ncclSystemError, "{}", why);
   if (unique.version != this_version) {
     fail(ncclInvalidUsage,
          "{}, which made the unique id, has version {} of tidemark's NCCL, and {} has {}: the "
@@ -98,11 +101,12 @@ int Network::greet(const Header& hello, const std::string& text, const ncclUniqu
   return process;
 }
 
-// The creator's part: the new rank hears of all, and all hear of it.
+// The creator's part: the new rank hears of all, and all hear of it. Some may be out of reach.
 void Network::introduce(const Header& greeting, const Payload& introduction) {
   auto& earlier = greetings_[greeting.comm];
   earlier.emplace_back(greeting, introduction);
   const auto tell = [this](const Payload& whom, const auto& of) {
+    if (!obstacle(own_, address_in(whom)).empty()) return;
     Header hello = of.first;
     hello.kind = Kind::hello;
     hello.process = number_of(address_in(of.second));  // here; the receiver has its own number

@@ -257,6 +257,10 @@ TEST(Network, TheHostThatLacksTcpIsNamed) {
                    "NCCL_SOCKET_FAMILY permits, and host a (127.0.0.1) is another host");
     }
   }
+  a.greet(a, 0);
+  EXPECT_ANY_THROW(b.greet(a, 1));
+  ASSERT_TRUE(a.has(2)) << "the creator hears of the rank that it cannot reach";
+  EXPECT_THAT(a.network.obstacle_to(a.arrived[1]->header.process), StartsWith("host b has no "));
   beside.greet(b);  // the same host
   EXPECT_TRUE(beside.has(1));
 }

@@ -27,6 +27,9 @@ Sockets::Sockets(Address& own) : zmq_(zeromq()) {
   set(listening_, ZMQ_BACKLOG, 4096);
   if (zmq_.bind(listening_, local_endpoint(own).c_str()) != 0)
     fail(ncclSystemError, "no socket to listen on: {}", zmq_.strerror(zmq_.error()));
+  const bool encrypts =
+      zmq_.has("curve") == 1 && zmq_.curve_keypair(public_.data(), secret_.data()) == 0;
+  if (own.lack == Lack::nothing && !encrypts) own.lack = Lack::curve;
   if (own.lack == Lack::nothing) listen_to_network(own);
 }
 
@@ -37,10 +40,6 @@ void Sockets::set(void* socket, int option, int value) {
 
 // Options hold for what is bound after they are set (zmq_setsockopt(3)): the local name has none.
 void Sockets::listen_to_network(Address& own) {
-  if (zmq_.has("curve") != 1 || zmq_.curve_keypair(public_.data(), secret_.data()) != 0) {
-    own.lack = Lack::curve;
-    return;
-  }
   set(listening_, ZMQ_CURVE_SERVER, 1);
   if (zmq_.setsockopt(listening_, ZMQ_CURVE_SECRETKEY, secret_.data(), secret_.size()) != 0)
     fail(ncclSystemError, "ZeroMQ takes no key: {}", zmq_.strerror(zmq_.error()));
@@ -57,8 +56,8 @@ void Sockets::listen_to_network(Address& own) {
 }
 
 void* Sockets::connect(const Address& own, const Address& partner) {
-  if (const std::string why = obstacle(own, partner); !why.empty())
-    fail(ncclSystemError, "{}", why);
+  if (own.host != partner.host && (partner.port == 0 || secret_[0] == 0))
+    fail(ncclSystemError, "{}", obstacle(own, partner));
   void* socket = zmq_.socket(library_, ZMQ_PUSH);
   if (socket == nullptr) fail(ncclSystemError, "no socket: {}", zmq_.strerror(zmq_.error()));
   set(socket, ZMQ_SNDHWM, 0);

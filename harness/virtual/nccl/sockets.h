@@ -32,7 +32,7 @@ class Sockets {
   Sockets(const Sockets&) = delete;
   Sockets& operator=(const Sockets&) = delete;
 
-  /// A socket for messages to the partner. Throws Failure.
+  /// A socket for messages to the partner, who need not reach this process. Throws Failure.
   void* connect(const Address& own, const Address& partner);
   /// Takes the message over. Throws Failure.
   void send(void* socket, const Header& header, const Payload& payload);
