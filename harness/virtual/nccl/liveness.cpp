@@ -30,16 +30,9 @@ Seconds silence_limit() { return std::min(Seconds(30), time_limit() / 2); }
 
 }  // namespace
 
-Liveness::Liveness(Liveness&& other) noexcept
-    : socket_(std::exchange(other.socket_, -1)),
-      error_(other.error_),
-      reached_(other.reached_),
-      asked_(other.asked_),
-      silent_since_(other.silent_since_),
-      refused_(other.refused_) {}
-
-Liveness::~Liveness() {
-  if (socket_ >= 0) ::close(socket_);
+void Liveness::forget() {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  silent_since_ = {};
 }
 
 Liveness::Answer Liveness::ask(const Address& own, const Address& partner) {
@@ -69,6 +62,9 @@ Liveness::Answer Liveness::ask(const Address& own, const Address& partner) {
 std::string Liveness::loss(const Address& own, const Address& partner) {
   const bool local = own.host == partner.host;
   const auto now = Clock::now();
+  const Seconds limit = silence_limit();
+  // A question of an earlier wait says nothing of this one.
+  if (now - std::exchange(called_, now) > limit) forget();
   if (refused_ != Clock::time_point{}) {
     if (now - refused_ <= grace) return "";
     if (reached_ || local) return "has ended";
@@ -89,7 +85,6 @@ std::string Liveness::loss(const Address& own, const Address& partner) {
       break;
   }
   if (silent_since_ == Clock::time_point{}) silent_since_ = now;
-  const Seconds limit = silence_limit();
   if (now - silent_since_ <= limit) return "";
   return fmt::format(
       "has not answered {} for {:.3g} s{}: the network is cut, or a firewall drops connections, or "

@@ -12,12 +12,12 @@ namespace tidemark::nccl {
 class Liveness {
  public:
   Liveness() = default;
-  Liveness(Liveness&& other) noexcept;
-  Liveness& operator=(Liveness&&) = delete;
-  ~Liveness();
+  Liveness(const Liveness&) = delete;
+  Liveness& operator=(const Liveness&) = delete;
+  ~Liveness() { forget(); }
 
   /// Why nothing more will come from the partner, as a predicate ("has ended"); "" while it may.
-  /// Asks again from time to time.
+  /// Asks again from time to time. Who waits calls this again and again.
   std::string loss(const Address& own, const Address& partner);
 
   enum class Answer { none, listens, refused };
@@ -26,11 +26,12 @@ class Liveness {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void forget();
 
   int socket_ = -1;       // of the question that is open
   int error_ = 0;         // of the last one, other than a refusal
   bool reached_ = false;  // it has listened once
-  Clock::time_point asked_{}, silent_since_{}, refused_{};
+  Clock::time_point called_{}, asked_{}, silent_since_{}, refused_{};
 };
 
 }  // namespace tidemark::nccl

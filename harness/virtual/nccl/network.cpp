@@ -30,6 +30,14 @@ Address address_in(const Payload& introduction) {
   return address;
 }
 
+// What a greeting shows to the creator of the id. The local socket has no key, and another user of
+// the host shall not make this process connect anywhere.
+std::int64_t word_of(const Address& creator) {
+  std::int64_t word = 0;
+  std::memcpy(&word, creator.key.data(), sizeof word);
+  return word;
+}
+
 std::string_view text_of(const Version& version) {
   return {version.data(), strnlen(version.data(), version.size())};
 }
@@ -43,7 +51,7 @@ std::string text_of(const Message& hello) {
 
 Network::Network(std::function<void(MessagePtr)> arrived, const Address& own)
     : arrived_(std::move(arrived)), own_(own), sockets_(own_) {
-  partners_.push_back({.address = own_});
+  partners_.emplace_back().address = own_;
   receiving_ = std::thread(&Network::receive, this);
 }
 
@@ -51,7 +59,7 @@ int Network::number_of(const Address& address) {
   for (std::size_t i = 0; i < partners_.size(); ++i) {
     if (partners_[i].address == address) return static_cast<int>(i);
   }
-  partners_.push_back({.address = address});
+  partners_.emplace_back().address = address;
   return static_cast<int>(partners_.size()) - 1;
 }
 
@@ -80,6 +88,7 @@ int Network::greet(const Header& hello, const std::string& text, const ncclUniqu
   const Payload introduction = introduction_of(own_, text);
   Header greeting = hello;
   greeting.kind = Kind::greeting;
+  greeting.words[1] = word_of(unique.creator);
   greeting.bytes = introduction.size;
   std::lock_guard lock(mutex_);
   if (unique.creator == own_) {
@@ -181,8 +190,10 @@ bool Network::take_introduction(Message& message) {
         text_of(this_version));
     return false;
   }
+  const bool greets = header.kind == Kind::greeting;
+  if (greets && header.words[1] != word_of(own_)) return false;  // a stranger's
   header.process = number_of(address);
-  if (header.kind == Kind::hello) return true;
+  if (!greets) return true;
   try {
     introduce(header, message.payload);
   } catch (const Failure& failure) {

@@ -59,7 +59,7 @@ class Network {
   struct Partner {
     Address address;
     void* socket = nullptr;  // made with the first message
-    Liveness liveness = {};
+    Liveness liveness{};
   };
 
   int number_of(const Address& address);

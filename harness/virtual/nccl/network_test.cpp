@@ -186,6 +186,20 @@ TEST(Network, MessagesThatAreTooShortAreDropped) {
   EXPECT_EQ(host.arrived[0]->header.kind, Kind::message);
 }
 
+// Only who knows the id makes a process connect to others.
+TEST(Network, GreetingsOfStrangersOfTheHostAreDropped) {
+  Host host("a"), other("b");
+  Stranger local;
+  zmq_connect(local.socket, ("ipc://@" + local_name(host.network.address())).c_str());
+  const Address& address = other.network.address();
+  const Header greeting{.comm = {3, 4}, .kind = Kind::greeting, .bytes = sizeof address};
+  zmq_send(local.socket, &greeting, sizeof greeting, ZMQ_SNDMORE);
+  zmq_send(local.socket, &address, sizeof address, 0);
+  EXPECT_FALSE(other.has(1, 0.5));
+  other.greet(host);
+  EXPECT_TRUE(other.has(1));
+}
+
 // --- Partners that are lost.
 
 std::string loss_of(Network& network, int process, double seconds) {
@@ -232,6 +246,9 @@ TEST(Network, AHostThatDoesNotAnswerIsLost) {
   address.port = ntohs(reinterpret_cast<const sockaddr_in*>(&name.storage)->sin_port);
   const UniqueId id{{}, this_version, {}, address};
   const int process = a.network.greet({.comm = {3, 4}}, "", std::bit_cast<ncclUniqueId>(id));
+  EXPECT_EQ(a.network.loss(process, ""), "");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  EXPECT_EQ(a.network.loss(process, ""), "") << "nobody has waited meanwhile";
   EXPECT_THAT(loss_of(a.network, process, 20),
               AllOf(HasSubstr("of host c (127.0.0.1 port "),
                     HasSubstr(", which has rank 1, has not answered host a (127.0.0.1) for 1 s"),

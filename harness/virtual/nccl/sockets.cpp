@@ -29,6 +29,7 @@ Sockets::Sockets(Address& own) : zmq_(zeromq()) {
     fail(ncclSystemError, "no socket to listen on: {}", zmq_.strerror(zmq_.error()));
   const bool encrypts =
       zmq_.has("curve") == 1 && zmq_.curve_keypair(public_.data(), secret_.data()) == 0;
+  if (encrypts) zmq_.z85_decode(own.key.data(), public_.data());
   if (own.lack == Lack::nothing && !encrypts) own.lack = Lack::curve;
   if (own.lack == Lack::nothing) listen_to_network(own);
 }
@@ -52,7 +53,6 @@ void Sockets::listen_to_network(Address& own) {
     return;
   }
   own.port = static_cast<std::uint16_t>(std::atoi(std::strrchr(bound.data(), ':') + 1));
-  zmq_.z85_decode(own.key.data(), public_.data());
 }
 
 void* Sockets::connect(const Address& own, const Address& partner) {

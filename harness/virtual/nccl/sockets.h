@@ -26,7 +26,7 @@ struct ZeroMq;
 
 class Sockets {
  public:
-  /// Listens. Gives `own` its port and key, or what it lacks for them. Throws Failure without
+  /// Listens. Gives `own` its key and port, or what it lacks for them. Throws Failure without
   /// ZeroMQ, or where the local name cannot be bound.
   explicit Sockets(Address& own);
   Sockets(const Sockets&) = delete;
