@@ -76,6 +76,12 @@ struct Host {
   Network network;
 };
 
+std::string loss_of(Network& network, int process, double seconds) {
+  std::string loss;
+  within(seconds, [&] { return !(loss = network.loss(process, "which has rank 1")).empty(); });
+  return loss;
+}
+
 const Header header{.comm = {1, 2}, .kind = Kind::message, .bytes = 3};
 const Payload payload = Payload::copy_of("abc", 3);
 
@@ -96,6 +102,29 @@ TEST(Network, ProcessesOfTwoHostsMeetOverTcp) {
   ASSERT_TRUE(a.has(2) && c.has(3));
   EXPECT_EQ(c.arrived[2]->payload.size, 3U);
   EXPECT_EQ(c.arrived[2]->header.comm, header.comm);
+}
+
+TEST(Network, HostsMeetOverIPv6) {
+  Address six = on_loopback("a");
+  six.family = 6;
+  six.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  Host a(six);
+  if (a.network.address().lack == Lack::port) GTEST_SKIP() << "this machine has no IPv6";
+  Address other = on_loopback("b");
+  other.family = 6;
+  other.ip = six.ip;
+  Host b(other), four("c");
+  const int process = b.greet(a);
+  ASSERT_TRUE(b.has(1));
+  EXPECT_THAT(b.network.name_of(process), HasSubstr(" of host a (::1 port "));
+  EXPECT_EQ(loss_of(b.network, process, 1.5), "");
+  try {
+    four.greet(a);
+    ADD_FAILURE() << "no error";
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "host c (127.0.0.1) has IPv4 and host a (::1) IPv6: set NCCL_SOCKET_FAMILY");
+  }
 }
 
 // --- Who may speak.
@@ -201,12 +230,6 @@ TEST(Network, GreetingsOfStrangersOfTheHostAreDropped) {
 }
 
 // --- Partners that are lost.
-
-std::string loss_of(Network& network, int process, double seconds) {
-  std::string loss;
-  within(seconds, [&] { return !(loss = network.loss(process, "which has rank 1")).empty(); });
-  return loss;
-}
 
 TEST(Network, AProcessThatWasReachedHasEnded) {
   Host a("a");
