@@ -121,7 +121,7 @@ def test(work: Path) -> None:
     version = said("--version", LD_LIBRARY_PATH=str(mixed), TIDEMARK_DEVICE="virtual")
     rows = dict(re.findall(r"^(lib\S+) .*?(\w+)$", version.out, re.M))
     check(both <= rows.keys() and set(rows.values()) == {"virtual"}, f"on the virtual platform: {version.out}{version.err}")
-    for name in ("torch", "MPI"):
+    for name in ("torch",):
         check(re.search(rf"^{name} +\S", version.out, re.M) is not None, f"--version names {name}: {version.out}")
     check(re.search(r"^libcudart\.so\.13 +13\.0 ", version.out, re.M) is not None, f"--version gives versions: {version.out}")
     check("/" not in version.out, f"no path in --version: {version.out}")

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 struct CUstream_st;
@@ -89,6 +90,9 @@ struct Links {         // of the profile, for the ring model
   int ranks_per_node;
 };
 Links links();
+
+/// Profile and schedule, in words: "GPU profile h100-80g (figures 1f2e3d4c), schedule calibrated".
+std::string clock_setting();
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

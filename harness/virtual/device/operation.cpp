@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "harness/virtual/device/control.h"
@@ -52,6 +53,14 @@ Ns host_now() {
 Links links() {
   auto [e, lock] = locked();
   return e.profile.links;
+}
+
+std::string clock_setting() {
+  auto [e, lock] = locked();
+  char figures[9];
+  std::snprintf(figures, sizeof figures, "%08x", e.profile.figures);
+  return "GPU profile " + e.profile.name + " (figures " + figures + "), schedule " +
+         e.schedule_name();
 }
 
 void charge_in_bracket(Stream& s, double bytes, bool real_work) {

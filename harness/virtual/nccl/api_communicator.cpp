@@ -5,6 +5,7 @@
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/transport.h"
+#include "harness/virtual/nccl/unique_id.h"
 
 using namespace tidemark::nccl;
 

@@ -8,19 +8,21 @@
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/message_queue.h"
+#include "harness/virtual/nccl/unique_id.h"
 
 namespace tidemark::nccl {
 namespace {
 
 ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector<int>& members,
                      const ncclConfig_t* config, const char* how) {
-  std::vector<int> processes;
-  for (int member : members)
-    processes.push_back(parent.processes[static_cast<std::size_t>(member)]);
-  if (parent.alone && members.size() == 1) processes = {here};
+  Members of_child;
+  for (int member : members) {
+    of_child.processes.push_back(parent.members.processes[static_cast<std::size_t>(member)]);
+    of_child.places.push_back(parent.members.places[static_cast<std::size_t>(member)]);
+  }
   auto place = std::find(members.begin(), members.end(), parent.rank) - members.begin();
   cuda::OnDevice on(parent.device);
-  ncclComm* child = make_communicator(id, static_cast<int>(place), processes,
+  ncclComm* child = make_communicator(id, static_cast<int>(place), of_child,
                                       parent.alone && members.size() > 1, config);
   if (config == nullptr || config->commName == nullptr)
     child->name = fmt::format("{}/{}", parent.name, how);
@@ -49,12 +51,12 @@ void init_all(ncclComm_t* comms, int count, const int* devices) {
   ncclUniqueId unique = new_unique_id();
   CommId id = id_of(&unique, 1);
   std::vector<ncclComm*> made;
+  const std::vector<int> all_here(static_cast<std::size_t>(count), here);
   for (int rank = 0; rank < count; ++rank) {
     int device = devices == nullptr ? rank : devices[rank];
     if (!seen.insert(device).second) fail(ncclInvalidUsage, "device {} is listed twice", device);
     cuda::OnDevice on(device);
-    std::vector<int> processes(static_cast<std::size_t>(count), here);
-    made.push_back(make_communicator(id, rank, processes, false, nullptr));
+    made.push_back(make_communicator(id, rank, {all_here, all_here}, false, nullptr));
   }
   std::copy(made.begin(), made.end(), comms);
 }

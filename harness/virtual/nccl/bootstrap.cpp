@@ -1,20 +1,17 @@
 #include "harness/virtual/nccl/bootstrap.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <numeric>
 #include <set>
 
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/message_queue.h"
+#include "harness/virtual/nccl/place.h"
+#include "harness/virtual/nccl/transport.h"
 #include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
 namespace {
-
-constexpr char magic[8] = {'t', 'i', 'd', 'e', 'm', 'a', 'r', 'k'};
 
 // A rank of an id is made once: a second communicator needs an id of its own.
 void claim(const Request& request) {
@@ -49,70 +46,89 @@ std::optional<Message> greeting(const Request& request, int source) {
   return MessageQueue::of_process().look(request.id, -1, Kind::hello, source, 0);
 }
 
-int greet(const Request& request) {
+int greet(const Request& request, const std::string& clock) {
   Network& network = MessageQueue::of_process().network();
   const Header hello{.comm = request.id,
                      .kind = Kind::hello,
                      .source = request.rank,
-                     .process = network.own(),
-                     .call = {.count = static_cast<std::uint64_t>(request.size)}};
-  return network.greet(hello, request.unique);
+                     .process = here,
+                     .call = {.count = static_cast<std::uint64_t>(request.size)},
+                     .words = {place_in_job(), 0}};
+  return network.greet(hello, clock, request.unique);
 }
 
-// The processes of all ranks, once every one of them has greeted; empty before.
-std::vector<int> gathered(const Request& request) {
-  const Network& network = MessageQueue::of_process().network();
-  std::vector<int> processes;
+// Throws Failure where what a rank says contradicts another rank, or this one.
+void check_hello(const Request& request, const Message& hello, const std::string& clock) {
+  Network& network = MessageQueue::of_process().network();
+  const int source = hello.header.source, process = hello.header.process;
+  const auto us = [&] {
+    return fmt::format("rank {} ({})", request.rank, network.name_of(here, process));
+  };
+  const auto them = [&] { return fmt::format("rank {} ({})", source, network.name_of(process)); };
+  if (hello.contradicted >= 0) {
+    fail(ncclInvalidUsage, "{} and {} both claim to be rank {} of {} of the same unique id",
+         network.name_of(process), network.name_of(hello.contradicted), source, request.size);
+  }
+  const auto size = static_cast<int>(hello.header.call.count);
+  if (size != request.size) {
+    fail(ncclInvalidUsage, "{} wants a communicator of {} ranks, {} one of {}", us(), request.size,
+         them(), size);
+  }
+  if (const std::string theirs = text_of(hello); theirs != clock) {
+    fail(ncclInvalidUsage, "{} has {}, {} has {}: the ranks of a job need one clock", us(), clock,
+         them(), theirs);
+  }
+  if (const std::string why = network.obstacle_to(process); !why.empty())
+    fail(ncclSystemError, "{} and {} cannot meet: {}", us(), them(), why);
+}
+
+// All ranks, once every one of them has greeted; empty before.
+Members gathered(const Request& request, const std::string& clock) {
+  Members members;
   for (int source = 0; source < request.size; ++source) {
     auto message = greeting(request, source);
     if (!message) continue;
-    if (message->contradicted >= 0) {
-      fail(ncclInvalidUsage, "{} and {} both claim to be rank {} of {} of the same unique id",
-           network.name_of(message->header.process), network.name_of(message->contradicted), source,
-           request.size);
-    }
-    auto size = static_cast<int>(message->header.call.count);
-    if (size != request.size) {
-      fail(ncclInvalidUsage,
-           "rank {} ({}) wants a communicator of {} ranks, rank {} ({}) one of {}", request.rank,
-           network.name_of(network.own()), request.size, source,
-           network.name_of(message->header.process), size);
-    }
-    processes.push_back(message->header.process);
+    check_hello(request, *message, clock);
+    members.processes.push_back(message->header.process);
+    members.places.push_back(static_cast<int>(message->header.words[0]));
   }
-  if (static_cast<int>(processes.size()) < request.size) processes.clear();
-  return processes;
+  if (static_cast<int>(members.processes.size()) < request.size) return {};
+  members.places = places_of(members.places, members.processes);
+  return members;
 }
 
-[[noreturn]] void report_absent(const Request& request, double seconds) {
+[[noreturn]] void report_absent(const Request& request, int server, double seconds) {
   std::vector<int> present, absent;
   for (int source = 0; source < request.size; ++source)
     (greeting(request, source) ? present : absent).push_back(source);
   fail(ncclRemoteError,
-       "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank",
-       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "));
+       "rank {} of {} ranks has not arrived after {} s: rank {} waits in ncclCommInitRank, and "
+       "meets "
+       "the others at {}",
+       fmt::join(absent, ", "), request.size, seconds, fmt::join(present, ", "),
+       MessageQueue::of_process().network().place_of(server));
 }
 
 void bootstrap_over_network(const std::vector<Request>& requests) {
   Network& network = MessageQueue::of_process().network();
+  const std::string clock = clock_setting();
   std::vector<int> servers;
-  for (const Request& request : requests) servers.push_back(greet(request));
+  for (const Request& request : requests) servers.push_back(greet(request, clock));
   Waiting waiting;
-  std::vector<std::vector<int>> found(requests.size());
+  std::vector<Members> found(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    network.progress();
-    found[i] = gathered(requests[i]);
-    if (!found[i].empty()) {
+    found[i] = gathered(requests[i], clock);
+    if (!found[i].processes.empty()) {
       ++i;
-    } else if (waiting.too_long()) {
-      report_absent(requests[i], waiting.limit_seconds());
-    } else if (network.has_ended(servers[i])) {
-      fail(ncclRemoteError,
-           "{}, which made the unique id, has ended: rank {} waits in ncclCommInitRank",
-           network.name_of(servers[i]), requests[i].rank);
-    } else {
-      waiting.rest();
+      continue;
     }
+    if (const std::string other = network.other_version(requests[i].id); !other.empty())
+      fail(ncclInvalidUsage, "{}", other);
+    if (const std::string lost = network.loss(servers[i], "which made the unique id");
+        !lost.empty())
+      fail(ncclRemoteError, "{}: rank {} waits in ncclCommInitRank", lost, requests[i].rank);
+    if (waiting.too_long()) report_absent(requests[i], servers[i], waiting.limit_seconds());
+    waiting.rest();
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     cuda::OnDevice on(requests[i].device);
@@ -126,37 +142,15 @@ void bootstrap_here(const std::vector<Request>& requests) {
     auto present = std::count_if(requests.begin(), requests.end(),
                                  [&](const Request& r) { return r.id == request.id; });
     bool alone = present < request.size;
-    std::vector<int> processes(static_cast<std::size_t>(request.size), here);
-    for (int rank = 0; alone && rank < request.size; ++rank)
-      processes[static_cast<std::size_t>(rank)] = rank;
+    const std::vector<int> all_here(static_cast<std::size_t>(request.size), here);
+    Members members{all_here, all_here};
+    if (alone) std::iota(members.places.begin(), members.places.end(), 0);
     cuda::OnDevice on(request.device);
-    *request.result = make_communicator(request.id, request.rank, processes, alone, request.config);
+    *request.result = make_communicator(request.id, request.rank, members, alone, request.config);
   }
 }
 
 }  // namespace
-
-ncclUniqueId new_unique_id() {
-  ncclUniqueId id{};
-  std::memcpy(id.internal, magic, sizeof magic);
-  if (getrandom(id.internal + sizeof magic, 24, 0) != 24)
-    fail(ncclSystemError, "the system gave no random bytes");
-  static std::atomic<std::uint64_t> counter{0};
-  std::uint64_t number = counter++;
-  std::memcpy(id.internal + 32, &number, sizeof number);
-  MessageQueue::of_process().address().copy(id.internal + address_at, address_size);
-  return id;
-}
-
-CommId id_of(const ncclUniqueId* ids, int count) {
-  if (ids == nullptr || count < 1) fail(ncclInvalidArgument, "no unique id was given");
-  for (int i = 0; i < count; ++i) {
-    if (std::memcmp(ids[i].internal, magic, sizeof magic) != 0) {
-      fail(ncclInvalidArgument, "the unique id was not made by ncclGetUniqueId of this library");
-    }
-  }
-  return hash_of(ids, static_cast<std::size_t>(count) * sizeof *ids);
-}
 
 void bootstrap(const std::vector<Request>& requests) {
   for (const Request& request : requests) check(request);

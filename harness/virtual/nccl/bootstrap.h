@@ -1,7 +1,6 @@
 // Bootstrap of ranks that only share a unique id. Every rank greets the others with "I am rank r of
-// n of this id" over the network (network.h), and collects their greetings. In an MPI world no
-// process has to serve; without one the id's creator introduces the ranks, and need not be one of
-// them.
+// n of this id" over the network (network.h), and collects their greetings. The id's creator
+// introduces the ranks, and need not be one of them.
 #pragma once
 
 #include <vector>
@@ -19,11 +18,6 @@ struct Request {
   const ncclConfig_t* config = nullptr;
   int device = 0;
 };
-
-ncclUniqueId new_unique_id();
-/// The communicator's id from one or several unique ids. Throws Failure when one is not from
-/// new_unique_id.
-CommId id_of(const ncclUniqueId* ids, int count);
 
 /// Makes all of them, or none (Failure: bad ranks, ranks that contradict each other, a rank that
 /// does not come). With TIDEMARK_NCCL_ALONE=1 a request whose n ranks are all in `requests` gets

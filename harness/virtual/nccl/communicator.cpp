@@ -19,17 +19,17 @@ Registry& registry() { return device::immortal<Registry>(); }
 
 }  // namespace
 
-ncclComm* make_communicator(const CommId& id, int rank, std::vector<int> processes, bool alone,
+ncclComm* make_communicator(const CommId& id, int rank, Members members, bool alone,
                             const ncclConfig_t* config) {
   auto* comm = new ncclComm;  // kept: see the head of communicator.h
   comm->id = id;
   comm->rank = rank;
-  comm->size = static_cast<int>(processes.size());
+  comm->size = static_cast<int>(members.processes.size());
   comm->device = cuda::current_device();
   comm->alone = alone;
-  comm->sent.resize(processes.size());
-  comm->received.resize(processes.size());
-  comm->processes = std::move(processes);
+  comm->sent.resize(members.processes.size());
+  comm->received.resize(members.processes.size());
+  comm->members = std::move(members);
   std::lock_guard lock(registry().mutex);
   // A caller compiled with an NCCL before 2.27 has a shorter structure.
   const bool named =
@@ -78,7 +78,6 @@ void set_error(ncclComm& comm, ncclResult_t code, const std::string& text) {
 
 ncclResult_t poll_error(ncclComm& comm) {
   if (!comm.alone && comm.size > 1) {
-    MessageQueue::of_process().progress();
     for (const Notice& notice : MessageQueue::of_process().notices(comm.id, comm.rank)) {
       if (notice.failure) set_error(comm, ncclInvalidUsage, notice.text);
     }
@@ -93,7 +92,7 @@ void notify(ncclComm& comm, int target, bool failure, const std::string& text) {
                       .source = comm.rank,
                       .target = target,
                       .words = {failure ? 1 : 0}};
-  MessageQueue::of_process().send(comm.processes[static_cast<std::size_t>(target)], header,
+  MessageQueue::of_process().send(comm.members.processes[static_cast<std::size_t>(target)], header,
                                   Payload::copy_of(text.data(), text.size()));
 }
 

@@ -20,6 +20,12 @@ struct PreMultiplied {
   const void* device = nullptr;  // or where it will be when the collective runs
 };
 
+/// Where the ranks of a communicator are, by rank.
+struct Members {
+  std::vector<int> processes;  // numbers on the network
+  std::vector<int> places;     // among the nodes (place.h)
+};
+
 enum class State { live, finalized, destroyed, aborted };
 }  // namespace tidemark::nccl
 
@@ -29,9 +35,8 @@ struct ncclComm {
   CommId id;
   std::string name;  // ncclConfig_t::commName, or a number
   int rank = 0, size = 1, device = 0;
-  bool alone = false;          // declared without partners: no one else is there
-  std::vector<int> processes;  // of each rank: its rank in the MPI world, or here. Alone: its place
-                               // among the nodes
+  bool alone = false;  // declared without partners: no one else is there
+  tidemark::nccl::Members members;
 
   std::atomic<tidemark::nccl::State> state{tidemark::nccl::State::live};
 
@@ -47,7 +52,7 @@ struct ncclComm {
 namespace tidemark::nccl {
 
 /// A new communicator of this process on the calling thread's device; never freed.
-ncclComm* make_communicator(const CommId& id, int rank, std::vector<int> processes, bool alone,
+ncclComm* make_communicator(const CommId& id, int rank, Members members, bool alone,
                             const ncclConfig_t* config);
 
 /// The communicator behind a handle. Throws Failure for null, a handle that was never ours, and

@@ -12,17 +12,17 @@ bool share_node(int a, int b, const device::Links& links) {
 
 // Sends of all-to-all, gather and scatter are between every pair, or with the root only; all ranks
 // are done when the busiest one is.
-Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& processes,
+Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& places,
                  const device::Links& links) {
   Ns longest = 0;
-  auto n = static_cast<int>(processes.size());
+  auto n = static_cast<int>(places.size());
   for (int one = 0; one < n; ++one) {
     if (call.function != Function::all_to_all && one != call.root) continue;
     Traffic traffic;
     for (int other = 0; other < n; ++other) {
       if (other == one) continue;
-      traffic.add(bytes, processes[static_cast<std::size_t>(one)],
-                  processes[static_cast<std::size_t>(other)], links);
+      traffic.add(bytes, places[static_cast<std::size_t>(one)],
+                  places[static_cast<std::size_t>(other)], links);
     }
     longest = std::max(longest, traffic.cost(links));
   }
@@ -31,10 +31,9 @@ Ns pairwise_cost(const Call& call, double bytes, const std::vector<int>& process
 
 }  // namespace
 
-Ns collective_cost(const Call& call, const std::vector<int>& processes,
-                   const device::Links& links) {
-  auto n = static_cast<double>(processes.size());
-  if (processes.size() == 1) return 0;
+Ns collective_cost(const Call& call, const std::vector<int>& places, const device::Links& links) {
+  auto n = static_cast<double>(places.size());
+  if (places.size() == 1) return 0;
   auto bytes = static_cast<double>(call.count) * static_cast<double>(size_of(call.type));
   double on_link = bytes, steps = n - 1;
   switch (call.function) {
@@ -50,11 +49,10 @@ Ns collective_cost(const Call& call, const std::vector<int>& processes,
     case Function::reduce:
       break;
     default:
-      return pairwise_cost(call, bytes, processes, links);
+      return pairwise_cost(call, bytes, places, links);
   }
-  bool one_node = std::all_of(processes.begin(), processes.end(), [&](int process) {
-    return share_node(process, processes.front(), links);
-  });
+  bool one_node = std::all_of(places.begin(), places.end(),
+                              [&](int place) { return share_node(place, places.front(), links); });
   double rate = one_node ? links.nvlink_gbps : links.network_gbps;  // GB/s are bytes/ns
   Ns latency = one_node ? links.nvlink_latency : links.network_latency;
   return std::llround(on_link / rate) + static_cast<Ns>(steps) * latency;

@@ -10,7 +10,7 @@
 // The factors of N/B are those by which nccl-tests turns algorithm into bus bandwidth
 // (doc/PERFORMANCE.md there); (n-1) a is one hop a ring step. The link is the slowest on the ring:
 // NVLink while all ranks share a node, else the network. A node is `ranks_per_node` consecutive
-// ranks of the MPI world. Bytes that stay on the rank cost nothing.
+// ranks of the job. Bytes that stay on the rank cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace tidemark::nccl {
 using device::Ns;
 
 /// The duration of one collective (not of send or recv) among ranks at these places. One rank: 0.
-Ns collective_cost(const Call& call, const std::vector<int>& processes, const device::Links& links);
+Ns collective_cost(const Call& call, const std::vector<int>& places, const device::Links& links);
 
 /// Bytes that a rank sends or receives in one group, by kind of link.
 struct Traffic {

@@ -24,7 +24,6 @@ void drive(std::vector<Exchange>& exchanges) try {
   for (Exchange& exchange : exchanges) exchange.post();
   Waiting waiting;
   for (int round = 0;; ++round) {
-    MessageQueue::of_process().progress();
     if (advance(exchanges, round, waiting)) return;
     waiting.rest();
   }

@@ -73,7 +73,9 @@ class Exchange {
   void send_reduced_chunk();
   void copy_chunks();
   std::vector<int> missing() const;
-  int process(int rank) const { return operation_.comm->processes[static_cast<std::size_t>(rank)]; }
+  int process(int rank) const {
+    return operation_.comm->members.processes[static_cast<std::size_t>(rank)];
+  }
   int size() const { return operation_.comm->size; }
 
   Operation operation_;

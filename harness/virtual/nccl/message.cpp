@@ -1,6 +1,8 @@
 #include "harness/virtual/nccl/message.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace tidemark::nccl {
 namespace {
@@ -13,7 +15,20 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// Raised with every change of what is sent within one version: TIDEMARK_VERSION is the project's.
+constexpr int message_version = 1;
+
+constexpr Version version_of(std::string_view text) {
+  Version version{};
+  std::copy_n(text.begin(), std::min(text.size(), version.size() - 2), version.begin());
+  version[std::min(text.size(), version.size() - 2)] = '.';
+  version[std::min(text.size() + 1, version.size() - 1)] = '0' + message_version;
+  return version;
+}
+
 }  // namespace
+
+constexpr Version this_version = version_of(TIDEMARK_VERSION);
 
 CommId child_of(const CommId& parent, std::uint64_t number, std::uint64_t color) {
   std::uint64_t word = mix(number ^ mix(color));

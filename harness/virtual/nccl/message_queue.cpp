@@ -1,60 +1,48 @@
 #include "harness/virtual/nccl/message_queue.h"
 
+#include <cstdlib>
+
 #include "harness/virtual/nccl/failure.h"
 #include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
+
 MessageQueue& MessageQueue::of_process() {
   static auto* queue = new MessageQueue;  // outlives every thread
   return *queue;
 }
 
 Network& MessageQueue::network() {
-  std::lock_guard lock(choosing_);
-  if (Network* chosen = network_) return *chosen;
-  const Inbox inbox{[this](MessagePtr message) { file(std::move(message)); },
-                    [this](const MessagePtr& message) { complete(message); }};
-  network_ = make_socket_network(inbox).release();
+  std::lock_guard lock(making_);
+  if (network_ == nullptr) {
+    network_ = new Network([this](MessagePtr message) { file(std::move(message)); });
+    std::atexit([] { of_process().close(); });
+  }
   return *network_;
 }
 
-std::string MessageQueue::address() {
-  if (declared_alone()) return "";
+Address MessageQueue::address() {
+  if (declared_alone()) return {};
   try {
     return network().address();
   } catch (const Failure&) {
-    return "";  // a process that wants partners is told then
+    return {};  // a process that wants partners is told then
   }
 }
 
 void MessageQueue::send(int process, const Header& header, const Payload& payload) {
   Network* network = network_;
   Header stamped = header;
-  stamped.process = network == nullptr ? 0 : network->own();
   stamped.bytes = payload.size;
-  if (process == here || process == stamped.process) {
-    file(std::make_shared<Message>(Message{stamped, payload, true, -1}));
+  if (process == here) {
+    file(std::make_shared<Message>(Message{stamped, payload, -1}));
   } else if (network != nullptr) {
     network->send(process, stamped, payload);
   }
 }
 
-void MessageQueue::progress() {
-  if (Network* network = network_) network->progress();
-}
-
-bool MessageQueue::has_ended(int process) {
-  Network* network = network_;
-  return network != nullptr && process != here && network->has_ended(process);
-}
-
 void MessageQueue::close() {
   if (Network* network = network_) network->close();
-}
-
-void MessageQueue::complete(const MessagePtr& message) {
-  std::lock_guard lock(mutex_);
-  message->complete = true;
 }
 
 void MessageQueue::file(MessagePtr message) {
@@ -82,7 +70,7 @@ MessagePtr MessageQueue::take(const CommId& comm, int target, Kind kind, int sou
                               std::uint64_t number) {
   std::lock_guard lock(mutex_);
   auto place = messages_.find(Key{comm, target, kind, source, number});
-  if (place == messages_.end() || !place->second->complete) return nullptr;
+  if (place == messages_.end()) return nullptr;
   MessagePtr message = std::move(place->second);
   messages_.erase(place);
   return message;

@@ -16,9 +16,6 @@
 
 namespace tidemark::nccl {
 
-/// The process itself, whatever its number on the network is or will be.
-constexpr int here = -1;
-
 /// A rank's last word on a communicator.
 struct Notice {
   int source = 0;
@@ -30,21 +27,17 @@ class MessageQueue {
  public:
   static MessageQueue& of_process();
 
-  /// The network, made with the first call. Before, and for ever in a process without partners,
-  /// messages stay in the process. Throws Failure.
+  /// Made with the first call. Before, and for ever in a process without partners, messages stay in
+  /// the process. Throws Failure.
   Network& network();
-  /// This process's address for a unique id, "" where it has none: declared alone, without
-  /// ZeroMQ.
-  std::string address();
+  /// This process's address for a unique id; none (Address) if declared alone or without ZeroMQ.
+  Address address();
 
-  /// Takes the message over at once; `process` is a number of the network, or here.
+  /// Takes the message over at once; `process` is a number of the network.
   void send(int process, const Header& header, const Payload& payload = {});
-  /// Receives what has come, pushes on what is still leaving. Cheap when there is nothing.
-  void progress();
-  bool has_ended(int process);
   void close();
 
-  /// Removes and returns a message once it is here with its whole payload.
+  /// Removes and returns a message once it is here.
   MessagePtr take(const CommId& comm, int target, Kind kind, int source, std::uint64_t number);
   /// A message that stays here (hello: several ranks of one process may read it).
   std::optional<Message> look(const CommId& comm, int target, Kind kind, int source,
@@ -62,9 +55,8 @@ class MessageQueue {
 
   MessageQueue() = default;
   void file(MessagePtr message);
-  void complete(const MessagePtr& message);
 
-  std::mutex choosing_;
+  std::mutex making_;
   std::atomic<Network*> network_{nullptr};
   mutable std::mutex mutex_;  // of what follows; never held in a call of the network
   std::map<Key, MessagePtr> messages_;

@@ -5,7 +5,6 @@
 
 namespace tidemark::nccl {
 
-// A message is there from its header on: its payload may still be under way.
 std::vector<int> Exchange::missing() const {
   const ncclComm& comm = *operation_.comm;
   std::vector<int> ranks;
@@ -34,11 +33,12 @@ void Exchange::check_partners() {
          comm.rank, text_of(operation_.call), number_, comm.name);
   }
   for (int rank : ranks) {
-    if (!MessageQueue::of_process().has_ended(process(rank))) continue;
-    fail(ncclRemoteError,
-         "the process of rank {} has ended while rank {} waits for it in {}, call {} on "
-         "communicator '{}'",
-         rank, comm.rank, text_of(operation_.call), number_, comm.name);
+    if (process(rank) == here) continue;
+    const std::string lost = MessageQueue::of_process().network().loss(
+        process(rank), fmt::format("which has rank {}", rank));
+    if (lost.empty()) continue;
+    fail(ncclRemoteError, "{}: rank {} waits for it in {}, call {} on communicator '{}'", lost,
+         comm.rank, text_of(operation_.call), number_, comm.name);
   }
 }
 

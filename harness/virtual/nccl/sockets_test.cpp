@@ -17,11 +17,13 @@
 namespace tidemark::nccl::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Memory of all processes of a test.
 struct Shared {
   std::atomic<int> step{0};
+  std::atomic<std::int64_t> durations[2] = {};  // ns
   ncclUniqueId id;
 };
 
@@ -101,26 +103,28 @@ TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
 
 TEST_F(Sockets, AKilledRankIsNoticed) {
   auto begun = std::chrono::steady_clock::now();
-  EXPECT_EQ(
-      run(3,
-          [&](int rank) {
-            ncclComm_t comm = join(id(rank), 3, rank);
-            const DeviceBuffer one(std::vector{1});
-            const auto sum = [&] {
-              return ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm, nullptr);
-            };
-            EXPECT_NCCL(sum());
-            EXPECT_EQ(one.read()[0], 3);
-            ++shared_.step;
-            reach(4);  // the first call has ended everywhere
-            if (rank == 2) raise(SIGKILL);
-            EXPECT_EQ(sum(), ncclRemoteError);
-            EXPECT_THAT(
-                ncclGetLastError(comm),
-                HasSubstr(
-                    "waits for it in ncclAllReduce(count 1, int32, sum), call 1 on communicator"));
-          }),
-      (std::vector<int>{0, 0, -SIGKILL}));
+  EXPECT_EQ(run(3,
+                [&](int rank) {
+                  ncclComm_t comm = join(id(rank), 3, rank);
+                  const DeviceBuffer one(std::vector{1});
+                  const auto sum = [&] {
+                    return ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm,
+                                         nullptr);
+                  };
+                  EXPECT_NCCL(sum());
+                  EXPECT_EQ(one.read()[0], 3);
+                  ++shared_.step;
+                  reach(4);  // the first call has ended everywhere
+                  if (rank == 2) raise(SIGKILL);
+                  EXPECT_EQ(sum(), ncclRemoteError);
+                  EXPECT_THAT(
+                      ncclGetLastError(comm),
+                      HasSubstr("waits for it in ncclAllReduce(count 1, int32, sum), call 1 on "));
+                  if (rank == 0)
+                    EXPECT_THAT(ncclGetLastError(comm),
+                                HasSubstr(", which has rank 2, has ended: rank 0"));
+                }),
+            (std::vector<int>{0, 0, -SIGKILL}));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
 }
 
@@ -130,7 +134,8 @@ TEST_F(Sockets, TheEndOfTheIdsCreatorIsNoticed) {
     if (rank == 0) _exit(0);
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclRemoteError);
-    EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("which made the unique id, has ended"));
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                HasSubstr(", which made the unique id, has ended: rank 1 waits"));
   });
 }
 
@@ -160,6 +165,57 @@ TEST_F(Sockets, AnIdOfAProcessDeclaredAloneTellsNoAddress) {
     EXPECT_EQ(ncclCommInitRank(&comm, 2, unique, 1), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("the unique id tells no address"));
   });
+}
+
+TEST_F(Sockets, ClocksThatDifferAreNamedOnBothSides) {
+  const auto expect_named = [&](const std::function<void()>& differ, const std::string& ours,
+                                const std::string& theirs) {
+    shared_.step = 0;
+    all_succeed(2, [&](int rank) {
+      ASSERT_EQ(tidemark_device_set_schedule("calibrated"), 0);
+      if (rank == 1) differ();
+      ncclComm_t comm = nullptr;
+      EXPECT_EQ(ncclCommInitRank(&comm, 2, id(rank), rank), ncclInvalidUsage);
+      EXPECT_THAT(ncclGetLastError(nullptr),
+                  AllOf(HasSubstr("rank 0 (process "), HasSubstr(ours), HasSubstr(theirs),
+                        HasSubstr("rank 1 (process "), HasSubstr("need one clock")));
+      ++shared_.step;
+      reach(3);  // neither ends before the other has its answer
+    });
+  };
+  expect_named([] { EXPECT_EQ(tidemark_device_set_schedule("lagging"), 0); }, "schedule calibrated",
+               "schedule lagging");
+  expect_named([] { EXPECT_EQ(tidemark_device_set_profile("a100-80g"), 0); },
+               "GPU profile h100-80g (figures ", "GPU profile a100-80g (figures ");
+}
+
+// Eight consecutive ranks of the job are a node. Ranks 0 and 1 of a communicator take the longer
+// over the network where their launcher says that they are ranks 7 and 8.
+TEST_F(Sockets, ANodeIsOfConsecutiveRanksOfTheJob) {
+  const auto duration = [&](const std::vector<int>& ranks_of_job) {
+    shared_.step = 0;
+    all_succeed(2, [&](int rank) {
+      for (const char* variable :
+           {"TIDEMARK_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
+        unsetenv(variable);
+      const int said = ranks_of_job[static_cast<std::size_t>(rank)];
+      if (said >= 0) setenv("RANK", std::to_string(said).c_str(), 1);
+      tidemark_device_set_data(0);
+      ncclComm_t comm = join(id(rank), 2, rank);
+      tidemark_device_trace(1);
+      auto* nowhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+      EXPECT_NCCL(ncclAllReduce(nowhere, nowhere, 1 << 20, ncclInt32, ncclSum, comm, nullptr));
+      const Kernel kernel = traced_kernels().at(0);
+      shared_.durations[rank] = kernel.end - kernel.start;
+    });
+    EXPECT_EQ(shared_.durations[0], shared_.durations[1]);
+    return shared_.durations[0].load();
+  };
+  const std::int64_t near = duration({3, 4}), far = duration({7, 8});
+  EXPECT_LT(near, far);
+  EXPECT_EQ(duration({8, 7}), far);
+  EXPECT_EQ(duration({-1, -1}), near);  // torch.multiprocessing.spawn
+  EXPECT_EQ(duration({9, 9}), near);    // processes that one rank has started
 }
 
 }  // namespace

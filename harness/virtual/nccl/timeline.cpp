@@ -28,9 +28,9 @@ std::size_t Timeline::add(const Operation& op) {
   }
   launch.between_ranks = true;
   if (is_collective(op.call.function)) {
-    launch.collectives += collective_cost(op.call, op.comm->processes, links_);
+    launch.collectives += collective_cost(op.call, op.comm->members.places, links_);
   } else {
-    const std::vector<int>& at = op.comm->processes;
+    const std::vector<int>& at = op.comm->members.places;
     Traffic& way = op.call.function == Function::send ? launch.out : launch.in;
     way.add(bytes, at[static_cast<std::size_t>(op.comm->rank)],
             at[static_cast<std::size_t>(op.call.root)], links_);

@@ -71,6 +71,8 @@ void mark_bytes(void* address, std::size_t bytes, bool known) {
   if (device::follows_known()) device::mark_known(address, bytes, known);
 }
 
+std::string clock_setting() { return device::clock_setting(); }
+
 bool stands_for_partners() { return device::follows_known(); }
 
 const char* not_supported(const char* function) {

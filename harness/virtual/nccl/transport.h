@@ -3,6 +3,7 @@
 // real CUDA runtime, whose streams decide when they run (staged/transport.cpp).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "harness/virtual/nccl/exchange.h"
@@ -26,6 +27,10 @@ bool moves_data(const Operation& operation);
 /// Mode known: whether bytes have values, and that they have them or not; in the others they have.
 bool bytes_known(const void* address, std::size_t bytes);
 void mark_bytes(void* address, std::size_t bytes, bool known);
+
+/// The clock that the operations run by, on which all ranks have to agree: "GPU profile h100-80g
+/// ..., schedule calibrated"; "" on a GPU, which has its own.
+std::string clock_setting();
 
 /// On a communicator without partners: whether this rank's bytes may stand for theirs.
 bool stands_for_partners();

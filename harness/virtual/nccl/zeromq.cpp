@@ -14,7 +14,7 @@ void* load() {
   void* library = dlopen(named == nullptr ? "libzmq.so.5" : named, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     fail(ncclSystemError,
-         "ranks that MPI did not start meet over ZeroMQ, and libzmq.so.5 cannot be loaded ({}): "
+         "ranks meet over ZeroMQ, and libzmq.so.5 cannot be loaded ({}): "
          "install the package libzmq5, or pyzmq",
          dlerror());
   }

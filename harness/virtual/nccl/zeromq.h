@@ -17,6 +17,10 @@ struct ZeroMq {
   decltype(&zmq_ctx_term) ctx_term = find_zeromq("zmq_ctx_term");
   decltype(&zmq_socket) socket = find_zeromq("zmq_socket");
   decltype(&zmq_close) close = find_zeromq("zmq_close");
+  decltype(&zmq_has) has = find_zeromq("zmq_has");
+  decltype(&zmq_curve_keypair) curve_keypair = find_zeromq("zmq_curve_keypair");
+  decltype(&zmq_z85_decode) z85_decode = find_zeromq("zmq_z85_decode");
+  decltype(&zmq_getsockopt) getsockopt = find_zeromq("zmq_getsockopt");
   decltype(&zmq_setsockopt) setsockopt = find_zeromq("zmq_setsockopt");
   decltype(&zmq_bind) bind = find_zeromq("zmq_bind");
   decltype(&zmq_connect) connect = find_zeromq("zmq_connect");

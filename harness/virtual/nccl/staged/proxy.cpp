@@ -75,7 +75,6 @@ void Proxy::run() {
       if (under_way.empty()) changed_.wait(lock, [this] { return !taken_.empty(); });
       under_way.splice(under_way.end(), taken_);
     }
-    MessageQueue::of_process().progress();
     bool moved = false;
     for (auto each = under_way.begin(); each != under_way.end();) {
       if (!advance(*each)) {

@@ -168,6 +168,8 @@ bool moves_data(const Operation&) { return true; }
 bool bytes_known(const void*, std::size_t) { return true; }
 void mark_bytes(void*, std::size_t, bool) {}
 
+std::string clock_setting() { return ""; }
+
 bool stands_for_partners() { return true; }
 
 const char* not_supported(const char* function) {

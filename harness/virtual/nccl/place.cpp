@@ -1,0 +1,29 @@
+#include "harness/virtual/nccl/place.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+
+namespace tidemark::nccl {
+
+int place_in_job() {
+  for (const char* variable :
+       {"TIDEMARK_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const char* text = std::getenv(variable)) return std::atoi(text);
+  }
+  return -1;
+}
+
+std::vector<int> places_of(std::vector<int> said, const std::vector<int>& processes) {
+  std::map<int, int> process_at;
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    const int process = process_at.emplace(said[rank], processes[rank]).first->second;
+    if (said[rank] >= 0 && process == processes[rank]) continue;
+    std::iota(said.begin(), said.end(), 0);
+    break;
+  }
+  return said;
+}
+
+}  // namespace tidemark::nccl
