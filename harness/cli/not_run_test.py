@@ -49,7 +49,7 @@ def check_killed(folder):
     check(never["name"] == "per_collective" and never["not_run"] == f"the run ended before it: {said}", "the next variant did not run", never)
     lost = report["trials"][2:]
     check(all(t["not_run"] == f"the run ended before it: {said}" and all("not_run" in v for v in t["variants"]) for t in lost), "trials that did not run")
-    check((folder / "cut" / "summary.md").read_text().startswith("# tidemark: Incomplete: 1 of 6 trials finished; rank 2 was killed"), "summary.md")
+    check((folder / "cut" / "summary.md").read_text().startswith("# tidemark: Incomplete: 1 of 6 trials finished; rank 2 was ended by signal 9"), "summary.md")
     errors = [(case.get("classname"), case.get("name")) for case in xml.parse(folder / "cut" / "junit.xml").iter("testcase") if case.find("error") is not None]
     check(len(errors) == 1 + 1 + 4, "junit.xml: the variant that ran, the one that did not, and four trials", errors)
     check(os.readlink(folder / "latest") == "cut" and os.readlink(folder / "latest-good") == "good", "latest and latest-good")
