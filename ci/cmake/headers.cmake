@@ -26,11 +26,11 @@ function(tidemark_precompiled target headers)
 endfunction()
 
 # PyTorch's headers alone take four seconds a file, even precompiled.
-tidemark_headers(torch_headers LIBRARIES libtorch_headers
+tidemark_headers(torch_headers LIBRARIES libtorch_headers GTest::gmock nlohmann_json::nlohmann_json
                  HEADERS <ATen/ATen.h> <torch/csrc/autograd/custom_function.h> <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h>
                          <c10/cuda/CUDAEvent.h> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 # What renders and reads files.
 tidemark_headers(json_headers LIBRARIES fmt::fmt nlohmann_json::nlohmann_json
                  HEADERS <nlohmann/json.hpp> <fmt/format.h> <fmt/ranges.h> <algorithm> <filesystem> <fstream> <map> <set> <string> <vector>)
 # A test without libtorch: half of what it costs to compile. It is compiled more often than it runs, so not optimised.
-tidemark_headers(test_headers OPTIONS -O0 HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+tidemark_headers(test_headers OPTIONS -O0 LIBRARIES GTest::gmock nlohmann_json::nlohmann_json HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
