@@ -13,7 +13,7 @@
 #include "harness/device/platforms.h"
 #include "harness/measure/rates/calibrated.h"
 #include "harness/measure/rates/rates.h"
-#include "harness/ranks/launch.h"
+#include "harness/ranks/launcher.h"
 #include "harness/ranks/watchdog.h"
 
 namespace tidemark {
@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kEnd{55};  // until which all has to be over
 
 int rates_command(const Options& options) {
   setenv("TIDEMARK_UNKNOWN", "nan", 1);  // copies to the host are timed, nothing reads their bytes
-  if (std::string by; under_mpi_launcher() || launched_without_mpi(by) > 0)
+  if (find_launcher())
     throw UsageError(
         "gpu rates measures in one process: start it without mpirun, srun or torchrun");
   const Output output{.out = options.out, .force = options.force};

@@ -1,5 +1,6 @@
 // tidemark_scenarios, the commands that need PyTorch: parses, chooses the device, hands over; the
 // one place of this program where an exception becomes a line and a code.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "harness/cli/files.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
+#include "harness/ranks/launcher.h"
 #include "harness/ranks/leave.h"
 
 namespace tidemark {
@@ -58,14 +60,16 @@ int run(Options& options, int argc, char** argv) {
   options.note = choose_device(
       {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
   if (measures) return rates_command(options);
-  if (launched_by_tidemark() || under_mpi_launcher()) return rank_command(options, argc, argv);
-  std::string by;
-  if (const int processes = launched_without_mpi(by); processes > 1)
-    throw Unavailable("run: " + by + " started " + std::to_string(processes) +
-                          " processes, which find each other by MPI alone: use mpirun -n " +
-                          std::to_string(processes) + " or srun --mpi=pmix; tidemark run --ranks " +
-                          std::to_string(processes) + " starts them itself on one machine",
-                      3);
+  if (launched_by_tidemark()) return rank_command(options, argc, argv);
+  const auto launcher = find_launcher();
+  if (launcher && launcher->mpi) return rank_command(options, argc, argv);
+  if (launcher && launcher->size > 1)
+    throw Unavailable(
+        fmt::format("run: {0} started {1} processes, which find each other by MPI alone: use "
+                    "mpirun -n {1} or srun --mpi=pmix; tidemark run --ranks {1} starts them itself "
+                    "on one machine",
+                    launcher->name, launcher->size),
+        3);
   return run_command(options, argc, argv);
 }
 

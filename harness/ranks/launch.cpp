@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/ranks/launcher.h"
 #include "harness/ranks/local_link.h"
 #include "harness/ranks/mpi_library.h"
 #include "harness/ranks/processes.h"
@@ -45,49 +46,24 @@ std::string cause(const fs::path& session, const ProcessesEnd& end) {
   return why;
 }
 
-bool set(const char* name) { return std::getenv(name) != nullptr; }
-
-int number(const char* name) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? std::atoi(said) : 0;
-}
-
 }  // namespace
 
 std::string Ending::brief() const {
   return why.substr(0, std::min(why.find(';'), std::size_t{160}));
 }
 
-bool under_mpi_launcher() {
-  return set("OMPI_COMM_WORLD_SIZE") || set("PMI_SIZE") || set("PMIX_RANK");
-}
-
-int launcher_size() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (set(name)) return number(name);
-  return 0;
-}
-
-int launched_without_mpi(std::string& by) {
-  if (launched_by_tidemark() || under_mpi_launcher()) return 0;
-  by = "srun";
-  if (const int tasks = number("SLURM_STEP_NUM_TASKS"); tasks > 1) return tasks;
-  by = "torchrun";
-  return set("RANK") && set("LOCAL_RANK") && set("MASTER_ADDR") ? number("WORLD_SIZE") : 0;
-}
-
 int local_rank() {
-  for (const char* name :
-       {kRank, "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
-    if (set(name)) return number(name);
-  return 0;
+  if (launched_by_tidemark()) return std::atoi(std::getenv(kRank));
+  const auto launcher = find_launcher();
+  return launcher ? launcher->local_rank : 0;
 }
 
 bool launched_by_tidemark() { return std::getenv(kSession) != nullptr; }
 
 std::shared_ptr<Link> link_of_launcher() {
   if (launched_by_tidemark()) return local_link();
-  if (under_mpi_launcher() && launcher_size() != 1) return mpi_link();  // one rank needs none
+  const auto launcher = find_launcher();
+  if (launcher && launcher->mpi && launcher->size != 1) return mpi_link();  // one rank needs none
   return std::make_shared<Link>(0, 1);
 }
 

@@ -11,17 +11,7 @@
 
 namespace tidemark {
 
-/// Whether an MPI launcher (mpirun, srun with PMI) has started this process as one of its ranks.
-bool under_mpi_launcher();
-/// The number of ranks that it has started; 0: it does not say.
-int launcher_size();
-/// The number of processes that a launcher without MPI has started, torchrun or srun without PMI;
-/// `by` is its name. They cannot find each other. 0 without one.
-int launched_without_mpi(std::string& by);
-/// The number of this rank on its machine. It is taken from tidemark's own launcher, mpirun
-/// (OMPI_COMM_WORLD_LOCAL_RANK), MPICH's launchers (MPI_LOCALRANKID), srun (SLURM_LOCALID) or
-/// torchrun (LOCAL_RANK), in this order; else it is 0. The order matters because mpirun inside an
-/// allocation or under torchrun leaves their variables set, with the same value in every rank.
+/// The number of this rank on its machine, as tidemark's own launcher or another one has set it.
 int local_rank();
 
 /// The link of this process: to the ranks that tidemark (launch.h), mpirun or srun has started

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "harness/errors.h"
-#include "harness/ranks/launch.h"
+#include "harness/ranks/launcher.h"
 #include "harness/ranks/mpi_link.h"
 
 namespace tidemark {
@@ -91,11 +91,11 @@ std::shared_ptr<Link> make(const MpiFamily& family, void* library) {
   const auto make_link = reinterpret_cast<MakeMpiLink*>(dlsym(loaded, kMakeMpiLink));
   std::shared_ptr<Link> link(make_link(wrong));
   if (!link) refuse(fmt::format("{} cannot be used: {}", version_of(library), wrong));
-  if (const int said = launcher_size(); said > link->size())
+  if (const auto launcher = find_launcher(); launcher && launcher->size > link->size())
     refuse(
         fmt::format("the launcher started {} ranks that {} cannot connect: use its own mpirun, "
                     "or srun --mpi=pmix",
-                    said, link->library()));
+                    launcher->size, link->library()));
   return link;
 }
 
