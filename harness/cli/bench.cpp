@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/llama.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/launch.h"
@@ -209,8 +211,12 @@ int bench_command(int argc, char** argv) {
       }
     }
     register_steps(world);
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    std::string color = std::string("--benchmark_color=") + (in_color() ? "true" : "false");
+    std::vector<char*> words(argv, argv + argc);
+    words.insert(words.begin() + 1, color.data());  // the user's own comes later
+    int count = static_cast<int>(words.size());
+    benchmark::Initialize(&count, words.data());
+    if (benchmark::ReportUnrecognizedArguments(count, words.data())) return 2;
     Silent silent;
     ran = static_cast<int>(world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
                                              : benchmark::RunSpecifiedBenchmarks(&silent));

@@ -7,7 +7,7 @@
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
-#include "harness/cli/prepare.h"
+#include "harness/cli/terminal.h"
 #include "reports/renderings.h"
 #include "reports/write.h"
 
@@ -45,7 +45,7 @@ int deliver(const Report& report, const fs::path& folder, const Options& options
     trouble = error.what();
   }
   if (trouble.empty()) fmt::print("report: {}\n\n", fs::relative(folder / "report.html").string());
-  fmt::print("{}", text_of(report, in_color(options)));
+  fmt::print("{}", text_of(report, in_color(options.color)));
   tell_github(report);
   std::fflush(stdout);
   if (trouble.empty()) return report.exit_code();

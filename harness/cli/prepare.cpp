@@ -137,10 +137,4 @@ fs::path output_folder(const std::string& wanted, const std::string& id) {
   return folder;
 }
 
-bool in_color(const Options& options) {
-  if (options.color != "auto") return options.color == "always";
-  if (const char* said = std::getenv(kTerminal)) return std::string(said) == "1";
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-}
-
 }  // namespace tidemark

@@ -24,9 +24,4 @@ Prepared prepare(const Options& options, int ranks);
 /// never one that has something in it. Throws UsageError.
 std::filesystem::path output_folder(const std::string& wanted, const std::string& id);
 
-/// Whether to colour what the user looks at; `auto` asks the terminal, or what the launching
-/// process said of it (under mpirun even a file looks like a terminal).
-bool in_color(const Options& options);
-inline constexpr const char* kTerminal = "TIDEMARK_TERMINAL";
-
 }  // namespace tidemark

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include "harness/cli/dry_run.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
 
@@ -29,9 +29,7 @@ int run_command(Options& options, int argc, char** argv) {
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
   std::fputs(note.c_str(), stderr);
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
-  // Only this process knows what the user looks at.
-  setenv(kTerminal, in_color(options) ? "1" : "0", 1);
-  if (isatty(STDERR_FILENO) != 0) setenv("TIDEMARK_LIVE", "1", 1);
+  describe_terminal(options.color);
   const auto salvage_all = [&](const fs::path& session, const Ending& ending) {
     if (const auto report = salvage(session, ending)) deliver(*report, folder, options);
   };

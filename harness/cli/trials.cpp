@@ -1,7 +1,6 @@
 #include "harness/cli/trials.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
 #include "harness/cli/salvage.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/platform.h"
 #include "harness/measure/timing.h"
 #include "harness/parallel/fault.h"
@@ -48,7 +48,7 @@ class Progress {
  private:
   std::size_t trial_ = 0, count_;
   mutable std::string last_;
-  const bool live_ = isatty(STDERR_FILENO) != 0 || std::getenv("TIDEMARK_LIVE") != nullptr;
+  const bool live_ = shows_progress();
   Clock::time_point start_ = Clock::now();
 };
 

@@ -1,0 +1,40 @@
+#include "harness/cli/terminal.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "harness/ranks/launcher.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char *kColor = "TIDEMARK_TERMINAL", *kLive = "TIDEMARK_LIVE";
+
+std::string_view variable(const char* name) {
+  const char* said = std::getenv(name);
+  return said != nullptr ? said : "";
+}
+
+bool is_terminal(int file) { return isatty(file) != 0 && !find_launcher(); }
+
+}  // namespace
+
+bool in_color(const std::string& wanted) {
+  if (wanted != "auto") return wanted == "always";
+  if (const std::string_view said = variable(kColor); !said.empty()) return said == "1";
+  if (!variable("NO_COLOR").empty()) return false;
+  if (const std::string_view force = variable("CLICOLOR_FORCE"); !force.empty() && force != "0")
+    return true;
+  return is_terminal(STDOUT_FILENO);
+}
+
+bool shows_progress() { return !variable(kLive).empty() || is_terminal(STDERR_FILENO); }
+
+void describe_terminal(const std::string& wanted) {
+  setenv(kColor, in_color(wanted) ? "1" : "0", 1);
+  if (shows_progress()) setenv(kLive, "1", 1);
+}
+
+}  // namespace tidemark
