@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/files.h"
+#include "harness/exec/job.h"
+#include "harness/exec/recover.h"
 #include "harness/record/json.h"
 #include "reports/headline.h"
 #include "reports/program/page.h"
@@ -37,8 +39,11 @@ void add_report(CLI::App& app, Act& act) {
         fmt::print("{}", json_text(report_schema()));
         return 0;
       }
+      recover_report(*path);
       if (*json) {
-        fmt::print("{}", json_text(read_whole(*path), Extent::read_back));
+        const bool of_job = std::filesystem::exists(std::filesystem::path(*path) / "job");
+        fmt::print("{}",
+                   json_text(of_job ? Job(*path).report() : read_whole(*path), Extent::read_back));
         return 0;
       }
       const Rendered done = rerender(*path, *base);

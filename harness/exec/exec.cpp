@@ -7,25 +7,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <stdexcept>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
+#include "harness/exec/describe.h"
+#include "harness/exec/findings.h"
+#include "harness/exec/job.h"
 #include "harness/exec/options.h"
 #include "harness/exec/program.h"
 #include "harness/exec/records.h"
+#include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
-#include "harness/record/json.h"
-#include "reports/program/page.h"
-#include "reports/program/text.h"
+#include "reports/program/alive.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -161,85 +158,82 @@ int cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/// Runs the program once; `snapshots` may be empty. The verdicts are not judged yet.
-ProgramRecord run_once(const ExecOptions& exec, const fs::path& program,
-                       const std::string& schedule, const fs::path& snapshots) {
-  const Session session;
-  set("TIDEMARK_EXEC", session.folder);
+/// Runs the program once, and returns its exit code. Its processes leave their records in `folder`.
+int run_once(const ExecOptions& exec, const fs::path& program, const std::string& schedule,
+             const fs::path& folder) {
+  fs::path snapshots;
+  if (!exec.report.empty()) {
+    if (exec.schedules.size() > 1) fs::create_directory(fs::path(exec.report) / schedule);
+    snapshots = snapshots_of(exec.report, schedule);
+  }
+  set("TIDEMARK_EXEC", folder);
   set("TIDEMARK_EXEC_SNAPSHOTS", snapshots);
-  set("TIDEMARK_USERS", session.folder / "users");
+  set("TIDEMARK_USERS", folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
-  const fs::path notes = session.folder / "partners";
+  const fs::path notes = folder / "partners";
   fs::create_directory(notes);
-  fs::create_directory(session.folder / "users");
+  fs::create_directory(folder / "users");
   const std::vector<Start> all = starts(exec, program, notes);
   const bool together = exec.as_ranks.empty();
-  ProgramRecord out{exec.program, exec.mode, schedule, 0, {}, {}, {}};
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
-  out.exit_code = end.code;
   for (const std::string& line : end.said) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
   if (end.left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(end.left, "process", "processes").c_str());
-  out.processes = read_records(session.folder, session.folder / "users");
-  return out;
+  return end.code;
 }
 
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+using Clock = std::chrono::steady_clock;
 
-void say_peaks(const ProgramRecord& program) {
-  if (program.processes.empty())
-    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it has "
-        "not the environment of tidemark exec (env -i and sudo clear it)\n");
-  else
-    say(decisions(program) + table(program) + unknowns(program));
-}
+Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now() - begun).count(); }
 
 /// Runs the program under every schedule, up to one under which it fails.
-Report run_all(const ExecOptions& exec, const fs::path& program, RunRecord run,
-               std::vector<HighestPeak>& peaks) {
-  Report report;
-  report.run = std::move(run);
-  const auto begun = std::chrono::steady_clock::now();
-  for (const std::string& schedule : exec.schedules) {
-    if (exec.schedules.size() > 1) say("schedule " + schedule + ":\n");
-    fs::path snapshots;
-    if (!exec.report.empty()) {
-      if (exec.schedules.size() > 1) fs::create_directory(fs::path(exec.report) / schedule);
-      snapshots = snapshots_of(exec.report, schedule);
-    }
-    ProgramRecord one = run_once(exec, program, schedule, snapshots);
-    say_peaks(one);
-    if (!exec.report.empty()) {
-      peaks.push_back(highest_peak(snapshots));
-      one.alive = alive_at(peaks.back());
-    }
-    one.failures = failures(one, exec.wishes);
-    report.programs.push_back(std::move(one));
-    if (report.programs.back().exit_code != 0) break;
+int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, const Report& base) {
+  const auto begun = Clock::now();
+  Findings findings(exec, std::move(plan.run));
+  for (ProgramRecord& one : plan.programs) {
+    if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
+    const Session session;
+    one.exit_code = run_once(exec, program, one.schedule, session.folder);
+    one.processes = read_records(session.folder, session.folder / "users");
+    const bool failed = one.exit_code != 0;
+    findings.add(std::move(one));
+    if (failed) break;
   }
-  if (!peaks.empty()) say(alive_text(peaks));
-  say(bracket_text(report.programs));
-  report.run.duration_ns =
-      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
-  return report;
+  return findings.finish(base, since(begun));
 }
 
-void write(const ExecOptions& exec, const Report& report, const std::vector<HighestPeak>& peaks) {
-  const std::string text = json_text(report);
-  if (!exec.report.empty()) {
-    std::vector<File> files = program_files(report, peaks);
-    files.push_back({"report.json", text});
-    write_files(exec.report, files, "name another folder (--report)");
-    say("report: " + (fs::path(exec.report) / "report.html").string() + "\n");
+/// The same as one process of a job. The last to end reports for all (job.h).
+int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& plan,
+               const Report& base, const Launcher& launcher) {
+  const auto begun = Clock::now();
+  const std::string flag = exec.report.empty() ? "--out " + exec.out : "--report " + exec.report;
+  const fs::path folder =
+      exec.report.empty() ? exec.out + "." + kJobFolder : exec.report + "/" + kJobFolder;
+  Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
+  int code = 0;
+  for (const ProgramRecord& one : plan.programs) {
+    code = run_once(exec, program, one.schedule, job.begin(one.schedule));
+    job.end(one.schedule, code);
+    if (code != 0) break;
   }
-  if (exec.out.empty()) return;
-  std::ofstream file(exec.out);
-  file << text;
-  if (!file.flush())
-    throw std::runtime_error("exec: --out " + exec.out +
-                             " cannot be written: " + std::strerror(errno));
+  bool complete = false;
+  {
+    const Held lock = job.end();
+    complete = job.complete();
+    if (!complete && code == 0 && job.alive()) return 0;
+    Report report = job.report();
+    Findings findings(exec, std::move(report.run));
+    for (ProgramRecord& one : report.programs) {
+      if (report.programs.size() > 1) say("schedule " + one.schedule + ":\n");
+      findings.add(std::move(one));
+    }
+    const int all = findings.finish(base, since(begun));
+    if (code == 0) code = all;
+  }
+  if (complete) job.remove();
+  return code;
 }
 
 }  // namespace
@@ -247,34 +241,22 @@ void write(const ExecOptions& exec, const Report& report, const std::vector<High
 int exec_program(int argc, char** argv, const RunRecord& version) {
   ExecOptions exec;
   if (const int code = parse_exec(argc, argv, exec); code >= 0) return code;
+  auto launcher = find_launcher();
+  if (launcher && launcher->size <= 1) launcher.reset();
+  if (launcher) check_launched(exec, *launcher);
+  const bool in_job = launcher && !(exec.report.empty() && exec.out.empty());
+  if (!in_job) check_places(exec, false);
   const Report base = exec.base.empty() ? Report() : read_base(exec.base);
   const fs::path program = find_program(exec.program.front());
   const Libraries libraries = libraries_of(program);
   Listed listed;
   set_environment(exec, libraries, listed);
-
-  std::vector<HighestPeak> peaks;
-  Report report =
-      run_all(exec, program, describe_exec(argc, argv, libraries.torch, version), peaks);
-  std::vector<ProgramRecord>& programs = report.programs;
-  Grown more;
-  if (!exec.base.empty()) {
-    more = grown(base, report, exec.thresholds);
-    if (more.failures.empty()) say("--compare: no peak is higher than in " + exec.base + "\n");
-    programs.back().failures.insert(programs.back().failures.end(), more.failures.begin(),
-                                    more.failures.end());
-  }
-  int code = 0;
-  for (const ProgramRecord& one : programs) {
-    for (const std::string& line : one.failures)
-      say("FAIL " + (programs.size() > 1 ? one.schedule + ": " : "") + line + "\n");
-    if (code == 0) code = one.exit_code;
-  }
-  for (const std::string& part : more.parts) say("     " + part + "\n");
-  const bool failed =
-      std::ranges::any_of(programs, [](const ProgramRecord& one) { return !one.failures.empty(); });
-  write(exec, report, peaks);
-  return code == 0 && failed ? 1 : code;
+  Report plan;
+  plan.run = describe_exec(argc, argv, libraries.torch, version);
+  for (const std::string& schedule : exec.schedules)
+    plan.programs.push_back({exec.program, exec.mode, schedule, 0, {}, {}, {}});
+  return in_job ? run_in_job(exec, program, plan, base, *launcher)
+                : run_alone(exec, program, std::move(plan), base);
 }
 
 }  // namespace tidemark

@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, checks, python, run
+from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, checks, free_port, python, run
 
 TRAINING = (str(HERE / "wheel.py"), "training")
 
@@ -273,12 +272,6 @@ def case_signals():
     assert running.returncode == 128 + signal.SIGTERM, (running.returncode, error)
     assert "the program left 1 process running: killed" in error, error
     checks[0] += 2
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def fake_torch(name, version, cuda):

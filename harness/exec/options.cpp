@@ -1,16 +1,17 @@
 #include "harness/exec/options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
+#include "harness/exec/job.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -41,8 +42,10 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       ->delimiter(',');
   app.add_option("--of", exec.of, "number of ranks of the whole job")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--devices", exec.devices,
-                 "number of GPUs that a process sees (LOCAL_WORLD_SIZE, or 1)")
+  app.add_option(
+         "--devices", exec.devices,
+         "number of GPUs that a process sees (as many as the launcher has started processes on "
+         "this machine, or 1)")
       ->check(CLI::Range(1, 64));
   app.add_option("--gpu", exec.gpu, "profile of the virtual GPU, by name or file (h100-80g)");
   app.add_option("--capacity", exec.capacity,
@@ -166,10 +169,6 @@ void check(ExecOptions& exec) {
   if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
   if (const std::string wrong = check_linked_settings(exec.gpu, exec.capacity); !wrong.empty())
     throw UsageError("exec: " + wrong);
-  if (!exec.out.empty() && fs::exists(exec.out))
-    throw UsageError("exec: --out " + exec.out + " exists already: name another file");
-  if (!exec.out.empty() && !std::ofstream(exec.out))
-    throw UsageError("exec: --out " + exec.out + " cannot be written");
   if (!exec.threshold_texts.empty() && exec.base.empty())
     throw UsageError("exec: --threshold needs --compare BASE");
   try {
@@ -178,13 +177,18 @@ void check(ExecOptions& exec) {
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("exec: ") + error.what());
   }
-  if (exec.report.empty()) return;
+  if (!exec.report.empty()) exec.report = fs::absolute(exec.report);
+}
+
+// What processes of one job put there when they begin is not in the way.
+bool is_free(const fs::path& folder, bool in_job) {
   std::error_code error;
-  fs::create_directories(exec.report, error);
-  if (error || !fs::is_empty(exec.report, error) || error)
-    throw UsageError("exec: --report " + exec.report +
-                     " is not an empty folder and cannot be created: name another");
-  exec.report = fs::absolute(exec.report);
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (!in_job || (name != kJobFolder && !name.starts_with(std::string(".") + kJobFolder)))
+      return false;
+  }
+  return !error;
 }
 
 }  // namespace
@@ -193,6 +197,35 @@ int parse_exec(int argc, char** argv, ExecOptions& exec) {
   const int code = parse(argc, argv, exec);
   if (code < 0) check(exec);
   return code;
+}
+
+void check_launched(const ExecOptions& exec, const Launcher& launcher) {
+  if (exec.ranks > 0)
+    throw UsageError(fmt::format(
+        "exec: --ranks {} under {}, which has started {} processes already: leave out --ranks, or "
+        "start tidemark exec once",
+        exec.ranks, launcher.name, launcher.size));
+  if (!exec.base.empty() && exec.report.empty() && exec.out.empty())
+    throw UsageError(fmt::format(
+        "exec: --compare under {} takes the peaks of its {} processes together: add --out FILE or "
+        "--report DIR, where all of them can write",
+        launcher.name, launcher.size));
+}
+
+void check_places(const ExecOptions& exec, bool in_job) {
+  if (!exec.out.empty()) {
+    if (fs::exists(exec.out))
+      throw UsageError("exec: --out " + exec.out + " exists already: name another file");
+    const fs::path folder = fs::absolute(exec.out).parent_path();
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+      throw UsageError("exec: --out " + exec.out + " cannot be written");
+  }
+  if (exec.report.empty()) return;
+  std::error_code error;
+  fs::create_directories(exec.report, error);
+  if (error || !is_free(exec.report, in_job))
+    throw UsageError("exec: --report " + exec.report +
+                     " is not an empty folder and cannot be created: name another");
 }
 
 }  // namespace tidemark

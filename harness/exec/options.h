@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/exec/wishes.h"
+#include "harness/ranks/launcher.h"
 #include "reports/compare/threshold.h"
 
 namespace tidemark {
@@ -25,5 +26,12 @@ struct ExecOptions {
 /// Reads and checks the words of a command line. Returns an exit code where that was all (--help),
 /// else -1. Throws UsageError in one line.
 int parse_exec(int argc, char** argv, ExecOptions& exec);
+
+/// Throws UsageError where the flags do not go with processes that a launcher has started.
+void check_launched(const ExecOptions& exec, const Launcher& launcher);
+
+/// Makes the folder of --report. Throws UsageError if it is not empty, if the file of --out is
+/// there, or if they cannot be written. `in_job`: others of the same job may be about to begin.
+void check_places(const ExecOptions& exec, bool in_job);
 
 }  // namespace tidemark

@@ -1,15 +1,9 @@
 #include "harness/exec/records.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/device/linked_device.h"
 #include "harness/record/json_reader.h"
 
 namespace tidemark {
@@ -29,28 +23,14 @@ std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
     if (std::ranges::find(records, pid, &ProcessRecord::pid) == records.end())
       records.emplace_back().pid = pid;
   }
-  std::ranges::sort(records, {}, [](const ProcessRecord& one) {
-    return std::pair(one.rank.value_or(-1), one.pid);
-  });
+  put_by_rank(records);
   return records;
 }
 
-RunRecord describe_exec(int argc, char** argv, const std::string& torch, const RunRecord& version) {
-  RunRecord run = version;
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const std::tm time = fmt::gmtime(std::chrono::system_clock::to_time_t(now));
-  run.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", time);
-  run.id = fmt::format("{:%Y%m%d-%H%M%S}-{}", time, getpid());
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  run.host = host;
-  run.torch = torch;
-  run.argv.assign(argv, argv + argc);
-  run.argv[0] = "tidemark";
-  run.device_kind = "virtual";
-  run.profile = linked_profile();
-  run.capacity_bytes = linked_capacity();
-  return run;
+void put_by_rank(std::vector<ProcessRecord>& records) {
+  std::ranges::stable_sort(records, {}, [](const ProcessRecord& one) {
+    return std::pair(one.rank.value_or(-1), one.pid);
+  });
 }
 
 }  // namespace tidemark

@@ -15,8 +15,7 @@ namespace tidemark {
 std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
                                         const std::filesystem::path& users);
 
-/// Facts of this run of `tidemark exec`: `version`'s of tidemark, the time, the machine, the
-/// virtual GPU, the program's torch.
-RunRecord describe_exec(int argc, char** argv, const std::string& torch, const RunRecord& version);
+/// By rank, then by process id.
+void put_by_rank(std::vector<ProcessRecord>& records);
 
 }  // namespace tidemark

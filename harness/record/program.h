@@ -61,6 +61,10 @@ struct AliveAtPeak {
   std::vector<AlivePart> parts;
 };
 
+/// In the folder of a report: the records of a job (mpirun, srun) whose processes have not all
+/// ended.
+inline constexpr const char* kJobFolder = "ranks";
+
 struct ProgramRecord {
   std::vector<std::string> program;  // as it was started
   std::string mode, schedule;

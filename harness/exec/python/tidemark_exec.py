@@ -12,6 +12,7 @@ import sys
 import threading
 
 import tidemark_answers
+import tidemark_launcher
 import tidemark_phases  # noqa: F401  # for the pytest plugin, which has not this folder on its path
 import tidemark_platform
 
@@ -142,8 +143,9 @@ def name_libzmq():
 
 
 def wait_for_torch():
-    if os.environ.get("LOCAL_WORLD_SIZE"):
-        os.environ.setdefault("TIDEMARK_DEVICES", os.environ["LOCAL_WORLD_SIZE"])
+    here = tidemark_launcher.local_size()
+    if here and (here > 1 or os.environ.get("LOCAL_WORLD_SIZE")):  # one task of srun may use all GPUs of a machine
+        os.environ.setdefault("TIDEMARK_DEVICES", str(here))
     name_libzmq()
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         import tidemark_absent  # noqa: F401  # begins after torch
@@ -246,6 +248,14 @@ class Events:
         return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 
 
+def free(place, ending):
+    """The place, with a number where a file of that name is there."""
+    number = 0
+    while os.path.exists(found := place + (f"-{number}" if number else "") + ending):
+        number += 1
+    return found.removesuffix(ending)
+
+
 class Record:
     """The peaks of this process, in a file of the folder that `tidemark exec` reads."""
 
@@ -280,10 +290,7 @@ class Record:
 
     def free_path(self):
         """A process may become another program (exec), and numbers of processes come again: what stands in the folder stays."""
-        folder, number = os.environ["TIDEMARK_EXEC"], 0
-        while os.path.exists(path := os.path.join(folder, f"{self.pid}{f'-{number}' if number else ''}.json")):
-            number += 1
-        return path
+        return free(os.path.join(os.environ["TIDEMARK_EXEC"], str(self.pid)), ".json") + ".json"
 
     def write_before(self, name):
         """Functions of os that end this program's process without the end of Python."""
@@ -358,8 +365,8 @@ class Record:
             devices = self.devices()
             if not devices or os.getpid() != self.pid:
                 return
-            rank = self.rank if self.rank is not None else os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
-            record = {"pid": self.pid, "rank": int(rank) if rank is not None else None, "ended": ended,
+            rank = self.rank if self.rank is not None else tidemark_launcher.rank()
+            record = {"pid": self.pid, "rank": rank, "ended": ended,
                       "devices": [{"device": device, **figures} for device, figures in sorted(devices.items())], "races": self.races(),
                       "collectives": tidemark_platform.read("tidemark_nccl_calls"), "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
             try:
@@ -374,8 +381,8 @@ class Record:
                           file=sys.stderr, flush=True)
                 return
             if ended and self.labels:
-                name = f"process{self.pid}" if rank is None else f"rank{rank}"
-                self.labels.write(os.path.join(os.environ["TIDEMARK_EXEC_SNAPSHOTS"], name))
+                name = f"process{self.pid}" if rank is None else f"rank{rank}"  # several processes may say that they are rank 0
+                self.labels.write(free(os.path.join(os.environ["TIDEMARK_EXEC_SNAPSHOTS"], name), ".pickle"))
 
     def watch(self):
         while not self.ended.wait(INTERVAL):

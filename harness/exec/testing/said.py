@@ -1,5 +1,6 @@
 """Runs of `tidemark exec` with their output and exit code, for the tests: a test's arguments are TIDEMARK SITE CASE, its cases are functions `case_CASE`."""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,12 @@ class Said:
 
 def python(text, *flags, **more):
     return Said(*flags, "--", sys.executable, "-c", "import torch\n" + text, **more)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 def run(cases):

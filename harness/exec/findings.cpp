@@ -1,0 +1,79 @@
+#include "harness/exec/findings.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "harness/record/json.h"
+#include "reports/program/text.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+void say_peaks(const ProgramRecord& program) {
+  if (program.processes.empty())
+    say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it has "
+        "not the environment of tidemark exec (env -i and sudo clear it)\n");
+  else
+    say(decisions(program) + table(program) + unknowns(program));
+}
+
+}  // namespace
+
+void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+Findings::Findings(const ExecOptions& exec, RunRecord run) : exec_(exec) {
+  report_.run = std::move(run);
+}
+
+void Findings::add(ProgramRecord program) {
+  say_peaks(program);
+  if (!exec_.report.empty()) {
+    peaks_.push_back(highest_peak(snapshots_of(exec_.report, program.schedule)));
+    program.alive = alive_at(peaks_.back());
+  }
+  const std::vector<std::string> lines = failures(program, exec_.wishes);
+  failed_ = failed_ || !lines.empty();
+  program.failures.insert(program.failures.end(), lines.begin(), lines.end());
+  report_.programs.push_back(std::move(program));
+}
+
+int Findings::finish(const Report& base, Ns duration) {
+  report_.run.duration_ns = duration;
+  std::vector<ProgramRecord>& programs = report_.programs;
+  if (!peaks_.empty()) say(alive_text(peaks_));
+  say(bracket_text(programs));
+  Grown more;
+  if (!exec_.base.empty()) {
+    more = grown(base, report_, exec_.thresholds);
+    if (more.failures.empty()) say("--compare: no peak is higher than in " + exec_.base + "\n");
+    failed_ = failed_ || !more.failures.empty();
+    programs.back().failures.insert(programs.back().failures.end(), more.failures.begin(),
+                                    more.failures.end());
+  }
+  int code = 0;
+  for (const ProgramRecord& one : programs) {
+    for (const std::string& line : one.failures)
+      say("FAIL " + (programs.size() > 1 ? one.schedule + ": " : "") + line + "\n");
+    if (code == 0) code = one.exit_code;
+  }
+  for (const std::string& part : more.parts) say("     " + part + "\n");
+  write();
+  return code == 0 && failed_ ? 1 : code;
+}
+
+void Findings::write() const {
+  const std::string text = json_text(report_);
+  if (!exec_.report.empty()) {
+    std::vector<File> files = program_files(report_, peaks_);
+    files.push_back({"report.json", text});
+    write_files(exec_.report, files, "name another folder (--report)");
+    say("report: " + (fs::path(exec_.report) / "report.html").string() + "\n");
+  }
+  if (exec_.out.empty()) return;
+  const fs::path out = fs::absolute(exec_.out);
+  write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+}
+
+}  // namespace tidemark

@@ -1,0 +1,35 @@
+// Findings of `tidemark exec`: what it prints of the program's peaks, its verdicts and its files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/exec/options.h"
+#include "harness/record/record.h"
+#include "reports/program/page.h"
+
+namespace tidemark {
+
+/// Prints to stderr.
+void say(const std::string& text);
+
+class Findings {
+ public:
+  Findings(const ExecOptions& exec, RunRecord run);
+  /// A program that ran under a schedule: prints its peaks, and judges it. Failures that it has
+  /// before are printed and do not count.
+  void add(ProgramRecord program);
+  /// After the last program: prints what is alive and the verdicts that fail, and writes the files.
+  /// `base` is the report of --compare. Returns the first program's exit code that is not 0, else 1
+  /// if a verdict fails.
+  int finish(const Report& base, Ns duration);
+
+ private:
+  void write() const;
+  const ExecOptions& exec_;
+  Report report_;
+  std::vector<HighestPeak> peaks_;
+  bool failed_ = false;
+};
+
+}  // namespace tidemark

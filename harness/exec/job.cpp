@@ -1,0 +1,216 @@
+#include "harness/exec/job.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "harness/errors.h"
+#include "harness/exec/records.h"
+#include "harness/record/file.h"
+#include "harness/record/json.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+int open_file(const fs::path& file) {
+  return open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+}
+
+// False with errno EWOULDBLOCK: another process has the lock, and `how` says not to wait.
+bool lock_file(int file, int how) {
+  while (flock(file, how) != 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+void write_new(const fs::path& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  if (!out.flush())
+    throw std::runtime_error(
+        fmt::format("exec: {} cannot be written: {}", file.string(), std::strerror(errno)));
+}
+
+// The folder appears with its content, or another process's stands there.
+bool publish(const fs::path& folder, const Launcher& launcher, const Report& plan) {
+  std::string draft = folder.parent_path() / ("." + folder.filename().string() + "-XXXXXX");
+  if (mkdtemp(draft.data()) == nullptr)
+    throw UsageError(fmt::format("exec: no folder can be made in {}: {}",
+                                 folder.parent_path().string(), std::strerror(errno)));
+  fs::permissions(draft, fs::perms::all & ~fs::perms::others_write & ~fs::perms::group_write);
+  const nlohmann::ordered_json text = {{"launcher", launcher.name},
+                                       {"job", launcher.job},
+                                       {"size", launcher.size},
+                                       {"report", to_json(plan)}};
+  write_new(fs::path(draft) / "job", text.dump());
+  std::error_code error;
+  fs::rename(draft, folder, error);
+  if (error) fs::remove_all(draft);
+  return !error;
+}
+
+}  // namespace
+
+Held& Held::operator=(Held&& other) noexcept {
+  std::swap(file_, other.file_);  // the other closes what this held
+  return *this;
+}
+
+Held::~Held() {
+  if (file_ >= 0) close(file_);
+}
+
+Job::Job(fs::path folder) : folder_(std::move(folder)) {
+  const fs::path file = folder_ / "job";
+  const auto text = nlohmann::ordered_json::parse(read_bytes(file), nullptr, false);
+  if (!text.is_object() || !text.contains("report"))
+    throw std::runtime_error(file.string() + " is not what tidemark exec writes: remove " +
+                             folder_.string());
+  launcher_ = {text.value("launcher", ""), text.value("job", ""), 0, text.value("size", 0)};
+  plan_ = parse_report(text["report"].dump(), file.string());
+}
+
+Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& plan,
+              const std::string& flag, const std::function<void()>& begin) {
+  constexpr auto kPatience = std::chrono::seconds(5);  // until a network's file system shows it
+  const auto until = Clock::now() + kPatience;
+  while (!fs::exists(folder / "job")) {
+    begin();
+    if (publish(folder, launcher, plan)) break;
+    if (Clock::now() > until)
+      throw UsageError(fmt::format("exec: {}: {} is there and is not that of a job: name another",
+                                   flag, folder.string()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  Job job(folder);
+  if (job.launcher_.text() != launcher.text() || job.launcher_.size != launcher.size)
+    throw UsageError(fmt::format(
+        "exec: {} belongs to another job, {} with {} processes, and this is one of {} of {}: name "
+        "another place",
+        flag, job.launcher_.text(), job.launcher_.size, launcher.size, launcher.text()));
+  job.launcher_ = launcher;
+  const fs::path mine = folder / std::to_string(launcher.rank);
+  std::error_code error;
+  if (!fs::create_directory(mine, error))
+    throw UsageError(
+        error ? fmt::format("exec: {}: {} cannot be made: {}", flag, mine.string(), error.message())
+              : fmt::format("exec: {} has process {} of {} already: one job runs tidemark exec "
+                            "once for a report; name another place",
+                            flag, launcher.rank, launcher.text()));
+  const int alive = open_file(mine / "alive");
+  job.alive_ = Held(alive);
+  if (alive < 0 || !lock_file(alive, LOCK_EX | LOCK_NB))
+    throw UsageError(
+        fmt::format("exec: {}: {} cannot be locked ({}): name a place on a file "
+                    "system with locks",
+                    flag, (mine / "alive").string(), std::strerror(errno)));
+  return job;
+}
+
+fs::path Job::begin(const std::string& schedule) const {
+  const fs::path folder = folder_ / std::to_string(launcher_.rank) / schedule;
+  fs::create_directory(folder);
+  return folder;
+}
+
+void Job::end(const std::string& schedule, int exit_code) const {
+  write_new(folder_ / std::to_string(launcher_.rank) / schedule / "exit_code",
+            std::to_string(exit_code));
+}
+
+Held Job::end() {
+  Held held = lock();
+  write_new(folder_ / std::to_string(launcher_.rank) / "ended", "");
+  alive_ = Held();
+  return held;
+}
+
+Held Job::lock() const {
+  const int file = open_file(folder_ / "lock");
+  Held held(file);
+  if (file < 0 || !lock_file(file, LOCK_EX))
+    throw std::runtime_error(fmt::format("exec: {} cannot be locked: {}",
+                                         (folder_ / "lock").string(), std::strerror(errno)));
+  return held;
+}
+
+bool Job::ended(int rank) const { return fs::exists(folder_ / std::to_string(rank) / "ended"); }
+
+bool Job::complete() const {
+  for (int rank = 0; rank < launcher_.size; ++rank)
+    if (!ended(rank)) return false;
+  return true;
+}
+
+bool Job::alive() const {
+  for (int rank = 0; rank < launcher_.size; ++rank) {
+    const fs::path file = folder_ / std::to_string(rank) / "alive";
+    if (ended(rank) || !fs::exists(file)) continue;
+    const int opened = open(file.c_str(), O_RDWR | O_CLOEXEC);
+    const Held held(opened);
+    if (opened >= 0 && !lock_file(opened, LOCK_SH | LOCK_NB)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> Job::unfinished() const {
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < launcher_.size; ++rank) {
+    if (ended(rank)) continue;
+    const bool begun = fs::exists(folder_ / std::to_string(rank));
+    lines.push_back(fmt::format("unknown: process {} of the {} that {} started {}", rank,
+                                launcher_.size, launcher_.name,
+                                begun ? "had not ended, and its figures are of at most half a "
+                                        "second before"
+                                      : "had not begun"));
+  }
+  return lines;
+}
+
+Report Job::report() const {
+  Report report = plan_;
+  std::vector<ProgramRecord> begun;
+  for (ProgramRecord& program : report.programs) {
+    bool any = false;
+    for (int rank = 0; rank < launcher_.size; ++rank) {
+      const fs::path folder = folder_ / std::to_string(rank) / program.schedule;
+      if (!fs::is_directory(folder / "users")) continue;
+      any = true;
+      for (ProcessRecord& process : read_records(folder, folder / "users")) {
+        if (process.devices.empty()) process.rank = rank;
+        program.processes.push_back(std::move(process));
+      }
+      // That of a program, rather than that of its end by the launcher's signal.
+      if (int code = 0; std::ifstream(folder / "exit_code") >> code && code != 0)
+        if (program.exit_code == 0 || (program.exit_code > 128 && code < 128))
+          program.exit_code = code;
+    }
+    if (!any) continue;
+    put_by_rank(program.processes);
+    program.failures = unfinished();
+    begun.push_back(std::move(program));
+  }
+  report.programs = std::move(begun);
+  return report;
+}
+
+void Job::remove() const {
+  std::error_code ignored;
+  fs::remove(folder_ / "job", ignored);  // whatever of the rest stays is not a job
+  fs::remove_all(folder_, ignored);
+}
+
+}  // namespace tidemark

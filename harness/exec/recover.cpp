@@ -1,0 +1,34 @@
+#include "harness/exec/recover.h"
+
+#include "harness/exec/job.h"
+#include "harness/record/json.h"
+#include "reports/program/page.h"
+
+namespace tidemark {
+
+void recover_report(const std::filesystem::path& folder) {
+  const std::filesystem::path records = folder / kJobFolder;
+  if (!std::filesystem::exists(records / "job")) return;
+  const Job job(records);
+  bool alive = false;
+  {
+    const Held lock = job.lock();
+    alive = job.alive();
+    Report report = job.report();
+    if (report.programs.empty())
+      throw std::runtime_error(records.string() +
+                               ": no process of this job has begun its program: there is nothing "
+                               "to report");
+    std::vector<HighestPeak> peaks;
+    for (ProgramRecord& program : report.programs) {
+      peaks.push_back(highest_peak(snapshots_of(folder, program.schedule)));
+      program.alive = alive_at(peaks.back());
+    }
+    std::vector<File> files = program_files(report, peaks);
+    files.push_back({"report.json", json_text(report)});
+    write_files(folder, files, "make the folder writable");
+  }
+  if (!alive) job.remove();
+}
+
+}  // namespace tidemark
