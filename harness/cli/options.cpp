@@ -115,6 +115,19 @@ Options parse_options(int argc, char** argv, int& exit_code) {
        "how often each trial runs. On the virtual device all runs must agree; on a GPU the step "
        "times are the median of all runs")
       ->check(CLI::Range(1, 1000));
+  with_twin(run->add_option("--executor", options.executor,
+                            "run each trial as a job: slurm, or local (this machine, as many at "
+                            "once as it has processors for); needs the Python package submitit"))
+      ->check(CLI::IsMember({"local", "slurm"}));
+  with_twin(run->add_option("--executor-option", options.executor_options,
+                            "NAME=VALUE: a parameter of submitit (slurm_partition=gpu, "
+                            "timeout_min=60); may be given several times"))
+      ->allow_extra_args(false)
+      ->check([](const std::string& option) {
+        const auto equals = option.find('=');
+        return equals != std::string::npos && equals > 0 ? std::string()
+                                                         : option + " is not NAME=VALUE";
+      });
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   with_twin(run->add_option("--history", options.history,

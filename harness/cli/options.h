@@ -16,6 +16,9 @@ struct Options {
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string collectives = "auto", races = "on", details = "worst";
   int timeout = 300, repetitions = 1;
+  std::string executor;                       // "local" or "slurm": each trial is a job; else empty
+  std::vector<std::string> executor_options;  // NAME=VALUE, parameters of submitit
+  int only = -1;         // the one trial of the plan that this process runs; -1: all
   int stand_for = -1;    // a rank of the request's, whose memory one process has; -1: all ranks run
   bool history = true;   // whether the run goes into history.sqlite
   bool events = false;   // whether allocator/ is written

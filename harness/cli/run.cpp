@@ -7,6 +7,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/deliver.h"
 #include "harness/cli/dry_run.h"
+#include "harness/cli/jobs.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
 #include "harness/cli/terminal.h"
@@ -24,10 +25,15 @@ int run_command(Options& options, int argc, char** argv) {
     print_plan(planned, options);
     return 0;
   }
-  const std::string id = describe_run(argc, argv).id;
+  RunRecord record = describe_run(argc, argv);
+  const std::string id = record.id;
   const fs::path folder = output_folder(options.out, id);
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
   std::fputs(note.c_str(), stderr);
+  if (!options.executor.empty()) {
+    record.require_all = options.require_all;
+    return run_as_jobs(options, planned, ranks, folder, std::move(record));
+  }
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   describe_terminal(options.color);
   const auto salvage_all = [&](const fs::path& session, const Ending& ending) {

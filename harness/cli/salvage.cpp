@@ -95,11 +95,7 @@ void Checkpoint::write(const Report& report, const std::string& name) const {
   if (!session_.empty()) replace(session_ / name, json_text(report));
 }
 
-void Checkpoint::plan(const RunRecord& run, const std::vector<PlannedTrial>& planned) const {
-  Report report{run, {}};
-  for (const auto& each : planned) report.trials.push_back(record_of(each));
-  write(report, kPlan);
-}
+void Checkpoint::plan(const Report& all) const { write(all, kPlan); }
 
 void Checkpoint::begin(std::size_t trial) {
   trial_ = trial;

@@ -20,7 +20,7 @@ class Checkpoint {
   /// The rank that leads the world also keeps the plan and whole trials.
   Checkpoint(std::filesystem::path session, const World& world);
   /// The leading rank's: the run, with all its trials as not run yet.
-  void plan(const RunRecord& run, const std::vector<PlannedTrial>& planned) const;
+  void plan(const Report& all) const;
   void begin(std::size_t trial);
   /// Every rank's part of a variant that has ended on all of them.
   void add(const VariantRecord& variant) const;

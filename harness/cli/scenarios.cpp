@@ -15,6 +15,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
+#include "harness/cli/jobs.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/launcher.h"
@@ -60,8 +61,17 @@ int run(Options& options, int argc, char** argv) {
   options.note = choose_device(
       {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
   if (measures) return rates_command(options);
+  take_job(options);
   if (launched_by_tidemark()) return rank_command(options, argc, argv);
   const auto launcher = find_launcher();
+  if (!options.executor.empty()) {
+    if (launcher && launcher->size > 1)
+      throw UsageError(
+          fmt::format("--executor under {}, which has started {} processes already: "
+                      "start tidemark run once",
+                      launcher->name, launcher->size));
+    return run_command(options, argc, argv);
+  }
   if (launcher && launcher->mpi) return rank_command(options, argc, argv);
   if (launcher && launcher->size > 1)
     throw Unavailable(

@@ -133,15 +133,24 @@ std::vector<std::string> faults_that_did_not_happen(World& world) {
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
                RunRecord run, const fs::path& folder) {
   Report report{std::move(run), {}};
-  Progress progress(planned.size());
+  // What a trial is measured for depends on all that are planned, also where one alone runs.
+  std::vector<const PlannedTrial*> chosen;
+  for (std::size_t index = 0; index < planned.size(); ++index)
+    if (options.only < 0 || index == static_cast<std::size_t>(options.only))
+      chosen.push_back(&planned[index]);
+  Progress progress(chosen.size());
   const auto start = Clock::now();
   Checkpoint checkpoint(session_folder(), world);
-  if (world.leads()) checkpoint.plan(report.run, planned);
+  if (world.leads()) {
+    Report all{report.run, {}};
+    for (const PlannedTrial* each : chosen) all.trials.push_back(record_of(*each));
+    checkpoint.plan(all);
+  }
   const std::string device = report.run.device_kind + " " + report.run.profile;
   std::optional<NumbersFiles> numbers;
   if (options.numbers) numbers.emplace(folder, device, world.size());
-  for (std::size_t index = 0; index < planned.size(); ++index) {
-    const PlannedTrial& each = planned[index];
+  for (std::size_t index = 0; index < chosen.size(); ++index) {
+    const PlannedTrial& each = *chosen[index];
     progress.next();
     const Trial& t = each.trial;
     report.run.trial_ns.push_back(0);
@@ -188,7 +197,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     if (world.leads()) checkpoint.end(trial);
   }
   report.run.faults = faults_that_did_not_happen(world);
-  judge_brackets(report.trials);
+  if (options.only < 0) judge_brackets(report.trials);
   if (world.leads()) progress.done();
   report.run.duration_ns = (Clock::now() - start) / std::chrono::nanoseconds(1);
   return report;

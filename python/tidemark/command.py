@@ -39,6 +39,7 @@ def set_places(platform):
     with open(os.path.join(platform, "virtual", "python", "built.json"), encoding="utf-8") as file:
         built = json.load(file)
     torch = folder_of("torch")
+    os.environ.setdefault("TIDEMARK_PYTHON", sys.executable)  # of --executor
     os.environ["TIDEMARK_NO_SCENARIOS"] = why_no_scenarios(torch, built)
     if os.environ["TIDEMARK_NO_SCENARIOS"]:
         return
