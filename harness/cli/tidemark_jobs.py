@@ -16,6 +16,7 @@ from pathlib import Path
 
 ENDED = {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"}
 LAUNCHED = ("SLURM_", "PMI_", "PMIX_", "OMPI_", "MPI_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "SUBMITIT_")
+NEVER = {"PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AccountNotAllowed", "QOSNotAllowed", "InvalidAccount", "InvalidQOS"}
 PATIENCE = 20  # s until a file system shows what a job has written
 
 
@@ -66,9 +67,10 @@ class Jobs:
         self.plan = json.loads((self.folder / "jobs.json").read_text())
         self.local = self.plan["executor"] == "local"
         self.waiting = list(enumerate(self.plan["jobs"]))
-        self.running = {}  # number -> (job of submitit, when it was first not found any more)
+        self.running = {}  # number -> [job of submitit, when its end was first seen, its last state]
         self.results = [None] * len(self.waiting)
         self.interrupted = False
+        self.reason = ""  # why Slurm's jobs wait
         # submitit gives a job on this machine the GPUs that it asks for, which are none.
         self.dropped = ("CUDA_VISIBLE_DEVICES",) if self.local else ()
         self.given = {name: os.environ[name] for name in self.dropped if name in os.environ}
@@ -77,16 +79,18 @@ class Jobs:
         with executor.batch():
             batch = [(index, executor.submit(run_job, one["command"], {**self.given, **one["environment"]}, one["folder"], self.dropped)) for index, one in self.waiting[:count]]
         del self.waiting[:count]
-        self.running.update({index: [job, None] for index, job in batch})
+        self.running.update({index: [job, None, ""] for index, job in batch})
 
     def states(self):
-        """By job id, as Slurm has them; it forgets a job some minutes after its end."""
+        """By job id, as Slurm has them; it forgets a job some minutes after its end. One that Slurm accepts and will never start has that as its state."""
         found = {}
-        for job in {job.job_id.split("_")[0] for job, _ in self.running.values()}:
-            done = subprocess.run(["squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%i %T"], capture_output=True, text=True, check=False)
+        for job in {job.job_id.split("_")[0] for job, *_ in self.running.values()}:
+            done = subprocess.run(["squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%i %T %r"], capture_output=True, text=True, check=False)
             if done.returncode != 0 and "Invalid job id" not in done.stderr:
                 return None  # the controller does not answer: later
-            found.update(line.split() for line in done.stdout.splitlines())
+            for line in done.stdout.splitlines():
+                number, state, self.reason = line.split(maxsplit=2)
+                found[number] = f"never started, {self.reason}" if state == "PENDING" and self.reason in NEVER else state
         return found
 
     def watch(self):
@@ -98,17 +102,26 @@ class Jobs:
                 self.results[index] = self.result(job, "COMPLETED")
             elif self.local and job.done():
                 self.results[index] = self.result(job, "FAILED")
-            elif self.local or states is None or states.get(job.job_id, "GONE") not in ENDED | {"GONE"}:
+            elif self.local or states is None:
                 continue
             else:
+                state = states.get(job.job_id, "GONE")
+                if state == "GONE" and entry[2] in ("", "PENDING"):
+                    state = "CANCELLED"  # Slurm keeps no record of a job of an array that never ran
+                entry[2] = state if state != "GONE" else entry[2]
+                if state.startswith("never"):
+                    job.cancel()
+                elif state not in ENDED | {"GONE"}:
+                    continue
                 entry[1] = entry[1] or time.monotonic()
-                if time.monotonic() - entry[1] < PATIENCE and states.get(job.job_id, "GONE") in ("COMPLETED", "GONE"):
+                if time.monotonic() - entry[1] < PATIENCE and state in ("COMPLETED", "GONE"):
                     continue  # its result may appear yet
-                self.results[index] = self.result(job, states.get(job.job_id, "UNKNOWN"))
+                self.results[index] = self.result(job, "FAILED" if state == "COMPLETED" else state)
             del self.running[index]
             one = self.results[index]
             if one["code"] not in (0, 1):
-                print(f"job {one['job']} ({self.plan['jobs'][index]['name']}): {one['state']}, exit code {one['code']}: {one['said']}", file=sys.stderr)
+                code = "" if one["code"] is None else f", exit code {one['code']}"
+                print(f"job {one['job']} ({self.plan['jobs'][index]['name']}): {one['state']}{code}{': ' if one['said'] else ''}{one['said']}", file=sys.stderr)
 
     def result(self, job, state):
         code = None
@@ -130,6 +143,7 @@ class Jobs:
             executor.update_parameters(**options)
         except (NameError, ValueError, TypeError, RuntimeError) as error:
             stop(str(error).strip().splitlines()[0], 2)
+        noted, begun = self.local, time.monotonic()
         total, live = len(self.waiting), sys.stderr.isatty()
         while (self.waiting or self.running) and not self.interrupted:
             if self.waiting and len(self.running) < at_once:
@@ -140,11 +154,15 @@ class Jobs:
                     stop(f"no job was submitted: {lines[-1] if lines else 'sbatch does not say why'}", 3)
             time.sleep(0.2 if self.local else 1)
             self.watch()
+            if not noted and time.monotonic() - begun > 30:
+                noted = True
+                if self.running and all(state == "PENDING" for _, _, state in self.running.values()):
+                    print(f"note: all jobs wait for Slurm: {self.reason} (squeue --me shows them; Ctrl-C cancels them)", file=sys.stderr)
             if live:
                 print(f"\r\033[Kjobs: {total - len(self.waiting) - len(self.running)} of {total} ended", end="", file=sys.stderr, flush=True)
         if live:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
-        for job, _ in self.running.values():
+        for job, *_ in self.running.values():
             job.cancel()
         until = time.monotonic() + 15  # what they have by then is gathered
         while self.running and time.monotonic() < until:

@@ -61,6 +61,13 @@ std::string version_of(void* library) {
   return length > 0 ? all.substr(0, all.find_first_of(",\n")) : "unknown";
 }
 
+// Open MPI 1.10 was installed under a name of MPICH's.
+bool belongs(const MpiFamily& family, const std::string& version) {
+  const bool open_mpi = version.find(mpi_families()[0].word) != version.npos;
+  return &family == &mpi_families()[0] ? open_mpi
+                                       : !open_mpi && version.find(family.word) != version.npos;
+}
+
 // The first that is of the family; in `tried`, what was found instead.
 void* load(const MpiFamily& family, std::string& tried) {
   for (const fs::path& place : places(family)) {
@@ -69,7 +76,7 @@ void* load(const MpiFamily& family, std::string& tried) {
       if (!variable("TIDEMARK_LIBMPI").empty()) tried += fmt::format("; {}", dlerror());
       continue;
     }
-    if (const std::string version = version_of(library); version.find(family.word) != version.npos)
+    if (const std::string version = version_of(library); belongs(family, version))
       return library;
     else
       tried += fmt::format("; {} is {}", place.string(), version);

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""other_mpi_test.py TIDEMARK STUB MPIRUN: an MPI that cannot be used, one that is not the launcher's, and ranks of two installations are each one line with
+both sides named, and exit code 3. STUB is a library that stands in for an MPI (harness/ranks/testing/stub_mpi.cpp)."""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from checks import without_mpirun
+from command import BINARY, InFolder, environment
+
+STUB, MPIRUN = sys.argv[2:4]
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "1"}
+MPICH = {"PMI_RANK": "0", "PMI_SIZE": "2"}
+RUN = "run fsdp_prefetch/stash/smoke --mode shapes --schedule instant --history off --out out"
+
+
+class OtherMpi(InFolder):
+    def test_an_mpi_that_cannot_be_used(self):
+        for launcher, stub, says in (
+                (OPEN_MPI, {"STUB_MPI_VERSION": "2"}, "Open MPI v4.1.4 cannot be used: it is MPI 2.1, and tidemark needs MPI 3"),
+                (OPEN_MPI, {"STUB_MPI_LEVEL": "0"}, "Open MPI v4.1.4 cannot be used: it was built without threads (MPI_THREAD_SERIALIZED)"),
+                (OPEN_MPI, {"STUB_MPI_LEVEL": "1"}, "it was built without threads"),
+                (OPEN_MPI, {}, "the launcher started 2 ranks that Open MPI v4.1.4 cannot connect: use its own mpirun, or srun --mpi=pmix"),
+                (OPEN_MPI, {"STUB_MPI_NAME": "MPICH Version:\t4.0.2\nmore"}, f"a launcher of MPI (Open MPI's) has started this process, and no library of it is found; "
+                                                                             f"{STUB} is MPICH Version:"),
+                (MPICH, {}, f"a launcher of MPI (MPICH's family) has started this process, and no library of it is found; {STUB} is Open MPI v4.1.4"),
+                (MPICH, {"STUB_MPI_NAME": "unheard of"}, f"{STUB} is unheard of"),
+                (OPEN_MPI, {"TIDEMARK_LIBMPI": "/nosuch/libmpi.so"}, "/nosuch/libmpi.so: cannot open shared object file")):
+            self.refuses(3, says, RUN, **{"TIDEMARK_LIBMPI": STUB, **launcher, **stub})
+            self.assertFalse((self.folder / "out").exists())
+
+    def test_ranks_of_two_installations(self):
+        """As of two hosts, of which one has another version."""
+        here = pathlib.Path(BINARY).parent
+        for name in ("mpi", "virtual", "staged"):
+            (self.folder / name).symlink_to(here / name)
+        for name in ("tidemark", "tidemark_scenarios"):
+            program = (here / name).read_bytes()
+            self.assertIn(b"\x000.1.0\x00", program)
+            (self.folder / name).write_bytes(program.replace(b"\x000.1.0\x00", b"\x009.9.9\x00"))
+            (self.folder / name).chmod(0o755)
+        words = RUN.split()
+        done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", BINARY, *words, ":", "-n", "1", self.folder / "tidemark", *words], cwd=self.folder,
+                              env=environment(LD_LIBRARY_PATH=os.pathsep.join([str(here / "virtual"), os.environ.get("LD_LIBRARY_PATH", "")])),
+                              capture_output=True, text=True, check=False, timeout=100)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        said = without_mpirun(done.stderr)
+        self.assertRegex(said, r"error: the ranks are not of one installation: rank 0 is tidemark 0\.1\.0 .* on host .*, rank 1 is tidemark 9\.9\.9 .* on host ")
+        self.assertEqual(said.count("error: "), 1, said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["other_mpi_test.py"])
