@@ -2,6 +2,8 @@
 """Holds the virtual platform against the recordings of real GPUs in reports/measured/*.json.gz.
 recorded_test.py TIDEMARK FOLDER replay
     Every recording is replayed: the same segments, and every allocation where one segment layout explains it. Then bad input.
+recorded_test.py TIDEMARK FOLDER own SITE
+    Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses.
 recorded_test.py TIDEMARK FOLDER step SITE
     The training step of FOLDER/step.py, run on the platform, makes the events of every medium_* recording; SITE is where torch lies.
     77: this python3 cannot import the torch of SITE."""
@@ -48,13 +50,13 @@ def bad_input(binary, recordings, scratch):
         "text": (b"hello\n", "f: "),
         "cut": (pickle.dumps({"segments": [], "device_traces": []})[:-5], "f: "),
         "traceless": (pickle.dumps({"segments": [segment], "device_traces": []}), "has no trace: record with"),
-        "devices": (pickle.dumps({"segments": [segment], "device_traces": [[event], [event]]}), "has the traces of 2 devices"),
+        "devices": (pickle.dumps({"segments": [segment], "device_traces": [[event], [event]]}), "has the traces of devices 0 and 1: choose one with --device"),
         "gzip": (recordings[0].read_bytes()[:-9], "damaged or cut off gzip"),
         "another": (pickle.dumps({"segments": [segment], "device_traces": [[event]]}), "allocates a block that is not there afterwards"),
         "unusual": (json.dumps({**data, "segments_at_end": [{"address": 0, "size": 3 << 20, "type": "large", "stream": 0,
                                                              "blocks": [[3 << 20, "inactive", 0]]}],
                                 "events": {"action": [data["actions"].index("free_requested")], "size": [1], "stream": [0], "address": [0]}}).encode(),
-                    "default settings do not make"),
+                    "has a large segment of 3145728 bytes, which PyTorch does not make"),
         "missing": (None, "cannot be read"),
     }
     for name, (contents, expected) in files.items():
@@ -86,7 +88,8 @@ def bad_input(binary, recordings, scratch):
     check(done.returncode == 1 and "recorded segment_alloc" in done.stdout, f"another segment: {done.returncode} {done.stdout}{done.stderr}")
 
 
-def step(binary, folder, recordings, site, scratch):
+def platform(binary, site):
+    """The environment of a program on the platform, with the torch of SITE."""
     environment = {**os.environ, "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1", "TIDEMARK_GPU": "a100-80g", "TIDEMARK_UNKNOWN": "nan",
                    "LD_PRELOAD": ":".join(sorted(map(str, (pathlib.Path(binary).parent / "virtual").glob("*.so.*"))))}
     version = run(sys.executable, "-c", "import torch; print(torch.__version__)", env=environment)
@@ -95,6 +98,42 @@ def step(binary, folder, recordings, site, scratch):
               + version.stderr.strip().splitlines()[-1])
         sys.exit(77)
     print(f"torch {version.stdout.strip()}, Python {sys.version.split()[0]}")
+    return environment
+
+
+def own(binary, folder, site, scratch):
+    """RUN: (settings, words, devices)"""
+    runs = {
+        "from_zero": ("none", "zero,streams,empty", 1),
+        "middle": ("none", "streams,empty", 1),
+        "expandable": ("expandable_segments:True", "zero,empty", 1),
+        "expandable_middle": ("expandable_segments:True", "streams,empty", 1),
+        "pools": ("none", "streams,pools,empty", 1),
+        "expandable_pools": ("expandable_segments:True", "pools,empty", 1),
+        "split": ("max_split_size_mb:25", "zero,empty", 1),
+        "devices": ("none", "zero,empty", 2),
+    }
+    environment = platform(binary, site)
+    total = [0, 0]
+    for devices in (1, 2):
+        lines = "".join(f"{scratch / name} 1 {settings} {words}\n" for name, (settings, words, count) in runs.items() if count == devices)
+        done = run(sys.executable, folder.parent / "snapshot" / "testing" / "random_program.py", env={**environment, "TIDEMARK_DEVICES": str(devices)}, input=lines)
+        check(done.returncode == 0, f"random_program.py: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    for name, (_, _, devices) in runs.items():
+        for device in range(devices):
+            done = run(binary, "snapshot", "replay", scratch / name, *(["--device", device] if devices > 1 else []))
+            blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", done.stdout)
+            segments = re.search(r"all (\d+) segment events as recorded", done.stdout)
+            check(done.returncode == 0 and segments and blocks and blocks[1] == blocks[2], f"{name}: exit {done.returncode}: {done.stdout}{done.stderr}")
+            if segments and blocks:
+                total = [total[0] + int(segments[1]), total[1] + int(blocks[1])]
+    done = run(binary, "snapshot", "replay", scratch / "devices", "--device", 2)
+    check(done.returncode == 2 and "has no trace of device 2, but of devices 0 and 1" in done.stderr, f"another device: {done.stderr}")
+    print(f"{len(runs)} programs: {total[0]} segment events, {total[1]} allocations at the recorded address")
+
+
+def step(binary, folder, recordings, site, scratch):
+    environment = platform(binary, site)
     events = 0
     for placement in ("linux", "wsl2"):
         names = [r.name.split(".")[0] for r in recordings]
@@ -123,10 +162,12 @@ def step(binary, folder, recordings, site, scratch):
 def test(scratch):
     binary, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
     recordings = sorted(folder.glob("*.json.gz"))
-    check(len(recordings) == 12, f"{len(recordings)} recordings in {folder.name}, not 12")
+    check(len(recordings) == 17, f"{len(recordings)} recordings in {folder.name}, not 17")
     if sys.argv[3] == "replay":
         replays(binary, recordings)
-        bad_input(binary, recordings, scratch)
+        bad_input(binary, [r for r in recordings if r.name.startswith("linux")], scratch)
+    elif sys.argv[3] == "own":
+        own(binary, folder, sys.argv[4], scratch)
     else:
         step(binary, folder, [r for r in recordings if r.name.startswith("medium_")], sys.argv[4], scratch)
 

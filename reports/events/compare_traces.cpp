@@ -16,8 +16,9 @@ constexpr std::size_t kFrames = 4;  // of an event, in the text
 /// A trace with what is needed to compare it.
 class Side {
  public:
-  Side(const Snapshot& snapshot, bool blocks_alone) : snapshot_(snapshot) {
-    for (const TraceEvent& e : only_trace(snapshot)) {
+  Side(const Snapshot& snapshot, bool blocks_alone)
+      : snapshot_(snapshot), trace_(snapshot.traces[traced_device(snapshot)]) {
+    for (const TraceEvent& e : trace_) {
       if (e.action == Action::snapshot || (blocks_alone && !of_block(e.action))) continue;
       events_.push_back(&e);
       streams_.try_emplace(e.stream, streams_.size());
@@ -31,7 +32,7 @@ class Side {
   std::size_t size() const { return events_.size(); }
   const TraceEvent& operator[](std::size_t i) const { return *events_[i]; }
   std::size_t place(std::size_t i) const {  // in the trace
-    return static_cast<std::size_t>(events_[i] - only_trace(snapshot_).data());
+    return static_cast<std::size_t>(events_[i] - trace_.data());
   }
   std::size_t stream(const TraceEvent& e) const { return streams_.at(e.stream); }
   auto key(std::size_t i) const {
@@ -62,6 +63,7 @@ class Side {
 
  private:
   const Snapshot& snapshot_;
+  const std::vector<TraceEvent>& trace_;
   std::vector<const TraceEvent*> events_;
   std::map<std::int64_t, std::size_t> streams_;
   std::vector<std::int64_t> starts_;  // of segments, ascending
@@ -100,7 +102,7 @@ TraceComparison compare_traces(const Snapshot& first, const std::string& first_n
                                const Snapshot& second, const std::string& second_name) {
   for (const auto& [snapshot, name] : {std::pair{&first, &first_name}, {&second, &second_name}}) {
     try {
-      only_trace(*snapshot);
+      traced_device(*snapshot);
     } catch (const SnapshotError& error) {
       throw SnapshotError(*name + ": " + error.what());
     }

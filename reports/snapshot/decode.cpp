@@ -266,8 +266,25 @@ class Decoder {
       if (value.type == Type::integer) shown = std::to_string(value.integer);
       if (value.type == Type::boolean) shown = value.integer != 0 ? "True" : "False";
       if (value.type == Type::real) shown = fmt::format("{}", value.real);
+      if (value.type == Type::dictionary) shown = divisions(items[i + 1]);
       if (!shown.empty()) out_.settings.emplace_back(tree_.text_of(items[i]), shown);
     }
+  }
+
+  /// Of roundup_power2_divisions, as PYTORCH_CUDA_ALLOC_CONF has it: "[1:4,2:4]", by MiB. Empty
+  /// where nothing is divided.
+  std::string divisions(Id dictionary) const {
+    const auto& items = tree_.items(dictionary);
+    std::string out;
+    bool any = false;
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (tree_[items[i]].type != Type::text || tree_[items[i + 1]].type != Type::integer)
+        return "";
+      const std::int64_t value = tree_[items[i + 1]].integer;
+      out += fmt::format("{}{}:{}", out.empty() ? "" : ",", tree_.text_of(items[i]), value);
+      any |= value != 0;
+    }
+    return any ? "[" + out + "]" : "";
   }
 
   const Tree& tree_;

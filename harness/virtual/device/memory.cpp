@@ -79,17 +79,16 @@ std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
   return begin && commit(begin, rounded) ? begin : 0;
 }
 
-bool DeviceMemory::place_next(std::size_t offset) {
-  if (!dictated_ && used_ > 0) return false;
-  if (offset % kGranule != 0 || offset >= span.bytes - kModuleBytes) return false;
+std::uintptr_t DeviceMemory::place_next(std::size_t offset) {
+  if (!dictated_ && used_ > 0) return 0;
+  if (offset % kGranule != 0 || offset >= span.bytes - kModuleBytes) return 0;
   if (!dictated_) {
     auto dictated =
         std::make_unique<DictatedPlacement>(Span{span.begin, span.bytes - kModuleBytes});
     dictated_ = dictated.get();
     placement_ = std::move(dictated);
   }
-  dictated_->next = span.begin + offset;
-  return true;
+  return dictated_->next = span.begin + offset;
 }
 
 std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(

@@ -58,7 +58,7 @@ class DeviceMemory {
   void refund(std::size_t bytes) { used_ -= bytes; }
   std::uintptr_t take_module(std::size_t bytes);
   void library_loaded() { placement_->library_loaded(); }
-  bool place_next(std::size_t offset);
+  std::uintptr_t place_next(std::size_t offset);  // the address; 0: cannot be
 
   struct Allocation {
     std::size_t bytes;      // in granules
