@@ -136,6 +136,14 @@ class Decoder {
     fail(fmt::format("'{}' is not a state of a block", name));
   }
 
+  /// Where PyTorch 2.0 has the frames of a block and its requested size; else the block itself.
+  Id last_owner(Id block) const {
+    const auto history = find(block, "history");
+    if (find(block, "frames") || !history || tree_[*history].type != Type::list) return block;
+    const auto& owners = tree_.items(*history);
+    return owners.empty() || tree_[owners[0]].type != Type::dictionary ? block : owners[0];
+  }
+
   void blocks(Id list, SnapshotSegment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
@@ -143,9 +151,10 @@ class Decoder {
       SnapshotBlock block;
       block.size = integer(id, "size", std::nullopt);
       block.address = integer(id, "address", at);  // older snapshots leave it out
-      block.requested = integer(id, "requested_size", block.size);
+      const Id latest = last_owner(id);
+      block.requested = integer(id, "requested_size", integer(latest, "real_size", block.size));
       block.state = state(id);
-      block.stack = stack(id);
+      block.stack = stack(latest);
       // A free block says what was requested of it last, when it may have been a larger one.
       if (block.state == BlockState::inactive)
         block.requested = std::min(block.requested, block.size);
