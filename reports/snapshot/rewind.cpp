@@ -241,12 +241,17 @@ std::string devices_text(const std::vector<std::size_t>& devices) {
 
 }  // namespace
 
-std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished) {
+std::vector<std::size_t> traced_devices(const Snapshot& snapshot) {
   std::vector<std::size_t> traced;
   for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
     if (std::ranges::any_of(snapshot.traces[d],
                             [](const TraceEvent& e) { return e.action != Action::snapshot; }))
       traced.push_back(d);
+  return traced;
+}
+
+std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished) {
+  const auto traced = traced_devices(snapshot);
   if (traced.empty())
     throw SnapshotError("has no trace: record with torch.cuda.memory._record_memory_history()");
   if (!wished && traced.size() > 1)

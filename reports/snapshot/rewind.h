@@ -10,6 +10,9 @@
 
 namespace tidemark {
 
+/// Devices with a trace.
+std::vector<std::size_t> traced_devices(const Snapshot& snapshot);
+
 /// The device whose trace is read: `wished`, or the one that has a trace. Throws SnapshotError
 /// where that is none, or where several devices have one and none is wished.
 std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished = {});
