@@ -37,7 +37,7 @@ DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::stri
       modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {
   if (!placement_)
     throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) +
-                             ": linux, wsl2 or ascending");
+                             ": expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending");
 }
 
 bool DeviceMemory::charge(std::size_t bytes) {
@@ -159,9 +159,9 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   return cudaSuccess;
 }
 
-void library_loaded() {
+void library_used(Placement::Library what) {
   auto [e, lock] = locked();
-  if (e.devices > 0) e.memory_of(current_device()).library_loaded();
+  if (e.devices > 0) e.memory_of(current_device()).placement().used(what);
 }
 
 std::size_t memory_used(int device) {
