@@ -7,6 +7,8 @@ recorded_test.py TIDEMARK FOLDER own SITE
 recorded_test.py TIDEMARK FOLDER step SITE
     The programs FOLDER/step.py and FOLDER/from_zero.py, run on the platform, make the events of the recordings, each in its place; SITE is
     where torch lies.
+recorded_test.py TIDEMARK FOLDER ranks SITE
+    FOLDER/two_ranks.py, run by tidemark exec, has the figures of FOLDER/printed/two_ranks.json to the byte.
     77: this python3 cannot import the torch of SITE."""
 import gzip
 import json
@@ -145,6 +147,26 @@ def program_of(name):
     return "step.py", f"--context {context} {'--training' if what == ['training'] else ''} {'--autocast' if mixed else ''}"
 
 
+def ranks(binary, folder, site, scratch):
+    environment = platform(binary, site)
+    del environment["LD_PRELOAD"]  # exec brings the platform
+    done = run(binary, "exec", "--devices", 2, "--gpu", "h100-80g", "--mode", "shapes", "--", sys.executable, folder / "two_ranks.py", scratch / "made",
+               env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_")})
+    check(done.returncode == 0, f"two_ranks.py: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    printed = json.loads((folder / "printed" / "two_ranks.json").read_text())
+    equal = figures = 0
+    for mode in ("full", "sharded"):
+        for rank, moments in enumerate(printed[mode]):
+            made = json.loads((scratch / f"made.{mode}.{rank}").read_text())
+            for moment, statistics in moments.items():
+                for name, value in statistics.items():
+                    figures += 1
+                    equal += made[moment][name] == value
+                    check(made[moment][name] == value, f"{mode}, rank {rank}, {moment}, {name}: printed {value}, here {made[moment][name]}")
+    check(figures == 72, f"{figures} figures, not 72")
+    print(f"{equal} of {figures} figures of two ranks as printed")
+
+
 def distances(segments, size):
     """The segments at the end: how far above the lowest one each lies, and its size."""
     lowest = min(one["address"] for one in segments)
@@ -188,6 +210,8 @@ def test(scratch):
         bad_input(binary, [r for r in recordings if r.name.startswith("linux")], scratch)
     elif sys.argv[3] == "own":
         own(binary, folder, sys.argv[4], scratch)
+    elif sys.argv[3] == "ranks":
+        ranks(binary, folder, sys.argv[4], scratch)
     else:
         step(binary, folder, [r for r in recordings if r.name.split("_")[0] in PLACED], sys.argv[4], scratch)
 
