@@ -193,6 +193,10 @@ def step(binary, folder, recordings, site, scratch):
                 check(places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else held.stderr}")
                 events += int(equal[1]) if equal else 0
                 placed += int(places[1]) if places else 0
+            if "from_zero" in name:
+                again = run(binary, "snapshot", "replay", scratch / name)
+                blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", again.stdout)
+                check(again.returncode == 0 and blocks and blocks[1] == blocks[2], f"{name} replayed: {again.stdout}{again.stderr}")
             if placement.startswith("wsl2"):
                 with gzip.open(folder / f"{name}.json.gz") as recorded, open(scratch / name, "rb") as here:
                     same = distances(json.load(recorded)["segments_at_end"], "size") == distances(pickle.load(here)["segments"], "total_size")
