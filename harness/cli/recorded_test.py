@@ -3,7 +3,8 @@
 recorded_test.py TIDEMARK FOLDER replay
     Every recording is replayed: the same segments, and every allocation where one segment layout explains it. Then bad input.
 recorded_test.py TIDEMARK FOLDER own SITE
-    Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses.
+    Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses. In
+    one with PyTorch's default stacks, `snapshot show` names the lines of the program and the nodes of autograd.
 recorded_test.py TIDEMARK FOLDER step SITE
     The programs FOLDER/step.py and FOLDER/from_zero.py, run on the platform, make the events of the recordings, each in its place; SITE is
     where torch lies.
@@ -133,6 +134,9 @@ def own(binary, folder, site, scratch):
                 total = [total[0] + int(segments[1]), total[1] + int(blocks[1])]
     done = run(binary, "snapshot", "replay", scratch / "devices", "--device", 2)
     check(done.returncode == 2 and "has no trace of device 2, but of devices 0 and 1" in done.stderr, f"another device: {done.stderr}")
+    done = run(sys.executable, folder / "from_zero.py", "--program", "attention", "--frames", "--out", scratch / "frames", env=environment)
+    shown = run(binary, "snapshot", "show", scratch / "frames").stdout
+    check("softened from_zero.py:" in shown and ": DivBackward0" in shown and ".cpp:" not in shown, f"PyTorch's default stacks: {done.stderr}{shown}")
     print(f"{len(runs)} programs: {total[0]} segment events, {total[1]} allocations at the recorded address")
 
 

@@ -214,9 +214,9 @@ def record(words):
     programs = {"attention": attention, "forward": forward, "train": train}
     parser.add_argument("--program", choices=programs, required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--frames", action="store_true")  # Python frames of every event
+    parser.add_argument("--frames", action="store_true")  # of every event, PyTorch's default ones
     a = parser.parse_args(words)
-    torch.cuda.memory._record_memory_history(max_entries=1000000, context="all" if a.frames else None, stacks="python")
+    torch.cuda.memory._record_memory_history(max_entries=1000000, context="all" if a.frames else None)
     alive = programs[a.program]()
     torch.cuda.synchronize()
     torch.cuda.memory._dump_snapshot(a.out)
