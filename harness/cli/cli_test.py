@@ -62,7 +62,7 @@ class Cli(InFolder):
                 ("report nosuch", 2, "nosuch")):
             with self.subTest(line):
                 self.refuses(code, says, line)
-        self.refuses(2, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2 or ascending\n", "run fsdp_prefetch/stash", TIDEMARK_PLACEMENT="up")
+        self.refuses(2, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending\n", "run fsdp_prefetch/stash", TIDEMARK_PLACEMENT="up")
         self.assertFalse((self.folder / "tidemark-out").exists(), "a mistake left a folder")
 
     def test_the_help_of_a_command_is_its_own(self):

@@ -21,6 +21,7 @@ namespace {
 struct CompareArguments {
   std::vector<std::string> reports, thresholds;
   bool allow_missing = false, events = false, numbers = false;
+  std::optional<std::size_t> device;
   Output output;
 };
 
@@ -89,8 +90,9 @@ int run_compare_events(const CompareArguments& arguments) {
   const std::string &first = arguments.reports[0], &second = arguments.reports[1];
   if (is_snapshot(first) || is_snapshot(second))
     return run_exact(arguments, "--events", "", snapshot_in(first), snapshot_in(second),
-                     [](const std::string& a, const std::string& b) {
-                       return compare_traces(read_snapshot(a), a, read_snapshot(b), b);
+                     [&](const std::string& a, const std::string& b) {
+                       return compare_traces(read_snapshot(a), a, read_snapshot(b), b,
+                                             arguments.device);
                      });
   return run_exact(arguments, "--events", "trace is in both {} and {} and was held back", first,
                    second, [](const std::string& a, const std::string& b) {
@@ -118,6 +120,8 @@ int run_compare(CompareArguments arguments) {
   arguments.output.check();
   if (arguments.events && arguments.numbers)
     throw std::runtime_error("--events and --numbers are two comparisons: give one of them");
+  if (arguments.device && !arguments.events)
+    throw std::runtime_error("--device chooses a trace of a snapshot: give --events with it");
   if (arguments.events) return run_compare_events(arguments);
   if (arguments.numbers) return run_compare_numbers(arguments);
   CompareOptions options;
@@ -162,6 +166,8 @@ void add_compare(CLI::App& app, Act& act) {
       "--events", arguments->events,
       "compare the allocators' events instead; all must be equal. Each side is a run with "
       "--events, a recording of reports/measured, or a PyTorch memory snapshot with a trace");
+  command->add_option("--device", arguments->device,
+                      "with --events: the device of a snapshot in which several have a trace");
   command->add_flag(
       "--numbers", arguments->numbers,
       "compare losses, gradients and parameters of runs with --numbers instead: bit for bit if the "

@@ -24,8 +24,8 @@ class VirtualDevice {
   /// Capacity of the profile in bytes, whatever capacity is set.
   virtual Bytes profile_capacity() = 0;
   /// The next allocation of device memory is made so many bytes above the lowest address, as are
-  /// all from the first such call on. False where it cannot be.
-  virtual bool place_next(Bytes offset) = 0;
+  /// all from the first such call on. Returns where; 0 where it cannot be.
+  virtual std::uintptr_t place_next(Bytes offset) = 0;
   /// Whether races are looked for in what follows begin(); on at first.
   virtual void set_race_detection(bool on) = 0;
   virtual bool detects_races() const = 0;

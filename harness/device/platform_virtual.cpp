@@ -63,8 +63,8 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
     set_capacity(now == own ? 0 : now);
     return own;
   }
-  bool place_next(Bytes offset) override {
-    return offset >= 0 && tidemark_device_place_next(static_cast<std::uint64_t>(offset)) == 0;
+  std::uintptr_t place_next(Bytes offset) override {
+    return offset < 0 ? 0 : tidemark_device_place_next(static_cast<std::uint64_t>(offset));
   }
   void set_race_detection(bool on) override { races_ = on; }
   bool detects_races() const override { return races_; }

@@ -2,6 +2,7 @@
 // call.
 #include "reference/memory/allocator.h"
 
+#include <ATen/ops/ones.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -142,8 +143,10 @@ class AllocatorModel : public testing::TestWithParam<const char*> {};
 TEST_P(AllocatorModel, FollowsTheRealOneThroughRandomPrograms) {
   c10::cuda::device_count_ensure_non_zero();
   real::init(1);
+  at::ones(1, at::kCUDA);
   void* handle = nullptr;
   ASSERT_EQ(cublasCreate_v2(&handle), 0);  // of_wsl2 holds from here on
+  real::emptyCache();
   platform().begin(GetParam(), Mode::shapes);
   for (unsigned seed = 0; seed < 150 && !HasFailure(); ++seed) {
     SCOPED_TRACE("program " + std::to_string(seed));

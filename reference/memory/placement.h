@@ -9,11 +9,18 @@
 namespace tidemark::reference {
 
 /// The rule of a driver. Of Linux: downwards in chunks of 32 MiB and their multiples, but first in
-/// the rest of the newest chunk that has room. Of WSL2, once cuBLAS is loaded: upwards, and while
-/// there is room in the 188 MiB below the first address, there. Ascending: upwards.
-enum class Placement { of_linux, of_wsl2, ascending };
+/// the rest of the newest chunk that has room. Of WSL2, once kernels ran and cuBLAS has a handle:
+/// upwards, and while there is room in the `low` bytes below the first address, there. Ascending:
+/// upwards.
+struct Placement {
+  enum Rule { of_linux, of_wsl2, ascending };
+  Rule rule;
+  std::int64_t low;
+  Placement(Rule of = of_linux, std::int64_t low_bytes = 0) : rule(of), low(low_bytes) {}
+};
 
-/// "linux", "wsl2", "ascending"; empty is linux. Throws std::invalid_argument for another name.
+/// "linux", "wsl2", "wsl2:FIRST,SECOND" (MiB), "ascending"; empty is linux. Throws
+/// std::invalid_argument for another name.
 Placement placement_named(std::string_view name);
 
 /// Segments are never given back: the model has no capacity.

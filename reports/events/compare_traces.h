@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/events/places.h"
 #include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
@@ -20,18 +21,22 @@ struct TraceComparison {
   std::optional<TraceDifference> different;  // in action, size or stream
   /// The first difference between the events of blocks alone: segments depend on addresses too.
   std::optional<TraceDifference> blocks_differ;
-  std::size_t segments[2]{};                     // at the end
-  std::int64_t reserved[2]{};                    // bytes of them
-  bool same_segments = false;                    // the same sizes, in the order of their addresses
-  std::size_t allocations = 0, same_places = 0;  // events of both
+  /// Frees in another order, in runs of frees of the same blocks: the order in which a program
+  /// lets go of them at once may be that of host pointers.
+  std::size_t turned = 0;
+  std::size_t segments[2]{};   // at the end
+  std::int64_t reserved[2]{};  // bytes of them
+  bool same_segments = false;  // of the same sizes
+  SamePlaces places;           // before the first difference between blocks
   int exit_code() const { return different ? 1 : 0; }
   std::string text(const std::string& first, const std::string& second) const;
 };
 
-/// Streams are numbered in the order of their first use. A place is a segment, numbered in the
-/// order of addresses, and an offset in it. Throws SnapshotError, with the file's name, where one
-/// has no trace or several.
+/// Streams are numbered in the order of their first use. `device` is that of files with several
+/// traces. Throws SnapshotError, with the file's name, where one has no trace, or several and no
+/// device.
 TraceComparison compare_traces(const Snapshot& first, const std::string& first_name,
-                               const Snapshot& second, const std::string& second_name);
+                               const Snapshot& second, const std::string& second_name,
+                               std::optional<std::size_t> device = {});
 
 }  // namespace tidemark

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the rule `linux` (harness/virtual/device/placement.h) against the addresses of the recordings linux_hopper_*:
+"""Holds the rule `linux` (harness/virtual/device/placement.h) against the addresses of the recordings linux_hopper_* and of
+from_zero_attention, which begins with no memory:
 
     python3 reports/measured/addresses.py
 
@@ -125,7 +126,7 @@ def main():
     parser.add_argument("--allowed", type=int, default=0)
     allowed = parser.parse_args().allowed
     total = [0, 0, 0]
-    for path in sorted(HERE.glob("linux_hopper_*.json.gz")):
+    for path in sorted([*HERE.glob("linux_hopper_*.json.gz"), *HERE.glob("from_zero_*.json.gz")]):
         counts = explained(path)
         print(f"{path.name}: {counts[0]} of {counts[0] + counts[1]} segments where the rule says, {counts[2]} gaps taken by something else")
         total = [a + b for a, b in zip(total, counts)]

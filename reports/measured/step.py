@@ -7,6 +7,7 @@
 with the torch 2.11.0 wheel: five warm-up steps, then one under PyTorch's memory history, whose snapshot is written. The model is a pre-norm
 transformer of plain operators: RMSNorm in single precision, rotary positions, attention without a fused kernel, SwiGLU, cross-entropy and
 AdamW written out. Every operator that allocates stands in the order of the recorded program, since the events are compared one by one.
+`--windows` is a program that another author recorded, with the same model: other sizes, tokens made on the host, and no optimizer.
 `--batch` reads such options from stdin, a run a line; each run is a process of its own, forked before CUDA starts.
 """
 import argparse
@@ -18,6 +19,7 @@ import torch
 from torch import nn
 
 VOCABULARY, WIDTH, HIDDEN, LAYERS, HEADS, BATCH, WARM_UP = 10000, 1024, 4096, 24, 16, 4, 5
+WINDOWS = {"WIDTH": 768, "HIDDEN": 3072, "LAYERS": 12, "HEADS": 12, "BATCH": 32}
 
 
 class Linear(nn.Module):
@@ -217,24 +219,43 @@ def record(a):
     torch.cuda.memory._dump_snapshot(a.out)
 
 
+def record_windows(a):
+    globals().update(WINDOWS)
+    model = Model(a.context).to("cuda")
+    tokens, targets = (torch.randint(0, VOCABULARY, (BATCH, a.context)).to("cuda") for _ in range(2))
+    for i in range(WARM_UP + 1):
+        if i == WARM_UP:
+            torch.cuda.memory._record_memory_history(max_entries=1000000, context="all" if a.frames else None)
+        logits = model(tokens)
+        loss = cross_entropy(logits, targets)
+        loss.backward()
+        torch.cuda.synchronize()
+    torch.cuda.memory._dump_snapshot(a.out)
+
+
 def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--context", type=int, default=256)
     parser.add_argument("--training", action="store_true")
     parser.add_argument("--autocast", action="store_true")
+    parser.add_argument("--windows", action="store_true")
     parser.add_argument("--frames", action="store_true")  # Python frames of every event
     parser.add_argument("--out", required=True)
     return parser.parse_args(words)
 
 
+def run(a):
+    record_windows(a) if a.windows else record(a)
+
+
 def main():
     if sys.argv[1:] != ["--batch"]:
-        record(arguments(sys.argv[1:]))
+        run(arguments(sys.argv[1:]))
         return 0
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            record(arguments(line.split()))
+            run(arguments(line.split()))
             sys.stdout.flush()
             os._exit(0)
         if os.waitpid(child, 0)[1] != 0:

@@ -10,6 +10,7 @@
 
 #include "reports/snapshot/parts.h"
 #include "reports/snapshot/phases.h"
+#include "reports/snapshot/site.h"
 #include "reports/snapshot/wastes.h"
 #include "reports/units.h"
 
@@ -225,36 +226,12 @@ class Analysis {
   std::map<std::tuple<bool, std::uint32_t, std::int64_t>, Site*> entries_;
 };
 
-// Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile has
-// written.
-bool pytorchs_own(const StackFrame& frame) {
-  const auto in = [&](const char* what) { return frame.file.find(what) != std::string::npos; };
-  return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || frame.file.empty() ||
-         frame.file == "??" || frame.function.starts_with("torch::unwind") ||
-         frame.function.starts_with("torch::CapturedTraceback") || in("/tidemark_phases.py") ||
-         in("/torchinductor_");
-}
-
 }  // namespace
 
 Site& Site::operator+=(const Site& other) {
   count += other.count, bytes += other.bytes, allocations += other.allocations;
   lifetime_us += other.lifetime_us, ended += other.ended;
   return *this;
-}
-
-std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
-  const auto& frames = snapshot.stacks[stack];
-  if (frames.empty()) return "(no stack was recorded)";
-  const StackFrame* chosen = &snapshot.frames[frames.front()];
-  for (std::uint32_t at : frames) {
-    if (pytorchs_own(snapshot.frames[at])) continue;
-    chosen = &snapshot.frames[at];
-    break;
-  }
-  return one_line(fmt::format("{} {}:{}", chosen->function,
-                              chosen->file.substr(chosen->file.find_last_of('/') + 1),
-                              chosen->line));
 }
 
 std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
@@ -270,29 +247,35 @@ std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
 }
 
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
-  std::map<std::pair<std::string, std::int64_t>, SiteChange> all;
-  const auto add = [&](const Snapshot& snapshot, Site SiteChange::*side) {
+  std::map<std::string, SiteChange> all;
+  using Sizes = std::map<std::int64_t, Site>;
+  const auto add = [&](const Snapshot& snapshot, Site SiteChange::*sum, Sizes SiteChange::*sizes) {
     for (const DeviceSummary& device : analyse(snapshot)) {
       for (const Site& one : device.sites) {
-        SiteChange& change = all[{one.site, one.size}];
-        change.site = one.site, change.size = one.size;
-        change.*side += one;
+        SiteChange& change = all[one.site];
+        change.site = one.site;
+        change.*sum += one;
+        Site& size = (change.*sizes)[one.size];
+        size.size = one.size;
+        size += one;
       }
     }
   };
-  add(before, &SiteChange::before);
-  add(after, &SiteChange::after);
-  std::vector<SiteChange> out;
-  for (auto& [key, c] : all) {
+  add(before, &SiteChange::before, &SiteChange::sizes_before);
+  add(after, &SiteChange::after, &SiteChange::sizes_after);
+  const auto same = [](const auto& x, const auto& y) {
     const auto figures = [](const Site& s) {
-      return std::tuple(s.count, s.bytes, s.allocations, s.ended, s.mean_us());
+      return std::tuple(s.size, s.count, s.bytes, s.allocations, s.ended, s.mean_us());
     };
-    if (figures(c.before) != figures(c.after)) out.push_back(std::move(c));
-  }
+    return figures(x.second) == figures(y.second);
+  };
+  std::vector<SiteChange> out;
+  for (auto& [site, c] : all)
+    if (!std::ranges::equal(c.sizes_before, c.sizes_after, same)) out.push_back(std::move(c));
   std::ranges::stable_sort(out, [](const SiteChange& a, const SiteChange& b) {
     const auto weight = [](const SiteChange& c) {
       return std::tuple(std::abs(c.after.bytes - c.before.bytes),
-                        std::abs(c.after.allocations - c.before.allocations) * c.size,
+                        std::abs(c.after.allocations - c.before.allocations),
                         std::abs(c.after.mean_us() - c.before.mean_us()));
     };
     return weight(a) > weight(b);

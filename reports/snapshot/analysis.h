@@ -27,7 +27,7 @@ struct Site {
   double lifetime_us = 0;             // of all that ended
   std::int64_t ended = 0;
   double mean_us() const { return ended == 0 ? 0 : lifetime_us / static_cast<double>(ended); }
-  Site& operator+=(const Site& other);  // of the same place and size
+  Site& operator+=(const Site& other);  // of the same place
 };
 
 /// Blocks of one kind that were alive at the peak, allocated in one module and at one place.
@@ -85,16 +85,14 @@ struct DeviceSummary {
 /// By device; only those that hold a segment or an event.
 std::vector<DeviceSummary> analyse(const Snapshot& snapshot);
 
-/// "step train.py:12", of the innermost frame that is not PyTorch's own.
-std::string site_of(const Snapshot& snapshot, std::uint32_t stack);
-
+/// A place in the program, on both sides.
 struct SiteChange {
   std::string site;
-  std::int64_t size = 0;
-  Site before, after;
+  Site before, after;  // of all sizes
+  std::map<std::int64_t, Site> sizes_before, sizes_after;
 };
-/// Changes of all devices together, the largest change at the peak first; sites without a change
-/// are left out.
+/// Changes of all devices together, the largest change at the peak first; sites whose sizes are all
+/// as before are left out.
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
 
 struct Named {

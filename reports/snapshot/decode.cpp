@@ -136,6 +136,14 @@ class Decoder {
     fail(fmt::format("'{}' is not a state of a block", name));
   }
 
+  /// Where PyTorch 2.0 has the frames of a block and its requested size; else the block itself.
+  Id last_owner(Id block) const {
+    const auto history = find(block, "history");
+    if (find(block, "frames") || !history || tree_[*history].type != Type::list) return block;
+    const auto& owners = tree_.items(*history);
+    return owners.empty() || tree_[owners[0]].type != Type::dictionary ? block : owners[0];
+  }
+
   void blocks(Id list, SnapshotSegment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
@@ -143,9 +151,10 @@ class Decoder {
       SnapshotBlock block;
       block.size = integer(id, "size", std::nullopt);
       block.address = integer(id, "address", at);  // older snapshots leave it out
-      block.requested = integer(id, "requested_size", block.size);
+      const Id latest = last_owner(id);
+      block.requested = integer(id, "requested_size", integer(latest, "real_size", block.size));
       block.state = state(id);
-      block.stack = stack(id);
+      block.stack = stack(latest);
       // A free block says what was requested of it last, when it may have been a larger one.
       if (block.state == BlockState::inactive)
         block.requested = std::min(block.requested, block.size);
@@ -266,8 +275,25 @@ class Decoder {
       if (value.type == Type::integer) shown = std::to_string(value.integer);
       if (value.type == Type::boolean) shown = value.integer != 0 ? "True" : "False";
       if (value.type == Type::real) shown = fmt::format("{}", value.real);
+      if (value.type == Type::dictionary) shown = divisions(items[i + 1]);
       if (!shown.empty()) out_.settings.emplace_back(tree_.text_of(items[i]), shown);
     }
+  }
+
+  /// Of roundup_power2_divisions, as PYTORCH_CUDA_ALLOC_CONF has it: "[1:4,2:4]", by MiB. Empty
+  /// where nothing is divided.
+  std::string divisions(Id dictionary) const {
+    const auto& items = tree_.items(dictionary);
+    std::string out;
+    bool any = false;
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (tree_[items[i]].type != Type::text || tree_[items[i + 1]].type != Type::integer)
+        return "";
+      const std::int64_t value = tree_[items[i + 1]].integer;
+      out += fmt::format("{}{}:{}", out.empty() ? "" : ",", tree_.text_of(items[i]), value);
+      any |= value != 0;
+    }
+    return any ? "[" + out + "]" : "";
   }
 
   const Tree& tree_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "reports/snapshot/site.h"
 #include "reports/snapshot/walk.h"
 
 namespace tidemark {
@@ -70,10 +71,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
 
 Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
-  if (const auto& frames = snapshot.stacks[event.stack]; !frames.empty()) {
-    const StackFrame& innermost = snapshot.frames[frames[0]];
-    part.site = innermost.file == kAutograd ? innermost.function : site_of(snapshot, event.stack);
-  }
+  if (event.stack != 0) part.site = site_of(snapshot, event.stack);
   if (const auto found = labels.find(&event); found != labels.end()) {
     const TensorLabel& label = *found->second;
     part.kind = label.kind;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "reports/snapshot/analysis.h"
+#include "reports/snapshot/site.h"
 #include "reports/trace.h"
 
 namespace tidemark {

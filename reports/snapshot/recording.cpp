@@ -37,6 +37,7 @@ SnapshotSegment segment(const Node& node) {
   out.total_size = bounded(node["size"]);
   out.type = node["type"].text();
   out.stream = bounded(node["stream"]);
+  if (node.has("expandable")) out.expandable = node["expandable"].boolean();
   std::int64_t at = out.address;
   node["blocks"].each([&](const Node& block) {
     const auto& row = block.value();
@@ -66,6 +67,8 @@ Snapshot recording(std::string_view text) {
     Snapshot out;
     out.segments = list<SnapshotSegment>(root["segments_at_end"], segment);
     const auto actions = list<Action>(root["actions"], action);
+    if (root.has("settings"))
+      out.settings.emplace_back("PYTORCH_CUDA_ALLOC_CONF", root["settings"].text());
     const Node events = root["events"];
     auto& trace = out.traces.emplace_back();
     events["action"].each([&](const Node& node) {

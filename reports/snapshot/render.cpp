@@ -190,11 +190,28 @@ std::string part_line(const Part& part) {
                      part.site.empty() ? "" : ", ", part.site);
 }
 
+/// "4 x 1,024 + 1 x 8" of what was alive at the peak, the sizes with most bytes first.
+std::string sizes_text(const std::map<std::int64_t, Site>& sizes) {
+  constexpr std::size_t kShown = 3;
+  std::vector<const Site*> alive;
+  for (const auto& [size, one] : sizes)
+    if (one.count > 0) alive.push_back(&one);
+  if (alive.empty()) return "none";
+  std::ranges::stable_sort(alive, std::greater{}, &Site::bytes);
+  std::string out;
+  for (const Site* one : alive | std::views::take(kShown))
+    out += fmt::format("{}{} x {}", out.empty() ? "" : " + ", one->count, exact(one->size));
+  if (alive.size() > kShown)
+    out += fmt::format(" + {} more", plural(alive.size() - kShown, "size"));
+  return out;
+}
+
 std::string change_line(const SiteChange& c) {
-  std::string out = fmt::format("{} bytes at the peak ({} -> {}), {} x {} -> {} x {}: {}",
-                                signed_bytes(c.after.bytes - c.before.bytes), exact(c.before.bytes),
-                                exact(c.after.bytes), c.before.count, exact(c.size), c.after.count,
-                                exact(c.size), c.site);
+  const std::string sizes[] = {sizes_text(c.sizes_before), sizes_text(c.sizes_after)};
+  std::string out = fmt::format(
+      "{} bytes at the peak ({} -> {}), {}: {}", signed_bytes(c.after.bytes - c.before.bytes),
+      exact(c.before.bytes), exact(c.after.bytes),
+      sizes[0] == sizes[1] ? sizes[0] : sizes[0] + " -> " + sizes[1], c.site);
   if (c.before.allocations != c.after.allocations)
     out +=
         fmt::format("; allocated {} times -> {} times", c.before.allocations, c.after.allocations);
@@ -339,22 +356,29 @@ std::string difference_text(const Named& before, const Named& after, std::size_t
                                 one_line(before.path), one_line(after.path), exact(a), exact(b),
                                 a == b ? "no difference" : signed_bytes(b - a));
   out += first_lines(changes, top, "  ", change_line);
-  return out + fmt::format("{} sites and sizes differ\n", changes.size());
+  return out + fmt::format("{} sites differ\n", changes.size());
 }
 
 std::string difference_json(const Named& before, const Named& after) {
   Json out{{"schema", "tidemark/snapshot-difference"},
-           {"schema_version", "1.0"},
+           {"schema_version", "2.0"},
            {"a", before.path},
            {"b", after.path},
            {"peak", {{"a", peaks(before.snapshot)}, {"b", peaks(after.snapshot)}}},
            {"sites", Json::array()}};
+  const auto side = [](const std::map<std::int64_t, Site>& sizes) {
+    Json all = Json::array();
+    for (const auto& [size, one] : sizes) {
+      all.push_back(site_json(one));
+      all.back().erase("site");
+    }
+    return all;
+  };
   for (const SiteChange& c : differ(before.snapshot, after.snapshot))
     out["sites"].push_back({{"site", c.site},
-                            {"size", c.size},
                             {"bytes_at_peak", c.after.bytes - c.before.bytes},
-                            {"a", site_json(c.before)},
-                            {"b", site_json(c.after)}});
+                            {"a", side(c.sizes_before)},
+                            {"b", side(c.sizes_after)}});
   return json_text(out);
 }
 

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <ranges>
+#include <set>
 
 namespace tidemark {
 namespace {
 
 constexpr std::int64_t kGranule = 512,
-                       kSmallest = 1 << 20;  // of a rest in a segment for large blocks
+                       kSmallest = 1 << 20;  // of a rest in a segment for large blocks, which is
+constexpr std::int64_t kSmallSegment = 2 * kSmallest;  // also the largest of the small blocks
+constexpr std::int64_t kLargePage = 20 * kSmallest;
+constexpr PoolId kUnknown{-1, -1};
 
 using Blocks = std::vector<SnapshotBlock>;
 
@@ -28,14 +32,14 @@ void give_back(Blocks& blocks, Blocks::iterator at) {
   blocks.erase(at);
 }
 
+std::int64_t end_of(const SnapshotSegment& s) { return s.address + s.total_size; }
+
 class Rewinding {
  public:
-  explicit Rewinding(const Snapshot& snapshot) {
+  Rewinding(const Snapshot& snapshot, std::size_t device) : trace_(snapshot.traces[device]) {
     for (const SnapshotSegment& segment : snapshot.segments) {
-      if (segment.expandable)
-        throw SnapshotError("has expandable segments, whose mappings are not followed");
-      if (segment.pool != std::array<std::int64_t, 2>{0, 0})
-        throw SnapshotError("has segments of a private pool (CUDA graphs), which are not followed");
+      if (static_cast<std::size_t>(segment.device) != device) continue;
+      has_pools_ |= segment.pool != PoolId{};
       Blocks& blocks = add(segment).blocks;
       blocks.clear();
       for (const SnapshotBlock& block : segment.blocks) {
@@ -45,29 +49,26 @@ class Rewinding {
     }
   }
 
-  void undo(const TraceEvent& e) {
+  void undo(std::size_t event) {
+    const TraceEvent& e = trace_[event];
     switch (e.action) {
       case Action::alloc:
         return undo_alloc(e);
       case Action::free_completed:
         return undo_free(e);
-      case Action::segment_alloc: {
-        const auto found = segments_.find(e.address);
-        if (found == segments_.end() || found->second.blocks.size() != 1 ||
-            !is_free(found->second.blocks[0]))
-          throw SnapshotError("allocates a segment that is not there, or not free, afterwards");
-        segments_.erase(found);
-        return;
-      }
+      case Action::segment_alloc:
+        return note(event, undo_segment(e));
+      case Action::segment_map:
+        return note(event, undo_map(e));
       case Action::segment_free:
         add({.address = e.address,
              .total_size = e.size,
              .stream = e.stream,
-             .type = e.size == 2 * kSmallest ? "small" : "large"});
+             .type = e.size == kSmallSegment ? "small" : "large",
+             .pool = kUnknown});
         return;
-      case Action::segment_map:
       case Action::segment_unmap:
-        throw SnapshotError("is of an expandable segment, whose mappings are not followed");
+        return undo_unmap(e);
       case Action::free_requested:
       case Action::snapshot:
       case Action::oom:
@@ -75,50 +76,73 @@ class Rewinding {
     }
   }
 
-  std::vector<SnapshotSegment> segments() && {
-    std::vector<SnapshotSegment> out;
-    for (auto& [address, each] : segments_) out.push_back(std::move(each));
-    return out;
+  MemoryBefore result() && {
+    for (auto& [address, each] : segments_) {
+      if (each.type.empty()) each.type = type_of(each);
+      if (each.pool == kUnknown) {
+        if (each.expandable && has_pools_)
+          throw SnapshotError(
+              "has private pools, and memory of expandable segments before its trace of which "
+              "nothing says whose it was: record from the beginning of the program");
+        out_.without_pool.insert(address);
+        each.pool = {};
+      }
+      out_.segments.push_back(std::move(each));
+    }
+    out_.unsure = unsure_.size();
+    return std::move(out_);
   }
 
  private:
+  using Segments = std::map<std::int64_t, SnapshotSegment>;
+
+  /// One that is free.
   SnapshotSegment& add(SnapshotSegment segment) {
     const std::int64_t address = segment.address, size = segment.total_size;
     const auto next = segments_.lower_bound(address);
     const bool overlaps = (next != segments_.end() && next->first < address + size) ||
-                          (next != segments_.begin() &&
-                           std::prev(next)->first + std::prev(next)->second.total_size > address);
+                          (next != segments_.begin() && end_of(std::prev(next)->second) > address);
     if (overlaps) throw SnapshotError(fmt::format("has two segments at address {}", address));
     SnapshotSegment& out = segments_[address] = std::move(segment);
     out.blocks = {{address, size}};
     return out;
   }
 
-  SnapshotSegment& around(std::int64_t address) {
+  Segments::iterator around(std::int64_t address) {
     auto found = segments_.upper_bound(address);
     if (found == segments_.begin()) throw SnapshotError("is in no segment");
     --found;
-    if (address >= found->first + found->second.total_size) throw SnapshotError("is in no segment");
-    return found->second;
+    if (address >= end_of(found->second)) throw SnapshotError("is in no segment");
+    return found;
+  }
+
+  void note(std::size_t event, PoolId pool) {
+    if (pool != kUnknown) out_.pools[event] = pool;
   }
 
   void undo_alloc(const TraceEvent& e) {
-    Blocks& blocks = around(e.address).blocks;
+    Blocks& blocks = around(e.address)->second.blocks;
     const auto at = std::ranges::find(blocks, e.address, &SnapshotBlock::address);
-    if (at == blocks.end() || is_free(*at))
+    if (at == blocks.end() || is_free(*at) || at->size < e.size)
       throw SnapshotError("allocates a block that is not there afterwards");
+    unsure_.erase(e.address);
     give_back(blocks, at);
   }
 
   void undo_free(const TraceEvent& e) {
-    SnapshotSegment& in = around(e.address);
+    SnapshotSegment& in = around(e.address)->second;
     auto at =
         std::prev(std::ranges::upper_bound(in.blocks, e.address, {}, &SnapshotBlock::address));
     const std::int64_t end = at->address + at->size;
-    std::int64_t size = (e.size + kGranule - 1) / kGranule * kGranule;
+    std::int64_t size = std::max(kGranule, (e.size + kGranule - 1) / kGranule * kGranule);
     if (!is_free(*at) || e.address + size > end)
       throw SnapshotError("frees a block where another one is afterwards");
-    if (in.type == "large" && end - e.address - size <= kSmallest) size = end - e.address;
+    if (!in.expandable && in.type == "large") {  // elsewhere every rest is split off
+      if (end - e.address - size <= kSmallest)
+        size = end - e.address;
+      else
+        unsure_.insert(e.address);
+    }
     const std::int64_t rest = end - e.address - size;
     at->size = e.address - at->address;
     if (at->size > 0) at = in.blocks.insert(std::next(at), SnapshotBlock{});
@@ -126,38 +150,132 @@ class Rewinding {
     if (rest > 0) in.blocks.insert(std::next(at), {e.address + size, rest});
   }
 
-  std::map<std::int64_t, SnapshotSegment> segments_;
+  PoolId undo_segment(const TraceEvent& e) {
+    const auto found = segments_.find(e.address);
+    if (found == segments_.end() || found->second.blocks.size() != 1 ||
+        !is_free(found->second.blocks[0]) || found->second.total_size != e.size)
+      throw SnapshotError("allocates a segment that is not there, or not free, afterwards");
+    const PoolId pool = found->second.pool;
+    segments_.erase(found);
+    return pool;
+  }
+
+  /// What is mapped before and behind the range stays.
+  PoolId undo_map(const TraceEvent& e) {
+    const auto found = around(e.address);
+    const std::int64_t end = e.address + e.size;
+    SnapshotSegment below = std::move(found->second), above = below;
+    const auto free = std::ranges::find_if(below.blocks, [&](const SnapshotBlock& b) {
+      return is_free(b) && b.address <= e.address && end <= b.address + b.size;
+    });
+    if (!below.expandable || free == below.blocks.end())
+      throw SnapshotError("maps memory that is not there, or not free, afterwards");
+    const auto place = free - below.blocks.begin();
+    const std::int64_t free_end = free->address + free->size;
+    above.address = end, above.total_size = end_of(below) - end;
+    above.blocks.erase(above.blocks.begin(), above.blocks.begin() + place);
+    above.blocks[0] = {end, free_end - end};
+    if (free_end == end) above.blocks.erase(above.blocks.begin());
+    below.total_size = e.address - below.address;
+    free->size = e.address - free->address;
+    below.blocks.erase(free->size > 0 ? std::next(free) : free, below.blocks.end());
+    const PoolId pool = below.pool;
+    segments_.erase(found);
+    for (SnapshotSegment* part : {&below, &above})
+      if (part->total_size > 0) segments_[part->address] = std::move(*part);
+    return pool;
+  }
+
+  void undo_unmap(const TraceEvent& e) {
+    add({.address = e.address,
+         .total_size = e.size,
+         .stream = e.stream,
+         .type = "",
+         .expandable = true,
+         .pool = kUnknown});
+    const auto here = segments_.find(e.address);
+    if (const auto next = std::next(here); next != segments_.end()) join(here, next);
+    if (here != segments_.begin()) join(std::prev(here), here);
+  }
+
+  /// Makes one of two segments of an expandable one that touch.
+  void join(Segments::iterator low, Segments::iterator high) {
+    SnapshotSegment &a = low->second, &b = high->second;
+    const bool one_kind = a.type == b.type || a.type.empty() || b.type.empty();
+    if (!a.expandable || !b.expandable || end_of(a) != b.address || a.stream != b.stream ||
+        !one_kind)
+      return;
+    if (a.type.empty()) a.type = b.type;
+    if (a.pool == kUnknown) a.pool = b.pool;
+    a.total_size += b.total_size;
+    const auto seam = std::ssize(a.blocks);
+    a.blocks.insert(a.blocks.end(), b.blocks.begin(), b.blocks.end());
+    if (is_free(a.blocks[static_cast<std::size_t>(seam)]))
+      give_back(a.blocks, a.blocks.begin() + seam);
+    segments_.erase(high);
+  }
+
+  /// Of mapped memory that does not stay mapped: by the first block in it. Without one by its size,
+  /// since large blocks are mapped in pages of 20 MiB.
+  std::string type_of(const SnapshotSegment& segment) const {
+    const auto first = std::ranges::find_if(trace_, [&](const TraceEvent& e) {
+      return (of_block(e.action) || e.action == Action::segment_unmap) &&
+             segment.address <= e.address && e.address < end_of(segment);
+    });
+    const bool small = first != trace_.end() && of_block(first->action)
+                           ? first->size <= kSmallest
+                           : segment.total_size % kLargePage != 0;
+    return small ? "small" : "large";
+  }
+
+  const std::vector<TraceEvent>& trace_;
+  Segments segments_;
+  bool has_pools_ = false;
+  std::set<std::int64_t> unsure_;  // addresses
+  MemoryBefore out_;
 };
+
+std::string devices_text(const std::vector<std::size_t>& devices) {
+  return fmt::format("{}", fmt::join(devices, devices.size() == 2 ? " and " : ", "));
+}
 
 }  // namespace
 
-const std::vector<TraceEvent>& only_trace(const Snapshot& snapshot) {
-  const std::vector<TraceEvent>* only = nullptr;
-  std::size_t devices = 0;
-  for (const auto& trace : snapshot.traces) {
-    if (trace.empty()) continue;
-    only = &trace;
-    ++devices;
-  }
-  if (devices > 1)
-    throw SnapshotError(fmt::format("has the traces of {} devices: record one device", devices));
-  if (only == nullptr)
-    throw SnapshotError("has no trace: record with torch.cuda.memory._record_memory_history()");
-  return *only;
+std::vector<std::size_t> traced_devices(const Snapshot& snapshot) {
+  std::vector<std::size_t> traced;
+  for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
+    if (std::ranges::any_of(snapshot.traces[d],
+                            [](const TraceEvent& e) { return e.action != Action::snapshot; }))
+      traced.push_back(d);
+  return traced;
 }
 
-std::vector<SnapshotSegment> segments_before(const Snapshot& snapshot) {
-  const auto& trace = only_trace(snapshot);
-  Rewinding rewinding(snapshot);
+std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished) {
+  const auto traced = traced_devices(snapshot);
+  if (traced.empty())
+    throw SnapshotError("has no trace: record with torch.cuda.memory._record_memory_history()");
+  if (!wished && traced.size() > 1)
+    throw SnapshotError(fmt::format("has the traces of devices {}: choose one with --device",
+                                    devices_text(traced)));
+  if (wished && std::ranges::find(traced, *wished) == traced.end())
+    throw SnapshotError(fmt::format("has no trace of device {}, but of {} {}", *wished,
+                                    traced.size() == 1 ? "device" : "devices",
+                                    devices_text(traced)));
+  return wished.value_or(traced[0]);
+}
+
+MemoryBefore memory_before(const Snapshot& snapshot, std::size_t device) {
+  const auto& trace = snapshot.traces[device];
+  Rewinding rewinding(snapshot, device);
   for (std::size_t i = trace.size(); i-- > 0;) {
     try {
-      rewinding.undo(trace[i]);
+      rewinding.undo(i);
     } catch (const SnapshotError& error) {
       throw SnapshotError(fmt::format("event {} of the trace ({} of {} bytes) {}", i,
                                       name_of(trace[i].action), trace[i].size, error.what()));
     }
   }
-  return std::move(rewinding).segments();
+  return std::move(rewinding).result();
 }
 
 }  // namespace tidemark

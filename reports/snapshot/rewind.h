@@ -1,21 +1,38 @@
 // The segments of a snapshot as they were before the first event of its trace.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
 
-/// The one trace with events. Throws SnapshotError where there is none, or where several devices
-/// have one.
-const std::vector<TraceEvent>& only_trace(const Snapshot& snapshot);
+/// Devices with a trace.
+std::vector<std::size_t> traced_devices(const Snapshot& snapshot);
+
+/// The device whose trace is read: `wished`, or the one that has a trace. Throws SnapshotError
+/// where that is none, or where several devices have one and none is wished.
+std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished = {});
+
+/// A device's memory before its trace.
+struct MemoryBefore {
+  std::vector<SnapshotSegment> segments;  // by address; of an expandable one, what is mapped
+  /// Addresses of segments that nothing records the pool of, and that count as PyTorch's own.
+  std::set<std::int64_t> without_pool;
+  /// Blocks whose size is not known: more may have been given than was requested.
+  std::size_t unsure = 0;
+  /// The pool of each segment_alloc and segment_map of the trace, by event. Nothing records the
+  /// pool of a segment that is not there at the end: such an event is left out.
+  std::map<std::size_t, PoolId> pools;
+};
 
 /// Undoes the trace from its end. A block that was freed in the trace and allocated before it has
 /// the size that was requested, rounded up to 512 bytes; what the allocator did not split off
 /// is known where the rest up to the next block is too short to be a block. Free blocks are merged.
-/// Throws SnapshotError, naming the event, where trace and segments contradict each other, and for
-/// expandable segments and private pools.
-std::vector<SnapshotSegment> segments_before(const Snapshot& snapshot);
+/// Throws SnapshotError, naming the event, where trace and segments contradict each other.
+MemoryBefore memory_before(const Snapshot& snapshot, std::size_t device);
 
 }  // namespace tidemark

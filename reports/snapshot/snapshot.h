@@ -28,11 +28,13 @@ struct SnapshotBlock {
   std::uint32_t stack = 0;  // in Snapshot::stacks; 0 is the empty one
 };
 
+using PoolId = std::array<std::int64_t, 2>;  // {0, 0}: PyTorch's own pool, else a private one
+
 struct SnapshotSegment {
   std::int64_t device = 0, address = 0, total_size = 0, stream = 0;
   std::string type = "large";
   bool expandable = false;
-  std::array<std::int64_t, 2> pool{0, 0};
+  PoolId pool{};
   std::uint32_t stack = 0;
   std::vector<SnapshotBlock> blocks;  // contiguous; their sizes sum to total_size
 };

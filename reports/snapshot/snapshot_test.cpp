@@ -11,6 +11,7 @@
 namespace tidemark {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr std::int64_t kBase = 0x7f0000000000;
@@ -166,11 +167,13 @@ TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   const auto changes = differ(a, b);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].site, "a train.py:7");
-  EXPECT_EQ(changes[0].size, 5000);
-  EXPECT_EQ(changes[0].after.bytes, 5000);
+  EXPECT_EQ(changes[0].sizes_after.at(5000).bytes, 5000);
+  EXPECT_EQ(changes[0].after.bytes, 5300);
   EXPECT_TRUE(differ(a, a).empty());
-  EXPECT_THAT(difference_text({"a", a}, {"b", b}, 9), HasSubstr("700 -> 5,700 bytes (+5,000)"));
-  EXPECT_THAT(difference_text({"a", a}, {"a", a}, 9), HasSubstr("0 sites and sizes differ"));
+  EXPECT_THAT(difference_text({"a", a}, {"b", b}, 9),
+              AllOf(HasSubstr("700 -> 5,700 bytes (+5,000)"),
+                    HasSubstr("300 -> 5,300), 1 x 300 -> 1 x 5,000 + 1 x 300: a train.py:7")));
+  EXPECT_THAT(difference_text({"a", a}, {"a", a}, 9), HasSubstr("0 sites differ"));
   Snapshot longer = a;
   longer.traces[0][4].time_us = 55;
   EXPECT_EQ(differ(a, longer).size(), 1u) << "a life of 35 us and not of 30";
@@ -254,6 +257,21 @@ TEST(Snapshots, WhatDoesNotAddUpWasEdited) {
               HasSubstr("device_traces[0][2]: has no 'addr'"));
   EXPECT_THAT(edited([](auto& j) { j["device_traces"][0][1]["size"] = -1; }),
               HasSubstr("a size of -1"));
+}
+
+// PyTorch 2.0 has the frames of a block, and the size that was asked for, in its history.
+TEST(Snapshots, TheLatestOwnerOfABlockIsReadFromItsHistory) {
+  auto json = nlohmann::json::parse(snapshot_json(small()));
+  auto& block = json["segments"][0]["blocks"][0];
+  const auto frames = block["frames"];
+  block.erase("frames");
+  block.erase("requested_size");
+  block["history"] = {{{"addr", kBase}, {"real_size", 300}, {"frames", frames}},
+                      {{"addr", kBase}, {"real_size", 512}}};
+  json["device_traces"] = nlohmann::json::array();
+  const DeviceSummary d = analyse(parse_snapshot(json.dump(), "f"))[0];
+  EXPECT_EQ(d.sites[0].site, "a train.py:7");
+  EXPECT_EQ(d.sites[0].bytes, 300);
 }
 
 // PyTorch leaves the size last asked for in a free block, though it has been divided since; and

@@ -1,4 +1,5 @@
 #include "harness/virtual/blas/blas.h"
+#include "harness/virtual/device/memory.h"
 
 namespace tidemark::blas {
 
@@ -76,6 +77,7 @@ Status product(const Handle* handle, const char* name, const Product& p, int com
     return invalid_value;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;
   if (refused(name)) return not_supported;
+  if (p.a == CUDA_R_16BF) device::library_used(device::Placement::Library::bf16_product);
   device::enqueue(handle->stream, name, cost_of(p, handle->math_mode, compute));
   return success;
 }

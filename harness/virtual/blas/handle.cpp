@@ -10,7 +10,7 @@ using namespace tidemark::blas;
 CUBLAS int cublasCreate_v2(Handle** handle) {
   if (!handle) return invalid_value;
   *handle = new Handle;
-  tidemark::device::library_loaded();
+  tidemark::device::library_used(tidemark::device::Placement::Library::handle);
   return success;
 }
 CUBLAS int cublasDestroy_v2(Handle* handle) {

@@ -64,12 +64,13 @@ int tidemark_device_set_capacity(uint64_t bytes) {
   return 0;
 }
 
-int tidemark_device_place_next(uint64_t offset) {
+uint64_t tidemark_device_place_next(uint64_t offset) {
   auto [e, lock] = locked();
-  if (e.devices == 0) return -1;
-  if (e.memory_of(current_device()).place_next(offset)) return 0;
-  return fail(e, "an allocation cannot be placed at " + std::to_string(offset) +
-                     ": memory is allocated already, or that is not a multiple of 2 MiB in range");
+  if (e.devices == 0) return 0;
+  if (const auto at = e.memory_of(current_device()).place_next(offset)) return at;
+  fail(e, "an allocation cannot be placed at " + std::to_string(offset) +
+              ": memory is allocated already, or that is not a multiple of 2 MiB in range");
+  return 0;
 }
 
 void tidemark_device_set_data(int on) {

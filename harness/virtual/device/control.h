@@ -26,8 +26,9 @@ int tidemark_device_set_profile(const char* name);
 int tidemark_device_set_capacity(uint64_t bytes);
 /// The current device's next allocation begins so many bytes above its lowest address. The first
 /// call replaces the rule of TIDEMARK_PLACEMENT; without another one, an allocation then takes the
-/// highest range. 0, or -1: memory was allocated before the first call, or no multiple of 2 MiB.
-int tidemark_device_place_next(uint64_t offset);
+/// highest range. Returns the address, or 0: memory was allocated before the first call, or no
+/// multiple of 2 MiB.
+uint64_t tidemark_device_place_next(uint64_t offset);
 /// Whether copies, memsets and collectives move bytes (mode math) or only cost time (mode shapes).
 /// While they move, a kernel launch on a thread that has not suspended data fails with
 /// cudaErrorNotSupported: its results would not exist.

@@ -9,6 +9,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
+#include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
@@ -135,6 +136,7 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   Stream* s = e.find(l.stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   ++kernel->launches;
+  e.memory_of(current_device()).placement().launched(kernel->name);
   enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread, spins);
   return cudaSuccess;
 }

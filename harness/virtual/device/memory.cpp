@@ -37,7 +37,7 @@ DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::stri
       modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {
   if (!placement_)
     throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) +
-                             ": linux, wsl2 or ascending");
+                             ": expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending");
 }
 
 bool DeviceMemory::charge(std::size_t bytes) {
@@ -79,17 +79,16 @@ std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
   return begin && commit(begin, rounded) ? begin : 0;
 }
 
-bool DeviceMemory::place_next(std::size_t offset) {
-  if (!dictated_ && used_ > 0) return false;
-  if (offset % kGranule != 0 || offset >= span.bytes - kModuleBytes) return false;
+std::uintptr_t DeviceMemory::place_next(std::size_t offset) {
+  if (!dictated_ && used_ > 0) return 0;
+  if (offset % kGranule != 0 || offset >= span.bytes - kModuleBytes) return 0;
   if (!dictated_) {
     auto dictated =
         std::make_unique<DictatedPlacement>(Span{span.begin, span.bytes - kModuleBytes});
     dictated_ = dictated.get();
     placement_ = std::move(dictated);
   }
-  dictated_->next = span.begin + offset;
-  return true;
+  return dictated_->next = span.begin + offset;
 }
 
 std::map<std::uintptr_t, DeviceMemory::Allocation>::const_iterator DeviceMemory::find(
@@ -160,9 +159,9 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   return cudaSuccess;
 }
 
-void library_loaded() {
+void library_used(Placement::Library what) {
   auto [e, lock] = locked();
-  if (e.devices > 0) e.memory_of(current_device()).library_loaded();
+  if (e.devices > 0) e.memory_of(current_device()).placement().used(what);
 }
 
 std::size_t memory_used(int device) {

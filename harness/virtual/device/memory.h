@@ -20,8 +20,8 @@ cudaError_t allocate(void** address, std::size_t bytes);
 /// Synchronises the device first, as CUDA does. Null is fine; pool memory too.
 cudaError_t release(void* address);
 cudaError_t memory_left(std::size_t* left, std::size_t* total);
-/// A cuBLAS handle of the current device was created: see Wsl2Placement.
-void library_loaded();
+/// Of the current device: see Wsl2Placement.
+void library_used(Placement::Library what);
 /// Bytes of a device's capacity that are taken.
 std::size_t memory_used(int device);
 /// The allocation around `address`.
@@ -57,8 +57,8 @@ class DeviceMemory {
   bool charge(std::size_t bytes);
   void refund(std::size_t bytes) { used_ -= bytes; }
   std::uintptr_t take_module(std::size_t bytes);
-  void library_loaded() { placement_->library_loaded(); }
-  bool place_next(std::size_t offset);
+  Placement& placement() { return *placement_; }
+  std::uintptr_t place_next(std::size_t offset);  // the address; 0: cannot be
 
   struct Allocation {
     std::size_t bytes;      // in granules

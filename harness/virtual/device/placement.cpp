@@ -1,13 +1,33 @@
 #include "harness/virtual/device/placement.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace tidemark::device {
 
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::optional<Wsl2Placement::Held> wsl2_held(std::string_view name) {
+  if (name == "wsl2") return Wsl2Placement::Held{198 * kMiB, 240 * kMiB};
+  unsigned first = 0, second = 0;
+  char rest = 0;
+  if (std::sscanf(std::string(name).c_str(), "wsl2:%4u,%4u%c", &first, &second, &rest) != 2 ||
+      first % 2 != 0 || second % 2 != 0 || first == 0 || second == 0)
+    return {};
+  return Wsl2Placement::Held{first * kMiB, second * kMiB};
+}
+
+}  // namespace
+
 std::unique_ptr<Placement> make_placement(std::string_view name, Span span) {
   if (name == "linux") return std::make_unique<LinuxPlacement>(span);
-  if (name == "wsl2") return std::make_unique<Wsl2Placement>(span);
+  if (const auto held = wsl2_held(name); held && held->first + held->second < span.bytes)
+    return std::make_unique<Wsl2Placement>(span, *held);
   if (name == "ascending") return std::make_unique<AscendingPlacement>(span);
   return nullptr;
 }
@@ -49,9 +69,27 @@ std::uintptr_t DictatedPlacement::take(std::size_t bytes) {
   return at && free_.take_at(at, bytes) ? at : free_.take_highest(bytes, bytes);
 }
 
-void Wsl2Placement::library_loaded() {
-  if (low_) free_.give(low_, kLow);
-  low_ = 0;
+Wsl2Placement::Wsl2Placement(Span span, Held held)
+    : AscendingPlacement({span.begin + held.first, span.bytes - held.first}),
+      first_{span.begin, held.first},
+      second_(held.second) {}
+
+void Wsl2Placement::launched(std::string_view kernel) {
+  if (resized_) return;
+  if (!std::exchange(any_kernel_, true)) hold(2 * kMiB);
+  if (kernel.find("distribution_elementwise_grid_stride_kernel") != kernel.npos) return;
+  resized_ = true;
+  hold(second_);
+  free_.give(first_.begin, first_.bytes);
+}
+
+void Wsl2Placement::used(Library what) {
+  if (what == Library::handle) {
+    if (!std::exchange(any_handle_, true)) hold(2 * kMiB);
+    hold(8 * kMiB);
+  } else if (!std::exchange(any_product_, true)) {
+    hold(6 * kMiB);
+  }
 }
 
 }  // namespace tidemark::device

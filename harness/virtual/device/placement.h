@@ -20,11 +20,13 @@ class Placement {
   /// The address of a new allocation, or 0 where no range is long enough.
   virtual std::uintptr_t take(std::size_t bytes) = 0;
   virtual void give(std::uintptr_t begin, std::size_t bytes) = 0;
-  /// The first cuBLAS handle of the device was created.
-  virtual void library_loaded() {}
+  /// What the driver takes memory of its own for. A kernel has its mangled name.
+  virtual void launched(std::string_view) {}
+  enum class Library { handle, bf16_product };  // of cuBLAS
+  virtual void used(Library) {}
 };
 
-/// "linux", "wsl2" or "ascending"; null for another name.
+/// "linux", "wsl2", "wsl2:FIRST,SECOND" or "ascending"; null for another name.
 std::unique_ptr<Placement> make_placement(std::string_view name, Span span);
 
 /// The driver under Linux. Address space is taken downwards, in chunks that begin and end at
@@ -59,17 +61,24 @@ class AscendingPlacement : public Placement {
   Ranges free_;
 };
 
-/// Places of the driver under WSL2: upwards, the first range that is long enough. The kLow bytes
-/// below the first address become free when cuBLAS is loaded, and are the first from then on.
+/// The driver under WSL2 and Windows: upwards, the first range that is long enough, for the program
+/// and for itself. At first it holds `first` bytes below all else. The first kernel that is more
+/// than random numbers takes `second` bytes, and gives those back (stacks of all threads,
+/// probably). The first kernel of any kind, handles and products take what README.md lists.
 class Wsl2Placement : public AscendingPlacement {
  public:
-  static constexpr std::size_t kLow = std::size_t{188} << 20;
-  explicit Wsl2Placement(Span span)
-      : AscendingPlacement({span.begin + kLow, span.bytes - kLow}), low_(span.begin) {}
-  void library_loaded() override;
+  struct Held {
+    std::size_t first, second;  // bytes, of the GPU of a recording
+  };
+  Wsl2Placement(Span span, Held held);
+  void launched(std::string_view kernel) override;
+  void used(Library what) override;
 
  private:
-  std::uintptr_t low_;  // 0: given to free_
+  void hold(std::size_t bytes) { free_.take(bytes, kGranule); }
+  const Span first_;
+  const std::size_t second_;
+  bool any_kernel_ = false, resized_ = false, any_handle_ = false, any_product_ = false;
 };
 
 /// Places that the program dictates, for replays of recordings; the highest range if it dictates

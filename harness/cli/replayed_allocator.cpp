@@ -1,0 +1,216 @@
+#include "harness/cli/replayed_allocator.h"
+
+#include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/device/platform.h"
+#include "reports/snapshot/error.h"
+
+namespace tidemark {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+constexpr std::size_t kMostStreams = 32;
+constexpr std::int64_t kGranule = 2 << 20;
+
+ReplayedAllocator* only = nullptr;  // the tracker cannot be taken away again
+
+std::int64_t rounded(std::int64_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
+
+}  // namespace
+
+std::string SegmentEvent::text() const {
+  return fmt::format("{} of {} bytes, stream {:#x}", name_of(action), size, stream);
+}
+
+ReplayedAllocator::ReplayedAllocator(std::set<std::int64_t> streams, Ranges ranges) {
+  if (streams.size() > kMostStreams)
+    throw SnapshotError(
+        fmt::format("has {} streams; at most {} are replayed", streams.size(), kMostStreams));
+  // Addresses matter by their order alone: what lies between the ranges is left out.
+  std::ranges::sort(ranges);
+  std::int64_t bytes = 0, end = 0;
+  for (const auto& [from, to] : ranges) {
+    if (offsets_.empty() || from >= end) offsets_[from] = bytes = rounded(bytes), end = from;
+    bytes += std::max<std::int64_t>(0, to - end);
+    end = std::max(end, to);
+  }
+  c10::cuda::device_count_ensure_non_zero();
+  allocator::init(1);
+  platform().begin("instant", Mode::shapes);
+  set_capacity(2 * rounded(bytes) + (std::int64_t{1} << 30));
+  for (const std::int64_t id : streams) {
+    const cudaStream_t stream = id == 0 ? c10::cuda::getDefaultCUDAStream().stream()
+                                        : c10::cuda::getStreamFromPool(false).stream();
+    streams_[id] = stream, stream_ids_[stream] = id;
+  }
+  set();
+  only = this;
+  allocator::attachAllocatorTraceTracker(track);
+}
+
+ReplayedAllocator::~ReplayedAllocator() { only = nullptr; }
+
+void ReplayedAllocator::use(const std::string& settings) {
+  settings_ = settings;
+  set();
+}
+
+void ReplayedAllocator::set() {
+  try {
+    c10::CachingAllocator::setAllocatorSettings(
+        fmt::format("expandable_segments:{}{}{}", expandable_ ? "True" : "False",
+                    settings_.empty() ? "" : ",", settings_));
+  } catch (const c10::Error&) {
+    throw SnapshotError(
+        fmt::format("has allocator settings that this PyTorch does not take: {}", settings_));
+  }
+}
+
+void* ReplayedAllocator::take(const Request& request) {
+  current_ = request;
+  if (request.expandable != expandable_) {
+    expandable_ = request.expandable;
+    set();
+  }
+  placed_ = 0;
+  if (wanted_ && !expandable_) {
+    const auto range = std::prev(offsets_.upper_bound(*wanted_));
+    placed_ = virtual_device()->place_next(range->second + *wanted_ - range->first);
+    if (placed_ == 0)
+      throw SnapshotError(
+          fmt::format("has a segment at an address that cannot be had ({})", *wanted_));
+  }
+  const auto bytes = static_cast<std::size_t>(request.bytes);
+  const cudaStream_t stream = streams_.at(request.stream);
+  void* block = nullptr;
+  if (request.pool == PoolId{}) {
+    block = allocator::raw_alloc_with_stream(bytes, stream);
+  } else {
+    const auto id = pool(request.pool);
+    allocator::beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+    block = allocator::raw_alloc_with_stream(bytes, stream);
+    allocator::endAllocateToPool(0, id);
+    allocator::releasePool(0, id);
+  }
+  wanted_.reset();
+  return block;
+}
+
+void ReplayedAllocator::give(void* block) { allocator::raw_delete(block); }
+
+void ReplayedAllocator::release() { allocator::emptyCache(); }
+
+std::size_t ReplayedAllocator::release(const std::set<std::int64_t>& addresses) {
+  std::vector<void*> held;
+  for (const auto& segment : allocator::snapshot().segments) {
+    const auto area = areas_.find(segment.address);
+    const bool own = segment.owner_private_pool_id == c10::MempoolId_t{};
+    if (area == areas_.end() || !own || segment.is_expandable || segment.active_size > 0 ||
+        (area->second.recorded && addresses.contains(*area->second.recorded)))
+      continue;
+    held.push_back(hold(area->first, area->second));
+  }
+  release();
+  for (void* block : held) give(block);
+  return held.size();
+}
+
+/// A block of a segment that is free. Those that come first are given back again.
+void* ReplayedAllocator::hold(std::uintptr_t begin, const Area& area) {
+  const std::int64_t bytes = area.made_by.bytes <= kLargestSmall ? kLargestSmall : area.mapped;
+  std::vector<void*> others;
+  for (;;) {
+    void* block = take({bytes, area.made_by.stream, area.made_by.pool, false});
+    const auto at = reinterpret_cast<std::uintptr_t>(block);
+    if (at >= begin && at < begin + static_cast<std::uintptr_t>(area.mapped)) {
+      for (void* other : others) give(other);
+      return block;
+    }
+    others.push_back(block);
+  }
+}
+
+void ReplayedAllocator::release(PoolId pool) {
+  const auto found = pools_.find(pool);
+  if (found == pools_.end()) return;
+  if (!std::exchange(found->second.ended, true)) allocator::releasePool(0, found->second.id);
+  allocator::emptyCache(found->second.id);
+}
+
+/// The allocator's own name of a pool that is in use.
+c10::MempoolId_t ReplayedAllocator::pool(PoolId recorded) {
+  Pool& pool = pools_[recorded];
+  if (std::exchange(pool.ended, false)) {
+    pool.id = {0, ++made_pools_};
+    allocator::createOrIncrefPool(0, pool.id);
+  }
+  return pool.id;
+}
+
+std::optional<std::int64_t> ReplayedAllocator::recorded(const void* pointer) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto after = areas_.upper_bound(address);
+  if (after == areas_.begin()) return {};
+  const auto& [begin, area] = *std::prev(after);
+  if (!area.recorded) return {};
+  return *area.recorded + static_cast<std::int64_t>(address - begin);
+}
+
+std::map<std::int64_t, std::int64_t> ReplayedAllocator::segments() const {
+  std::map<std::int64_t, std::int64_t> out;
+  for (const auto& segment : allocator::snapshot().segments)
+    out[recorded(reinterpret_cast<void*>(segment.address)).value_or(-1)] =
+        static_cast<std::int64_t>(segment.total_size);
+  return out;
+}
+
+void ReplayedAllocator::track(const Entry& entry) {
+  if (only != nullptr) only->note(entry);
+}
+
+/// The memory that an expandable segment of the current request has mapped, or the end.
+ReplayedAllocator::Areas::iterator ReplayedAllocator::mapped() {
+  return std::ranges::find_if(areas_, [&](const auto& each) {
+    const Request& r = each.second.made_by;
+    return r.expandable && r.stream == current_.stream && r.pool == current_.pool &&
+           (r.bytes <= kLargestSmall) == (current_.bytes <= kLargestSmall);
+  });
+}
+
+void ReplayedAllocator::note(const Entry& entry) {
+  const auto here = static_cast<std::uintptr_t>(entry.addr_);
+  const auto size = static_cast<std::int64_t>(entry.size_);
+  SegmentEvent event{
+      Action::segment_alloc, {}, size, stream_ids_.at(static_cast<cudaStream_t>(entry.stream_))};
+  switch (entry.action_) {
+    case Entry::SEGMENT_ALLOC:
+      areas_[here] = {here == placed_ ? wanted_ : std::nullopt, size, current_};
+      break;
+    case Entry::SEGMENT_MAP:
+      event.action = Action::segment_map;
+      if (const auto area = mapped(); area != areas_.end())
+        area->second.mapped += size;
+      else
+        areas_[here] = {wanted_, size, current_};
+      break;
+    case Entry::SEGMENT_FREE:
+    case Entry::SEGMENT_UNMAP:
+      event.action =
+          entry.action_ == Entry::SEGMENT_FREE ? Action::segment_free : Action::segment_unmap;
+      break;
+    default:
+      return;
+  }
+  event.address = recorded(reinterpret_cast<void*>(here));
+  made_.push_back(event);
+  if (event.action == Action::segment_alloc || event.action == Action::segment_map) return;
+  const auto area = std::prev(areas_.upper_bound(here));
+  if ((area->second.mapped -= size) == 0) areas_.erase(area);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,101 @@
+// PyTorch's own caching allocator on the virtual device, which repeats what a recording did. Every
+// address here is a recorded one: segments are made where the recording has them.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <driver_types.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/snapshot/settings.h"
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+/// A segment that came or went, or memory of an expandable one.
+struct SegmentEvent {
+  Action action;
+  std::optional<std::int64_t> address;  // none: of a segment that the recording does not have
+  std::int64_t size, stream;
+  auto operator<=>(const SegmentEvent&) const = default;
+  std::string text() const;  // without the address
+};
+
+/// The process has one at most.
+class ReplayedAllocator {
+ public:
+  static constexpr std::int64_t kLargestSmall = 1 << 20;  // bytes of a block in a small segment
+  using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;  // begin, end
+  /// `ranges`: every segment of the recording at any time. Throws SnapshotError for more streams
+  /// than are replayed. Settings take effect with use().
+  ReplayedAllocator(std::set<std::int64_t> streams, Ranges ranges);
+  ~ReplayedAllocator();
+  ReplayedAllocator(const ReplayedAllocator&) = delete;
+  void use(const std::string& settings);
+
+  struct Request {
+    std::int64_t bytes, stream;
+    PoolId pool;
+    bool expandable;  // segments, if it makes one
+  };
+  /// The segment that the next allocation makes begins here; or the memory that it maps, if none of
+  /// the expandable segment is mapped.
+  void place(std::int64_t address) { wanted_ = address; }
+  void* take(const Request& request);
+  void give(void* block);
+  /// Gives every free segment of PyTorch's own pool back to the device.
+  void release();
+  /// The same, but for those that are not at these addresses. Returns how many stay.
+  std::size_t release(const std::set<std::int64_t>& addresses);
+  /// The same for a private pool, which then ends.
+  void release(PoolId pool);
+
+  /// Segment events since the last call.
+  std::vector<SegmentEvent> made() { return std::exchange(made_, {}); }
+  /// The address that the recording has for it; none: in a segment that it does not have.
+  std::optional<std::int64_t> recorded(const void* pointer) const;
+  /// Bytes of each segment by its address; a segment without one counts as at -1.
+  std::map<std::int64_t, std::int64_t> segments() const;
+  std::size_t streams() const { return streams_.size(); }
+
+ private:
+  using Entry = c10::CachingDeviceAllocator::TraceEntry;
+  struct Area {  // a segment, or what an expandable one has mapped
+    std::optional<std::int64_t> recorded;
+    std::int64_t mapped;
+    Request made_by;
+  };
+  struct Pool {
+    c10::MempoolId_t id{};
+    bool ended = true;
+  };
+  using Areas = std::map<std::uintptr_t, Area>;
+  static void track(const Entry& entry);
+  void note(const Entry& entry);
+  Areas::iterator mapped();
+  void* hold(std::uintptr_t begin, const Area& area);
+  c10::MempoolId_t pool(PoolId recorded);
+  void set();
+
+  std::map<std::int64_t, cudaStream_t> streams_;
+  std::map<cudaStream_t, std::int64_t> stream_ids_;
+  std::map<std::int64_t, std::int64_t> offsets_;  // by the begin of a range
+  std::map<PoolId, Pool> pools_;                  // by the recorded one
+  c10::CaptureId_t made_pools_ = 0;
+  std::string settings_;
+  bool expandable_ = false;
+  Request current_{};
+  std::optional<std::int64_t> wanted_;  // address of the next segment
+  std::uintptr_t placed_ = 0;           // the same here
+  Areas areas_;
+  std::vector<SegmentEvent> made_;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,85 @@
+#include "reports/snapshot/site.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kNamespace = "torch::autograd::";
+
+bool is_python(const StackFrame& frame) {
+  return frame.file.ends_with(".py") || (frame.file.starts_with('<') && frame.line > 0);
+}
+
+/// Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile or
+/// Python itself has written. A wheel's C++ frames have the names of files without folders, and the
+/// interpreter's have C files.
+bool pytorchs_own(const StackFrame& frame) {
+  std::string file = frame.file;
+  std::ranges::replace(file, '\\', '/');
+  const auto in = [&](const char* what) { return file.find(what) != std::string::npos; };
+  const auto of = [&](const char* space) {
+    const std::size_t at = frame.function.starts_with("void ") ? 5 : 0;
+    return frame.function.compare(at, std::string_view(space).size(), space) == 0;
+  };
+  return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
+         file == "??" || in("/tidemark_phases.py") || in("/torchinductor_") ||
+         file.starts_with("<frozen") ||
+         (!is_python(frame) &&
+          (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
+}
+
+/// "MmBackward0" of "torch::autograd::generated::MmBackward0::apply(...)"; empty for another frame
+/// and for a node that is written in Python.
+std::string node_of(const StackFrame& frame) {
+  std::string_view name = frame.function;
+  const auto apply = name.find("::apply(");
+  if (!name.starts_with(kNamespace) || apply == name.npos) return "";
+  name = name.substr(kNamespace.size(), apply - kNamespace.size());
+  for (const std::string_view prefix : {"generated::", "CppNode<"})
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  if (name.ends_with('>')) name.remove_suffix(1);
+  return name == "PyNode" ? "" : std::string(name);
+}
+
+std::string text(const StackFrame& frame) {
+  return one_line(fmt::format("{} {}:{}", frame.function,
+                              frame.file.substr(frame.file.find_last_of("/\\") + 1), frame.line));
+}
+
+}  // namespace
+
+bool is_users_python(const StackFrame& frame) { return is_python(frame) && !pytorchs_own(frame); }
+
+std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
+  const auto& frames = snapshot.stacks[stack];
+  if (frames.empty()) return "(no stack was recorded)";
+  const auto frame = [&](std::uint32_t at) -> const StackFrame& { return snapshot.frames[at]; };
+  // A node as `tidemark exec` writes it down.
+  if (frame(frames[0]).file == "autograd") return one_line(frame(frames[0]).function);
+  const auto first = [&](auto what) {
+    const auto found =
+        std::ranges::find_if(frames, [&](std::uint32_t at) { return what(frame(at)); });
+    return found == frames.end() ? nullptr : &frame(*found);
+  };
+  if (const auto* users = first(is_users_python)) return text(*users);
+  if (const auto* node = first([](const StackFrame& f) { return !node_of(f).empty(); }))
+    return one_line(node_of(*node));
+  // It sums gradients up, and makes them the shape of an input.
+  if (first(
+          [](const StackFrame& f) { return f.function.starts_with("torch::autograd::Engine::"); }))
+    return "autograd's engine";
+  if (const auto* other = first([](const StackFrame& f) { return !pytorchs_own(f); }))
+    return text(*other);
+  const auto written_by_hand = [](const StackFrame& f) {
+    return is_python(f) && f.file.find("/torchinductor_") == std::string::npos;
+  };
+  if (const auto* python = first(written_by_hand)) return text(*python);
+  return text(frame(frames[0]));
+}
+
+}  // namespace tidemark

@@ -1,0 +1,19 @@
+// The place in the program that an allocation comes from, by its recorded frames.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reports/snapshot/snapshot.h"
+
+namespace tidemark {
+
+/// Whether a frame is one of Python code, and of neither PyTorch nor what torch.compile has
+/// written.
+bool is_users_python(const StackFrame& frame);
+
+/// "step train.py:12" of the innermost Python frame that is the user's. Without one the node of
+/// autograd ("MmBackward0"), then the innermost frame of any language that is not PyTorch's own.
+std::string site_of(const Snapshot& snapshot, std::uint32_t stack);
+
+}  // namespace tidemark
