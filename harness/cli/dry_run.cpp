@@ -9,7 +9,7 @@
 #include <string>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/salvage.h"
+#include "harness/cli/checkpoint.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
 #include "reports/units.h"

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/cli/checkpoint.h"
 #include "harness/cli/deliver.h"
 #include "harness/cli/salvage.h"
 #include "harness/errors.h"
@@ -135,6 +136,11 @@ int run_as_jobs(const Options& options, const std::vector<PlannedTrial>& planned
     const std::size_t index = submitted[job];
     const fs::path place = folder_of_job(jobs, index);
     TrialRecord& trial = report.trials[index];
+    try {
+      finish_run(place);  // its time was up, or it was killed
+    } catch (const std::runtime_error&) {
+      // Nothing of it was finished, or Slurm has not ended it yet.
+    }
     if (fs::exists(place / "report.json")) {
       Report one = read_whole(place);
       if (first) require_same_installation(*first, one.run);

@@ -1,14 +1,19 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -17,6 +22,7 @@
 #include "harness/cli/dry_run.h"
 #include "harness/cli/oom.h"
 #include "harness/cli/prepare.h"
+#include "harness/cli/salvage.h"
 #include "harness/cli/trials.h"
 #include "harness/device/arithmetic.h"
 #include "harness/device/devices.h"
@@ -37,21 +43,74 @@ namespace fs = std::filesystem;
 
 constexpr int kLongestTrial = 60;  // s, of NCCL on a shared GPU; it takes seconds to connect
 
+// Of ranks that tidemark has not launched, so that nobody outlives them: writes the report of what
+// was finished. Set once the run has a folder.
+std::function<void(const Ending& ending)> rescue;
+
+// One of the ranks does it, and the others give it the time.
+void rescue_once(const fs::path& folder, const Options& options, const Ending& ending) {
+  const fs::path session = folder / kUnfinished;
+  if (!write_first(session / "failed", ending.why + "\n")) {
+    for (int tries = 0; tries < 50 && fs::exists(session); ++tries) usleep(100'000);
+    return;
+  }
+  try {
+    const auto report = salvage(session, ending);
+    if (report) deliver(*report, folder, options);
+    std::error_code ignored;
+    if (fs::exists(folder / "report.json")) fs::remove_all(session, ignored);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: the report of what was finished was not written: {}\n",
+               first_line(error));
+  }
+}
+
+constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP};
+
+sigset_t ends() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kEnds) sigaddset(&set, signal);
+  return set;
+}
+
+// A launcher ends its ranks by a signal, and gives them a second or more (mpirun), or half a minute
+// (Slurm). Rank 0 uses it for the report.
+void await_signal(int rank) {
+  const sigset_t set = ends();
+  if (rank != 0) {
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    return;
+  }
+  std::thread([set] {
+    int signal = 0;
+    sigwait(&set, &signal);
+    if (rescue)
+      rescue({fmt::format("ended by its launcher (signal {}, {}): a rank that died, a limit, or an "
+                          "interruption",
+                          signal, strsignal(signal)),
+              false});
+    std::fflush(stdout);
+    std::_Exit(3);
+  }).detach();
+}
+
 // The launching process has chosen and made the folder; under another launcher rank 0 does,
-// and all ranks hear of it where it cannot.
+// and all ranks hear of it.
 fs::path folder_of(const Options& options, const std::string& id, World& world) {
   if (launched_by_tidemark()) return options.out;
   std::string folder, wrong;
   if (world.rank() == 0) {
     try {
       folder = output_folder(options.out, id).string();
-    } catch (const UsageError& error) {
+      fs::create_directory(fs::path(folder) / kUnfinished);
+    } catch (const std::exception& error) {
       wrong = error.what();
     }
   }
   wrong = world.broadcast(wrong);
   if (!wrong.empty()) throw UsageError(wrong);
-  return folder;
+  return world.broadcast(folder);
 }
 
 constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
@@ -65,6 +124,8 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
     fmt::print(stderr, "error: rank {}: {}\n", link.rank(), what);
     std::fflush(stderr);
   }
+  if (rescue) rescue({fmt::format("rank {}: {}", link.rank(), what), false});
+  std::fflush(stdout);
   live_communicators::abort_all(kFarewell);
   link.abort(3);
   std::_Exit(3);
@@ -130,9 +191,13 @@ void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& a
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
+  const bool outlived = launched_by_tidemark();
+  const sigset_t set = ends();
+  if (!outlived) pthread_sigmask(SIG_BLOCK, &set, nullptr);  // before any thread is started
   std::shared_ptr<Link> link = link_of_launcher();
   int code = 3;
   const int rank = link->rank();
+  if (!outlived) await_signal(rank);
   try {
     World all(link);
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
@@ -151,7 +216,8 @@ int rank_command(const Options& options, int argc, char** argv) {
     run.require_all = options.require_all;
     const fs::path folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
-    flight::open(session_folder(), rank);
+    const fs::path session = outlived ? session_folder() : folder / kUnfinished;
+    flight::open(session, rank);
     at::set_num_threads(1);
     set_arithmetic();
     at::globalContext().lazyInitDevice(at::kCUDA);
@@ -167,11 +233,17 @@ int rank_command(const Options& options, int argc, char** argv) {
     if (world) {
       world->patience = options.timeout;
       std::jthread watchdog = watch(*link, options.timeout);
-      const Report report = run_all(planned, *world, options, run, folder);
+      if (!outlived && !folder.empty())
+        rescue = [folder, options](const Ending& ending) { rescue_once(folder, options, ending); };
+      const Report report = run_all(planned, *world, options, run, folder, session);
       watchdog = {};
       if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);
+    if (!outlived && rank == 0 && fs::exists(folder / "report.json")) {
+      std::error_code ignored;
+      fs::remove_all(session, ignored);
+    }
   } catch (const UsageError& error) {  // these four are the same on all ranks: none waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/files.h"
+#include "harness/cli/salvage.h"
 #include "harness/exec/job.h"
 #include "harness/exec/recover.h"
 #include "harness/record/json.h"
@@ -40,6 +41,7 @@ void add_report(CLI::App& app, Act& act) {
         return 0;
       }
       recover_report(*path);
+      finish_run(*path);
       if (*json) {
         const bool of_job = std::filesystem::exists(std::filesystem::path(*path) / "job");
         fmt::print("{}",

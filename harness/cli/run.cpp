@@ -10,6 +10,7 @@
 #include "harness/cli/jobs.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
+#include "harness/cli/session_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
@@ -39,17 +40,20 @@ int run_command(Options& options, int argc, char** argv) {
   const auto salvage_all = [&](const fs::path& session, const Ending& ending) {
     if (const auto report = salvage(session, ending)) deliver(*report, folder, options);
   };
+  const fs::path session = folder / kUnfinished;
   const int processes = options.stand_for >= 0 ? 1 : ranks;
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
   command.insert(command.end(), argv + 1, argv + argc);
-  Ended ended = launch(processes, command, salvage_all);
+  Ended ended = launch(processes, command, salvage_all, session);
   if (!ended.again.empty()) {
     fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
                ended.again);
     choose_staged_collectives();
-    ended = launch(processes, command, salvage_all);
+    ended = launch(processes, command, salvage_all, session);
   }
   std::error_code ignored;
+  const bool can_be_finished = !fs::exists(folder / "report.json") && fs::exists(session / kPlan);
+  if (!can_be_finished) fs::remove_all(session, ignored);
   if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
   return ended.code;
 }

@@ -1,36 +1,44 @@
 #include "harness/cli/salvage.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <fstream>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
 
-#include "harness/ranks/flight_recorder.h"
+#include "harness/cli/session_files.h"
+#include "harness/ranks/flight_record.h"
 #include "harness/record/file.h"
+#include "harness/record/join.h"
 #include "harness/record/json.h"
-#include "harness/run/gather.h"
-#include "harness/run/runner.h"
-#include "reports/write.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPlan = "plan";
-constexpr const char* kAt = "at";  // the trial under way, and how many ranks run
-
-std::string name_of_trial(std::size_t index) { return fmt::format("trial-{}", index); }
-
-std::string name_of_part(std::size_t trial, const std::string& variant, int rank) {
-  return fmt::format("part-{}-{}-{}", trial, path_component(variant), rank);
+bool is_locked(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return locked;
 }
 
-void replace(const fs::path& path, const std::string& text) {
-  const fs::path fresh = path.string() + ".new";  // a rank may be killed while it writes
-  std::ofstream(fresh, std::ios::binary) << text;
-  std::error_code ignored;
-  fs::rename(fresh, path, ignored);
+// A process that was killed a moment ago holds its lock until the kernel has freed its memory.
+bool stays_locked(const fs::path& path) {
+  for (int tries = 0; is_locked(path); ++tries) {
+    if (tries == 30) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
 }
 
 std::optional<Report> read(const fs::path& path) {
@@ -68,57 +76,6 @@ std::size_t gather_parts(const fs::path& session, const RunRecord& run, std::siz
 }
 
 }  // namespace
-
-TrialRecord record_of(const PlannedTrial& planned) {
-  TrialRecord record = record_of(*planned.scenario, planned.trial);
-  record.skipped = planned.unfit;
-  record.capacity = planned.capacity;
-  record.needs = planned.needs;
-  if (!planned.unfit.empty()) return record;
-  record.not_run = "the run ended before it";
-  for (const auto& variant : planned.scenario->variants) {
-    if (std::ranges::find(planned.variants, variant.name) == planned.variants.end()) continue;
-    VariantRecord one;
-    one.name = variant.name;
-    one.role = variant.role;
-    one.what = variant.what;
-    one.not_run = record.not_run;
-    record.variants.push_back(std::move(one));
-  }
-  return record;
-}
-
-Checkpoint::Checkpoint(fs::path session, const World& world)
-    : session_(std::move(session)), world_(world) {}
-
-void Checkpoint::write(const Report& report, const std::string& name) const {
-  if (!session_.empty()) replace(session_ / name, json_text(report));
-}
-
-void Checkpoint::plan(const Report& all) const { write(all, kPlan); }
-
-void Checkpoint::begin(std::size_t trial) {
-  trial_ = trial;
-  if (!world_.leads() || session_.empty()) return;
-  const auto [first, count] =
-      world_.alone() ? std::pair(world_.rank(), 1) : std::pair(0, world_.size());
-  replace(session_ / kAt, fmt::format("{} {} {}\n", trial, first, count));
-}
-
-void Checkpoint::add(const VariantRecord& variant) const {
-  TrialRecord part;
-  part.variants.push_back(variant);
-  write({{}, {part}}, name_of_part(trial_, variant.name, world_.rank()));
-}
-
-void Checkpoint::end(const TrialRecord& trial) const {
-  if (session_.empty()) return;
-  write({{}, {trial}}, name_of_trial(trial_));
-  std::error_code ignored;
-  for (const auto& variant : trial.variants)
-    for (int rank = 0; rank < trial.ranks; ++rank)
-      fs::remove(session_ / name_of_part(trial_, variant.name, rank), ignored);
-}
 
 std::optional<Report> salvage(const fs::path& session, const Ending& ending) {
   auto report = read(session / kPlan);
@@ -158,6 +115,28 @@ std::optional<Report> salvage(const fs::path& session, const Ending& ending) {
         variant.not_run = "the run ended before it: " + report->run.ended;
   }
   return report;
+}
+
+void finish_run(const fs::path& folder) {
+  const fs::path session = folder / kUnfinished;
+  std::error_code none;
+  if (!fs::is_directory(session, none)) return;
+  if (!fs::exists(folder / "report.json")) {
+    for (const auto& entry : fs::directory_iterator(session))
+      if (entry.path().filename().string().starts_with(kAlive) && stays_locked(entry.path()))
+        throw std::runtime_error(
+            fmt::format("{}: this run is still going on (rank {} is alive)", folder.string(),
+                        entry.path().filename().string().substr(std::string_view(kAlive).size())));
+    if (!fs::exists(session)) return;  // it has finished meanwhile
+    std::string why = "its processes ended without a word";
+    if (std::ifstream failed(session / "failed"); failed) std::getline(failed, why);
+    const auto report = salvage(session, {why, false});
+    if (!report)
+      throw std::runtime_error(folder.string() +
+                               ": this run ended before it had a plan: there is nothing to report");
+    write_all(folder, *report);
+  }
+  fs::remove_all(session, none);
 }
 
 }  // namespace tidemark

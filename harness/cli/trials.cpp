@@ -9,9 +9,9 @@
 #include <optional>
 #include <sstream>
 
+#include "harness/cli/checkpoint.h"
 #include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
-#include "harness/cli/salvage.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/platform.h"
 #include "harness/measure/timing.h"
@@ -131,7 +131,7 @@ std::vector<std::string> faults_that_did_not_happen(World& world) {
 }  // namespace
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
-               RunRecord run, const fs::path& folder) {
+               RunRecord run, const fs::path& folder, const fs::path& session) {
   Report report{std::move(run), {}};
   // What a trial is measured for depends on all that are planned, also where one alone runs.
   std::vector<const PlannedTrial*> chosen;
@@ -140,7 +140,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
       chosen.push_back(&planned[index]);
   Progress progress(chosen.size());
   const auto start = Clock::now();
-  Checkpoint checkpoint(session_folder(), world);
+  Checkpoint checkpoint(session, world);
   if (world.leads()) {
     Report all{report.run, {}};
     for (const PlannedTrial* each : chosen) all.trials.push_back(record_of(*each));

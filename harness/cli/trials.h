@@ -11,9 +11,11 @@
 namespace tidemark {
 
 /// Runs and judges what was planned, and writes into `folder` what every rank writes itself
-/// (allocator/, numbers/, snapshots of who runs out of memory). The report is whole where the world
-/// leads(). To be called by all ranks of the world.
+/// (allocator/, numbers/, snapshots of who runs out of memory); into `session`, what a report can
+/// be made of however the ranks end (checkpoint.h). The report is whole where the world leads(). To
+/// be called by all ranks of the world.
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
-               RunRecord run, const std::filesystem::path& folder);
+               RunRecord run, const std::filesystem::path& folder,
+               const std::filesystem::path& session);
 
 }  // namespace tidemark

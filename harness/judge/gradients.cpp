@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "harness/judge/parity.h"
+#include "harness/record/join.h"
 
 namespace tidemark {
 namespace {
@@ -40,28 +41,6 @@ Compared compare(const at::Tensor& mine, const at::Tensor& theirs) {
   return out;
 }
 
-void worsen(std::optional<Distance>& mine, const std::optional<Distance>& theirs) {
-  if (!theirs) return;
-  if (!mine) mine.emplace();
-  mine->ulps = std::max(mine->ulps, theirs->ulps);
-  mine->absolute = std::max(mine->absolute, theirs->absolute);
-  mine->relative = std::max(mine->relative, theirs->relative);
-}
-
-void worsen(GradientError& mine, const GradientError& theirs) {
-  worsen(mine.baseline, theirs.baseline);
-  worsen(mine.reference, theirs.reference);
-  if (theirs.first >= 0 && (mine.first < 0 || theirs.first < mine.first)) mine.first = theirs.first;
-}
-
-void add(std::vector<GradientError>& rows, const GradientError& row) {
-  const auto found = std::ranges::find(rows, row.name, &GradientError::name);
-  if (found == rows.end())
-    rows.push_back(row);
-  else
-    worsen(*found, row);
-}
-
 }  // namespace
 
 std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
@@ -82,13 +61,9 @@ std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
       }
       if (whole != nullptr) row.reference = compare(values, elements(*whole, part)).distance;
     }
-    add(rows, row);
+    worse(rows, row);
   }
   return rows;
-}
-
-void worse(std::vector<GradientError>& mine, const std::vector<GradientError>& theirs) {
-  for (const GradientError& row : theirs) add(mine, row);
 }
 
 }  // namespace tidemark

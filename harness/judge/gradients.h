@@ -16,7 +16,4 @@ std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
                                            const std::vector<Shard>* baseline,
                                            const std::vector<Shard>& reference);
 
-/// Takes in another rank's rows: the worst of both, the earlier first difference.
-void worse(std::vector<GradientError>& mine, const std::vector<GradientError>& theirs);
-
 }  // namespace tidemark

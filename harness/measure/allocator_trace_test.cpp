@@ -15,6 +15,7 @@
 
 #include "harness/device/platform.h"
 #include "harness/judge/gradients.h"
+#include "harness/record/join.h"
 #include "harness/measure/recorder.h"
 #include "harness/run/variant.h"
 
@@ -348,7 +349,7 @@ TEST(Gradients, TheWorstElementAndTheFirstOfAllShards) {
   EXPECT_FALSE(gradient_errors(base, nullptr, whole)[0].baseline.has_value());
   EXPECT_FALSE(gradient_errors(base, nullptr, {})[0].reference.has_value());
   const std::vector<Shard> broken{shard(0, {NAN, 2})};
-  worse(rows, gradient_errors(broken, &base, whole));
+  for (const GradientError& row : gradient_errors(broken, &base, whole)) worse(rows, row);
   EXPECT_EQ(rows[0].first, 0);
   EXPECT_EQ(rows[0].baseline->absolute, std::numeric_limits<double>::infinity());
 }

@@ -2,7 +2,6 @@
 
 #include <ATen/record_function.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,25 +10,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string_view>
-#include <type_traits>
+
+#include "harness/ranks/flight_record.h"
 
 namespace tidemark::flight {
 namespace {
-
-constexpr std::size_t kCalls = 4, kOperators = 5;
-
-struct Record {
-  std::array<char, 256> place{}, thrown{};
-  std::uint64_t calls = 0;
-  std::uint32_t inside = 0;
-  std::array<std::array<char, 128>, kCalls> last{};
-  std::uint64_t operators = 0;
-  std::array<std::array<char, 64>, kOperators> last_operators{};
-};
-static_assert(std::is_trivially_copyable_v<Record>);
 
 Record in_memory;
 Record* record = &in_memory;  // or the mapped file: written with stores alone, no system call
@@ -40,15 +27,6 @@ void put(std::array<char, size>& to, std::string_view text) {
   const std::size_t n = std::min(text.size(), size - 1);
   std::memcpy(to.data(), text.data(), n);
   to[n] = 0;
-}
-
-template <std::size_t size>
-std::string text_of(const std::array<char, size>& from) {
-  return {from.data(), strnlen(from.data(), size)};
-}
-
-std::filesystem::path file_of(const std::filesystem::path& session, int rank) {
-  return session / fmt::format("rank-{}", rank);
 }
 
 std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
@@ -63,27 +41,6 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
 }
 
 void end_operator(const at::RecordFunction&, at::ObserverContext*) { --depth; }
-
-/// The last ones, the latest first, from the second on where `back` is 1.
-template <class Names>
-std::string list(const Names& names, std::uint64_t count, std::uint64_t back = 0) {
-  std::string text;
-  for (; back < std::min<std::uint64_t>(count, names.size()); ++back)
-    text += (text.empty() ? "" : ", ") + text_of(names[(count - 1 - back) % names.size()]);
-  return text;
-}
-
-std::string sentence(const Record& one) {
-  std::string text = "in " + text_of(one.place);
-  if (one.calls > 0) {
-    text += one.inside ? ", waiting in " : ", after ";
-    text += text_of(one.last[(one.calls - 1) % kCalls]);
-    if (one.calls > 1) text += " (before that " + list(one.last, one.calls, 1) + ")";
-  }
-  if (one.operators > 0) text += ", last operators " + list(one.last_operators, one.operators);
-  if (one.thrown[0] != 0) text += ", where it threw: " + text_of(one.thrown);
-  return text;
-}
 
 }  // namespace
 
@@ -126,16 +83,5 @@ std::uint64_t beats() {
 }
 
 std::string here() { return record->place[0] == 0 ? "" : sentence(*record); }
-
-std::string read(const std::filesystem::path& session) {
-  std::string text;
-  for (int rank = 0;; ++rank) {
-    std::ifstream file(file_of(session, rank), std::ios::binary);
-    Record one;
-    if (!file.read(reinterpret_cast<char*>(&one), sizeof one)) break;
-    text += fmt::format("{}rank {} was {}", rank ? "; " : "", rank, sentence(one));
-  }
-  return text;
-}
 
 }  // namespace tidemark::flight

@@ -27,7 +27,5 @@ std::uint64_t beats();
 /// The sentence of this process's recorder ("in fsdp_prefetch/..., step 2, after all_gather 6 ...,
 /// last operators aten::mm, ..."); empty before a place was named.
 std::string here();
-/// The sentences of the recorders of a session, one a rank; empty without any.
-std::string read(const std::filesystem::path& session);
 
 }  // namespace tidemark::flight

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/local_link.h"
@@ -72,16 +73,24 @@ std::filesystem::path session_folder() {
   return session != nullptr ? session : "";
 }
 
-Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage) {
-  const char* chosen = std::getenv("TMPDIR");
+Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage,
+             const fs::path& wanted) {
   std::error_code none;
-  const fs::path place = fs::temp_directory_path(none);
-  std::string session = (place / "tidemark-XXXXXX").string();
-  if (none || mkdtemp(session.data()) == nullptr) {
-    std::fprintf(stderr,
-                 "error: no folder for this run can be made in %s: %s; set another TMPDIR\n",
-                 none && chosen != nullptr ? chosen : place.c_str(),
-                 none ? none.message().c_str() : std::strerror(errno));
+  std::string session = wanted.string();
+  if (!wanted.empty()) {
+    fs::remove_all(wanted, none);
+    fs::create_directory(wanted, none);
+  } else {
+    const fs::path place = fs::temp_directory_path(none);
+    session = (place / "tidemark-XXXXXX").string();
+    if (!none && mkdtemp(session.data()) == nullptr) none = {errno, std::generic_category()};
+  }
+  if (none) {
+    const char* chosen = std::getenv("TMPDIR");
+    std::fprintf(
+        stderr, "error: no folder for this run can be made in %s: %s; set another %s\n",
+        wanted.empty() && chosen != nullptr ? chosen : fs::path(session).parent_path().c_str(),
+        none.message().c_str(), wanted.empty() ? "TMPDIR" : "--out");
     return {};
   }
   const std::string socket = new_socket_name();
@@ -115,8 +124,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
       std::fprintf(stderr, "error: the ranks ended without a result: %s\n", ending.why.c_str());
     salvage(session, ending);
   }
-  std::error_code ignored;
-  fs::remove_all(session, ignored);
+  if (wanted.empty()) fs::remove_all(session, none);
   return ended;
 }
 

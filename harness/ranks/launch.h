@@ -36,8 +36,10 @@ struct Ended {
 };
 
 /// Runs argv (whose first word is a path) as `ranks` ranks on this machine. The first SIGINT or
-/// SIGTERM ends the ranks, a second one kills them.
-Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage);
+/// SIGTERM ends the ranks, a second one kills them. `session` is made anew and left to the caller;
+/// none: a temporary folder.
+Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage,
+             const std::filesystem::path& session = {});
 
 /// From a rank that has agreed with the others on the run's exit code: tells it the process that
 /// launched us, if it is launch(). Returns what to give to exit().
@@ -47,7 +49,7 @@ int leave_with(int code);
 void ask_again(const std::string& why);
 /// In a rank: its launcher was launch() above, and not mpirun or srun.
 bool launched_by_tidemark();
-/// In a rank: the session's folder, which the launching process removes at the end; empty without.
+/// In a rank that tidemark has launched: the session's folder; else empty.
 std::filesystem::path session_folder();
 /// Writes a file of the session unless another rank has: whether this one did.
 bool write_first(const std::filesystem::path& file, const std::string& text);

@@ -113,11 +113,13 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
 Report read_report(const std::filesystem::path& path,
                    const std::function<void(TrialRecord&)>& each) {
   const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
-  if (!std::filesystem::exists(file) && std::filesystem::exists(path / kJobFolder / "job"))
-    throw std::runtime_error(path.string() +
-                             " has the records of a job that has not written its report: if the "
-                             "job has ended, write it by tidemark report " +
-                             path.string());
+  for (const auto& [unfinished, of] :
+       {std::pair{path / kJobFolder / "job", "job"}, {path / kUnfinished, "run"}})
+    if (!std::filesystem::exists(file) && std::filesystem::exists(unfinished))
+      throw std::runtime_error(fmt::format(
+          "{} has the records of a {} that has not written its report: if the {} has ended, write "
+          "it by tidemark report {}",
+          path.string(), of, of, path.string()));
   const std::string text = read_bytes(file, "the folder that a run wrote (--out)");
   Report report = parse_report(text, file.string(), each);
   check_passes(report, file.string());

@@ -171,6 +171,9 @@ struct RunRecord {
 /// The fit of a variant that ran on a virtual GPU, over all its steps.
 std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 
+/// In the folder of a run: the session of one that has not written its report.
+inline constexpr const char* kUnfinished = "unfinished";
+
 struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;

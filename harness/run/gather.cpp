@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "harness/judge/gradients.h"
+#include "harness/record/join.h"
 #include "harness/record/json.h"
 
 namespace tidemark {
@@ -25,27 +25,7 @@ void merge_controls(std::vector<Verdict>& verdicts) {
   verdicts = std::move(merged);
 }
 
-void worse(SweepPoint& mine, const SweepPoint& theirs) {
-  mine.allocated = std::max(mine.allocated, theirs.allocated);
-  mine.active = std::max(mine.active, theirs.active);
-  mine.reserved = std::max(mine.reserved, theirs.reserved);
-  mine.step_time_ns = std::max(mine.step_time_ns, theirs.step_time_ns);
-}
-
 }  // namespace
-
-void join(TrialRecord& mine, TrialRecord theirs) {
-  for (std::size_t v = 0; v < mine.variants.size(); ++v) {
-    std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
-    worse(mine.variants[v].gradients, theirs.variants.at(v).gradients);
-    for (std::size_t i = 0; i < mine.variants[v].sweep.size(); ++i)
-      worse(mine.variants[v].sweep[i], theirs.variants.at(v).sweep.at(i));
-    for (std::size_t i = 0; i < mine.variants[v].growth.size(); ++i)
-      if (auto& curve = theirs.variants.at(v).growth.at(i); !curve.points.empty())
-        mine.variants[v].growth[i] = std::move(curve);
-  }
-  std::ranges::move(theirs.verdicts, std::back_inserter(mine.verdicts));
-}
 
 TrialRecord gather(TrialRecord mine, World& world) {
   if (world.size() > 1 && !world.alone()) {

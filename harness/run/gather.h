@@ -6,9 +6,6 @@
 
 namespace tidemark {
 
-/// Adds to one rank's part of a trial another rank's, of the same variants in the same order.
-void join(TrialRecord& mine, TrialRecord theirs);
-
 /// Every rank's part together on rank 0, the verdicts too; elsewhere what this rank has.
 TrialRecord gather(TrialRecord mine, World& world);
 
