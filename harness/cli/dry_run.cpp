@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "harness/cli/commands.h"
 #include "harness/cli/checkpoint.h"
+#include "harness/cli/commands.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
 #include "reports/units.h"

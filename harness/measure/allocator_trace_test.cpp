@@ -15,8 +15,8 @@
 
 #include "harness/device/platform.h"
 #include "harness/judge/gradients.h"
-#include "harness/record/join.h"
 #include "harness/measure/recorder.h"
+#include "harness/record/join.h"
 #include "harness/run/variant.h"
 
 namespace tidemark {
