@@ -18,6 +18,7 @@ inline std::string name_of_part(std::size_t trial, const std::string& variant, i
   return fmt::format("part-{}-{}-{}", trial, path_component(variant), rank);
 }
 
-inline constexpr const char* kAlive = "alive-";  // and a rank, which locks it (flock) while it lives
+inline constexpr const char* kAlive =
+    "alive-";  // and a rank, which locks it (flock) while it lives
 
 }  // namespace tidemark
