@@ -57,8 +57,7 @@ void rescue_once(const fs::path& folder, const Options& options, const Ending& e
   try {
     const auto report = salvage(session, ending);
     if (report) deliver(*report, folder, options);
-    std::error_code ignored;
-    if (fs::exists(folder / "report.json")) fs::remove_all(session, ignored);
+    remove_session(folder);
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: the report of what was finished was not written: {}\n",
                first_line(error));
@@ -198,6 +197,7 @@ int rank_command(const Options& options, int argc, char** argv) {
   int code = 3;
   const int rank = link->rank();
   if (!outlived) await_signal(rank);
+  fs::path folder;
   try {
     World all(link);
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
@@ -214,7 +214,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     run.mpi = link->library();
     require_same_build(all, run);
     run.require_all = options.require_all;
-    const fs::path folder = folder_of(options, run.id, all);
+    folder = folder_of(options, run.id, all);
     if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
     const fs::path session = outlived ? session_folder() : folder / kUnfinished;
     flight::open(session, rank);
@@ -240,10 +240,6 @@ int rank_command(const Options& options, int argc, char** argv) {
       if (world->leads()) code = deliver(report, folder, options);
     }
     code = all.worst(code);
-    if (!outlived && rank == 0 && fs::exists(folder / "report.json")) {
-      std::error_code ignored;
-      fs::remove_all(session, ignored);
-    }
   } catch (const UsageError& error) {  // these four are the same on all ranks: none waits
     if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
     code = 2;
@@ -263,6 +259,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     give_up(*link, first_line(error));
   }
   link.reset();
+  if (!outlived && rank == 0 && !folder.empty()) remove_session(folder);
   return leave_with(code);
 }
 

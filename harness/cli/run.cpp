@@ -10,7 +10,6 @@
 #include "harness/cli/jobs.h"
 #include "harness/cli/prepare.h"
 #include "harness/cli/salvage.h"
-#include "harness/cli/session_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
@@ -51,10 +50,7 @@ int run_command(Options& options, int argc, char** argv) {
     choose_staged_collectives();
     ended = launch(processes, command, salvage_all, session);
   }
-  std::error_code ignored;
-  const bool can_be_finished = !fs::exists(folder / "report.json") && fs::exists(session / kPlan);
-  if (!can_be_finished) fs::remove_all(session, ignored);
-  if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
+  remove_session(folder);
   return ended.code;
 }
 

@@ -139,4 +139,12 @@ void finish_run(const fs::path& folder) {
   fs::remove_all(session, none);
 }
 
+void remove_session(const fs::path& folder) {
+  const fs::path session = folder / kUnfinished;
+  std::error_code ignored;
+  if (fs::exists(folder / "report.json") || !fs::exists(session / kPlan))
+    fs::remove_all(session, ignored);
+  if (fs::is_empty(folder, ignored)) fs::remove(folder, ignored);
+}
+
 }  // namespace tidemark

@@ -20,4 +20,8 @@ std::optional<Report> salvage(const std::filesystem::path& session, const Ending
 /// still alive, or where it had not begun.
 void finish_run(const std::filesystem::path& folder);
 
+/// Removes the session of a run that has its report, or never had a plan, and the folder of one
+/// that left nothing.
+void remove_session(const std::filesystem::path& folder);
+
 }  // namespace tidemark
