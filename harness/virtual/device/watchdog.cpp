@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <new>
 #include <string_view>
+#include <thread>
+#include <typeinfo>
 
 #include "harness/virtual/device/immortal.h"
 
@@ -35,9 +37,16 @@ struct Watchdogs {
   std::mutex mutex;
   std::condition_variable passed;
   std::vector<Watchdog*> all;
+  std::vector<pthread_t> starting;     // threads that have not slept yet
   std::uint64_t wanted = 0;            // the highest Engine::news that the host has waited for
   std::atomic<std::uint64_t> seen{0};  // by all of them
   std::atomic<std::size_t> count{0};
+
+  /// With the lock held, after `all` or `starting` has changed.
+  void changed() {
+    count = all.size() + starting.size();
+    passed.notify_all();
+  }
 };
 Watchdogs& watchdogs() { return immortal<Watchdogs>(); }
 
@@ -48,15 +57,15 @@ Watchdog::Watchdog() {
   Watchdogs& w = watchdogs();
   const std::lock_guard lock(w.mutex);
   w.all.push_back(this);
-  w.count = w.all.size();
+  std::erase(w.starting, pthread_self());
+  w.changed();
 }
 
 Watchdog::~Watchdog() {
   Watchdogs& w = watchdogs();
   const std::lock_guard lock(w.mutex);
   std::erase(w.all, this);
-  w.count = w.all.size();
-  w.passed.notify_all();
+  w.changed();
 }
 
 enum class Role { unknown, watchdog, other };
@@ -66,10 +75,16 @@ thread_local Role role = Role::unknown;
 thread_local Ns ahead = 0;
 
 Watchdog* this_watchdog() {
+  Watchdogs& w = watchdogs();
   if (role == Role::unknown) {
     char name[16] = {};
     prctl(PR_GET_NAME, name);
     role = std::string_view(name) == "pt_nccl_watchdg" ? Role::watchdog : Role::other;
+    if (role == Role::other && w.count > 0) {
+      const std::lock_guard lock(w.mutex);
+      std::erase(w.starting, pthread_self());
+      w.changed();
+    }
   }
   if (role == Role::other) return nullptr;
   thread_local Watchdog mine;
@@ -131,13 +146,16 @@ void wait_for_passes(std::uint64_t news) {
   std::unique_lock lock(w.mutex);
   w.wanted = std::max(w.wanted, news);
   const auto passed = [news](const Watchdog* one) { return one->seen >= news || one->given_up; };
-  const auto all_passed = [&] { return std::all_of(w.all.begin(), w.all.end(), passed); };
+  const auto all_passed = [&] {
+    return w.starting.empty() && std::all_of(w.all.begin(), w.all.end(), passed);
+  };
   for (const auto begin = Clock::now(); !all_passed();) {
     for (Watchdog* one : w.all)
       if (!passed(one) && one->asleep_on) pthread_cond_broadcast(one->asleep_on);
     if (w.passed.wait_for(lock, kSignalAgain, all_passed) || Clock::now() - begin < kLongest)
       continue;
     for (Watchdog* one : w.all) one->given_up = !passed(one) || one->given_up;
+    w.starting.clear();
     std::fprintf(stderr,
                  "tidemark: PyTorch's watchdog of a process group has looked at its works for 30 s "
                  "and is not waited for any longer; what it still holds counts in the peaks\n");
@@ -162,7 +180,8 @@ bool watchdog_sees(const Engine& e, const Mark& mark) {
 
 void let_watchdogs_look() {
   Watchdogs& w = watchdogs();
-  if (w.count == 0 || is_watchdog()) return;
+  // What this thread is must be known before it waits with the lock held.
+  if (w.count == 0 || this_watchdog()) return;
   std::uint64_t news = 0;
   {
     auto [e, lock] = locked();
@@ -205,6 +224,25 @@ EXPORTED int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* 
   if (!watchdog) return wait(condition, mutex, clock, end);
   return tidemark::device::sleep(*watchdog, condition, clock, *end,
                                  [&] { return wait(condition, mutex, clock, end); });
+}
+
+// The watchdog of a new process group may begin late on a busy machine.
+void std::thread::_M_start_thread(_State_ptr state, void (*depend)()) {
+  using Start = void (*)(std::thread*, _State_ptr, void (*)());
+  static const auto start = reinterpret_cast<Start>(dlsym(
+      RTLD_NEXT,
+      "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE"));
+  const _State& program = *state;
+  const std::string_view kind = typeid(program).name();
+  if (kind.find("ProcessGroupNCCL8WatchdogEFvv") == kind.npos &&
+      kind.find("ProcessGroupNCCLEFvv") == kind.npos) {  // before torch 2.8
+    return start(this, std::move(state), depend);
+  }
+  auto& w = tidemark::device::watchdogs();
+  const std::lock_guard lock(w.mutex);
+  start(this, std::move(state), depend);
+  w.starting.push_back(native_handle());
+  w.changed();
 }
 
 namespace std::chrono {
