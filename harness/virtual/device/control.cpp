@@ -85,7 +85,7 @@ void tidemark_device_set_launch_cost(int64_t ns) {
 void tidemark_device_reset_clock(void) {
   auto [e, lock] = locked();
   synchronise_with(lock, e.mark_all(-1));
-  e.now = 0;
+  e.now = e.watched = 0;
   ++e.epoch;
   e.launches = e.synchronisations = e.unready_polls = e.draws = 0;
   for (Stream& s : e.streams) s.tail = 0;

@@ -58,6 +58,10 @@ void enqueue(StreamHandle stream, std::string_view name, const Cost& cost);
 Ns begin_collective(StreamHandle stream);
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end);
 
+/// Comes before the collectives of a group, with no lock held: the watchdogs of PyTorch's process
+/// groups see those that have ended before (watchdog.h).
+void before_collectives();
+
 /// For race detection: the last operation of this stream reads or writes these bytes of device or
 /// pinned memory.
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,

@@ -240,6 +240,7 @@ void Engine::complete(const Mark& m) {
 
 void Engine::learn(const Mark& m) {
   done.merge(m.clock);
+  if (schedule == Schedule::lagging) ++news;
   if (race::is_on()) race::host_synchronised();
 }
 

@@ -6,6 +6,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/known.h"
+#include "harness/virtual/device/watchdog.h"
 #include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
@@ -129,6 +130,7 @@ void tidemark_device_answer_reads(int on, int64_t value) {
 }
 
 void tidemark_device_begin_operator(const char* name) {
+  if (bracket.depth == 0) let_watchdogs_look();
   if (bracket.depth++ == 0) {
     bracket = {};
     bracket.depth = 1;

@@ -7,6 +7,7 @@
 
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/pool.h"
+#include "harness/virtual/device/watchdog.h"
 
 namespace tidemark::device {
 namespace {
@@ -91,10 +92,11 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   Engine& e = engine();
   if (callbacks_pending(mark.clock)) return false;
   if (driven_epoch != e.epoch) {  // a watchdog: its polls must not move the clock of those who work
-    if (e.is_done(mark)) return true;
+    if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
     synchronise_with(lock, Mark(*waited));
+    if (is_watchdog()) e.watched = e.now;
     return e.is_done(mark);
   }
   ++e.activity;

@@ -25,6 +25,7 @@ void note_accesses(const Operation& op) {
 }  // namespace
 
 void carry_out(const std::vector<Operation>& operations) {
+  device::before_collectives();
   Timeline timeline;
   std::vector<std::size_t> launches;
   for (const Operation& operation : operations) launches.push_back(timeline.add(operation));

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""answers_test.py TIDEMARK SITE CASE: a program of testing/answers has one peak and one sequence of allocator events under each schedule,
+beside two busy processes and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each kind (one, known with the load and
+math without it). Prints how many answers each schedule gave, and the lines that differ."""
+import contextlib
+import os
+import subprocess
+import sys
+
+from testing.said import HERE, Said, free_port, run
+
+RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
+KINDS = [(mode, load) for mode in ("known", "math") for load in (True, False)] * RUNS or [("known", True), ("math", False)]
+
+
+@contextlib.contextmanager
+def busy(processes):
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+def same(program, launch):
+    """`launch`: from the path of the program, the words behind `tidemark exec` and its flags."""
+    wrong = []
+    for schedule in ("instant", "lagging", "calibrated"):
+        answers = []
+        for mode, load in KINDS:
+            with busy(2 if load else 0):
+                said = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program)).ends(0)
+            answers.append(frozenset(line for line in said.out.splitlines() if line.startswith("rank ")))
+            said.check(answers[-1], "an answer")
+        print(f"{program} {schedule}: {len(set(answers))} in {len(answers)} runs", flush=True)
+        wrong += [f"  {schedule}, {answers.count(answer)} runs: {line}" for answer in sorted(set(answers), key=sorted)
+                  for line in sorted(answer - frozenset.intersection(*answers))]
+    if wrong:
+        sys.exit("FAILED: one answer under each schedule\n" + "\n".join(wrong))
+
+
+def ranks(program):
+    return ["--ranks", 2, "--", sys.executable, program]
+
+
+def torchrun(program):
+    return ["--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--max-restarts", 1, "--master-port", free_port(), program]
+
+
+def case_parallel():
+    same("parallel.py", ranks)
+
+
+def case_loader():
+    same("loader.py", ranks)
+
+
+def case_one_device():
+    same("one_device.py", ranks)
+
+
+def case_restart():
+    same("restart.py", torchrun)
+
+
+run(globals())

@@ -1,0 +1,261 @@
+#include "harness/virtual/device/watchdog.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <new>
+#include <string_view>
+#include <thread>
+#include <typeinfo>
+
+#include "harness/virtual/device/immortal.h"
+
+namespace tidemark::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr Ns kSleep = 100'000'000;                           // kWatchdogThreadSleepMillis of c10d
+constexpr auto kSignalAgain = std::chrono::milliseconds(1);  // a watchdog that was about to sleep
+constexpr auto kLongest = std::chrono::seconds(30);          // of a pass, before it is given up
+
+struct Watchdog {
+  pthread_cond_t* asleep_on = nullptr;  // while it sleeps
+  std::uint64_t begun = 0, seen = 0;  // Engine::news at the begin of its last pass; of a whole one
+  bool given_up = false;              // does not come back from its pass
+
+  Watchdog();
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+};
+
+struct Watchdogs {
+  std::mutex mutex;
+  std::condition_variable passed;
+  std::vector<Watchdog*> all;
+  std::vector<pthread_t> starting;     // threads that have not slept yet
+  std::uint64_t wanted = 0;            // the highest Engine::news that the host has waited for
+  std::atomic<std::uint64_t> seen{0};  // by all of them
+  std::atomic<std::size_t> count{0};
+
+  /// With the lock held, after `all` or `starting` has changed.
+  void changed() {
+    count = all.size() + starting.size();
+    passed.notify_all();
+  }
+};
+Watchdogs& watchdogs() { return immortal<Watchdogs>(); }
+
+Watchdog::Watchdog() {
+  // A forked process has none of its parent's watchdogs, and may have been forked under their lock.
+  static const int at_fork = pthread_atfork(nullptr, nullptr, [] { new (&watchdogs()) Watchdogs; });
+  (void)at_fork;
+  Watchdogs& w = watchdogs();
+  const std::lock_guard lock(w.mutex);
+  w.all.push_back(this);
+  std::erase(w.starting, pthread_self());
+  w.changed();
+}
+
+Watchdog::~Watchdog() {
+  Watchdogs& w = watchdogs();
+  const std::lock_guard lock(w.mutex);
+  std::erase(w.all, this);
+  w.changed();
+}
+
+enum class Role { unknown, watchdog, other };
+thread_local Role role = Role::unknown;
+// How far the clocks of this thread are ahead when they are next read. PyTorch's wheels wait for a
+// point of the steady clock on the system clock, and sleep again where the steady one is not there.
+thread_local Ns ahead = 0;
+
+Watchdog* this_watchdog() {
+  Watchdogs& w = watchdogs();
+  if (role == Role::unknown) {
+    char name[16] = {};
+    prctl(PR_GET_NAME, name);
+    role = std::string_view(name) == "pt_nccl_watchdg" ? Role::watchdog : Role::other;
+    if (role == Role::other && w.count > 0) {
+      const std::lock_guard lock(w.mutex);
+      std::erase(w.starting, pthread_self());
+      w.changed();
+    }
+  }
+  if (role == Role::other) return nullptr;
+  thread_local Watchdog mine;
+  return &mine;
+}
+
+Ns nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000L + time.tv_nsec; }
+Ns read(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return nanoseconds(time);
+}
+
+/// A watchdog's sleep until `end`; ETIMEDOUT makes it look at its works.
+template <class Wait>
+int sleep(Watchdog& self, pthread_cond_t* condition, clockid_t clock, const timespec& end,
+          Wait wait) {
+  Watchdogs& w = watchdogs();
+  std::unique_lock lock(w.mutex);
+  self.seen = self.begun;
+  self.given_up = false;
+  w.passed.notify_all();
+  if (w.wanted <= self.begun) {
+    self.asleep_on = condition;
+    lock.unlock();
+    const int woken = wait();
+    lock.lock();
+    self.asleep_on = nullptr;
+    if (woken != ETIMEDOUT && w.wanted <= self.begun) return woken;  // PyTorch's own signal
+  }
+  self.begun = w.wanted;
+  ahead = std::max<Ns>(nanoseconds(end) - read(clock), 0) + 1'000'000;
+  return ETIMEDOUT;
+}
+
+/// Lets other threads of Python run: a pass may release objects of Python.
+struct WithoutInterpreter {
+  using Save = void* (*)();
+  using Restore = void (*)(void*);
+  using Check = int (*)();
+  void* state = nullptr;
+
+  WithoutInterpreter() {
+    static const auto held = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+    static const auto save = reinterpret_cast<Save>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
+    if (held && save && held()) state = save();
+  }
+  ~WithoutInterpreter() {
+    static const auto restore =
+        reinterpret_cast<Restore>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
+    if (state) restore(state);
+  }
+  WithoutInterpreter(const WithoutInterpreter&) = delete;
+};
+
+void wait_for_passes(std::uint64_t news) {
+  const WithoutInterpreter without_interpreter;
+  Watchdogs& w = watchdogs();
+  std::unique_lock lock(w.mutex);
+  w.wanted = std::max(w.wanted, news);
+  const auto passed = [news](const Watchdog* one) { return one->seen >= news || one->given_up; };
+  const auto all_passed = [&] {
+    return w.starting.empty() && std::all_of(w.all.begin(), w.all.end(), passed);
+  };
+  for (const auto begin = Clock::now(); !all_passed();) {
+    for (Watchdog* one : w.all)
+      if (!passed(one) && one->asleep_on) pthread_cond_broadcast(one->asleep_on);
+    if (w.passed.wait_for(lock, kSignalAgain, all_passed) || Clock::now() - begin < kLongest)
+      continue;
+    for (Watchdog* one : w.all) one->given_up = !passed(one) || one->given_up;
+    w.starting.clear();
+    std::fprintf(stderr,
+                 "tidemark: PyTorch's watchdog of a process group has looked at its works for 30 s "
+                 "and is not waited for any longer; what it still holds counts in the peaks\n");
+  }
+  w.seen = std::max(w.seen.load(), news);
+}
+
+template <class Function>
+Function* next(const char* name, const char* version) {
+  void* found = dlvsym(RTLD_NEXT, name, version);  // dlsym might find the oldest of several
+  return reinterpret_cast<Function*>(found ? found : dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+bool is_watchdog() { return role == Role::watchdog; }
+
+bool watchdog_sees(const Engine& e, const Mark& mark) {
+  if (e.schedule == Schedule::instant || e.schedule == Schedule::lagging) return e.is_done(mark);
+  return mark.time <= e.watched;
+}
+
+void let_watchdogs_look() {
+  Watchdogs& w = watchdogs();
+  // What this thread is must be known before it waits with the lock held.
+  if (w.count == 0 || this_watchdog()) return;
+  std::uint64_t news = 0;
+  {
+    auto [e, lock] = locked();
+    const Ns last = e.now - e.now % kSleep;
+    if (e.schedule != Schedule::instant && e.schedule != Schedule::lagging && last > e.watched) {
+      e.watched = last;
+      ++e.news;
+    }
+    news = e.news;
+  }
+  if (news > w.seen) wait_for_passes(news);
+}
+
+void before_collectives() {
+  let_watchdogs_look();
+  auto [e, lock] = locked();
+  if (e.schedule == Schedule::instant) ++e.news;
+}
+
+}  // namespace tidemark::device
+
+// In place of the C library's and libstdc++'s, for all libraries of the process.
+#define EXPORTED extern "C" [[gnu::visibility("default")]]
+
+EXPORTED int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                    const timespec* end) {
+  static auto* const wait = tidemark::device::next<decltype(pthread_cond_timedwait)>(
+      "pthread_cond_timedwait", "GLIBC_2.3.2");
+  auto* const watchdog = tidemark::device::this_watchdog();
+  if (!watchdog) return wait(condition, mutex, end);
+  return tidemark::device::sleep(*watchdog, condition, CLOCK_REALTIME, *end,
+                                 [&] { return wait(condition, mutex, end); });
+}
+
+EXPORTED int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                    clockid_t clock, const timespec* end) {
+  static auto* const wait = tidemark::device::next<decltype(pthread_cond_clockwait)>(
+      "pthread_cond_clockwait", "GLIBC_2.34");
+  auto* const watchdog = tidemark::device::this_watchdog();
+  if (!watchdog) return wait(condition, mutex, clock, end);
+  return tidemark::device::sleep(*watchdog, condition, clock, *end,
+                                 [&] { return wait(condition, mutex, clock, end); });
+}
+
+// The watchdog of a new process group may begin late on a busy machine.
+void std::thread::_M_start_thread(_State_ptr state, void (*depend)()) {
+  using Start = void (*)(std::thread*, _State_ptr, void (*)());
+  static const auto start = reinterpret_cast<Start>(dlsym(
+      RTLD_NEXT,
+      "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE"));
+  const _State& program = *state;
+  const std::string_view kind = typeid(program).name();
+  if (kind.find("ProcessGroupNCCL8WatchdogEFvv") == kind.npos &&
+      kind.find("ProcessGroupNCCLEFvv") == kind.npos) {  // before torch 2.8
+    return start(this, std::move(state), depend);
+  }
+  auto& w = tidemark::device::watchdogs();
+  const std::lock_guard lock(w.mutex);
+  start(this, std::move(state), depend);
+  w.starting.push_back(native_handle());
+  w.changed();
+}
+
+namespace std::chrono {
+inline namespace _V2 {
+
+system_clock::time_point system_clock::now() noexcept {
+  return time_point(duration(tidemark::device::read(CLOCK_REALTIME) + tidemark::device::ahead));
+}
+
+steady_clock::time_point steady_clock::now() noexcept {
+  return time_point(duration(tidemark::device::read(CLOCK_MONOTONIC) +
+                             std::exchange(tidemark::device::ahead, 0)));
+}
+
+}  // namespace _V2
+}  // namespace std::chrono

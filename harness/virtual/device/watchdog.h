@@ -1,0 +1,26 @@
+// The watchdog threads of PyTorch's process groups. A watchdog sleeps for 100 ms, lets go of the
+// works that have ended, with their tensors, and sleeps again. How much memory is alive when the
+// host allocates must not depend on the load of the machine. So the schedule says when a watchdog
+// sees that a work has ended, and before an operator or a collective the host waits until the
+// watchdogs have seen what they can see:
+//   instant     every collective before this one
+//   lagging     what the host has synchronised with
+//   calibrated  what had ended at the last multiple of 100 ms of the host's clock; so has random
+// A watchdog also wakes by itself, as without a virtual device. It then sees nothing more than
+// that.
+#pragma once
+
+#include "harness/virtual/device/engine.h"
+
+namespace tidemark::device {
+
+/// The host is about to call an operator, and holds no lock that a watchdog could need.
+void let_watchdogs_look();
+
+/// Whether the calling thread is a watchdog.
+bool is_watchdog();
+
+/// Whether a watchdog may see that this is done (the engine's lock is held).
+bool watchdog_sees(const Engine& e, const Mark& mark);
+
+}  // namespace tidemark::device

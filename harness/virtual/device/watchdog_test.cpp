@@ -1,0 +1,97 @@
+#include <pthread.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "harness/virtual/device/testing.h"
+
+namespace tidemark::device::testing {
+namespace {
+
+constexpr Ns kMillisecond = 1'000'000;
+
+/// A thread that waits as PyTorch's watchdog does, but for an hour, and queries one event.
+class Watchdog {
+ public:
+  explicit Watchdog(cudaEvent_t event) : event_(event), thread_([this] { run(); }) {
+    while (!asleep_) std::this_thread::yield();
+  }
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = true;
+    }
+    condition_.notify_one();
+    thread_.join();
+  }
+  bool has_seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+  int passes() {
+    const std::lock_guard lock(mutex_);
+    return passes_;
+  }
+
+ private:
+  void run() {
+    pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
+    std::unique_lock lock(mutex_);
+    asleep_ = true;
+    while (!condition_.wait_for(lock, std::chrono::hours(1), [this] { return end_; })) {
+      ++passes_;
+      seen_ = seen_ || cudaEventQuery(event_) == cudaSuccess;
+    }
+  }
+
+  cudaEvent_t event_;
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  std::atomic<bool> asleep_{false};
+  bool end_ = false, seen_ = false;
+  int passes_ = 0;
+  std::thread thread_;
+};
+
+void call_operator() {
+  tidemark_device_begin_operator("operator");
+  tidemark_device_end_operator(0);
+}
+
+using Watchdogs = EachSchedule;
+
+TEST_P(Watchdogs, SeeWhatTheScheduleSaysBeforeTheNextOperator) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event(cudaEventDisableTiming);
+  before_collectives();
+  run(stream, 150 * kMillisecond);
+  CUDA(cudaEventRecord(event, stream));
+  Watchdog watchdog(event);
+  call_operator();
+  EXPECT_EQ(instant(), watchdog.has_seen());
+  CUDA(cudaStreamSynchronize(stream));
+  call_operator();
+  EXPECT_EQ(instant() || lagging(), watchdog.has_seen());
+  run(stream, 60 * kMillisecond);
+  CUDA(cudaStreamSynchronize(stream));
+  call_operator();
+  EXPECT_TRUE(watchdog.has_seen()) << "the second multiple of 100 ms is past";
+}
+
+TEST_P(Watchdogs, LookBetweenCollectivesOnlyWhereThereIsSomethingToSee) {
+  const cudaStream_t stream = make_stream();
+  Watchdog watchdog(make_event(cudaEventDisableTiming));
+  call_operator();
+  const int before = watchdog.passes();
+  for (int i = 0; i < 100; ++i) {
+    before_collectives();
+    run(stream, 1);
+  }
+  EXPECT_EQ(before + (instant() ? 99 : 0), watchdog.passes());
+}
+
+INSTANTIATE_TEST_SUITE_P(, Watchdogs, kSchedules, schedule_name);
+
+}  // namespace
+}  // namespace tidemark::device::testing
