@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """answers_test.py TIDEMARK SITE CASE: a program of testing/answers has one peak and one sequence of allocator events under each schedule,
-beside two busy processes and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each kind (one, known with the load and
-math without it). Prints how many answers each schedule gave, and the lines that differ."""
+beside two busy processes and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each of these four kinds. Without it, known
+runs once with the load and math once without, and of parallel.py a few parts. Prints how many answers each schedule gave, and the lines that differ."""
 import contextlib
 import os
 import subprocess
 import sys
 
-from testing.said import HERE, Said, free_port, run
+from testing.said import HERE, Said, run
 
 RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
+FEW = ["replicas", "bf16 hook", "sharded optimizer", "reductions dropped"]
 KINDS = [(mode, load) for mode in ("known", "math") for load in (True, False)] * RUNS or [("known", True), ("math", False)]
 
 
@@ -24,14 +25,14 @@ def busy(processes):
             one.wait()
 
 
-def same(program, launch):
+def same(program, launch, **environment):
     """`launch`: from the path of the program, the words behind `tidemark exec` and its flags."""
     wrong = []
     for schedule in ("instant", "lagging", "calibrated"):
         answers = []
         for mode, load in KINDS:
             with busy(2 if load else 0):
-                said = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program)).ends(0)
+                said = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program), **environment).ends(0)
             answers.append(frozenset(line for line in said.out.splitlines() if line.startswith("rank ")))
             said.check(answers[-1], "an answer")
         print(f"{program} {schedule}: {len(set(answers))} in {len(answers)} runs", flush=True)
@@ -46,11 +47,11 @@ def ranks(program):
 
 
 def torchrun(program):
-    return ["--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--max-restarts", 1, "--master-port", free_port(), program]
+    return ["--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, "--max-restarts", 1, program]
 
 
 def case_parallel():
-    same("parallel.py", ranks)
+    same("parallel.py", lambda program: ranks(program) + (FEW if RUNS == 0 else []))
 
 
 def case_loader():
@@ -62,7 +63,8 @@ def case_one_device():
 
 
 def case_restart():
-    same("restart.py", torchrun)
+    # PyTorch 2.11 keeps the store of the first attempt otherwise, with its NCCL id.
+    same("restart.py", torchrun, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
 
 
 run(globals())

@@ -128,9 +128,10 @@ struct WithoutInterpreter {
   void* state = nullptr;
 
   WithoutInterpreter() {
+    static const auto runs = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
     static const auto held = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
     static const auto save = reinterpret_cast<Save>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    if (held && save && held()) state = save();
+    if (runs && held && save && runs() && held()) state = save();
   }
   ~WithoutInterpreter() {
     static const auto restore =

@@ -15,7 +15,8 @@ constexpr Ns kMillisecond = 1'000'000;
 class Watchdog {
  public:
   explicit Watchdog(cudaEvent_t event) : event_(event), thread_([this] { run(); }) {
-    while (!asleep_) std::this_thread::yield();
+    while (!begun_) std::this_thread::yield();
+    const std::lock_guard asleep(mutex_);
   }
   ~Watchdog() {
     {
@@ -38,7 +39,7 @@ class Watchdog {
   void run() {
     pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
     std::unique_lock lock(mutex_);
-    asleep_ = true;
+    begun_ = true;
     while (!condition_.wait_for(lock, std::chrono::hours(1), [this] { return end_; })) {
       ++passes_;
       seen_ = seen_ || cudaEventQuery(event_) == cudaSuccess;
@@ -48,7 +49,7 @@ class Watchdog {
   cudaEvent_t event_;
   std::mutex mutex_;
   std::condition_variable condition_;
-  std::atomic<bool> asleep_{false};
+  std::atomic<bool> begun_{false};
   bool end_ = false, seen_ = false;
   int passes_ = 0;
   std::thread thread_;
