@@ -155,7 +155,7 @@ def case_known():
                 events = [event for rank in report["programs"][0]["ranks"] for event in rank["events"]]
                 checks = [e for e in events if e["answer"] == "no overflow"]
                 said.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
-                said.ends(0, "values that were not known", "scaler.py:21  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
+                said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
 
 
 def case_unknown():

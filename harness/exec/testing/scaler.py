@@ -1,6 +1,7 @@
 """A program of the test: mixed precision with a gradient scaler, data-parallel where there are ranks. Its layers are larger than what mode
 known computes. Prints what the program sees of its values, and the steps that the optimizer has taken."""
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -25,6 +26,9 @@ for _ in range(STEPS):
     optimizer.zero_grad()
     if not torch.isfinite(loss):
         raise ValueError("the loss is not finite")
+    if dist.is_initialized():
+        torch.cuda.synchronize()
+        time.sleep(0.3)  # the watchdog of the process group releases its buckets every 0.1 s of the host's clock
 steps = {state["step"].item() for state in optimizer.state.values()}
 os.write(1, f"scale {scaler.get_scale()} steps {steps} states {len(optimizer.state)}\n".encode())  # at once: print may make two writes, with another rank's between
 if dist.is_initialized():
