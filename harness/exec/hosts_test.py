@@ -82,7 +82,8 @@ def case_cable(two):
     hosts.ends(both, 60)
     for rank, one in enumerate(both):
         for text in (*lost(two, 1 - rank, 8), f", which has rank {1 - rank}, has", f"rank {rank} waits for it in ncclAllReduce(count 65536, float32, sum"):
-            check(one.returncode == 1 and text in one.err, f"no {text!r} on host {rank}", both)
+            # 134: PyTorch's watchdog has seen the error before Python's exception had ended the process.
+            check(one.returncode in (1, 134) and text in one.err, f"no {text!r} on host {rank}", both)
 
 
 def case_firewall(two):
