@@ -11,9 +11,9 @@ backward makes a tensor of zeros for each; later releases leave them out, so the
 """
 import argparse
 import math
-import os
 import sys
 
+import batch
 import torch
 from torch import nn
 
@@ -223,20 +223,5 @@ def record(words):
     return alive
 
 
-def main():
-    if sys.argv[1:] != ["--batch"]:
-        record(sys.argv[1:])
-        return 0
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            record(line.split())
-            sys.stdout.flush()
-            os._exit(0)
-        if os.waitpid(child, 0)[1] != 0:
-            return 3
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(batch.main(record))

@@ -12,9 +12,9 @@ AdamW written out. Every operator that allocates stands in the order of the reco
 """
 import argparse
 import math
-import os
 import sys
 
+import batch
 import torch
 from torch import nn
 
@@ -244,24 +244,10 @@ def arguments(words):
     return parser.parse_args(words)
 
 
-def run(a):
+def run(words):
+    a = arguments(words)
     record_windows(a) if a.windows else record(a)
 
 
-def main():
-    if sys.argv[1:] != ["--batch"]:
-        run(arguments(sys.argv[1:]))
-        return 0
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            run(arguments(line.split()))
-            sys.stdout.flush()
-            os._exit(0)
-        if os.waitpid(child, 0)[1] != 0:
-            return 3
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(batch.main(run))
