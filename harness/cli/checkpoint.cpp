@@ -1,14 +1,13 @@
 #include "harness/cli/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <fstream>
 
 #include "harness/cli/session_files.h"
 #include "harness/record/json.h"
+#include "harness/record/lock.h"
 #include "harness/run/runner.h"
 
 namespace tidemark {
@@ -47,9 +46,8 @@ TrialRecord record_of(const PlannedTrial& planned) {
 Checkpoint::Checkpoint(fs::path session, const World& world)
     : session_(std::move(session)), world_(world) {
   if (session_.empty()) return;
-  const fs::path alive = session_ / fmt::format("{}{}", kAlive, world.rank());
-  const int file = open(alive.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) flock(file, LOCK_EX | LOCK_NB);  // open, and so locked, until this process ends
+  static Held alive;  // locked until this process ends
+  alive = lock_file(session_ / fmt::format("{}{}", kAlive, world.rank()), LOCK_EX | LOCK_NB);
 }
 
 void Checkpoint::write(const Report& report, const std::string& name) const {

@@ -1,12 +1,8 @@
 #include "harness/cli/salvage.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
@@ -18,19 +14,12 @@
 #include "harness/record/file.h"
 #include "harness/record/join.h"
 #include "harness/record/json.h"
+#include "harness/record/lock.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_locked(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
-  return locked;
-}
 
 // A process that was killed a moment ago holds its lock until the kernel has freed its memory.
 bool stays_locked(const fs::path& path) {

@@ -1,8 +1,6 @@
 #include "harness/exec/job.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,17 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-int open_file(const fs::path& file) {
-  return open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-}
-
-// False with errno EWOULDBLOCK: another process has the lock, and `how` says not to wait.
-bool lock_file(int file, int how) {
-  while (flock(file, how) != 0)
-    if (errno != EINTR) return false;
-  return true;
-}
 
 void write_new(const fs::path& file, const std::string& text) {
   std::ofstream out(file);
@@ -63,15 +50,6 @@ bool publish(const fs::path& folder, const Launcher& launcher, const Report& pla
 }
 
 }  // namespace
-
-Held& Held::operator=(Held&& other) noexcept {
-  std::swap(file_, other.file_);  // the other closes what this held
-  return *this;
-}
-
-Held::~Held() {
-  if (file_ >= 0) close(file_);
-}
 
 Job::Job(fs::path folder) : folder_(std::move(folder)) {
   const fs::path file = folder_ / "job";
@@ -110,9 +88,8 @@ Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& pl
               : fmt::format("exec: {} has process {} of {} already: one job runs tidemark exec "
                             "once for a report; name another place",
                             flag, launcher.rank, launcher.text()));
-  const int alive = open_file(mine / "alive");
-  job.alive_ = Held(alive);
-  if (alive < 0 || !lock_file(alive, LOCK_EX | LOCK_NB))
+  job.alive_ = lock_file(mine / "alive", LOCK_EX | LOCK_NB);
+  if (!job.alive_)
     throw UsageError(
         fmt::format("exec: {}: {} cannot be locked ({}): name a place on a file "
                     "system with locks",
@@ -139,9 +116,8 @@ Held Job::end() {
 }
 
 Held Job::lock() const {
-  const int file = open_file(folder_ / "lock");
-  Held held(file);
-  if (file < 0 || !lock_file(file, LOCK_EX))
+  Held held = lock_file(folder_ / "lock", LOCK_EX);
+  if (!held)
     throw std::runtime_error(fmt::format("exec: {} cannot be locked: {}",
                                          (folder_ / "lock").string(), std::strerror(errno)));
   return held;
@@ -157,11 +133,7 @@ bool Job::complete() const {
 
 bool Job::alive() const {
   for (int rank = 0; rank < launcher_.size; ++rank) {
-    const fs::path file = folder_ / std::to_string(rank) / "alive";
-    if (ended(rank) || !fs::exists(file)) continue;
-    const int opened = open(file.c_str(), O_RDWR | O_CLOEXEC);
-    const Held held(opened);
-    if (opened >= 0 && !lock_file(opened, LOCK_SH | LOCK_NB)) return true;
+    if (!ended(rank) && is_locked(folder_ / std::to_string(rank) / "alive")) return true;
   }
   return false;
 }

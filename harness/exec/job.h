@@ -19,21 +19,10 @@
 #include <vector>
 
 #include "harness/ranks/launcher.h"
+#include "harness/record/lock.h"
 #include "harness/record/record.h"
 
 namespace tidemark {
-
-/// An open file, closed at the end, and with it the lock that it holds.
-class Held {
- public:
-  explicit Held(int file = -1) : file_(file) {}
-  Held(Held&& other) noexcept : file_(other.file_) { other.file_ = -1; }
-  Held& operator=(Held&& other) noexcept;
-  ~Held();
-
- private:
-  int file_;
-};
 
 class Job {
  public:
