@@ -27,17 +27,28 @@ def run(*words, cwd, rehearsed=False, launcher=(), **more):
     return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
 
 
-def processes_of(out):
-    """The processes that still run for a run with this output folder."""
-    marker, found = f"TIDEMARK_OUT={out}".encode(), []
+def environments():
+    """Of every process that runs now: its id and its environment."""
     for process in pathlib.Path("/proc").iterdir():
         if process.name.isdigit():
             try:
-                if marker in (process / "environ").read_bytes():
-                    found.append(process.name)
-            except OSError:
-                pass
-    return found
+                text = (process / "environ").read_bytes().decode(errors="replace")
+            except OSError:  # it has ended
+                continue
+            yield int(process.name), dict(part.split("=", 1) for part in text.split("\0") if "=" in part)
+
+
+def processes_of(out):
+    """The processes that still run for a run with this output folder."""
+    return [process for process, variables in environments() if variables.get("TIDEMARK_OUT", "").startswith(str(out))]
+
+
+def runs_scenarios(process):
+    """Whether it is tidemark's program of scenarios: a launching process or a rank."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{process}/exe")) == "tidemark_scenarios"
+    except OSError:  # it has ended
+        return False
 
 
 class Commands(unittest.TestCase):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""jobs_test.py TIDEMARK: --executor local: the report of a run whose trials are jobs is that of the run; jobs that die, signals and mistakes."""
+"""jobs_test.py TIDEMARK: --executor local writes the report that one process writes; jobs that die, signals and mistakes."""
 import json
 import os
 import signal
@@ -7,28 +7,20 @@ import subprocess
 import sys
 import time
 import unittest
-from pathlib import Path
 
-from command import BINARY, InFolder, environment, read
+from command import BINARY, InFolder, environment, environments, read, run, runs_scenarios
 
 RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--ranks", "2", "--history", "off", "--color", "never")
 
 
 def of_job(index):
     """Process ids of a job's tidemark and of its ranks."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"\0TIDEMARK_JOB={index} ".encode() in b"\0" + (process / "environ").read_bytes() and b"tidemark_scenarios" in (process / "cmdline").read_bytes():
-                found.append(int(process.name))
-        except OSError:  # it has ended
-            pass
-    return found
+    return [process for process, variables in environments() if variables.get("TIDEMARK_JOB", "").startswith(f"{index} ") and runs_scenarios(process)]
 
 
 class Jobs(InFolder):
     def tidemark(self, *words, **more):
-        return subprocess.run([BINARY, *map(str, words)], cwd=self.folder, env=environment(**more), capture_output=True, text=True, check=False, timeout=250)
+        return run(*words, cwd=self.folder, **more)
 
     def start(self, *words):
         return subprocess.Popen([BINARY, *RUN, *words, "--executor", "local"], cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,

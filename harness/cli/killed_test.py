@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from command import BINARY, InFolder, environment, processes_of, read
+from command import BINARY, InFolder, environment, environments, read, runs_scenarios
 
 MPIRUN = sys.argv[2]
 RUN = ("run", "ddp_bucket_view", "--size", "smoke", "--ranks", "2", "--history", "off", "--color", "never", "--out")
@@ -19,21 +19,10 @@ SEED = os.environ.get("TIDEMARK_TEST_SEED", "1")
 DRAWS = int(os.environ.get("TIDEMARK_TEST_CASES", "1"))
 
 
-def ranks_of(parent):
-    """Those of a launcher, by their number."""
-    found = {}
-    for process in os.listdir("/proc"):
-        if process.isdigit():
-            try:
-                with open(f"/proc/{process}/environ", "rb") as file:
-                    said = dict(part.split(b"=", 1) for part in file.read().split(b"\0") if b"=" in part)
-                with open(f"/proc/{process}/cmdline", "rb") as file:
-                    if b"tidemark_scenarios" in file.read() or os.path.basename(os.readlink(f"/proc/{process}/exe")) == "tidemark_scenarios":
-                        if said.get(b"KILLED_TEST") == str(parent).encode():
-                            found[int(said.get(b"OMPI_COMM_WORLD_RANK", said.get(b"TIDEMARK_RANK", b"-1")))] = int(process)
-            except OSError:  # it has ended
-                pass
-    return found
+def ranks_of(name):
+    """The processes of the run of that name, by their rank; its launching process is -1."""
+    return {int(variables.get("OMPI_COMM_WORLD_RANK", variables.get("TIDEMARK_RANK", -1))): process
+            for process, variables in environments() if variables.get("KILLED_TEST") == name and runs_scenarios(process)}
 
 
 def kill(*processes, how=signal.SIGKILL):
