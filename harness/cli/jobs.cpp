@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "harness/cli/checkpoint.h"
@@ -57,21 +60,15 @@ int submit_and_wait(const fs::path& jobs) {
   return end.code == 0 || end.code == 2 ? end.code : 3;
 }
 
-// What must be alike in reports that become one.
-std::string installation(const RunRecord& run) {
-  return fmt::format("tidemark {} ({}), torch {}, {} ({})", run.tidemark, run.git, run.torch,
-                     run.device_kind, run.profile);
-}
-
 void require_same_installation(const RunRecord& one, const RunRecord& other) {
-  if (installation(one) == installation(other)) return;
+  if (installation_of(one) == installation_of(other)) return;
   throw Unavailable(fmt::format("--executor: the jobs are not of one installation: on host {} it "
                                 "is {}, on host {} {}",
-                                one.host, installation(one), other.host, installation(other)),
+                                one.host, installation_of(one), other.host, installation_of(other)),
                     3);
 }
 
-// What the ranks of a job wrote themselves, and a report cannot write again.
+// The files that the ranks of a job wrote themselves: a report cannot write them again.
 void take_files(const fs::path& from, const fs::path& to) {
   for (const char* kind : {"allocator", "numbers", "snapshot", "trace"}) {
     if (!fs::exists(from / kind)) continue;
@@ -82,6 +79,75 @@ void take_files(const fs::path& from, const fs::path& to) {
       fs::rename(entry.path(), place);
     }
   }
+}
+
+// The trials of the plan that jobs run, by their places in it.
+std::vector<std::size_t> trials_that_run(const std::vector<PlannedTrial>& planned) {
+  std::vector<std::size_t> out;
+  for (std::size_t index = 0; index < planned.size(); ++index)
+    if (planned[index].unfit.empty()) out.push_back(index);
+  return out;
+}
+
+json job_of(const PlannedTrial& planned, std::size_t index, const fs::path& place,
+            const std::vector<std::string>& argv) {
+  std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
+  command.insert(command.end(), argv.begin() + 1, argv.end());
+  return {{"name", record_of(planned).name()},
+          {"command", command},
+          {"environment", {{kJob, fmt::format("{} {}", index, place.string())}}},
+          {"folder", place.string()}};
+}
+
+// The report that a job left in `place`; none if it left none. A job that was cut short has left
+// what it had finished.
+std::optional<Report> report_of(const fs::path& place) {
+  try {
+    finish_run(place);
+  } catch (const std::runtime_error&) {
+    // It had finished nothing, or Slurm has not ended it yet.
+  }
+  if (!fs::exists(place / "report.json")) return std::nullopt;
+  return read_whole(place);
+}
+
+std::string why_not_run(const json& end) {
+  const std::string said = end.value("said", "");
+  return fmt::format("its job {} left no report: {}{}", end.value("job", ""),
+                     end.value("state", "not ended"), said.empty() ? "" : ", " + said);
+}
+
+// Puts the trials of the jobs into `report`, which has them as planned. Returns how many jobs did
+// not finish theirs.
+std::size_t gather(const fs::path& folder, const std::vector<std::size_t>& trials, Report& report) {
+  const fs::path jobs = folder / kFolder, file = jobs / "ended.json";
+  const json ended = fs::exists(file) ? json::parse(read_bytes(file)) : json::array();
+  std::optional<RunRecord> first;
+  std::size_t lost = 0;
+  for (std::size_t job = 0; job < trials.size(); ++job) {
+    const std::size_t index = trials[job];
+    const fs::path place = folder_of_job(jobs, index);
+    TrialRecord& trial = report.trials[index];
+    if (auto one = report_of(place)) {
+      if (!first) first = one->run;
+      require_same_installation(*first, one->run);
+      trial = std::move(one->trials.at(0));
+      report.run.trial_ns[index] = one->run.trial_ns.at(0);
+      std::ranges::move(one->run.faults, std::back_inserter(report.run.faults));
+      take_files(place, folder);
+    } else {
+      trial.not_run = why_not_run(job < ended.size() ? ended[job] : json::object());
+      for (VariantRecord& variant : trial.variants) variant.not_run = trial.not_run;
+    }
+    if (!trial.not_run.empty()) ++lost;
+  }
+  if (first) {
+    report.run.mpi = first->mpi;
+    report.run.sharing = first->sharing;
+    report.run.arithmetic = first->arithmetic;
+    report.run.host = first->host;
+  }
+  return lost;
 }
 
 }  // namespace
@@ -99,82 +165,34 @@ void take_job(Options& options) {
 int run_as_jobs(const Options& options, const std::vector<PlannedTrial>& planned, int ranks,
                 const fs::path& folder, RunRecord run) {
   const fs::path jobs = folder / kFolder;
+  const std::vector<std::size_t> trials = trials_that_run(planned);
   json plan = {{"executor", options.executor},
                {"options", parameters(options.executor_options)},
                {"cpus", options.stand_for >= 0 ? 1 : ranks},
                {"jobs", json::array()}};
-  std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
-  command.insert(command.end(), run.argv.begin() + 1, run.argv.end());
-  std::vector<std::size_t> submitted;
-  for (std::size_t index = 0; index < planned.size(); ++index) {
-    if (!planned[index].unfit.empty()) continue;
-    submitted.push_back(index);
-    const fs::path place = folder_of_job(jobs, index);
-    plan["jobs"].push_back({{"name", record_of(planned[index]).name()},
-                            {"command", command},
-                            {"environment", {{kJob, fmt::format("{} {}", index, place.string())}}},
-                            {"folder", place.string()}});
-  }
+  for (const std::size_t index : trials)
+    plan["jobs"].push_back(job_of(planned[index], index, folder_of_job(jobs, index), run.argv));
   fs::create_directories(jobs);
   std::ofstream(jobs / "jobs.json") << plan.dump(1);
   const auto begin = std::chrono::steady_clock::now();
-  const int submitted_code = submit_and_wait(jobs);
-  if (submitted_code != 0 && submitted_code != 130) {
-    std::error_code ignored;
+  const int submitted = submit_and_wait(jobs);
+  std::error_code ignored;
+  if (submitted != 0 && submitted != 130) {
     fs::remove_all(folder, ignored);
-    return submitted_code;
+    return submitted;
   }
-  run.interrupted = submitted_code == 130;
-  const json ended = json::parse(fs::exists(jobs / "ended.json") ? read_bytes(jobs / "ended.json")
-                                                                 : std::string("[]"));
-  Report report{run, {}};
+  run.interrupted = submitted == 130;
+  Report report{std::move(run), {}};
   for (const auto& each : planned) report.trials.push_back(record_of(each));
   report.run.trial_ns.assign(planned.size(), 0);
-  std::optional<RunRecord> first;
-  std::size_t lost = 0;
-  for (std::size_t job = 0; job < submitted.size(); ++job) {
-    const std::size_t index = submitted[job];
-    const fs::path place = folder_of_job(jobs, index);
-    TrialRecord& trial = report.trials[index];
-    try {
-      finish_run(place);  // its time was up, or it was killed
-    } catch (const std::runtime_error&) {
-      // Nothing of it was finished, or Slurm has not ended it yet.
-    }
-    if (fs::exists(place / "report.json")) {
-      Report one = read_whole(place);
-      if (first) require_same_installation(*first, one.run);
-      if (!first) first = one.run;
-      trial = std::move(one.trials.at(0));
-      report.run.trial_ns[index] = one.run.trial_ns.at(0);
-      report.run.faults.insert(report.run.faults.end(), one.run.faults.begin(),
-                               one.run.faults.end());
-      take_files(place, folder);
-      if (trial.not_run.empty()) continue;
-    } else {
-      const json end = job < ended.size() ? ended[job] : json::object();
-      const std::string said = end.value("said", "");
-      trial.not_run = fmt::format("its job {} left no report: {}{}", end.value("job", ""),
-                                  end.value("state", "not ended"), said.empty() ? "" : ", " + said);
-      for (VariantRecord& variant : trial.variants) variant.not_run = trial.not_run;
-    }
-    ++lost;
-  }
-  if (first) {
-    for (auto [mine, its] : {std::pair{&report.run.mpi, &first->mpi},
-                             {&report.run.sharing, &first->sharing},
-                             {&report.run.arithmetic, &first->arithmetic},
-                             {&report.run.host, &first->host}})
-      *mine = *its;
-  }
+  const std::size_t lost = gather(folder, trials, report);
   judge_brackets(report.trials);
   if (lost > 0)
     report.run.ended = fmt::format("{} of {} jobs did not finish their trial ({})", lost,
-                                   submitted.size(), (jobs / "logs").string());
+                                   trials.size(), (jobs / "logs").string());
   report.run.duration_ns =
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   const int code = deliver(report, folder, options);
-  std::error_code ignored;
   if (lost == 0) fs::remove_all(jobs, ignored);
   return code;
 }

@@ -43,8 +43,8 @@ namespace fs = std::filesystem;
 
 constexpr int kLongestTrial = 60;  // s, of NCCL on a shared GPU; it takes seconds to connect
 
-// Of ranks that tidemark has not launched, so that nobody outlives them: writes the report of what
-// was finished. Set once the run has a folder.
+// Writes the report of what was finished. It is set in ranks of another launcher, which no process
+// of tidemark outlives, once the run has a folder.
 std::function<void(const Ending& ending)> rescue;
 
 // One of the ranks does it, and the others give it the time.
@@ -163,9 +163,7 @@ std::string seat(const Options& options, int ranks, const World& all) {
 
 // Ranks of several machines may find several installations.
 void require_same_build(const World& all, const RunRecord& run) {
-  const auto builds =
-      all.exchange(fmt::format("tidemark {} ({}), torch {}, {} ({}) on host {}", run.tidemark,
-                               run.git, run.torch, run.device_kind, run.profile, run.host));
+  const auto builds = all.exchange(fmt::format("{} on host {}", installation_of(run), run.host));
   const auto without_host = [](const std::string& build) {
     return build.substr(0, build.rfind(" on host "));
   };

@@ -1,5 +1,7 @@
 #include "harness/record/record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tidemark {
@@ -34,6 +36,11 @@ Bytes RankRecord::peak(Statistic statistic) const {
 std::string TrialRecord::name() const {
   return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" +
          schedule;
+}
+
+std::string installation_of(const RunRecord& run) {
+  return fmt::format("tidemark {} ({}), torch {}, {} ({})", run.tidemark, run.git, run.torch,
+                     run.device_kind, run.profile);
 }
 
 std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant) {

@@ -168,6 +168,10 @@ struct RunRecord {
   std::vector<Ns> trial_ns = {};         // wall time by trial; empty: not known
 };
 
+/// "tidemark 0.1.0 (1522926), torch 2.11.0, virtual (h100-80g)": alike in reports, and on ranks,
+/// that become one.
+std::string installation_of(const RunRecord& run);
+
 /// The fit of a variant that ran on a virtual GPU, over all its steps.
 std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 
