@@ -1,4 +1,5 @@
-// A run whose trials are jobs of a batch system (--executor): submitted, awaited, gathered.
+// A run with each trial as a job of a batch system (--executor): the jobs are submitted, awaited
+// and gathered.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +18,8 @@ inline constexpr const char* kJob = "TIDEMARK_JOB";
 void take_job(Options& options);
 
 /// Submits a job for each trial that fits, each on `ranks` processors, waits for them, and writes
-/// one report of all into `folder`. A trial whose job left no report has not run, with the reason.
+/// one report of all into `folder`. If a job left no report, its trial counts as not run, with the
+/// reason.
 /// The files of the jobs are in `folder`/jobs until all of them have ended well. Returns the run's
 /// exit code. Throws UsageError or Unavailable where no job can be submitted, or where the jobs
 /// found different installations of tidemark.

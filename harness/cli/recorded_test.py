@@ -22,7 +22,7 @@ import sys
 
 from checks import check, in_scratch
 
-EVENTS = 118611  # of the recordings whose program is in FOLDER
+EVENTS = 118611  # of the recordings with a program in FOLDER
 # Rules for addresses under which every allocation lies in its recorded place. Under the others the events are equal alone, but for the
 # forward pass, where one segment comes an event later.
 PLACED = {"medium": "wsl2", "windows": "wsl2:156,186", "wsl": "wsl2:80,96", "from": "linux"}

@@ -89,7 +89,7 @@ class Replay {
   struct Home {  // a segment as recorded, or mapped memory
     std::int64_t end;
     PoolId pool;
-    bool guessed;  // nothing says whose it was, and it counts as PyTorch's own
+    bool guessed;  // the recording does not name its pool, and it counts as PyTorch's own
   };
 
   /// Plays an event, or all of the segments that go together; returns the next one.
@@ -272,7 +272,7 @@ class Replay {
   bool has_pools_ = false, changes_kind_ = false;
   std::map<PoolId, bool> expandable_, first_kind_;
   std::map<std::int64_t, Home> homes_;
-  std::vector<std::size_t> pending_;  // segments whose allocation has not come
+  std::vector<std::size_t> pending_;  // segments that still wait for their allocation
   LiveBlocks live_;
   std::size_t at_ = 0, allocations_ = 0, same_address_ = 0, segments_after_ = 0;
   std::int64_t segment_events_ = 0;
