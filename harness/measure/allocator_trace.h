@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "harness/measure/block_layout.h"
+#include "harness/record/block_layout.h"
 #include "harness/record/record.h"
 #include "harness/record/string_table.h"
 
@@ -53,7 +53,7 @@ class AllocatorTrace {
   void on_event(const c10::CachingDeviceAllocator::TraceEntry& entry);
   void settle(const Stats& stats);
   void settle_now();
-  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, Change& change);
+  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, BlockChange& change);
   void name_workspaces();
   /// The block at `memory`, if there is one, counts as `category` from now on.
   void move(const void* memory, const char* category);
@@ -77,8 +77,8 @@ class AllocatorTrace {
   mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
   int device_;
   std::map<std::string, Bytes> current_, at_peak_;
-  BlockLayout before_, now_;     // when the step began, and now
-  std::vector<Change> changes_;  // since it began
+  BlockLayout before_, now_;          // when the step began, and now
+  std::vector<BlockChange> changes_;  // since it began
   std::vector<Owner> owners_;
   StringTable ops_;
   std::vector<std::string> streams_;
