@@ -167,7 +167,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
     snapshots = snapshots_of(exec.report, schedule);
   }
   set("TIDEMARK_EXEC", folder);
-  set("TIDEMARK_EXEC_SNAPSHOTS", snapshots);
+  set("TIDEMARK_EXEC_HISTORY", snapshots.empty() ? "" : "1");
   set("TIDEMARK_USERS", folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
   const fs::path notes = folder / "partners";
@@ -181,6 +181,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   if (end.left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(end.left, "process", "processes").c_str());
+  if (!snapshots.empty()) write_snapshots(folder, snapshots);
   return end.code;
 }
 
@@ -188,7 +189,7 @@ using Clock = std::chrono::steady_clock;
 
 Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now() - begun).count(); }
 
-/// Runs the program under every schedule, up to one under which it fails.
+/// Runs the program under every schedule, up to one under which it fails, for the terminal alone.
 int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, const Report& base) {
   const auto begun = Clock::now();
   Findings findings(exec, std::move(plan.run));
@@ -204,13 +205,14 @@ int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, con
   return findings.finish(base, since(begun));
 }
 
-/// The same as one process of a job. The last to end reports for all (job.h).
+/// The same for a file or a folder, as one process of a job, or as the only one of a job of its
+/// own. The last to end reports for all (job.h).
 int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& plan,
                const Report& base, const Launcher& launcher) {
   const auto begun = Clock::now();
   const std::string flag = exec.report.empty() ? "--out " + exec.out : "--report " + exec.report;
-  const fs::path folder =
-      exec.report.empty() ? exec.out + "." + kJobFolder : exec.report + "/" + kJobFolder;
+  const fs::path folder = fs::absolute(exec.report.empty() ? exec.out + "." + kJobFolder
+                                                           : exec.report + "/" + kJobFolder);
   Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
   int code = 0;
   for (const ProgramRecord& one : plan.programs) {
@@ -236,6 +238,15 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
   return code;
 }
 
+Launcher own_job() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  Launcher own;
+  own.name = "tidemark exec";
+  own.job = fmt::format("{}-{}", host, getpid());
+  return own;
+}
+
 }  // namespace
 
 int exec_program(int argc, char** argv, const RunRecord& version) {
@@ -244,8 +255,9 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
   auto launcher = find_launcher();
   if (launcher && launcher->size <= 1) launcher.reset();
   if (launcher) check_launched(exec, *launcher);
-  const bool in_job = launcher && !(exec.report.empty() && exec.out.empty());
-  if (!in_job) check_places(exec, false);
+  const bool in_job = !(exec.report.empty() && exec.out.empty());
+  if (!launcher) check_places(exec, false);
+  if (!launcher && in_job) launcher = own_job();
   const Report base = exec.base.empty() ? Report() : read_base(exec.base);
   const fs::path program = find_program(exec.program.front());
   const Libraries libraries = libraries_of(program);

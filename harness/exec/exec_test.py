@@ -51,7 +51,7 @@ def case_verdicts():
     python(race.format(wait=""), "--races", "on", "--no-races").ends(1, "FAIL --no-races: process", "has 1 race")
     python(race.format(wait="other.wait_stream(torch.cuda.current_stream())"), "--races", "on", "--no-races").ends(0)
     said = python("x = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\nimport os, time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)")
-    said.ends(137, "was ended by signal 9", "3.00", "ended early")
+    said.ends(137, "was ended by signal 9", "3.00", "ended early with 3 MiB allocated")
 
 
 def case_unmeasured():
@@ -62,10 +62,22 @@ def case_unmeasured():
     beside = "import subprocess, sys\ny = torch.ones(1, device='cuda')\nsubprocess.run([sys.executable, %s, '''%s\n%s'''])"
     python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: z = torch.ones(1 << 21, device='cuda')\n"
            "import time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)", *wish).ends(137, " 12.00 ", "ended early")
-    unknown, report = "unknown: process", FOLDER / "unmeasured"
-    said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report).ends(1, f"FAIL {unknown}", "were not recorded")
-    said.check("were not recorded" in (report / "report.html").read_text(), "the page says it")
-    python(beside % ("'-I', '-c'", f"import sys; sys.path.append({SITE!r}); {large}", ""), "--compare", report).ends(1, f"FAIL --compare: {unknown}", "were not recorded")
+    report, killed = FOLDER / "unmeasured", "FAIL unknown: process"
+    said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report)
+    said.ends(1, killed, "was killed with 1 GiB allocated: its peaks are those until then", "FAIL --max-peak", too_much)
+    said.check("ended early with 1 GiB allocated" in (report / "report.html").read_text(), "the page says it")
+    foreign = "import ctypes; ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20)"
+    python(beside % ("'-c'", foreign, ""), *wish).ends(1, killed, "were not recorded")
+
+
+def case_isolated():
+    """Pythons that do not read PYTHONPATH, or have another one: their peaks and stacks are recorded."""
+    large = f"import sys; sys.path.append({SITE!r}); import torch; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
+    for words in ["-I"], ["-E"], ["-S"], ["-Bs", "-IS"], ["-X", "utf8", "-E"]:
+        report = FOLDER / "isolated" / "".join(words)
+        said = Said("--report", report, "--", sys.executable, *words, "-c", large).ends(0, " 1024.0 ", "1,073,741,824 in 1 block, <module> <string>:1")
+    python(f"import subprocess, sys, os\nos.environ['PYTHONPATH'] = '/'\nsubprocess.run([sys.executable, '-c', {large!r}], check=True)").ends(0, " 1024.0 ")
+    said.check("1,073,741,824" in (report / "report.html").read_text(), "the page says it")
 
 
 def case_ranks():

@@ -16,6 +16,7 @@
 #include "harness/exec/records.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
+#include "reports/program/alive.h"
 
 namespace tidemark {
 namespace {
@@ -143,13 +144,19 @@ std::vector<std::string> Job::unfinished() const {
   for (int rank = 0; rank < launcher_.size; ++rank) {
     if (ended(rank)) continue;
     const bool begun = fs::exists(folder_ / std::to_string(rank));
-    lines.push_back(fmt::format("unknown: process {} of the {} that {} started {}", rank,
-                                launcher_.size, launcher_.name,
-                                begun ? "had not ended, and its figures are of at most half a "
-                                        "second before"
-                                      : "had not begun"));
+    lines.push_back(fmt::format(
+        "unknown: process {} of the {} that {} started {}", rank, launcher_.size, launcher_.name,
+        begun ? "had not ended, and its peaks are those until then" : "had not begun"));
   }
   return lines;
+}
+
+void Job::write_snapshots_to(const fs::path& report) const {
+  for (const ProgramRecord& program : plan_.programs)
+    for (int rank = 0; rank < launcher_.size; ++rank) {
+      const fs::path folder = folder_ / std::to_string(rank) / program.schedule;
+      if (fs::is_directory(folder)) write_snapshots(folder, snapshots_of(report, program.schedule));
+    }
 }
 
 Report Job::report() const {

@@ -45,6 +45,8 @@ class Job {
   Held lock() const;
   bool complete() const;  // all processes have ended
   bool alive() const;     // one of those that have not ended lives
+  /// Writes the snapshots of all processes into the folder of a report.
+  void write_snapshots_to(const std::filesystem::path& report) const;
   /// The plan with the records of all processes. A program's failures name the processes that have
   /// not ended.
   Report report() const;

@@ -89,7 +89,7 @@ Libraries own_libraries(const fs::path& folder) {
 }
 
 Libraries libraries_for(const fs::path& python, const fs::path& folder) {
-  const std::string script = folder / "python" / "tidemark_exec.py";
+  const std::string script = folder / "python" / "tidemark_wheel.py";
   const std::string command = shell_word(python) + " " + shell_word(script) + " --check";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");

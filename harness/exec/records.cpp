@@ -1,30 +1,73 @@
 #include "harness/exec/records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/file.h"
 #include "harness/record/json_reader.h"
+#include "reports/snapshot/process_record.h"
+#include "reports/write.h"
 
 namespace tidemark {
+namespace {
 
-std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
-                                        const std::filesystem::path& users) {
+namespace fs = std::filesystem;
+
+std::vector<std::pair<fs::path, ProcessMemory>> memories_in(const fs::path& folder) {
+  std::vector<std::pair<fs::path, ProcessMemory>> out;
+  for (const auto& file : fs::directory_iterator(folder))
+    if (file.path().extension() == ".record")
+      if (auto memory = record_figures(file.path()))
+        out.emplace_back(file.path(), std::move(*memory));
+  std::ranges::sort(out, {}, &std::pair<fs::path, ProcessMemory>::first);
+  return out;
+}
+
+}  // namespace
+
+std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& users) {
   std::vector<ProcessRecord> records;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    if (file.path().extension() != ".json") continue;
-    std::ifstream text(file.path());
-    const auto record = nlohmann::ordered_json::parse(text, nullptr, false);
-    if (record.is_discarded()) continue;
-    JsonReader::read(Node(record, file.path().string()), records.emplace_back());
+  for (const auto& [file, memory] : memories_in(folder)) {
+    if (memory.devices.empty()) continue;
+    ProcessRecord record;
+    std::ifstream text(fs::path(file).replace_extension(".json"));
+    const auto rest = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (!rest.is_discarded()) JsonReader::read(Node(rest, file.string()), record);
+    record.pid = memory.pid;
+    record.rank = memory.rank;
+    record.ended = memory.ended;
+    if (!memory.ended) record.last = memory.last;
+    record.devices = memory.devices;
+    records.push_back(std::move(record));
   }
-  for (const auto& file : std::filesystem::directory_iterator(users)) {
+  for (const auto& file : fs::directory_iterator(users)) {
     const int pid = std::stoi(file.path().filename());
     if (std::ranges::find(records, pid, &ProcessRecord::pid) == records.end())
       records.emplace_back().pid = pid;
   }
   put_by_rank(records);
   return records;
+}
+
+void write_snapshots(const fs::path& folder, const fs::path& to) {
+  for (const auto& [file, memory] : memories_in(folder)) {
+    const fs::path written = fs::path(file).replace_extension(".written");
+    if (memory.devices.empty() || !memory.has_events || fs::exists(written)) continue;
+    const std::string name =
+        memory.rank ? fmt::format("rank{}", *memory.rank) : fmt::format("process{}", memory.pid);
+    fs::path place = to / name;
+    for (int number = 1; fs::exists(place.string() + ".pickle"); ++number)
+      place = to / fmt::format("{}-{}", name, number);  // several say that they are rank 0
+    std::vector<File> files{{place.filename().string() + ".pickle", pickle(record_snapshot(file))}};
+    const fs::path trace = fs::path(file).replace_extension(".trace.json.gz");
+    if (fs::exists(trace))
+      files.push_back({place.filename().string() + ".trace.json.gz", read_bytes(trace)});
+    write_files(to, files, "name another folder (--report)");
+    std::ofstream mark(written);
+  }
 }
 
 void put_by_rank(std::vector<ProcessRecord>& records) {

@@ -9,11 +9,17 @@
 
 namespace tidemark {
 
-/// The records of `folder`, by rank; each as python/tidemark_exec.py writes it. A process that is
+/// The records of `folder`, by rank; each the memory that the operator layer records
+/// (PID.record) with the rest that python/tidemark_record.py writes (PID.json). A process that is
 /// named in the folder `users` (TIDEMARK_USERS) and has written nothing has a record without
 /// devices.
 std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
                                         const std::filesystem::path& users);
+
+/// Writes the snapshots and traces of the processes whose records are in `folder` into the folder
+/// `to`, as rankN.pickle or processPID.pickle and .trace.json.gz, each once,
+/// and whole or not at all.
+void write_snapshots(const std::filesystem::path& folder, const std::filesystem::path& to);
 
 /// By rank, then by process id.
 void put_by_rank(std::vector<ProcessRecord>& records);

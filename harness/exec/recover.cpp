@@ -14,6 +14,7 @@ void recover_report(const std::filesystem::path& folder) {
   {
     const Held lock = job.lock();
     alive = job.alive();
+    if (!alive) job.write_snapshots_to(folder);
     Report report = job.report();
     if (report.programs.empty())
       throw std::runtime_error(records.string() +

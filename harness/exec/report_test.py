@@ -76,7 +76,7 @@ for step in range(3):
     said.check(streams["bytes"] == buffers["bytes"] == gathered["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
     names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
     said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
-    said.check({("*.2", "AddmmBackward0"), ("*.1", "ReluBackward0")} <= names, f"nodes and modules of the backward: {names}")
+    said.check({("*.2", "<module> <string>:9 (AddmmBackward0)"), ("*.1", "<module> <string>:9 (ReluBackward0)")} <= names, f"nodes and modules of the backward: {names}")
     # Of the main thread's handle and the autograd thread's, on a Hopper GPU; and cuBLASLt's, for the products with a bias.
     said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.

@@ -21,9 +21,8 @@ std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wi
     if (wishes.any() && process.devices.empty())
       lines.push_back("unknown: " + unrecorded(process));
     else if (wishes.any() && !process.ended)
-      lines.push_back(
-          fmt::format("unknown: {} was killed, and its figures are of at most half a second before",
-                      name_of(process)));
+      lines.push_back(fmt::format("unknown: {} was killed {}: its peaks are those until then",
+                                  name_of(process), process.last));
     for (const DeviceRecord& device : process.devices) {
       if (wishes.max_peak && device.allocated > *wishes.max_peak)
         lines.push_back(fmt::format("--max-peak: {} allocated {} bytes, {} more than {}",

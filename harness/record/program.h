@@ -37,7 +37,8 @@ struct UnknownValue {
 struct ProcessRecord {
   std::optional<int> rank;
   int pid = 0;
-  bool ended = false;  // by itself; else its figures are of at most half a second before its end
+  bool ended = false;  // by itself; else its peaks are those up to its last allocation,
+  std::string last;    // which was "in backward of step 2, with 61.3 GiB allocated"
   std::vector<DeviceRecord> devices;
   std::vector<Race> races;
   std::vector<CollectiveCalls> collectives;

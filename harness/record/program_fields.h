@@ -1,5 +1,5 @@
 // Fields of the record of a program under `tidemark exec`; fields.h says how they are named.
-// harness/exec/python/tidemark_exec.py writes those of a process.
+// harness/exec/python/tidemark_record.py writes those of a process.
 #pragma once
 
 #include "harness/record/meaning.h"
@@ -43,11 +43,13 @@ void visit(UnknownValue& x, auto& f) {
 
 void visit(ProcessRecord& x, auto& f) {
   f.title("process",
-          "ended: by itself; else its figures are of at most half a second before its end; "
+          "ended: by itself; else its peaks are those up to its last allocation, and last says "
+          "where that was; the rest is then of at most half a second before; "
           "stood_in: collectives that took the rank's own values for those of absent partners");
   f("rank", x.rank);
   f("pid", x.pid);
   f("ended", x.ended);
+  f.optional("last", x.last);
   f("devices", x.devices);
   f("races", x.races);
   f("collectives", x.collectives);

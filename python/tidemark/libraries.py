@@ -48,7 +48,7 @@ def can_be_loaded(library):
 def platforms():
     """(the platform's libraries for this Python's torch, what is wrong where there are none)"""
     try:
-        script = os.path.join(os.path.dirname(os.path.realpath(launch.executable())), "virtual", "python", "tidemark_exec.py")
+        script = os.path.join(os.path.dirname(os.path.realpath(launch.executable())), "virtual", "python", "tidemark_wheel.py")
     except Misuse as error:
         return [], str(error)
     done = subprocess.run([sys.executable, script, "--check"], stdout=subprocess.PIPE, text=True, check=False)

@@ -22,7 +22,7 @@ struct HighestPeak {
 std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 
-/// tidemark_snapshot.py writes the files.
+/// harness/exec/records.h writes the files.
 HighestPeak highest_peak(const std::filesystem::path& folder);
 
 /// The highest of all; nullptr where none has a file.

@@ -54,7 +54,7 @@ Section peaks(const Report& report) {
                             figure(device.active), figure(device.reserved),
                             std::to_string(device.retries), std::to_string(device.ooms),
                             std::to_string(process.races.size()),
-                            process.ended ? "" : "ended early: figures of half a second before"});
+                            process.ended ? "" : "ended early " + process.last});
   return out;
 }
 

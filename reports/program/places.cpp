@@ -17,9 +17,8 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
 
 std::string unrecorded(const ProcessRecord& process) {
   return name_of(process) +
-         " took CUDA memory and its peaks were not recorded: it was killed in its first half "
-         "second, or it is no Python that reads PYTHONPATH, or the memory is not that of PyTorch's "
-         "caching allocator";
+         " took CUDA memory and its peaks were not recorded: it is not a Python that "
+         "imports torch, or the memory is not that of PyTorch's caching allocator";
 }
 
 std::string DeviceAt::name() const {

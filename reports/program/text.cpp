@@ -51,7 +51,7 @@ std::string table(const ProgramRecord& program) {
       text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n",
                           place_of(process, device), unit(device.allocated), unit(device.active),
                           unit(device.reserved), device.retries, device.ooms, process.races.size(),
-                          process.ended ? "" : "  (ended early: figures of half a second before)");
+                          process.ended ? "" : "  (ended early " + process.last + ")");
   for (const ProcessRecord& process : program.processes)
     if (process.devices.empty()) text += unrecorded(process) + "\n";
   return text;

@@ -45,6 +45,8 @@ class Decoder {
       }
       if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
       if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
+      if (const auto repeats = find(root, "tidemark_repeats")) repeats_of(*repeats);
+      out_.failure = text(root, "tidemark_failure", "");
     }
     out_.modules = modules_.all();
     return std::move(out_);
@@ -262,6 +264,15 @@ class Decoder {
       out_.gathers.push_back(gather);
     });
     std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
+  }
+
+  void repeats_of(Id list) {
+    each(list, "tidemark_repeats", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
+      if (cells.size() != 3) fail("is not two steps and a count");
+      out_.repeats.push_back(
+          {integer(cells[0], "first"), integer(cells[1], "last"), integer(cells[2], "count")});
+    });
   }
 
   void settings_of(Id dictionary) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <variant>
 
 #include "reports/snapshot/snapshot.h"
 #include "reports/trace.h"
@@ -193,6 +194,7 @@ class Writer {
     out_.end_dictionary();
     out_.key("external_annotations");
     out_.list(std::vector<int>(), [](int) {});
+    if (s_.labelled) write_labels();
     out_.end_dictionary();
     return out_.take();
   }
@@ -252,7 +254,37 @@ class Writer {
     }
     field("size", event.size), address("stream", event.stream), field("time_us", event.time_us);
     frames(event.stack);
+    if (event.module != 0) field("user_metadata", s_.modules[event.module]);
     out_.end_dictionary();
+  }
+
+  /// A row of numbers and texts.
+  template <class... Cells>
+  void row(const Cells&... cells) {
+    using Cell = std::variant<std::int64_t, std::string>;
+    out_.list(std::vector<Cell>{cells...}, [&](const Cell& cell) {
+      if (const auto* text = std::get_if<std::string>(&cell)) return out_.text(*text);
+      out_.integer(std::get<std::int64_t>(cell));
+    });
+  }
+
+  void write_labels() {
+    out_.key("tidemark_labels");
+    out_.list(s_.labels, [&](const TensorLabel& l) {
+      row(l.device, l.allocations, l.address, l.kind, l.name);
+    });
+    out_.key("tidemark_phases");
+    out_.list(s_.phases, [&](const ProgramPhase& p) {
+      row(p.device, p.begin.allocations, p.begin.frees, p.end.allocations, p.end.frees, p.name,
+          p.step);
+    });
+    out_.key("tidemark_gathers");
+    out_.list(s_.gathers, [&](const Gather& g) {
+      row(g.device, g.allocations, g.output, g.shard, g.shard_bytes);
+    });
+    out_.key("tidemark_repeats");
+    out_.list(s_.repeats, [&](const RepeatedSteps& r) { row(r.first, r.last, r.count); });
+    out_.key("tidemark_failure"), out_.text(s_.failure);
   }
 
   const Snapshot& s_;

@@ -27,8 +27,8 @@ bool pytorchs_own(const StackFrame& frame) {
     return frame.function.compare(at, std::string_view(space).size(), space) == 0;
   };
   return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
-         file == "??" || in("/tidemark_phases.py") || in("/torchinductor_") ||
-         file.starts_with("<frozen") ||
+         file == "??" || in("/tidemark_phases.py") || in("/tidemark_labels.py") ||
+         in("/torchinductor_") || file.starts_with("<frozen") ||
          (!is_python(frame) &&
           (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
 }
@@ -59,14 +59,17 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   const auto& frames = snapshot.stacks[stack];
   if (frames.empty()) return "(no stack was recorded)";
   const auto frame = [&](std::uint32_t at) -> const StackFrame& { return snapshot.frames[at]; };
-  // A node as `tidemark exec` writes it down.
-  if (frame(frames[0]).file == "autograd") return one_line(frame(frames[0]).function);
   const auto first = [&](auto what) {
     const auto found =
         std::ranges::find_if(frames, [&](std::uint32_t at) { return what(frame(at)); });
     return found == frames.end() ? nullptr : &frame(*found);
   };
-  if (const auto* users = first(is_users_python)) return text(*users);
+  // A node as `tidemark exec` writes it down, before the line that it runs or that made it.
+  const std::string named =
+      frame(frames[0]).file == "autograd" ? one_line(frame(frames[0]).function) : "";
+  if (const auto* users = first(is_users_python))
+    return text(*users) + (named.empty() ? "" : " (" + named + ")");
+  if (!named.empty()) return named;
   if (const auto* node = first([](const StackFrame& f) { return !node_of(f).empty(); }))
     return one_line(node_of(*node));
   // It sums gradients up, and makes them the shape of an input.

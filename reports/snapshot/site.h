@@ -12,8 +12,10 @@ namespace tidemark {
 /// written.
 bool is_users_python(const StackFrame& frame);
 
-/// "step train.py:12" of the innermost Python frame that is the user's. Without one the node of
-/// autograd ("MmBackward0"), then the innermost frame of any language that is not PyTorch's own.
+/// "step train.py:12" of the innermost Python frame that is the user's. In a backward that
+/// tidemark exec has recorded, with autograd's node: "forward model.py:9 (MmBackward0)". Without
+/// one the node of autograd ("MmBackward0"), then the innermost frame of any language that is not
+/// PyTorch's own.
 std::string site_of(const Snapshot& snapshot, std::uint32_t stack);
 
 }  // namespace tidemark

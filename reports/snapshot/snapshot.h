@@ -95,6 +95,11 @@ struct Gather {
   std::int64_t shard_bytes = 0;
 };
 
+/// Steps that came again `count` times, one after the other: their events are in the trace once.
+struct RepeatedSteps {
+  std::int64_t first = 0, last = 0, count = 0;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;
   std::vector<std::vector<TraceEvent>> traces;                // by device
@@ -106,6 +111,8 @@ struct Snapshot {
   std::vector<TensorLabel> labels;  // in the order of `allocations`
   std::vector<ProgramPhase> phases;
   std::vector<Gather> gathers;  // in the order of `allocations`
+  std::vector<RepeatedSteps> repeats;
+  std::string failure;  // why the record ends before its process; empty: it does not
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

@@ -1,5 +1,5 @@
-"""Phases of a program, for its memory snapshot: forward (an outermost module runs), backward (autograd runs), optimizer, and the program's own
-ranges of record_function and NVTX. Each is a stretch of the allocator's events, between two counts of allocations and completed frees."""
+"""Phases of a program, for the record of its memory: forward (an outermost module runs), backward (autograd runs), optimizer, and the program's
+own ranges of record_function and NVTX."""
 import os
 import sys
 import threading
@@ -32,48 +32,22 @@ def follow_ranges(torch, begin, end):
 
 
 class Phases:
-    def __init__(self, torch, trace):
-        self.torch, self.trace = torch, trace
-        self.rows = []  # device, allocations and frees before it, those at its end, name, step
-        self.open = {}  # name -> the rows that have begun, without their ends, one list for each entry
-        self.step, self.stepped = 1, False
-        self.lock = threading.RLock()
+    def __init__(self, torch, layer, trace):
+        self.torch, self.layer, self.trace = torch, layer, trace
         self.backwards = 0
+        self.after_backward = None
         self.place = os.path.dirname(torch.__file__) + os.sep
 
-    def counts(self, device):
-        stats = self.torch._C._cuda_memoryStats(device)
-        return [stats["allocation"]["all"]["allocated"], stats["active"]["all"]["freed"]]
-
-    def enter(self, name, devices=None):
-        with self.lock:
-            if name == "optimizer":
-                self.stepped = True
-            elif self.stepped and name in ("forward", "backward"):  # the first one after the optimizers of a step
-                self.step, self.stepped = self.step + 1, False
-            begun = []
-            if self.torch.cuda.is_initialized():
-                begun = [[device, *self.counts(device), name, self.step] for device in devices or [self.torch.cuda.current_device()]]
-            self.open.setdefault(name, []).append(begun)
-            self.trace.begun(name, self.step)
+    def enter(self, name):
+        self.trace.begun(name, self.layer.tidemark_record_phase(name.encode()))
 
     def leave(self, name):
-        with self.lock:
-            if self.open.get(name):
-                self.rows += [self.ended(row) for row in self.open[name].pop()]
-                self.trace.ended(name)
+        self.layer.tidemark_record_phase_end(name.encode())
+        self.trace.ended(name)
 
-    def ended(self, row):
-        device, allocations, frees, name, step = row
-        return [device, allocations, frees, *self.counts(device), name, step]
-
-    def all(self):
-        """The rows; what has not ended yet ends now."""
-        with self.lock:
-            return self.rows + [self.ended(row) for entries in self.open.values() for begun in entries for row in begun]
-
-    def follow(self):
+    def follow(self, after_backward):
         """Begins to notice backwards and the program's ranges."""
+        self.after_backward = after_backward
         for name in ("backward", "grad"):
             setattr(self.torch.autograd, name, self.as_backward(getattr(self.torch.autograd, name)))
         follow_ranges(self.torch, self.begin, self.end)
@@ -99,6 +73,7 @@ class Phases:
             finally:
                 self.backwards -= 1
                 if self.backwards == 0:
+                    self.after_backward()
                     self.leave("backward")
 
         return backward

@@ -10,6 +10,7 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/python_start.h"
 #include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
@@ -51,6 +52,8 @@ Registry& registry() { return immortal<Registry>(); }
 }  // namespace
 
 void register_kernel(const void* host_function, const char* name, const void* code) {
+  static std::once_flag once;
+  std::call_once(once, start_in_python);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   r.names[host_function] = {name, code};  // a library loaded later at the same place replaces it

@@ -8,7 +8,6 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/symbol.h"
-#include "harness/virtual/numbers/backward_names.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark::numbers {
@@ -77,10 +76,7 @@ struct AcceptUnknown {
 
 /// Brackets an operator; `bytes` is what it is charged when it ends.
 struct Bracket {
-  explicit Bracket(const char* name) {
-    device.begin_operator(name);
-    if (names_backward) name_backward();
-  }
+  explicit Bracket(const char* name) { device.begin_operator(name); }
   ~Bracket() { device.end_operator(bytes); }
   Bracket(const Bracket&) = delete;
   std::uint64_t bytes = 0;

@@ -36,20 +36,6 @@ const char* tidemark_numbers_error(void);
 /// entered. Returns its length; writes up to `size`.
 size_t tidemark_numbers_describe(char* text, size_t size);
 
-/// 1: what the backward of autograd allocates is named in the allocator's history from now on
-/// (backward_names.h); 0: it is not, as at first.
-void tidemark_numbers_name_backward(int on);
-
-/// An all-gather into one tensor: addresses of its output and of this rank's shard, after so many
-/// allocations of the device.
-typedef struct {
-  int64_t device, allocations, output, shard, shard_bytes;
-} tidemark_numbers_gather;
-/// 1: all-gathers on CUDA are noted from now on; 0: they are not, as at first.
-void tidemark_numbers_note_gathers(int on);
-/// The number of those noted; writes the first `count` of them to `rows`.
-size_t tidemark_numbers_gathers(tidemark_numbers_gather* rows, size_t count);
-
 /// Mode known: `event` is called, on the thread of the program, whenever the program is told
 /// `answer` about values that are not known; `decides` is 1 where that is a bool. Null: there
 /// is no listener.

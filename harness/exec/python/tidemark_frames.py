@@ -1,0 +1,148 @@
+"""Where Python keeps its frames: places of fields in its structures, which differ between its releases. They are found in a thread that stands
+still, whose frames and code are known, for the recorder (../../virtual/recorder/python_frames.h)."""
+import ctypes
+import os
+import struct
+import sys
+import threading
+
+WORD = struct.calcsize("P")
+
+
+class Memory:
+    """This process's memory; zeros where there is none."""
+
+    def __init__(self):
+        self.file = os.open("/proc/self/mem", os.O_RDONLY)
+
+    def read(self, address, size):
+        try:
+            found = os.pread(self.file, size, address) if 4096 <= address < 1 << 47 else b""
+        except OSError:
+            found = b""
+        return found.ljust(size, b"\0")
+
+    def words(self, address, count):
+        return struct.unpack(f"{count}P", self.read(address, count * WORD))
+
+    def integers(self, address, count):
+        return struct.unpack(f"{count}i", self.read(address, count * 4))
+
+
+def only(places, what):
+    for place in places:
+        return place
+    raise LookupError(f"Python {sys.version.split()[0]} keeps {what} in a place that was not found")
+
+
+def in_code(memory, codes, text, what):
+    """The offset of a field that points to `text(code)` in every code object."""
+    known = [memory.words(id(code), 40) for code in codes]
+    return only((at * WORD for at in range(2, 40) if all(words[at] == id(text(code)) for words, code in zip(known, codes))), what)
+
+
+def lines_in_code(memory, codes):
+    known = [memory.integers(id(code), 80) for code in codes]
+    return only((at * 4 for at in range(4, 80) if all(numbers[at] == code.co_firstlineno for numbers, code in zip(known, codes))), "lines of code")
+
+
+def frames_from(memory, address, codes):
+    """(the addresses of the frames of these codes, the offsets of the code and of the frame before) if the first frame is at the address."""
+    words = memory.words(address, 16)
+    for code in (at for at, word in enumerate(words) if word & ~7 == id(codes[0])):
+        for back in range(16):
+            chain = [address]
+            for wanted in codes[1:]:
+                chain.append(memory.words(chain[-1], 16)[back])
+                if memory.words(chain[-1], 16)[code] & ~7 != id(wanted):
+                    break
+            else:
+                return chain, code * WORD, back * WORD
+    return None
+
+
+def in_thread(memory, state, codes):
+    """Where a thread's state names its innermost frame: (offset, offset in a structure between or -1), and frames_from there."""
+    for at, word in enumerate(memory.words(state, 64)):
+        for inner, pointer in ((-1, word), *enumerate(memory.words(word, 8))):
+            found = frames_from(memory, pointer, codes)
+            if found:
+                return (at * WORD, inner * WORD if inner >= 0 else -1), found
+    return only((), "frames")
+
+
+def instruction_in(memory, chain, frames):
+    """(offset in a frame, bytes of code a unit, or 0 where it is a pointer into the code, whose begin has the last offset in the code object)."""
+    for at in range(16):
+        begins = {memory.words(place, 16)[at] - frame.f_lasti - id(frame.f_code) for place, frame in zip(chain, frames)}
+        if len(begins) == 1 and 0 < min(begins) < 1024:
+            return at * WORD, 0, begins.pop()
+    fits = ((at * 4, scale, 0) for scale in (1, 2) for at in range(32)
+            if all(memory.integers(place, 32)[at] * scale == frame.f_lasti for place, frame in zip(chain, frames)))
+    return only(fits, "instructions")
+
+
+class Standing(threading.Thread):
+    """A thread that stands still in three calls."""
+
+    def __init__(self):
+        super().__init__(name="tidemark", daemon=True)
+        self.stands, self.go_on, self.state = threading.Event(), threading.Lock(), None
+
+    def run(self):
+        get = ctypes.pythonapi.PyThreadState_Get
+        get.restype = ctypes.c_void_p
+        self.state = get()
+        self.middle()
+
+    def middle(self):
+        for _ in range(1):
+            self.inner()
+
+    def inner(self):
+        self.stands.set()
+        with self.go_on:
+            pass
+
+
+def layout():
+    """The fields of PythonLayout. Raises LookupError."""
+    memory, thread = Memory(), Standing()
+    thread.go_on.acquire()
+    thread.start()
+    try:
+        thread.stands.wait()
+        frames = []
+        while len(frames) < 3 or frames[0].f_code is not Standing.inner.__code__:  # or it is still in set()
+            frame, frames = sys._current_frames()[thread.ident], []
+            while frame:
+                frames.append(frame)
+                frame = frame.f_back
+        frames = frames[:3]
+        codes = [frame.f_code for frame in frames]
+        (state, between), (chain, code, back) = in_thread(memory, thread.state, codes)
+        instruction, scale, begin = instruction_in(memory, chain, frames)
+        codes += [os.path.join.__code__, os.makedirs.__code__, layout.__code__]
+        return [state, between, code, back, instruction, scale, begin, in_code(memory, codes, lambda code: code.co_filename, "names of files"),
+                in_code(memory, codes, lambda code: code.co_name, "names of functions"), lines_in_code(memory, codes),
+                in_code(memory, codes, lambda code: code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab, "tables of lines")]
+    finally:
+        thread.go_on.release()
+        thread.join()
+        os.close(memory.file)
+
+
+def tell(layer):
+    """Tells the recorder. Raises LookupError where what it reads with that is not this thread's stack."""
+    fields = layout()
+    if layer.tidemark_record_python((ctypes.c_int64 * len(fields))(*fields), ctypes.c_size_t(len(fields))) != 0:
+        raise LookupError("this process has no Python that can be asked for its frames")
+    layer.tidemark_record_stack.restype = ctypes.c_size_t
+    text, wanted, frame = ctypes.create_string_buffer(1 << 20), [], sys._getframe()
+    length = layer.tidemark_record_stack(text, ctypes.c_size_t(len(text)))
+    while frame:
+        wanted.append(f"{frame.f_code.co_name} {frame.f_code.co_filename}")
+        frame = frame.f_back
+    found = [line.rsplit(":", 1)[0] for line in text.raw[:length].decode(errors="replace").splitlines()]
+    if found != wanted:
+        raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {found[:3]}, not {wanted[:3]}")

@@ -1,0 +1,52 @@
+"""A training loop of many small steps: what one costs at the begin and at the end. Its kind is the first argument."""
+import os
+import random
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+KIND, STEPS, PART = sys.argv[1], 700, 100
+device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+torch.cuda.set_device(device)
+model = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4)]).to(device)
+if KIND == "collectives":
+    torch.distributed.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(model, device_ids=[device.index])
+optimizer = torch.optim.AdamW(model.parameters()) if KIND != "no optimizer" else None
+
+
+def forward(x):
+    if KIND == "checkpoints":
+        for block in model:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+    return model(x)
+
+
+def step():
+    rows = random.randrange(8, 4096) if KIND == "sizes" else 32  # each step has other blocks
+    with torch.profiler.record_function("loss"):
+        loss = forward(torch.ones(rows, 32, device=device)).square().mean()
+    loss.backward()
+    if optimizer:
+        optimizer.step()
+    model.zero_grad()
+
+
+def anonymous():
+    """Bytes of this process's memory that are not of a file."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
+
+
+parts = []
+for _ in range(STEPS // PART):
+    begun = time.process_time()
+    for _ in range(PART):
+        step()
+    parts.append((time.process_time() - begun, anonymous()))
+if os.environ.get("RANK", "0") == "0":
+    print(f"seconds {parts[1][0]:.3f} {min(seconds for seconds, _ in parts[-3:]):.3f} growth {parts[-1][1] - parts[1][1]}")

@@ -1,0 +1,121 @@
+#include "harness/virtual/recorder/backward.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/recorder/recording.h"
+
+namespace tidemark::recorder {
+namespace {
+
+constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
+
+thread_local Number node_here = 0, node_before = 0, module_here = 0;
+
+// The place of every node that a thread has made, in the order of their sequence numbers: a new
+// row where it differs from the one before.
+struct Forward {
+  std::int64_t sequence;
+  Number stack, module;
+};
+using Forwards = std::deque<Forward>;
+constexpr std::size_t kForwards = 1 << 18;  // of a thread; places of older nodes are not known
+
+// Guarded by State::mutex.
+std::unordered_map<std::uint64_t, Forwards>& forwards() {
+  return device::immortal<std::unordered_map<std::uint64_t, Forwards>>();
+}
+
+void note_forward(State& state, std::int64_t sequence) {
+  const std::lock_guard lock(state.mutex);
+  const Number stack = state.names().stack();
+  Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
+  if (!rows.empty() && rows.back().stack == stack && rows.back().module == module_here) return;
+  if (!rows.empty() && rows.back().sequence >= sequence) {  // it has made no node
+    rows.back() = {sequence, stack, module_here};
+    return;
+  }
+  rows.push_back({sequence, stack, module_here});
+  if (rows.size() > kForwards) rows.pop_front();
+}
+
+Number node_of(State& state, const at::RecordFunction& call) {
+  const std::lock_guard lock(state.mutex);
+  Number stack = 0, module = 0;
+  const auto thread = forwards().find(call.forwardThreadId());
+  if (thread != forwards().end()) {
+    const Forwards& rows = thread->second;
+    const auto after = std::ranges::upper_bound(rows, call.seqNr(), {}, &Forward::sequence);
+    if (call.seqNr() >= 0 && after != rows.begin())
+      stack = std::prev(after)->stack, module = std::prev(after)->module;
+  }
+  return state.names().node(call.name(), stack, module);
+}
+
+struct Before : at::ObserverContext {
+  explicit Before(Number node) : node(node) {}
+  Number node;
+};
+
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return nullptr;
+  if (call.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    auto before = std::make_unique<Before>(node_here);
+    node_here = node_before = node_of(*state, call);
+    return before;
+  }
+  if (at::GradMode::is_enabled() && call.seqNr() >= 0) note_forward(*state, call.seqNr());
+  return nullptr;
+}
+
+// A gradient that autograd leaves at a parameter.
+void label_gradient(State& state) {
+  const auto node = torch::autograd::get_current_node();
+  const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+  if (accumulate == nullptr) return;
+  const at::Tensor& gradient = accumulate->variable.grad();
+  const auto memory = [](const at::Tensor& tensor) {
+    const bool has = tensor.defined() && tensor.is_cuda() && tensor.has_storage();
+    return has ? reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) : 0;
+  };
+  const auto at = memory(gradient), parameter = memory(accumulate->variable);
+  if (at == 0 || parameter == 0) return;
+  const std::lock_guard lock(state.mutex);
+  if (const std::string* name = state.parameter_at(parameter))
+    state.label(at, "gradients", std::string(*name));
+}
+
+void end(const at::RecordFunction& call, at::ObserverContext* context) {
+  if (context == nullptr) return;
+  node_here = static_cast<Before*>(context)->node;
+  if (State* state = recording(); state != nullptr && std::string_view(call.name()) == kAccumulate)
+    label_gradient(*state);
+}
+
+}  // namespace
+
+void follow_operators() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    at::addGlobalCallback(
+        at::RecordFunctionCallback(&begin, &end)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  });
+}
+
+// The engine sums a node's results up to the sizes of its inputs when the node itself has ended.
+Number node_now() {
+  return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
+}
+Number module_now() { return module_here; }
+void set_module_now(Number module) { module_here = module; }
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,18 @@
+// Places of autograd's nodes: which node runs on this thread, and where the forward made it.
+#pragma once
+
+#include "harness/virtual/recorder/state.h"
+
+namespace tidemark::recorder {
+
+/// Follows all operators of the process and all nodes of its backwards, once.
+void follow_operators();
+
+/// The node that runs on this thread, as State::names() has it; 0 outside a backward.
+Number node_now();
+
+/// The module that runs forward on this thread (Names::string); set by tidemark_record_module.
+Number module_now();
+void set_module_now(Number module);
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,91 @@
+#include "harness/virtual/recorder/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace tidemark::recorder {
+namespace {
+
+constexpr std::uint64_t kWindow = 1 << 20;
+
+void* map(int file, std::uint64_t offset, std::uint64_t bytes) {
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+RecordFile::RecordFile(const std::string& path)
+    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+  int error = file_ < 0 ? errno : posix_fallocate(file_, 0, static_cast<off_t>(kHeader));
+  if (error == 0) {
+    header_ = static_cast<Header*>(map(file_, 0, kHeader));
+    error = header_ == nullptr ? errno : 0;
+  }
+  if (error == 0) return;
+  if (file_ >= 0) close(file_), unlink(path.c_str());
+  throw std::runtime_error(path + ": " + std::strerror(error));
+}
+
+RecordFile::~RecordFile() { leave(); }
+
+void RecordFile::leave() {
+  if (header_ != nullptr) munmap(header_, kHeader);
+  if (window_ != nullptr) munmap(window_, kWindow);
+  if (file_ >= 0) close(file_);
+  header_ = nullptr, window_ = nullptr, file_ = -1;
+}
+
+// Room is taken before it is written to: a store into a hole of a full file system ends the
+// process.
+bool RecordFile::show(std::uint64_t place) {
+  const std::uint64_t begin = place / kWindow * kWindow;
+  if (window_ != nullptr && begin == window_begin_) return true;
+  if (begin + kWindow > room_) {
+    const auto offset = static_cast<off_t>(kHeader + begin);
+    if (posix_fallocate(file_, offset, static_cast<off_t>(kWindow)) != 0) return false;
+    room_ = begin + kWindow;
+  }
+  void* memory = map(file_, kHeader + begin, kWindow);
+  if (memory == nullptr) return false;
+  if (window_ != nullptr) munmap(window_, kWindow);
+  window_ = static_cast<char*>(memory);
+  window_begin_ = begin;
+  return true;
+}
+
+bool RecordFile::append(std::string_view entry) {
+  std::uint64_t place = size_;
+  while (!entry.empty()) {
+    if (!show(place)) return false;
+    const std::uint64_t count =
+        std::min<std::uint64_t>(entry.size(), window_begin_ + kWindow - place);
+    std::memcpy(at(place), entry.data(), count);
+    place += count;
+    entry.remove_prefix(count);
+  }
+  size_ = place;
+  header_->committed.store(size_, std::memory_order_release);
+  return true;
+}
+
+void RecordFile::truncate(std::uint64_t size) {
+  size_ = size;
+  header_->committed.store(size, std::memory_order_release);
+}
+
+void RecordFile::replace(std::uint64_t place, std::string_view bytes) {
+  for (const char byte : bytes) {
+    if (!show(place)) return;
+    *at(place++) = byte;
+  }
+}
+
+}  // namespace tidemark::recorder

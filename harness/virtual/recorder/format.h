@@ -1,0 +1,63 @@
+// File of a process's memory record: a page with the figures of each device, then a stream of
+// entries. The file is mapped into the process that writes it, so that whatever ends the process,
+// every committed entry is there.
+//
+// An entry is its tag, then its numbers: LEB128, those marked `s` with their sign in the lowest bit
+// (zigzag). A text is its length and its bytes. Strings, frames, stacks and nodes are numbered in
+// the order of their entries, from 1; 0 is the empty one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tidemark::recorder {
+
+enum class Tag : std::uint8_t {
+  string = 1,  // text
+  frame,       // function and file (strings), line
+  stack,       // the caller's stack, frame
+  node,        // of autograd: name (string), stack and module (string) of its forward
+  event,       // action (of the allocator, in PyTorch's order), device, s address (less that of the
+               // entry before in this step), size as requested (of oom: what the device had free),
+               // stream, stack, module (string), node, s microseconds since the entry before
+  block,       // device, size of the block of its last allocation, if not the request rounded up
+               // to 512 bytes
+  label,       // s address (as of an event), kind and name (strings): the block there from now on
+  phase,       // name (string), s microseconds: begins
+  phase_end,   // name (string), s microseconds: the innermost one of that name ends
+  gather,      // device, s output, s shard (addresses, likewise), bytes of the shard
+  step,        // number of the training step, microseconds since the record began: begins; the
+               // address before is 0
+  repeats,     // count of steps before, 8 bytes (not LEB128): how often they came again
+  setting,     // of the allocator: name and value (texts)
+  failure,     // text: the record ends here, and why
+};
+
+constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
+constexpr std::uint64_t kDevices = 16;                   // of one process
+constexpr std::uint64_t kHeader = 4096;                  // bytes before the first entry
+
+/// Bytes of PyTorch's caching allocator on one device.
+struct Figures {
+  std::int64_t allocated, active, reserved, requested;  // now, before `unsettled`
+  std::int64_t allocated_peak, active_peak, reserved_peak, requested_peak;  // over the process
+  std::int64_t retries, ooms;
+  std::int64_t unsettled;  // requested by the last allocation, which is not in the figures yet
+  std::int64_t used;       // 1: the device has had an event
+};
+
+struct Header {
+  std::uint64_t magic;
+  std::atomic<std::uint64_t> committed;  // bytes of entries
+  std::int64_t pid;
+  std::int64_t begin_us;  // since 1970
+  std::atomic<std::int64_t> ended;
+  std::atomic<std::int64_t> rank;  // in the process group; -1: not known
+  std::int64_t has_events;         // 0: figures alone
+  std::int64_t step;               // of the training, from 1
+  char phase[64];                  // the innermost one now, cut; "": none
+  Figures devices[kDevices];
+};
+static_assert(sizeof(Header) <= kHeader);
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,98 @@
+#include "harness/virtual/recorder/names.h"
+
+#include <functional>
+
+#include "harness/virtual/recorder/format.h"
+
+namespace tidemark::recorder {
+namespace {
+
+void begin(std::string& entry, Tag tag) { entry += static_cast<char>(tag); }
+
+}  // namespace
+
+void put(std::string& entry, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) entry += static_cast<char>((value & 0x7FU) | 0x80U);
+  entry += static_cast<char>(value);
+}
+
+void put_signed(std::string& entry, std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  put(entry, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
+}
+
+std::size_t Names::Hash::operator()(const Key& key) const {
+  const auto& [caller, code, instruction, file, lines] = key;
+  std::size_t hash = std::hash<const void*>()(code);
+  for (const std::size_t part :
+       {static_cast<std::size_t>(caller), static_cast<std::size_t>(instruction)})
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29U);
+}
+
+Number Names::string(std::string_view text) {
+  if (text.empty()) return 0;
+  if (const auto known = strings_.find(text); known != strings_.end()) return known->second;
+  const auto number = static_cast<Number>(strings_.size() + 1);
+  strings_.emplace(text, number);
+  begin(entries_, Tag::string);
+  put(entries_, text.size());
+  entries_ += text;
+  return number;
+}
+
+Number Names::pushed(Number caller, const PythonPlace& place) {
+  const Key key{caller, place.code, place.instruction, place.file, place.lines};
+  if (const auto known = stacks_.find(key); known != stacks_.end()) return known->second;
+  const PythonLine line = line_of(place);
+  const Number function = string(line.function), file = string(line.file);
+  const auto [frame, is_new] =
+      frames_.try_emplace({function, file, line.line}, static_cast<Number>(frames_.size() + 1));
+  if (is_new) {
+    begin(entries_, Tag::frame);
+    put(entries_, function);
+    put(entries_, file);
+    put(entries_, static_cast<std::uint64_t>(line.line < 0 ? 0 : line.line));
+  }
+  const auto [stack, added] =
+      stack_of_.try_emplace({caller, frame->second}, static_cast<Number>(stack_of_.size() + 1));
+  if (added) {
+    begin(entries_, Tag::stack);
+    put(entries_, caller);
+    put(entries_, frame->second);
+  }
+  constexpr std::size_t kMost = 1 << 17;  // programs that make code at run time
+  if (stacks_.size() >= kMost) stacks_.clear();
+  stacks_.emplace(key, stack->second);
+  return stack->second;
+}
+
+Number Names::stack() {
+  python_places(places_);
+  // Most frames are those of the stack before.
+  std::size_t same = 0;
+  while (same < last_.size() && same < places_.size() &&
+         last_[same].place == places_[places_.size() - 1 - same])
+    ++same;
+  last_.resize(same);
+  for (std::size_t i = same; i < places_.size(); ++i) {
+    const PythonPlace& place = places_[places_.size() - 1 - i];
+    last_.push_back({place, pushed(last_.empty() ? 0 : last_.back().stack, place)});
+  }
+  return last_.empty() ? 0 : last_.back().stack;
+}
+
+Number Names::node(std::string_view name, Number stack, Number module) {
+  const Number text = string(name);
+  const auto [node, added] =
+      nodes_.try_emplace({text, stack, module}, static_cast<Number>(nodes_.size() + 1));
+  if (added) {
+    begin(entries_, Tag::node);
+    put(entries_, text);
+    put(entries_, stack);
+    put(entries_, module);
+  }
+  return node->second;
+}
+
+}  // namespace tidemark::recorder

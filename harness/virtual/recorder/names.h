@@ -1,0 +1,54 @@
+// Numbers of strings, frames, stacks and autograd's nodes in a record. Each is written once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/virtual/recorder/python_frames.h"
+
+namespace tidemark::recorder {
+
+using Number = std::uint32_t;
+
+/// LEB128, and with the sign in the lowest bit.
+void put(std::string& entry, std::uint64_t value);
+void put_signed(std::string& entry, std::int64_t value);
+
+/// Stands before a tag's numbers.
+class Names {
+ public:
+  /// Entries that define new numbers are appended to `entries`.
+  explicit Names(std::string& entries) : entries_(entries) {}
+
+  Number string(std::string_view text);
+  /// The stack of the calling thread.
+  Number stack();
+  Number node(std::string_view name, Number stack, Number module);
+
+ private:
+  struct Frame {
+    PythonPlace place;
+    Number stack = 0;  // up to this frame
+  };
+  using Key = std::tuple<Number, const char*, std::int64_t, const void*, const void*>;
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  Number pushed(Number caller, const PythonPlace& place);
+
+  std::string& entries_;
+  std::map<std::string, Number, std::less<>> strings_;
+  std::map<std::tuple<Number, Number, int>, Number> frames_;
+  std::unordered_map<Key, Number, Hash> stacks_;
+  std::map<std::pair<Number, Number>, Number> stack_of_;  // caller's stack, frame
+  std::map<std::tuple<Number, Number, Number>, Number> nodes_;
+  std::vector<PythonPlace> places_;
+  std::vector<Frame> last_;  // outermost first
+};
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,185 @@
+#include "harness/virtual/recorder/recorder.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+
+#include "harness/virtual/numbers/gathers.h"
+#include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/recording.h"
+
+namespace tidemark::recorder {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+std::atomic<State*> current{nullptr};  // never deleted: another thread may be in it
+thread_local std::string last_error;
+
+AllocatorStats stats_of(std::size_t device) {
+  return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+}
+
+// The allocator calls this below its own (recursive) lock. PyTorch has no call that ends it.
+void on_event(const AllocatorEntry& entry) {
+  State* state = recording();
+  if (state == nullptr || entry.action_ == AllocatorEntry::Action::SNAPSHOT) return;
+  const auto stats = stats_of(static_cast<std::size_t>(entry.device_));
+  const std::lock_guard lock(state->mutex);
+  state->event(entry, stats, module_now(), node_now());
+}
+
+/// Figures up to the last allocation.
+void settle(State& state) {
+  for (std::size_t device = 0; device < kDevices; ++device) {
+    if (state.file().header().devices[device].used == 0) continue;
+    const auto stats = stats_of(device);
+    const std::lock_guard lock(state.mutex);
+    state.settle(device, stats);
+  }
+}
+
+// cuBLAS's workspaces, which PyTorch allocates in the operator that multiplies first.
+void label_workspaces(State& state) {
+  using List = size_t (*)(const void**, size_t, int);
+  static const auto list =
+      reinterpret_cast<List>(dlsym(RTLD_DEFAULT, "tidemark_device_workspaces"));
+  if (list == nullptr) return;
+  // cuBLASLt's are kept between products.
+  constexpr bool kKeepsLt = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8;
+  std::array<const void*, 256> addresses{};
+  const std::size_t count =
+      std::min(addresses.size(), list(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
+  const std::lock_guard lock(state.mutex);
+  for (std::size_t i = 0; i < count; ++i)
+    state.label(reinterpret_cast<std::uintptr_t>(addresses[i]), "cuBLAS workspaces", "");
+}
+
+void in_child() {
+  if (State* state = current.exchange(nullptr)) state->file().leave();
+}
+
+}  // namespace
+
+State* recording() { return current; }
+
+void note_gather(const void* output, const void* shard, int64_t shard_bytes) {
+  State* state = recording();
+  if (state == nullptr) return;
+  const std::lock_guard lock(state->mutex);
+  state->gather(reinterpret_cast<std::uintptr_t>(output), reinterpret_cast<std::uintptr_t>(shard),
+                shard_bytes);
+}
+
+}  // namespace tidemark::recorder
+
+using namespace tidemark::recorder;
+#define EXPORTED extern "C" [[gnu::visibility("default")]]
+
+EXPORTED int tidemark_record_begin(const char* path, int history) {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, in_child); });
+  try {
+    current = new State(path, history != 0);
+    return 0;
+  } catch (const std::exception& error) {
+    last_error = error.what();
+    return -1;
+  }
+}
+
+EXPORTED int tidemark_record_follow() {
+  State* state = recording();
+  if (state == nullptr) return 0;
+  static bool followed = false;
+  if (followed) return 0;
+  try {
+    allocator::attachAllocatorTraceTracker(on_event);
+    followed = true;
+    if (state->history) {
+      follow_operators();
+      tidemark::numbers::note_gathers();
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    last_error = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
+    return -1;
+  }
+}
+
+EXPORTED const char* tidemark_record_error() { return last_error.c_str(); }
+
+EXPORTED void tidemark_record_end(int ended) {
+  State* state = recording();
+  if (state == nullptr) return;
+  if (ended != 0) {
+    settle(*state);
+    label_workspaces(*state);
+  }
+  state->file().header().ended = ended;
+}
+
+EXPORTED int tidemark_record_python(const int64_t* layout, size_t count) {
+  PythonLayout all{};
+  if (count * sizeof *layout != sizeof all) return -1;
+  std::memcpy(&all, layout, sizeof all);
+  return set_python_layout(all) ? 0 : -1;
+}
+
+EXPORTED size_t tidemark_record_stack(char* text, size_t size) {
+  std::vector<PythonPlace> places;
+  python_places(places);
+  std::string all;
+  for (const PythonPlace& place : places) {
+    const PythonLine line = line_of(place);
+    all += line.function + " " + line.file + ":" + std::to_string(line.line) + "\n";
+  }
+  std::copy_n(all.data(), std::min(size, all.size()), text);
+  return all.size();
+}
+
+EXPORTED void tidemark_record_setting(const char* name, const char* value) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const std::lock_guard lock(state->mutex);
+  state->setting(name, value);
+}
+
+EXPORTED void tidemark_record_rank(int rank) {
+  if (State* state = recording()) state->file().header().rank = rank;
+}
+
+EXPORTED void tidemark_record_module(const char* path) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const std::lock_guard lock(state->mutex);
+  set_module_now(state->names().string(path));
+}
+
+EXPORTED void tidemark_record_label(const void* address, const char* kind, const char* name) {
+  State* state = recording();
+  if (state == nullptr) return;
+  const std::lock_guard lock(state->mutex);
+  state->label(reinterpret_cast<std::uintptr_t>(address), kind, name);
+}
+
+EXPORTED int64_t tidemark_record_phase(const char* name) {
+  State* state = recording();
+  if (state == nullptr) return 0;
+  if (std::string_view(name) == "optimizer") label_workspaces(*state);
+  const std::lock_guard lock(state->mutex);
+  return state->phase(name);
+}
+
+EXPORTED void tidemark_record_phase_end(const char* name) {
+  State* state = recording();
+  if (state == nullptr) return;
+  const std::lock_guard lock(state->mutex);
+  state->phase_end(name);
+}

@@ -1,0 +1,54 @@
+// Record of a process's memory, in a file that outlives it (format.h): every event of PyTorch's
+// caching allocator with its Python stack, module and autograd node, and what the program says of
+// it. Plain C, part of the operator layer. Without a record each call does nothing. PyTorch's own
+// history of the allocator (torch.cuda.memory._record_memory_history) is not touched.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Begins the record of this process in a new file; `history` 0: the peaks alone. 0, or -1:
+/// tidemark_record_error() says why. The child of a fork has no record until it begins its own.
+int tidemark_record_begin(const char* path, int history);
+/// Follows PyTorch's allocator, whose CUDA must have been started. 0, or -1 where the program has
+/// another allocator, whose memory cannot be recorded.
+int tidemark_record_follow(void);
+const char* tidemark_record_error(void);
+/// The process ends by itself, unless it goes on (`ended` 0: an exec failed).
+void tidemark_record_end(int ended);
+
+/// Places of fields in Python's structures (python_frames.h), in the order of PythonLayout. 0, or
+/// -1: this process has no Python that can be asked.
+int tidemark_record_python(const int64_t* layout, size_t count);
+/// The stack of the calling thread, "function file:line" a line, innermost first. Returns its
+/// length; writes up to `size`.
+size_t tidemark_record_stack(char* text, size_t size);
+
+/// The allocator's setting `name` is `value`.
+void tidemark_record_setting(const char* name, const char* value);
+void tidemark_record_rank(int rank);
+/// The module whose forward runs on this thread; "": none.
+void tidemark_record_module(const char* path);
+/// The block at `address` is a tensor of `kind` ("parameters", "gradients", "optimizer state",
+/// "buffers") and `name`.
+void tidemark_record_label(const void* address, const char* kind, const char* name);
+/// A stretch of the program begins, or the innermost one of that name ends. "forward" and
+/// "backward" begin a training step if "optimizer" came before them. Returns the step.
+int64_t tidemark_record_phase(const char* name);
+void tidemark_record_phase_end(const char* name);
+
+#ifdef __cplusplus
+}
+
+namespace tidemark::recorder {
+
+/// An all-gather into one tensor: addresses of its output and of this rank's shard, and the bytes
+/// of the shard.
+void note_gather(const void* output, const void* shard, int64_t shard_bytes);
+
+}  // namespace tidemark::recorder
+#endif

@@ -1,0 +1,78 @@
+#include "harness/virtual/recorder/repeats.h"
+
+#include <cstring>
+
+#include "harness/virtual/recorder/names.h"
+
+namespace tidemark::recorder {
+
+void Repeats::add(std::string_view entry) {
+  if (step_.too_long) return;
+  step_.entries += entry;
+  if (step_.entries.size() <= kBytes) return;
+  step_.too_long = true;
+  step_.entries = {};
+}
+
+// Whether the last `period` steps are the same as those before.
+bool Repeats::repeats(std::size_t period) const {
+  if (steps_.size() < 2 * period) return false;
+  for (std::size_t i = 0; i < period; ++i) {
+    const Step& now = steps_[steps_.size() - 1 - i];
+    if (!now.repeats(steps_[steps_.size() - 1 - i - period])) return false;
+  }
+  return true;
+}
+
+void Repeats::begin_cycle(std::size_t period) {
+  file_.truncate(steps_[steps_.size() - period].begin);
+  steps_.resize(steps_.size() - period);
+  std::string entry(1, static_cast<char>(Tag::repeats));
+  put(entry, period);
+  const std::uint64_t count = 1;
+  entry.append(reinterpret_cast<const char*>(&count), sizeof count);
+  if (!file_.append(entry)) return;
+  cycle_ = Cycle{period, 0, file_.size() - sizeof count, file_.size(), count};
+}
+
+// The step that has ended belongs to another repetition.
+bool Repeats::continues() {
+  Cycle& cycle = *cycle_;
+  const Step& before = steps_[steps_.size() - cycle.period + cycle.step];
+  if (!step_.repeats(before)) return false;
+  if (++cycle.step < cycle.period) return true;
+  file_.truncate(cycle.end);
+  ++cycle.count;
+  char bytes[sizeof cycle.count];
+  std::memcpy(bytes, &cycle.count, sizeof bytes);
+  file_.replace(cycle.count_at, {bytes, sizeof bytes});
+  cycle.step = 0;
+  return true;
+}
+
+void Repeats::limit() {
+  std::size_t bytes = 0, kept = 0;
+  while (kept < steps_.size() && kept < 2 * kPeriod) {
+    bytes += steps_[steps_.size() - 1 - kept].entries.size();
+    if (bytes > kBytes) break;
+    ++kept;
+  }
+  while (steps_.size() > kept) steps_.pop_front();
+}
+
+void Repeats::next() {
+  if (!cycle_ || !continues()) {
+    if (cycle_) steps_.clear();  // a count lies between them and this step
+    cycle_.reset();
+    steps_.push_back(std::move(step_));
+    limit();
+    for (std::size_t period = 1; period <= kPeriod; ++period)
+      if (repeats(period)) {
+        begin_cycle(period);
+        break;
+      }
+  }
+  step_ = Step{{}, file_.size()};
+}
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,219 @@
+#include "harness/virtual/recorder/state.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace tidemark::recorder {
+namespace {
+
+using Action = AllocatorEntry::Action;
+
+std::int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+template <class Stat>
+std::int64_t now(const Stat& stat) {
+  return stat[0].current;
+}
+
+// The smallest block of the allocator, of which all others are multiples.
+std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
+
+std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
+
+}  // namespace
+
+State::State(const std::string& path, bool with_history) : history(with_history), file_(path) {
+  Header& header = file_.header();
+  header.pid = getpid();
+  header.begin_us = last_us_ = now_us();
+  header.rank = -1;
+  header.has_events = history ? 1 : 0;
+  header.magic = kMagic;
+  if (history) begin_step();
+}
+
+void State::write(const std::string& entry, bool timed) {
+  if (failed_) return;
+  if (!definitions_.empty()) {
+    repeats_.keep();
+    failed_ = !file_.append(definitions_);
+    definitions_.clear();
+  }
+  repeats_.add(entry);
+  std::string whole = entry;
+  if (timed) {
+    const std::int64_t time = now_us();
+    put_signed(whole, time - last_us_);
+    last_us_ = time;
+  }
+  failed_ = failed_ || !file_.append(whole);
+  if (!failed_) return;
+  std::string reason = begun(Tag::failure);
+  const std::string_view text = "the file system had no room for the record";
+  put(reason, text.size());
+  file_.append(reason.append(text));  // there may be room for this
+}
+
+std::string State::address(Tag tag, std::uint64_t value) {
+  std::string entry = begun(tag);
+  put_signed(entry, static_cast<std::int64_t>(value - last_address_));
+  last_address_ = value;
+  return entry;
+}
+
+void State::settle(std::size_t device, const AllocatorStats& stats) {
+  Figures& f = file_.header().devices[device];
+  const std::int64_t active = now(stats.active_bytes);
+  if (f.unsettled > 0) {
+    // Active bytes change at nothing else between an allocation and the next event.
+    const std::int64_t block = active - f.active;
+    if (history && block != rounded(f.unsettled)) {
+      std::string entry = begun(Tag::block);
+      put(entry, device);
+      put(entry, static_cast<std::uint64_t>(block));
+      write(entry);
+    }
+    f.allocated_peak = std::max(f.allocated_peak, f.allocated + block);
+    f.active_peak = std::max(f.active_peak, active);
+    f.requested_peak = std::max(f.requested_peak, now(stats.requested_bytes));
+    f.unsettled = 0;
+  }
+  f.used = 1;
+  f.allocated = now(stats.allocated_bytes);
+  f.active = active;
+  f.reserved = now(stats.reserved_bytes);
+  f.requested = now(stats.requested_bytes);
+  f.reserved_peak = std::max(f.reserved_peak, f.reserved);
+  f.retries = stats.num_alloc_retries;
+  f.ooms = stats.num_ooms;
+}
+
+void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module,
+                  Number node) {
+  const auto device = static_cast<std::size_t>(entry.device_);
+  if (device >= kDevices || entry.action_ == Action::SNAPSHOT) return;
+  settle(device, stats);
+  Figures& f = file_.header().devices[device];
+  if (entry.action_ == Action::ALLOC) f.unsettled = static_cast<std::int64_t>(entry.size_);
+  const auto at = static_cast<std::uint64_t>(entry.addr_);
+  if (entry.action_ == Action::FREE_COMPLETED) forget_labels(at, entry.size_);
+  if (!history) return;
+  const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
+                    entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
+  const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
+  const Number stack = made ? names_.stack() : 0;
+  std::string out = begun(Tag::event);
+  put(out, static_cast<std::uint64_t>(entry.action_));
+  put(out, device);
+  put_signed(out, oom ? 0 : static_cast<std::int64_t>(at - last_address_));
+  if (!oom) last_address_ = at;
+  put(out, entry.size_);
+  if (oom) put(out, at);
+  put(out, reinterpret_cast<std::uintptr_t>(entry.stream_));
+  put(out, stack);
+  put(out, made ? module : 0);
+  put(out, made ? node : 0);
+  write(out, true);
+}
+
+void State::forget_labels(std::uint64_t at, std::uint64_t bytes) {
+  labels_.erase(labels_.lower_bound(at),
+                labels_.lower_bound(at + std::max<std::uint64_t>(bytes, 1)));
+}
+
+void State::label(std::uint64_t at, std::string_view kind, std::string_view name) {
+  const auto known = labels_.find(at);
+  if (known != labels_.end() && known->second.first == kind && known->second.second == name) return;
+  labels_[at] = {std::string(kind), std::string(name)};
+  if (!history) return;
+  const Number kind_of = names_.string(kind), name_of = names_.string(name);
+  std::string entry = address(Tag::label, at);
+  put(entry, kind_of);
+  put(entry, name_of);
+  write(entry);
+}
+
+const std::string* State::parameter_at(std::uint64_t at) const {
+  const auto known = labels_.find(at);
+  return known != labels_.end() && known->second.first == "parameters" ? &known->second.second
+                                                                       : nullptr;
+}
+
+void State::gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes) {
+  if (!history) return;
+  std::string entry = address(Tag::gather, output);
+  put_signed(entry, static_cast<std::int64_t>(shard - last_address_));
+  last_address_ = shard;
+  put(entry, static_cast<std::uint64_t>(bytes));
+  write(entry);
+}
+
+void State::begin_step() {
+  if (file_.size() > 0 && !failed_) repeats_.next();
+  last_address_ = 0;
+  const std::int64_t time = now_us();
+  last_us_ = time;
+  std::string entry = begun(Tag::step);
+  put(entry, static_cast<std::uint64_t>(step_));
+  put_signed(entry, time - file_.header().begin_us);
+  if (!failed_) failed_ = !file_.append(entry);
+}
+
+void State::show_phase() {
+  Header& header = file_.header();
+  header.step = step_;
+  const std::string name = open_.empty() ? "" : open_.back().substr(0, sizeof header.phase - 1);
+  std::strcpy(header.phase, name.c_str());
+}
+
+std::int64_t State::phase(const std::string& name) {
+  if (name == "optimizer") {
+    stepped_ = has_optimizer_ = true;
+  } else if (name == "forward" || name == "backward") {
+    // The first one after the optimizers of a step. Without an optimizer every outermost forward
+    // may be that of a repetition.
+    const bool again = !has_optimizer_ && name == "forward" && open_.empty();
+    if (stepped_) ++step_;
+    if (history && (stepped_ || again)) begin_step();
+    stepped_ = false;
+  }
+  open_.push_back(name);
+  show_phase();
+  if (history) {
+    const Number number = names_.string(name);
+    std::string entry = begun(Tag::phase);
+    put(entry, number);
+    write(entry, true);
+  }
+  return step_;
+}
+
+void State::phase_end(const std::string& name) {
+  const auto innermost = std::find(open_.rbegin(), open_.rend(), name);
+  if (innermost == open_.rend()) return;
+  open_.erase(std::next(innermost).base());
+  show_phase();
+  if (!history) return;
+  const Number number = names_.string(name);
+  std::string entry = begun(Tag::phase_end);
+  put(entry, number);
+  write(entry, true);
+}
+
+void State::setting(std::string_view name, std::string_view value) {
+  definitions_ += begun(Tag::setting);  // stays, whatever repeats itself
+  for (const std::string_view part : {name, value}) {
+    put(definitions_, part.size());
+    definitions_ += part;
+  }
+  write("");
+}
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,68 @@
+// The record of this process while it is written.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "harness/virtual/recorder/file.h"
+#include "harness/virtual/recorder/names.h"
+#include "harness/virtual/recorder/repeats.h"
+
+namespace tidemark::recorder {
+
+using AllocatorEntry = c10::cuda::CUDACachingAllocator::TraceEntry;
+using AllocatorStats = decltype(c10::cuda::CUDACachingAllocator::getDeviceStats(0));
+
+/// What a step's entries are made of; one writer at a time. Its lock is taken after the allocator's
+/// own and never before it, and nothing waits for Python's while it is held.
+class State {
+ public:
+  State(const std::string& path, bool history);
+
+  std::mutex mutex;
+  const bool history;
+  RecordFile& file() { return file_; }
+  Names& names() { return names_; }
+
+  /// An event of the allocator: `stats` are those of its device now.
+  void event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module, Number node);
+  /// Brings a device's figures up to the allocation before.
+  void settle(std::size_t device, const AllocatorStats& stats);
+  void label(std::uint64_t address, std::string_view kind, std::string_view name);
+  /// The name of the parameter at the address; nullptr: there is none.
+  const std::string* parameter_at(std::uint64_t address) const;
+  void gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes);
+  std::int64_t phase(const std::string& name);
+  void phase_end(const std::string& name);
+  void setting(std::string_view name, std::string_view value);
+
+ private:
+  /// Appends the definitions that an entry has made, the entry, and the microseconds since the
+  /// timed one before.
+  void write(const std::string& entry, bool timed = false);
+  void begin_step();
+  void show_phase();
+  std::string address(Tag tag, std::uint64_t value);
+  void forget_labels(std::uint64_t address, std::uint64_t bytes);
+
+  RecordFile file_;
+  std::string definitions_;
+  Names names_{definitions_};
+  Repeats repeats_{file_};
+  std::uint64_t last_address_ = 0;
+  std::int64_t last_us_ = 0;
+  std::int64_t step_ = 1;
+  bool stepped_ = false, has_optimizer_ = false, failed_ = false;
+  std::vector<std::string> open_;  // phases, the innermost last
+  std::map<std::uint64_t, std::pair<std::string, std::string>> labels_;  // kind, name
+};
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,161 @@
+// Records of a process, written by the recorder's own parts and read again: repetitions, and files
+// that end anywhere.
+#include "reports/snapshot/process_record.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "harness/record/file.h"
+#include "harness/virtual/recorder/names.h"
+#include "harness/virtual/recorder/repeats.h"
+#include "reports/testing/refusal.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using recorder::put;
+using recorder::put_signed;
+using recorder::Tag;
+using testing::HasSubstr;
+
+/// Steps of a program: each has events, whose addresses and sizes a text of one letter gives.
+class Written {
+ public:
+  Written() : path_(fs::path(testing::TempDir()) / ("record" + std::to_string(getpid()))) {
+    fs::remove(path_);
+    file_.emplace(path_);
+    file_->header().magic = recorder::kMagic;
+    file_->header().has_events = 1;
+    repeats_.emplace(*file_);
+  }
+  ~Written() { fs::remove(path_); }
+
+  /// An allocation of so many KiB, and its frees.
+  void step(const std::string& letters) {
+    if (steps_++ > 0) repeats_->next();
+    std::string entry{static_cast<char>(Tag::step)};
+    put(entry, static_cast<std::uint64_t>(steps_));
+    put_signed(entry, steps_ * 1000);
+    file_->append(entry);
+    std::int64_t before = 0;
+    for (const char letter : letters)
+      for (const Action action : {Action::alloc, Action::free_requested, Action::free_completed}) {
+        std::string event{static_cast<char>(Tag::event)};
+        put(event, static_cast<std::uint64_t>(action));
+        put(event, 0);  // device
+        const std::int64_t address = letter * (std::int64_t{1} << 20);
+        put_signed(event, address - before);
+        before = address;
+        put(event, static_cast<std::uint64_t>(letter) * 1024);
+        for (int i = 0; i < 4; ++i) put(event, 0);  // stream, stack, module, node
+        repeats_->add(event);
+        put_signed(event, 7);
+        file_->append(event);
+      }
+  }
+  /// The letters of all events in the file.
+  std::string events() const {
+    std::string out;
+    const Snapshot snapshot = record_snapshot(path_);
+    for (const TraceEvent& event : snapshot.traces.at(0))
+      if (event.action == Action::alloc) out += static_cast<char>(event.size / 1024);
+    return out;
+  }
+  const fs::path& path() const { return path_; }
+  recorder::RecordFile& file() { return *file_; }
+  void keep() { repeats_->keep(); }
+
+ private:
+  fs::path path_;
+  std::optional<recorder::RecordFile> file_;
+  std::optional<recorder::Repeats> repeats_;
+  std::int64_t steps_ = 0;
+};
+
+std::string text_of(const std::vector<RepeatedSteps>& repeats) {
+  std::string out;
+  for (const RepeatedSteps& one : repeats)
+    out += std::to_string(one.first) + "-" + std::to_string(one.last) + "x" +
+           std::to_string(one.count) + " ";
+  return out;
+}
+
+TEST(ProcessRecord, CountsStepsThatComeAgain) {
+  Written record;
+  record.step("abc");
+  for (int i = 0; i < 100000; ++i) record.step("ab");
+  record.step("abd");
+  EXPECT_EQ("abcababd", record.events());
+  EXPECT_EQ("2-2x99999 ", text_of(record_snapshot(record.path()).repeats));
+  EXPECT_LT(record.file().size(), 400u) << "events of three steps, 24 of 14 bytes at most";
+}
+
+TEST(ProcessRecord, CountsPeriodsOfSeveralSteps) {
+  for (const std::size_t period : {2u, 3u, 8u}) {
+    Written record;
+    const std::string letters = std::string("abcdefgh").substr(0, period);
+    for (int i = 0; i < 50; ++i)
+      for (const char letter : letters) record.step({letter});
+    record.step("a");
+    record.step("z");
+    record.step("y");
+    // The step that ends last is in the file until the next one begins.
+    EXPECT_EQ(letters + "azy", record.events()) << period;
+    EXPECT_EQ("1-" + std::to_string(period) + "x49 ",
+              text_of(record_snapshot(record.path()).repeats));
+  }
+}
+
+TEST(ProcessRecord, KeepsAStepThatDefinesANameAndOneThatDiffers) {
+  Written record;
+  record.step("a");
+  record.step("a");
+  record.keep();
+  record.step("b");
+  record.step("c");
+  EXPECT_EQ("aabc", record.events());
+  EXPECT_EQ("", text_of(record_snapshot(record.path()).repeats));
+}
+
+TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {
+  Written record;
+  record.step("abcd");
+  for (int i = 0; i < 3; ++i) record.step("ef");
+  record.step("gh");
+  const std::string whole = record.events();
+  const std::string bytes = read_bytes(record.path());
+  const std::size_t size = recorder::kHeader + record.file().size();
+  const fs::path cut = record.path().string() + ".cut";
+  std::size_t prefixes = 0, refused = 0;
+  for (std::size_t length = 0; length <= size; length += length < recorder::kHeader ? 61 : 1) {
+    std::ofstream(cut, std::ios::binary) << bytes.substr(0, length);
+    std::string events;
+    const std::string error = refusal<SnapshotError>([&] {
+      const Snapshot snapshot = record_snapshot(cut);
+      for (const auto& trace : snapshot.traces)
+        for (const TraceEvent& event : trace)
+          if (event.action == Action::alloc) events += static_cast<char>(event.size / 1024);
+    });
+    const bool read = error == kNothingRefused;
+    EXPECT_EQ(read ? whole.substr(0, events.size()) : "", events);
+    (read ? prefixes : refused) += 1;
+  }
+  fs::remove(cut);
+  EXPECT_GT(prefixes, 20u);
+  EXPECT_GT(refused, 100u);
+}
+
+TEST(ProcessRecord, OtherFilesAreRefused) {
+  const fs::path path = fs::path(testing::TempDir()) / "no.record";
+  std::ofstream(path) << std::string(recorder::kHeader, 'x');
+  EXPECT_THAT(refusal<SnapshotError>([&] { record_figures(path); }),
+              HasSubstr("no.record: is not a record of tidemark exec"));
+  fs::remove(path);
+  EXPECT_THAT(refusal<SnapshotError>([&] { record_figures(path); }), HasSubstr("cannot be read"));
+}
+
+}  // namespace
+}  // namespace tidemark
