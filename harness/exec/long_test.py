@@ -12,7 +12,7 @@ GROWTH = {"sizes": 24 * MIB}
 
 
 def ends_as_it_begins(kind, *flags):
-    report = FOLDER / kind.replace(" ", "_")
+    report = FOLDER / "_".join(map(str, (kind, *flags)))
     said = Said(*flags, "--report", report, "--", sys.executable, HERE / "long.py", kind).ends(0)
     found = re.search(r"seconds (\S+) (\S+) growth (-?\d+)", said.out)
     said.check(found, "the program says what it took")

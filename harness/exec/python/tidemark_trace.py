@@ -6,7 +6,7 @@ import json
 import os
 import threading
 
-MOST = 1_000_000  # operations that are kept, where a program has no steps or very long ones
+MOST = 200_000  # operations that are kept of a very long step: about 40 MB
 KINDS = ("op", "collective", "copy", "wait")
 HOST = 2**32 - 1  # TIDEMARK_HOST_LANE
 
@@ -63,7 +63,7 @@ class Trace:
             self.libraries.tidemark_device_spans(spans, ctypes.c_size_t(len(spans)))
             begin = min([span.enqueued for span in spans] + [begin for _, begin, _ in self.ranges], default=0)
             lanes = {stream: number for number, stream in enumerate(sorted({span.stream for span in spans}), 1)}
-            events = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": f"{process}, step {self.step}, the virtual device's clock"}},
+            events = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": f"{process}, the last step, the virtual device's clock"}},
                       {"name": "thread_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "phases"}}]
             for stream, number in lanes.items():
                 events.append({"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": self.lane(stream)}})

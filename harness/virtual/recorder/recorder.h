@@ -37,7 +37,8 @@ void tidemark_record_module(const char* path);
 /// "buffers") and `name`.
 void tidemark_record_label(const void* address, const char* kind, const char* name);
 /// A stretch of the program begins, or the innermost one of that name ends. "forward" and
-/// "backward" begin a training step if "optimizer" came before them. Returns the step.
+/// "backward" begin a training step if "optimizer" came before them; before the first optimizer an
+/// outermost "forward" begins a repetition. Returns the number of steps and repetitions until now.
 int64_t tidemark_record_phase(const char* name);
 void tidemark_record_phase_end(const char* name);
 

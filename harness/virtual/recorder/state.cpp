@@ -178,9 +178,14 @@ std::int64_t State::phase(const std::string& name) {
     stepped_ = has_optimizer_ = true;
   } else if (name == "forward" || name == "backward") {
     // The first one after the optimizers of a step. Without an optimizer every outermost forward
-    // may be that of a repetition.
-    const bool again = !has_optimizer_ && name == "forward" && open_.empty();
+    // may be that of a repetition; ranges of the program's own may lie around it.
+    const auto inside = [](const std::string& open) {
+      return open == "forward" || open == "backward" || open == "optimizer";
+    };
+    const bool again =
+        !has_optimizer_ && name == "forward" && std::none_of(open_.begin(), open_.end(), inside);
     if (stepped_) ++step_;
+    if (stepped_ || again) ++repetition_;
     if (history && (stepped_ || again)) begin_step();
     stepped_ = false;
   }
@@ -192,7 +197,7 @@ std::int64_t State::phase(const std::string& name) {
     put(entry, number);
     write(entry, true);
   }
-  return step_;
+  return repetition_;
 }
 
 void State::phase_end(const std::string& name) {

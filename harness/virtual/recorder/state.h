@@ -40,6 +40,7 @@ class State {
   /// The name of the parameter at the address; nullptr: there is none.
   const std::string* parameter_at(std::uint64_t address) const;
   void gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes);
+  /// Returns the number of the step or repetition that it is part of.
   std::int64_t phase(const std::string& name);
   void phase_end(const std::string& name);
   void setting(std::string_view name, std::string_view value);
@@ -59,7 +60,7 @@ class State {
   Repeats repeats_{file_};
   std::uint64_t last_address_ = 0;
   std::int64_t last_us_ = 0;
-  std::int64_t step_ = 1;
+  std::int64_t step_ = 1, repetition_ = 1;
   bool stepped_ = false, has_optimizer_ = false, failed_ = false;
   std::vector<std::string> open_;  // phases, the innermost last
   std::map<std::uint64_t, std::pair<std::string, std::string>> labels_;  // kind, name
