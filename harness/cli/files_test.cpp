@@ -197,32 +197,6 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
 }
 
-TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
-  Report predicted = small_report();
-  predicted.trials[0].schedule = "calibrated";
-  write_all(folder_ / "virtual", predicted);
-  write_all(folder_ / "gpu", gpu_report());
-  const std::string ahead = folder_ / "virtual", gpu = folder_ / "gpu", out = folder_ / "p.json";
-  const Result table = run({"gpu", "predicted", ahead, gpu});
-  EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("\n2 step times off by "));
-  EXPECT_EQ(table.err, "");
-  const Result kept = run({"gpu", "predicted", ahead, gpu, "--format", "json", "--out", out});
-  EXPECT_EQ(kept.code, 0) << kept.err;
-  EXPECT_THAT(kept.out, HasSubstr("2 step times off by "));
-  EXPECT_THAT(read_bytes(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
-  refused({"gpu", "predicted", ahead, folder_ / "nosuch", "--out", out}, "exists already");
-  refused({"gpu", "predicted", gpu, ahead},
-          "in this order; these are of 'cuda an example, no GPU'");
-  refused({"gpu", "predicted", ahead, folder_ / "nosuch"}, "cannot be read");
-  refused({"gpu", "predicted", ahead}, "gpu is required");
-  refused({"gpu", "predicted", ahead, gpu, "--format", "html"}, "html");
-  const Result nothing = run({"gpu", "predicted", folder_ / "base", gpu});
-  EXPECT_EQ(nothing.code, 4);
-  EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare"));
-  EXPECT_EQ(std::ranges::count(nothing.err, '\n'), 1);
-}
-
 TEST_F(Files, NumbersOfTwoRuns) {
   const auto folder = [&](const std::string& name, const NumbersLog& log) {
     write_files(folder_ / name, {{"numbers/x/keep_rank0.safetensors", numbers_file(log)}});

@@ -82,7 +82,7 @@ int run_main(int argc, char** argv) {
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
-  app.footer("The scenarios (run, list, bench, gpu rates) are not there: " +
+  app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);
   return code >= 0 ? code : run_act(act);

@@ -57,10 +57,7 @@ Wanted wanted() {
 }
 
 int run(Options& options, int argc, char** argv) {
-  const bool measures = options.command == "rates";  // of links, not of the host's memory
-  options.note = choose_device(
-      {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
-  if (measures) return rates_command(options);
+  options.note = choose_device({options.device, options.collectives, options.stand_for >= 0}, argv);
   take_job(options);
   if (launched_by_tidemark()) return rank_command(options, argc, argv);
   const auto launcher = find_launcher();

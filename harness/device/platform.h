@@ -97,7 +97,7 @@ void set_race_detection(bool on);
 bool set_capacity(Bytes bytes);
 
 /// The schedules that the platform offers: "instant", "calibrated", "lagging"; of a real GPU
-/// "device" (its own time), "instant" and "lagging" (made so by the host, pace.h).
+/// "device" (its own time), "instant" and "lagging" (made so by the host, gpu_schedules.h).
 std::vector<std::string> platform_schedules();
 
 }  // namespace tidemark
