@@ -1,6 +1,7 @@
 // The commands on files as a user meets them: exit codes, one line a mistake, nothing overwritten.
 #include "harness/cli/files.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -195,6 +196,31 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_EQ(run({"compare", base, base, "--force", "--out", out}).code, 0);
   EXPECT_NE(read_bytes(out), written);
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
+}
+
+TEST_F(Files, TwoSnapshots) {
+  const auto snapshot = [&](const std::string& name, int bytes) {
+    write_files(folder_ / name,
+                {{"s.json",
+                  fmt::format(R"({{"segments": [{{"address": 0, "total_size": 2097152, "stream": 0,
+        "segment_type": "small", "blocks": [{{"size": {0}, "requested_size": {0}, "state": "active_allocated"}},
+        {{"size": {1}, "state": "inactive"}}]}}], "device_traces": []}})",
+                              bytes, 2097152 - bytes)}});
+    return folder_ / name + "/s.json";
+  };
+  const std::string a = snapshot("a", 1024), b = snapshot("b", 4096);
+  const Result same = run({"compare", a, a}), grown = run({"compare", a, b});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("no difference"));
+  EXPECT_EQ(grown.code, 1) << grown.err;
+  EXPECT_THAT(grown.out, HasSubstr("1,024 -> 4,096 bytes (+3,072)"));
+  EXPECT_EQ(run({"compare", b, a}).code, 0) << "less is no regression";
+  EXPECT_EQ(run({"compare", a, b, "--threshold", "memory=3KiB"}).code, 0);
+  EXPECT_EQ(run({"compare", a, b, "--threshold", "memory=2KiB"}).code, 1);
+  EXPECT_THAT(run({"compare", a, b, "--format", "json"}).out,
+              HasSubstr("\"schema\": \"tidemark/snapshot-difference\""));
+  refused({"compare", a, b, "--format", "html"}, "as text or json");
+  refused({"compare", a, folder_ / "base"}, "is not a memory snapshot, and the other file is one");
 }
 
 TEST_F(Files, NumbersOfTwoRuns) {
