@@ -26,7 +26,7 @@ struct Layer {
   bool adapts() const { return weights.size() > 1; }
 };
 
-/// What a layer computed in one microbatch.
+/// A layer's tensors of one microbatch.
 struct Passed {
   at::Tensor x, inner, y;  // inner: x a^T
 };

@@ -45,10 +45,10 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-/// Common part of --events and --numbers, which compare exactly. `held` names what should have
-/// been compared, for the case that nothing was.
+/// Common part of --events and --numbers, which compare exactly. `compared` names what should
+/// have been compared, for the case that nothing was.
 template <class Compare>
-int run_exact(const CompareArguments& arguments, const char* flag, const char* held,
+int run_exact(const CompareArguments& arguments, const char* flag, const char* compared,
               const std::string& first, const std::string& second, Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(fmt::format(
@@ -60,7 +60,7 @@ int run_exact(const CompareArguments& arguments, const char* flag, const char* h
     fmt::print(stderr,
                "error: nothing to compare: no {} (same scenario, size, ranks, mode, schedule, "
                "variant, rank, parameters, steps and seed)\n",
-               fmt::format(fmt::runtime(held), first, second));
+               fmt::format(fmt::runtime(compared), first, second));
   return comparison.exit_code();
 }
 
@@ -126,7 +126,7 @@ int run_compare_numbers(const CompareArguments& arguments) {
                    });
 }
 
-/// What grew from one snapshot to another, by allocation site. The peak of active is the figure
+/// Prints the allocation sites that differ between two snapshots. The peak of active is the figure
 /// that may not get worse.
 int run_compare_snapshots(const CompareArguments& arguments, const Thresholds& thresholds) {
   const std::string &first = arguments.reports[0], &second = arguments.reports[1];

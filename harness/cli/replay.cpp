@@ -122,7 +122,7 @@ class Replay {
     return i;
   }
 
-  /// What was recorded has been made, and nothing else.
+  /// Notes the first difference between recorded and made segment events.
   void compare(const std::vector<SegmentEvent>& expected, const std::vector<SegmentEvent>& made) {
     segment_events_ += std::ssize(expected);
     if (expected == made) return;

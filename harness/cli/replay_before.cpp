@@ -143,7 +143,7 @@ class Building {
                ? first.size
                : 0;
   }
-  /// The same behind an allocated block.
+  /// Such memory behind an allocated block.
   static std::int64_t rest_behind(const SnapshotSegment& segment, std::size_t block) {
     if (segment.type == "small" || block + 1 == segment.blocks.size() ||
         is_free(segment.blocks[block]))

@@ -31,8 +31,8 @@ struct SegmentEvent {
 class ReplayedAllocator {
  public:
   static constexpr std::int64_t kLargestSmall = 1 << 20;  // bytes of a block in a small segment
-  /// Of the segments from before the trace, and of the trace. Throws SnapshotError for more streams
-  /// than are replayed. Settings take effect with use().
+  /// Takes streams and addresses from the segments before the trace, and from the trace. Throws
+  /// SnapshotError for more streams than are replayed. Settings take effect with use().
   ReplayedAllocator(const std::vector<SnapshotSegment>& before,
                     const std::vector<TraceEvent>& trace);
   ~ReplayedAllocator();

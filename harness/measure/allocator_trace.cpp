@@ -70,7 +70,7 @@ void AllocatorTrace::take_stock() {
   owners_.push_back({"before", 0, 0, true, {}, {}});
   for (const auto& segment : allocator::snapshot({0, 0}).segments) {
     if (segment.device != device_) continue;
-    Change change;
+    BlockChange change;
     change.action =
         segment.is_expandable ? AllocatorAction::segment_map : AllocatorAction::segment_alloc;
     change.address = static_cast<std::int64_t>(segment.address);
@@ -123,7 +123,7 @@ BlockLayout::Block* AllocatorTrace::block_at(std::int64_t address) {
 void AllocatorTrace::settle(const Stats& stats) {
   if (!unsettled_) return;
   unsettled_ = false;
-  Change& change = changes_.back();
+  BlockChange& change = changes_.back();
   change.block = current_of(stats.active_bytes) - active_;
   block_at(change.address)->bytes = change.block;
   allocated_ += change.block;
@@ -142,8 +142,8 @@ void AllocatorTrace::settle_now() {
   settle(stats);
 }
 
-void AllocatorTrace::allocated_one(const TraceEntry& entry, Change& change) {
-  held_ += change.bytes;
+void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change) {
+  requested_ += change.bytes;
   change.owner = static_cast<std::uint32_t>(owners_.size());
   change.op = ops_[operators::current()];
   owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
@@ -155,7 +155,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
   const auto stats = stats_of(device_);
   std::lock_guard lock(mutex_);
   settle(stats);
-  Change change;
+  BlockChange change;
   change.action = action_of(entry.action_);
   change.address = static_cast<std::int64_t>(entry.addr_);
   change.bytes = static_cast<Bytes>(entry.size_);
@@ -166,7 +166,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
       allocated_one(entry, change);
       break;
     case AllocatorAction::free_requested:
-      held_ -= change.bytes;
+      requested_ -= change.bytes;
       if (const auto* block = block_at(change.address)) {
         change.op = owners_[block->owner].op;
         allocated_ -= block->bytes;

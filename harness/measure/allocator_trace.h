@@ -42,7 +42,7 @@ class AllocatorTrace {
   /// Bytes that the program holds, as requested, of those allocated since this trace began. It
   /// differs from the allocator's `requested`, which counts a freed block until its streams are
   /// done with it.
-  Bytes held() const { return held_; }
+  Bytes requested_bytes() const { return requested_; }
 
  private:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
@@ -53,7 +53,7 @@ class AllocatorTrace {
   void on_event(const c10::CachingDeviceAllocator::TraceEntry& entry);
   void settle(const Stats& stats);
   void settle_now();
-  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, Change& change);
+  void allocated_one(const c10::CachingDeviceAllocator::TraceEntry& entry, BlockChange& change);
   void name_workspaces();
   /// The block at `memory`, if there is one, counts as `category` from now on.
   void move(const void* memory, const char* category);
@@ -77,15 +77,15 @@ class AllocatorTrace {
   mutable std::mutex mutex_;  // taken after the allocator's own lock, never before it
   int device_;
   std::map<std::string, Bytes> current_, at_peak_;
-  BlockLayout before_, now_;     // when the step began, and now
-  std::vector<Change> changes_;  // since it began
+  BlockLayout before_, now_;          // when the step began, and now
+  std::vector<BlockChange> changes_;  // since it began
   std::vector<Owner> owners_;
   StringTable ops_;
   std::vector<std::string> streams_;
   std::unordered_map<void*, std::uint32_t> stream_places_;
   bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
                             // not show yet
-  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, held_ = 0;
+  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, requested_ = 0;
   Peak peak_;
   std::vector<Sample> samples_;
 };

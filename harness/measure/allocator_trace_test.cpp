@@ -189,7 +189,7 @@ TEST(Categories, OfATensorMayChange) {
 
 TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
   BlockLayout layout;
-  Change change;
+  BlockChange change;
   for (int i = 0; i < 10; ++i) {
     change.action = AllocatorAction::segment_alloc;
     change.address = Bytes{i} << 30;

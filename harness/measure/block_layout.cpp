@@ -10,7 +10,7 @@ constexpr Bytes kSmall = 1 << 20;  // kSmallSize of CUDACachingAllocator: the sm
 
 }  // namespace
 
-void BlockLayout::apply(const Change& change) {
+void BlockLayout::apply(const BlockChange& change) {
   switch (change.action) {
     case AllocatorAction::alloc:
       blocks_[change.address] = {change.block, change.bytes, change.owner, false};

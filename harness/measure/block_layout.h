@@ -13,7 +13,7 @@ namespace tidemark {
 
 /// An event of the allocator, with what it leaves out: the size of the block that an allocation
 /// got.
-struct Change : AllocatorEvent {
+struct BlockChange : AllocatorEvent {
   Bytes block = 0;          // of an alloc
   std::uint32_t owner = 0;  // of an alloc: whatever the caller knows its block by
 };
@@ -26,7 +26,7 @@ class BlockLayout {
     bool pending = false;  // its free was requested
   };
 
-  void apply(const Change& change);
+  void apply(const BlockChange& change);
   /// The pool of the segment at this address; where it is not known, the latest allocation tells.
   void set_pool(std::int64_t address, bool small);
 

@@ -17,9 +17,9 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
 
 std::string unrecorded(const ProcessRecord& process) {
   return name_of(process) +
-         " took CUDA memory and its peaks were not recorded: it was killed in its first half "
-         "second, or it is no Python that reads PYTHONPATH, or the memory is not that of PyTorch's "
-         "caching allocator";
+         " used CUDA memory, and no peaks were recorded for it: it was killed within 0.5 s, is not "
+         "a "
+         "Python that reads PYTHONPATH, or bypasses PyTorch's allocator";
 }
 
 std::string DeviceAt::name() const {

@@ -95,7 +95,7 @@ struct SiteChange {
 /// as before are left out.
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
 
-/// Of all devices together, in bytes.
+/// The peaks of active of all devices together, in bytes.
 std::int64_t peak_of_active(const Snapshot& snapshot);
 
 struct Named {
