@@ -54,7 +54,7 @@ namespace {
 
 std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors) {
   std::vector<Shard> all;
-  for (const auto& t : tensors) all.push_back({t.name, 0, at::tensor(t.values, at::kDouble)});
+  for (const auto& t : tensors) all.push_back({t.name, 0, t.values});
   return all;
 }
 

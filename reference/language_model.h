@@ -1,6 +1,6 @@
 // Training of a small language model on one process, in double precision: embedding, L blocks,
-// RMSNorm, head, mean cross entropy, gradient descent. Shares nothing with the case but the initial
-// numbers and the tokens.
+// RMSNorm, head, mean cross entropy, gradient descent. Shares nothing with the case but
+// PyTorch's operators, the initial numbers and the tokens.
 #pragma once
 
 #include <cstdint>

@@ -1,166 +1,149 @@
 #include "reference/linear_chain.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include "reference/deterministic.h"
 
 namespace tidemark::reference {
 namespace {
 
-/// Sums, and the same of their terms' sizes.
-struct Summed {
-  Values value, size;
-  explicit Summed(std::size_t n) : value(n), size(n) {}
-  void add(std::size_t i, double term) {
-    value[i] += term;
-    size[i] += std::abs(term);
-  }
-  /// By how many times more than those of a random walk (whose sum of n terms is sqrt(n) of them)
-  /// the terms cancel; at least 1. So many times larger are, relative to the sums, the errors of
-  /// adding up and those that the terms brought along.
-  double cancels(double terms) const {
-    const double all = norm(size);
-    return all == 0 ? 1 : std::max(1.0, all / (std::sqrt(terms) * norm(value)));
-  }
-};
-
-/// y += x w^T, with x [rows, in] and w [out, in].
-void add_product(const Values& x, const Values& w, std::size_t rows, std::size_t in, Summed& y) {
-  const std::size_t out = w.size() / in;
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < out; ++o)
-      for (std::size_t i = 0; i < in; ++i) y.add(r * out + o, x[r * in + i] * w[o * in + i]);
+/// By how many times more than those of a random walk (whose sum of n terms is sqrt(n) of them) the
+/// terms cancel of which `value` is the sums and `size` the sums of their sizes; at least 1. So
+/// many times larger are, relative to the sums, the errors of adding up and those that the terms
+/// brought along.
+double cancels(const at::Tensor& value, const at::Tensor& size, std::int64_t terms) {
+  const double all = size.norm().item<double>();
+  return all == 0 ? 1
+                  : std::max(1.0, all / (std::sqrt(static_cast<double>(terms)) *
+                                         value.norm().item<double>()));
 }
 
-/// dx += dy w, dw += dy^T x.
-void add_backward(const Values& dy, const Values& x, const Values& w, std::size_t rows,
-                  std::size_t in, Summed& dx, Summed& dw) {
-  const std::size_t out = w.size() / in;
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t o = 0; o < out; ++o) {
-      const double d = dy[r * out + o];
-      for (std::size_t i = 0; i < in; ++i) {
-        dx.add(r * in + i, d * w[o * in + i]);
-        dw.add(o * in + i, d * x[r * in + i]);
-      }
-    }
-  }
-}
-
-struct Sums {
-  double value = 0, size = 0;  // of the output's elements, with and without their signs
-  double cancels = 1;          // of all products on the way forth and back, one after the other
+/// A layer: y = x w^T + shared + (x a^T) b^T, where the last term is there with adapters.
+struct Layer {
+  at::Tensor shared;
+  std::vector<at::Tensor> weights;  // w; with adapters a and b, too
+  bool adapts() const { return weights.size() > 1; }
 };
+
+/// A layer's tensors of one microbatch.
+struct Passed {
+  at::Tensor x, inner, y;  // inner: x a^T
+};
+
+at::Tensor kept(at::Tensor value) {  // with its gradient
+  value.retain_grad();
+  return value;
+}
 
 class Chain {
  public:
-  explicit Chain(const LinearChainRun& run)
-      : hidden_(static_cast<std::size_t>(run.hidden)),
-        rank_(static_cast<std::size_t>(run.adapter_rank)),
-        rows_(static_cast<std::size_t>(run.rows)) {
+  Chain(const LinearChainRun& run, const Leaves& leaves) : hidden_(run.hidden) {
+    const std::size_t each = run.adapter_rank > 0 ? 3 : 1;
     for (std::int64_t l = 0; l < run.layers; ++l) {
-      const auto layer = "layers." + std::to_string(l);
-      parameters.push_back({layer + ".fc.weight", Values(hidden_ * hidden_)});
-      if (rank_ > 0) {
-        parameters.push_back({layer + ".adapter_fc_a.weight", Values(rank_ * hidden_)});
-        parameters.push_back({layer + ".adapter_fc_b.weight", Values(hidden_ * rank_)});
-      }
-      shared_.emplace_back(hidden_, 0.0);
-      if (run.shared_every > 0 && (l + 1) % run.shared_every == 0)
-        fill(run.seed, "shared." + std::to_string(l), 0, shared_.back());
+      Layer& layer = layers_.emplace_back();
+      const bool adds = run.shared_every > 0 && (l + 1) % run.shared_every == 0;
+      layer.shared = adds ? initial(run.seed, "shared." + std::to_string(l), hidden_).values
+                          : at::zeros({hidden_}, at::kDouble);
+      const auto* first = &leaves[static_cast<std::size_t>(l) * each];
+      layer.weights.push_back(first[0].view({hidden_, hidden_}));
+      if (each == 1) continue;
+      layer.weights.push_back(first[1].view({run.adapter_rank, hidden_}));
+      layer.weights.push_back(first[2].view({hidden_, run.adapter_rank}));
     }
-    for (auto& p : parameters) fill(run.seed, p.name, 0, p.values);
   }
 
-  /// One microbatch: adds to `d` the gradients of scale x the sum of the output.
-  Sums pass(const Values& input, double scale, std::vector<Summed>& d) const {
-    const std::size_t each = rank_ > 0 ? 3 : 1, layers = parameters.size() / each;
-    const auto wide = static_cast<double>(hidden_);
-    Sums sums;
-    std::vector<Values> x{input}, middle;
-    for (std::size_t l = 0; l < layers; ++l) {
-      const auto* p = &parameters[l * each];
-      Summed y(rows_ * hidden_);
-      for (std::size_t i = 0; i < rows_ * hidden_; ++i) y.add(i, shared_[l][i % hidden_]);
-      add_product(x.back(), p[0].values, rows_, hidden_, y);
-      if (rank_ > 0) {
-        Summed inner(rows_ * rank_);
-        add_product(x.back(), p[1].values, rows_, hidden_, inner);
-        sums.cancels *= inner.cancels(wide);
-        middle.push_back(std::move(inner.value));
-        add_product(middle.back(), p[2].values, rows_, rank_, y);
+  /// Leaves the gradients of scale times the sum of the output. Returns by how much all products on
+  /// the way forth and back cancel, one after the other, and adds the sizes of the terms of every
+  /// weight's gradient.
+  double pass(const at::Tensor& input, double scale, Loss& sums, std::vector<at::Tensor>& sizes) {
+    std::vector<Passed> passed;
+    for (const Layer& layer : layers_) {
+      const at::Tensor x = passed.empty() ? input : passed.back().y;
+      const auto& w = layer.weights;
+      Passed one{x, {}, x.matmul(w[0].t()) + layer.shared};
+      if (layer.adapts()) {
+        one.inner = kept(x.matmul(w[1].t()));
+        one.y = one.y + one.inner.matmul(w[2].t());
       }
-      sums.cancels *= y.cancels(wide);
-      x.push_back(std::move(y.value));
+      one.y = kept(one.y);
+      passed.push_back(one);
     }
-    for (const double v : x.back()) {
-      sums.value += v;
-      sums.size += std::abs(v);
-    }
-    Values dy(rows_ * hidden_, scale);
-    for (std::size_t l = layers; l-- > 0;) {
-      const auto* p = &parameters[l * each];
-      Summed dx(rows_ * hidden_);
-      add_backward(dy, x[l], p[0].values, rows_, hidden_, dx, d[l * each]);
-      if (rank_ > 0) {
-        Summed dmiddle(rows_ * rank_);
-        add_backward(dy, middle[l], p[2].values, rows_, rank_, dmiddle, d[l * each + 2]);
-        sums.cancels *= dmiddle.cancels(wide);
-        add_backward(dmiddle.value, x[l], p[1].values, rows_, hidden_, dx, d[l * each + 1]);
+    const at::Tensor& output = passed.back().y;
+    (scale * output.sum()).backward();
+    const at::NoGradGuard no_grad;
+    sums.value += output.sum().item<double>();
+    sums.condition += output.abs().sum().item<double>();
+    double all = 1;
+    std::size_t weight = 0;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const auto& w = layers_[l].weights;
+      const auto& [x, inner, y] = passed[l];
+      const at::Tensor ax = x.abs(), dy = y.grad().abs();
+      at::Tensor size = ax.matmul(w[0].abs().t()) + layers_[l].shared.abs(),
+                 back = dy.matmul(w[0].abs());
+      sizes[weight++] += dy.t().matmul(ax).flatten();
+      if (layers_[l].adapts()) {
+        const at::Tensor d = inner.grad().abs();
+        size += inner.abs().matmul(w[2].abs().t());
+        back += d.matmul(w[1].abs());
+        sizes[weight++] += d.t().matmul(ax).flatten();
+        sizes[weight++] += dy.t().matmul(inner.abs()).flatten();
+        all *= cancels(inner, ax.matmul(w[1].abs().t()), hidden_) *
+               cancels(inner.grad(), dy.matmul(w[2].abs()), hidden_);
       }
-      if (l > 0) sums.cancels *= dx.cancels(wide);  // the input's is not read
-      dy = std::move(dx.value);
+      all *= cancels(y, size, hidden_);
+      if (l > 0) all *= cancels(x.grad(), back, hidden_);  // the input's is not read
     }
-    return sums;
+    return all;
   }
-
-  std::vector<Tensor> parameters;
 
  private:
-  const std::size_t hidden_, rank_, rows_;
-  std::vector<Values> shared_;
+  const std::int64_t hidden_;
+  std::vector<Layer> layers_;
 };
+
+std::vector<Tensor> parameters_of(const LinearChainRun& run) {
+  std::vector<Tensor> all;
+  const std::int64_t h = run.hidden, rank = run.adapter_rank;
+  for (std::int64_t l = 0; l < run.layers; ++l) {
+    const auto layer = "layers." + std::to_string(l);
+    all.push_back(initial(run.seed, layer + ".fc.weight", h * h));
+    if (rank == 0) continue;
+    all.push_back(initial(run.seed, layer + ".adapter_fc_a.weight", rank * h));
+    all.push_back(initial(run.seed, layer + ".adapter_fc_b.weight", h * rank));
+  }
+  return all;
+}
 
 }  // namespace
 
 LinearChainResult train(const LinearChainRun& run) {
-  Chain chain(run);
-  LinearChainResult result;
-  std::vector<AdamState> states;
-  for (const auto& p : chain.parameters) states.emplace_back(run.adam, p.values.size());
-  Values input(static_cast<std::size_t>(run.rows * run.hidden));
-  const double elements = static_cast<double>(input.size()) * static_cast<double>(run.microbatches);
-  for (int step = 0; step < run.steps; ++step) {
-    std::vector<Summed> d;
-    for (const auto& p : chain.parameters) d.emplace_back(p.values.size());
-    Sums sums;
-    for (std::int64_t m = 0; m < run.microbatches; ++m) {
-      fill(run.seed, "input." + std::to_string(step) + "." + std::to_string(m), 0, input);
-      const auto part = chain.pass(input, 1 / elements, d);
-      sums.value += part.value;
-      sums.size += part.size;
-      sums.cancels = std::max(sums.cancels, part.cancels);
-    }
-    result.loss.push_back(sums.value / elements);
-    double moved = 0;
-    for (std::size_t k = 0; k < d.size(); ++k) moved += states[k].moves(d[k].value);
-    result.condition =
-        std::max(result.condition, (sums.size + elements * moved) / std::abs(sums.value));
-    const auto& frozen = run.frozen[static_cast<std::size_t>(step)];
-    for (std::size_t k = 0; k < d.size(); ++k) {
-      if (frozen[k]) continue;
-      result.gradient_condition =
-          std::max(result.gradient_condition,
-                   sums.cancels * d[k].cancels(static_cast<double>(run.rows * run.microbatches)));
-      if (step == 0) result.gradients.push_back({chain.parameters[k].name, d[k].value});
-      states[k].update(d[k].value, chain.parameters[k].values);
-    }
-  }
-  for (std::size_t k = 0; k < states.size(); ++k)
-    result.parameter_condition =
-        std::max(result.parameter_condition, 1 + states[k].sways(chain.parameters[k].values));
-  result.parameters = std::move(chain.parameters);
+  double gradient_condition = 1;
+  const auto elements = static_cast<double>(run.rows * run.hidden * run.microbatches);
+  LinearChainResult result{train_with_adam(
+      parameters_of(run), run.steps, run.adam,
+      [&](const Leaves& leaves, int step) {
+        Chain chain(run, leaves);
+        std::vector<at::Tensor> sizes;
+        for (const at::Tensor& leaf : leaves) sizes.push_back(at::zeros_like(leaf));
+        Loss sums{0, 0};
+        double worst = 1;
+        for (std::int64_t m = 0; m < run.microbatches; ++m) {
+          const auto name = "input." + std::to_string(step) + "." + std::to_string(m);
+          const at::Tensor input =
+              initial(run.seed, name, run.rows * run.hidden).values.view({run.rows, run.hidden});
+          worst = std::max(worst, chain.pass(input, 1 / elements, sums, sizes));
+        }
+        for (std::size_t k = 0; k < leaves.size(); ++k)
+          if (!run.frozen[static_cast<std::size_t>(step)][k])
+            gradient_condition =
+                std::max(gradient_condition,
+                         worst * cancels(leaves[k].grad(), sizes[k], run.rows * run.microbatches));
+        return Loss{sums.value / elements, sums.condition / std::abs(sums.value)};
+      },
+      run.frozen)};
+  result.gradient_condition = gradient_condition;
   return result;
 }
 

@@ -1,6 +1,6 @@
 // Training of a chain of linear layers of which some parameters are frozen, with low-rank adapters
-// beside the layers where asked for, loss = mean of the output, with Adam: plain loops in double
-// precision, gradients written out by hand. Shares nothing with the case but the initial numbers
+// beside the layers where asked for, loss = mean of the output, with Adam, in double
+// precision. Shares nothing with the case but PyTorch's operators and the initial numbers
 // (reference/deterministic.h).
 #pragma once
 

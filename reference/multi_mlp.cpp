@@ -1,9 +1,8 @@
 #include "reference/multi_mlp.h"
 
-#include <cmath>
-#include <string>
+#include <ATen/ATen.h>
 
-#include "reference/deterministic.h"
+#include <string>
 
 namespace tidemark::reference {
 
@@ -14,22 +13,15 @@ Trained train(const MultiMlpRun& run) {
     for (const char* layer : {".fc1.weight", ".fc2.weight"})
       parameters.push_back(initial(run.seed, "mlps." + std::to_string(l) + layer, h * h));
   parameters.push_back(initial(run.seed, "post_norm.weight", h));
-  return train_with_adam(parameters, run.steps, run.adam, [&](Tape& tape, const auto& p, int step) {
+  return train_with_adam(parameters, run.steps, run.adam, [&](const Leaves& p, int step) {
     const auto input = initial(run.seed, "input." + std::to_string(step), run.rows * h);
-    Operand x = tape.layer_norm(tape.leaf(input.values, static_cast<std::size_t>(h)), p.front());
+    at::Tensor x = at::layer_norm(input.values.view({run.rows, h}), {h}, p.front(), {}, 1e-5);
     for (std::size_t k = 1; k + 1 < p.size(); k += 2)
-      x = tape.residual(
-          x, [&](Operand in) { return tape.product(tape.gelu(tape.product(in, p[k])), p[k + 1]); });
-    const Operand y = tape.layer_norm(x, p.back());
-    double sum = 0, terms = 0;
-    for (const double v : y->value) {
-      sum += v;
-      terms += std::abs(v);
-    }
-    const auto elements = static_cast<double>(y->value.size());
-    y->gradient.assign(y->value.size(), 1 / elements);
-    tape.backward();
-    return Loss{sum / elements, terms / std::abs(sum)};
+      x = x + product(at::gelu(product(x, p[k])), p[k + 1]);
+    const at::Tensor y = at::layer_norm(x, {h}, p.back(), {}, 1e-5), loss = y.mean();
+    loss.backward();
+    const double mean = loss.item<double>();
+    return Loss{mean, y.abs().mean().item<double>() / std::abs(mean)};
   });
 }
 

@@ -1,6 +1,6 @@
 // Training of LayerNorm, L x (x + fc2(gelu(fc1(x)))), LayerNorm, loss = mean of the output, with
-// Adam, in double precision. Shares nothing with the case but the initial numbers
-// (reference/deterministic.h).
+// Adam, in double precision. Shares nothing with the case but PyTorch's operators and the initial
+// numbers (reference/deterministic.h).
 #pragma once
 
 #include <cstdint>

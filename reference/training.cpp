@@ -1,5 +1,7 @@
 #include "reference/training.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,69 +9,82 @@
 #include "reference/deterministic.h"
 
 namespace tidemark::reference {
+namespace {
+
+double norm_of(const at::Tensor& all) { return all.norm().item<double>(); }
+
+/// One parameter's Adam.
+class AdamState {
+ public:
+  AdamState(const Adam& adam, const at::Tensor& like)
+      : adam_(adam),
+        first_(at::zeros_like(like)),
+        second_(at::zeros_like(like)),
+        error_(at::zeros_like(like)) {}
+
+  void update(const at::Tensor& gradient, at::Tensor& values) {
+    ++steps_;
+    const double c1 = 1 - std::pow(adam_.beta1, steps_), c2 = 1 - std::pow(adam_.beta2, steps_);
+    const double even = norm_of(gradient) / std::sqrt(static_cast<double>(gradient.numel()));
+    first_ = adam_.beta1 * first_ + (1 - adam_.beta1) * gradient;
+    second_ = adam_.beta2 * second_ + (1 - adam_.beta2) * gradient * gradient;
+    const at::Tensor size = (second_ / c2).sqrt() + adam_.epsilon;
+    values -= adam_.rate / c1 * first_ / size;
+    // Numerator and denominator; an element below 2^-24 of the others is not known at all, and it
+    // moves its value by the rate at most. A gradient that has always been zero is one of nothing
+    // (a token that does not occur).
+    error_ += at::where(second_ > 0, 2 * adam_.rate * (even / size).clamp_max(0x1p24), 0.0);
+  }
+
+  /// Sensitivity of the loss to a relative error of 1 in every gradient norm. `gradient`: the
+  /// loss's gradient at the updated parameters.
+  double loss_sensitivity(const at::Tensor& gradient) const {
+    return (gradient.abs() * error_).sum().item<double>();
+  }
+  /// Sensitivity of the values' norm to it, relative to the norm.
+  double parameter_sensitivity(const at::Tensor& values) const {
+    return norm_of(error_) / norm_of(values);
+  }
+
+ private:
+  Adam adam_;
+  int steps_ = 0;
+  at::Tensor first_, second_, error_;  // error: of the value, for such errors of its gradients
+};
+
+}  // namespace
 
 Tensor initial(std::uint64_t seed, const std::string& name, std::int64_t elements) {
-  Tensor tensor{name, Values(static_cast<std::size_t>(elements))};
-  fill(seed, name, 0, tensor.values);
+  Tensor tensor{name, at::empty({elements}, at::kDouble)};
+  fill(seed, name, 0,
+       {tensor.values.mutable_data_ptr<double>(), static_cast<std::size_t>(elements)});
   return tensor;
 }
 
-double norm(const Values& all) {
-  double squares = 0;
-  for (const double v : all) squares += v * v;
-  return std::sqrt(squares);
-}
-
-AdamState::AdamState(const Adam& adam, std::size_t elements)
-    : adam_(adam), first_(elements), second_(elements), swing_(elements) {}
-
-void AdamState::update(const Values& gradient, Values& values) {
-  ++steps_;
-  const double c1 = 1 - std::pow(adam_.beta1, steps_), c2 = 1 - std::pow(adam_.beta2, steps_);
-  const double even = norm(gradient) / std::sqrt(static_cast<double>(gradient.size()));
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const double g = gradient[i];
-    first_[i] = adam_.beta1 * first_[i] + (1 - adam_.beta1) * g;
-    second_[i] = adam_.beta2 * second_[i] + (1 - adam_.beta2) * g * g;
-    const double size = std::sqrt(second_[i] / c2) + adam_.epsilon;
-    values[i] -= adam_.rate * (first_[i] / c1) / size;
-    // Numerator and denominator; below 2^-24 of the others nobody knows it, and it moves its value
-    // by the rate at most. A gradient that has always been zero is one of nothing (a token that
-    // does not occur).
-    if (second_[i] > 0) swing_[i] += 2 * adam_.rate * std::min(even / size, 0x1p24);
-  }
-}
-
-double AdamState::moves(const Values& gradient) const {
-  double sum = 0;
-  for (std::size_t i = 0; i < gradient.size(); ++i) sum += std::abs(gradient[i]) * swing_[i];
-  return sum;
-}
-
-double AdamState::sways(const Values& values) const { return norm(swing_) / norm(values); }
-
-std::vector<Operand> leaves(Tape& tape, const std::vector<Tensor>& parameters) {
-  std::vector<Operand> all;
-  for (const auto& p : parameters) all.push_back(tape.leaf(p.values));
+Leaves leaves_of(const std::vector<Tensor>& parameters) {
+  Leaves all;
+  for (const Tensor& p : parameters) all.push_back(p.values.clone().requires_grad_(true));
   return all;
 }
 
 Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
-                        const std::function<Loss(Tape&, const std::vector<Operand>&, int)>& pass) {
+                        const std::function<Loss(const Leaves&, int)>& pass,
+                        const std::vector<std::vector<bool>>& frozen) {
   Trained result;
   result.parameters = std::move(parameters);
   auto& p = result.parameters;
   std::vector<AdamState> states;
-  for (const auto& each : p) states.emplace_back(adam, each.values.size());
+  for (const Tensor& each : p) states.emplace_back(adam, each.values);
   for (int step = 0; step < steps; ++step) {
-    Tape tape;
-    const auto variables = leaves(tape, p);
-    const Loss loss = pass(tape, variables, step);
+    const Leaves leaves = leaves_of(p);
+    const Loss loss = pass(leaves, step);
     result.loss.push_back(loss.value);
+    const at::NoGradGuard no_grad;
     double moved = 0;
     for (std::size_t k = 0; k < p.size(); ++k) {
-      const Values& gradient = variables[k]->gradient;
-      moved += states[k].moves(gradient);
+      const at::Tensor& gradient = leaves[k].grad();
+      moved += states[k].loss_sensitivity(gradient);
+      if (!frozen.empty() && frozen[static_cast<std::size_t>(step)][k]) continue;
       if (step == 0) result.gradients.push_back({p[k].name, gradient});
       states[k].update(gradient, p[k].values);
     }
@@ -77,8 +92,17 @@ Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& a
   }
   for (std::size_t k = 0; k < p.size(); ++k)
     result.parameter_condition =
-        std::max(result.parameter_condition, 1 + states[k].sways(p[k].values));
+        std::max(result.parameter_condition, 1 + states[k].parameter_sensitivity(p[k].values));
   return result;
+}
+
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight, bool input_first) {
+  const std::int64_t in = x.size(-1);
+  return x.matmul(input_first ? weight.view({in, -1}) : weight.view({-1, in}).t());
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight) {
+  return x * (x.square().mean(-1, /*keepdim=*/true) + 1e-5).rsqrt() * weight;
 }
 
 }  // namespace tidemark::reference

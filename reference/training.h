@@ -1,25 +1,25 @@
-// Parts that the oracles share: named tensors, and training with Adam, in double precision.
+// Parts that the oracles share: named tensors, and training with Adam, in double precision by ATen
+// and autograd on the CPU.
 #pragma once
 
-#include <cstddef>
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "reference/operators.h"
-
 namespace tidemark::reference {
 
 struct Tensor {
   std::string name;
-  Values values;  // flat, row by row
+  at::Tensor values;  // float64 on the CPU, flat, row by row
 };
 
 /// With its first numbers (reference/deterministic.h).
 Tensor initial(std::uint64_t seed, const std::string& name, std::int64_t elements);
 
-/// The conditions are of all steps the largest, and to first order.
+/// The conditions are the largest of all steps, to first order.
 struct Trained {
   std::vector<double> loss;  // of every step, before its update
   /// By how many times more than a gradient the loss may be off, relative to itself: by what
@@ -37,39 +37,24 @@ struct Adam {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 };
 
-/// One parameter's Adam. A step without an update (the parameter is frozen) does not count.
-class AdamState {
- public:
-  AdamState(const Adam& adam, std::size_t elements);
-
-  /// `gradient` and `values` have `elements` each.
-  void update(const Values& gradient, Values& values);
-  /// What errors of 1 in parts of the gradients' norms make of the loss, whose gradient at the
-  /// updated values this is.
-  double moves(const Values& gradient) const;
-  /// The same for the norm of the values, relative to it.
-  double sways(const Values& values) const;
-
- private:
-  Adam adam_;
-  int steps_ = 0;
-  Values first_, second_, swing_;  // swing: what such an error makes of the value
-};
-
-/// sqrt(sum of squares).
-double norm(const Values& all);
-
 struct Loss {
   double value = 0;
   double condition = 1;  // mean |terms| / |mean|
 };
 
-/// A leaf for each parameter, in their order.
-std::vector<Operand> leaves(Tape& tape, const std::vector<Tensor>& parameters);
+/// Flat leaves that take gradients, one for each parameter.
+using Leaves = std::vector<at::Tensor>;
+Leaves leaves_of(const std::vector<Tensor>& parameters);
 
-/// `pass` returns a step's loss and leaves the gradients of the parameters.
-Trained train_with_adam(
-    std::vector<Tensor> parameters, int steps, const Adam& adam,
-    const std::function<Loss(Tape&, const std::vector<Operand>& parameters, int step)>& pass);
+/// `pass` returns a step's loss and leaves the gradients in the leaves. `frozen`: by step, whether
+/// each parameter is left as it is; a frozen one's step does not count for its Adam.
+Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& adam,
+                        const std::function<Loss(const Leaves& parameters, int step)>& pass,
+                        const std::vector<std::vector<bool>>& frozen = {});
+
+/// x [rows, in] times a flat weight [out, in], or [in, out] with `input_first`.
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight, bool input_first = false);
+/// x / sqrt(mean square of the row + 1e-5) * weight.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight);
 
 }  // namespace tidemark::reference

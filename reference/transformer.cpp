@@ -1,23 +1,47 @@
 #include "reference/transformer.h"
 
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
 namespace tidemark::reference {
+namespace {
 
-Operand transformer_block(Tape& tape, Operand x, std::span<const Operand> w, const Heads& heads,
-                          Stored stored) {
-  // The gradients of the inputs of several products are added up in the opposite order.
-  const Operand middle = tape.residual(x, [&](Operand in) {
-    const Operand n = tape.rms_norm(in, w[0]);
-    const Operand v = tape.product(n, w[3]), k = tape.product(n, w[2]), q = tape.product(n, w[1]);
-    return tape.product(tape.attention(heads, q, k, v), w[4], stored);
-  });
-  return tape.residual(middle, [&](Operand in) {
-    const Operand n = tape.rms_norm(in, w[5]);
-    const Operand up = tape.product(n, w[7]), gate = tape.product(n, w[6]);
-    return tape.product(tape.swiglu(gate, up), w[8], stored);
-  });
+/// softmax(q k^T / sqrt(head), causal) v by head; of rows as wide as all heads together.
+at::Tensor attention(const Heads& a, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v) {
+  const std::int64_t outer = a.sequence_slower ? a.sequence : a.batch,
+                     inner = a.sequence_slower ? a.batch : a.sequence,
+                     first = a.sequence_slower ? 1 : 0, second = 1 - first;
+  // [batch, heads, sequence, head], and each head of keys and values for its group of queries.
+  const auto by_head = [&](const at::Tensor& x, std::int64_t heads) {
+    return x.view({outer, inner, heads, a.head})
+        .permute({first, 2, second, 3})
+        .repeat_interleave(a.heads / heads, 1);
+  };
+  const at::Tensor scores = by_head(q, a.heads).matmul(by_head(k, a.kv_heads).transpose(2, 3)) /
+                            std::sqrt(static_cast<double>(a.head));
+  const at::Tensor later = at::ones({a.sequence, a.sequence}, at::kBool).triu(1);
+  const at::Tensor y = scores.masked_fill(later, -std::numeric_limits<double>::infinity())
+                           .softmax(-1)
+                           .matmul(by_head(v, a.kv_heads));
+  return y.permute(a.sequence_slower ? at::IntArrayRef{2, 0, 1, 3} : at::IntArrayRef{0, 2, 1, 3})
+      .reshape(q.sizes());
+}
+
+}  // namespace
+
+at::Tensor transformer_block(const at::Tensor& x, std::span<const at::Tensor> w, const Heads& heads,
+                             bool input_first) {
+  const at::Tensor n = rms_norm(x, w[0]);
+  const at::Tensor attended =
+      attention(heads, product(n, w[1]), product(n, w[2]), product(n, w[3]));
+  const at::Tensor middle = x + product(attended, w[4], input_first);
+  const at::Tensor m = rms_norm(middle, w[5]);
+  return middle + product(at::silu(product(m, w[6])) * product(m, w[7]), w[8], input_first);
 }
 
 Trained train(const TransformerRun& run) {
@@ -30,27 +54,22 @@ Trained train(const TransformerRun& run) {
   for (std::int64_t l = 0; l < run.layers; ++l)
     for (const auto& [name, elements] : shapes)
       parameters.push_back(initial(run.seed, "layers." + std::to_string(l) + "." + name, elements));
-  const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-  const Heads heads{size(run.sequence), size(run.batch),     size(run.heads),
-                    size(run.kv_heads), size(h / run.heads), /*sequence_slower=*/true};
-  const auto elements = run.sequence * run.batch * h;
-  const auto terms = static_cast<double>(run.microbatches) * static_cast<double>(elements);
-  return train_with_adam(
-      parameters, run.steps, run.adam, [&](Tape& tape, const std::vector<Operand>& p, int step) {
-        Loss loss;
-        for (std::int64_t m = 0; m < run.microbatches; ++m) {
-          const auto input = "input." + std::to_string(step) + "." + std::to_string(m);
-          Operand x = tape.leaf(initial(run.seed, input, elements).values, size(h));
-          for (std::size_t k = 0; k < p.size(); k += kBlockWeights)
-            x = transformer_block(tape, x, std::span(p).subspan(k), heads, Stored::input_first);
-          for (std::size_t i = 0; i < x->value.size(); ++i) {
-            loss.value += x->value[i] * x->value[i] / terms;
-            x->gradient[i] = x->value[i] * (2 / terms);
-          }
-          tape.backward();
-        }
-        return loss;
-      });
+  const Heads heads{run.sequence, run.batch,     run.heads,
+                    run.kv_heads, h / run.heads, /*sequence_slower=*/true};
+  const auto rows = run.sequence * run.batch;
+  return train_with_adam(parameters, run.steps, run.adam, [&](const Leaves& p, int step) {
+    Loss loss;
+    for (std::int64_t m = 0; m < run.microbatches; ++m) {
+      const auto input = "input." + std::to_string(step) + "." + std::to_string(m);
+      at::Tensor x = initial(run.seed, input, rows * h).values.view({rows, h});
+      for (std::size_t k = 0; k < p.size(); k += kBlockWeights)
+        x = transformer_block(x, std::span(p).subspan(k), heads, /*input_first=*/true);
+      const at::Tensor part = x.square().mean() / static_cast<double>(run.microbatches);
+      part.backward();
+      loss.value += part.item<double>();
+    }
+    return loss;
+  });
 }
 
 }  // namespace tidemark::reference

@@ -17,28 +17,28 @@ namespace {
 constexpr std::size_t kBrief = 200;  // characters of a text that is not known
 
 /// Message of one rank: "rank 2: TEXT [in PLACE, after CALL (before that ...); ...]".
-struct Said {
+struct RankMessage {
   int rank = 0;
   std::string text, place;
 };
 
-std::vector<Said> by_rank(const std::string& error) {
+std::vector<RankMessage> by_rank(const std::string& error) {
   static const std::regex start("(^|; )rank (\\d{1,6}): ");
-  std::vector<Said> out;
+  std::vector<RankMessage> out;
   auto at = std::sregex_iterator(error.begin(), error.end(), start);
   if (at == std::sregex_iterator() || at->position() != 0) return out;
   while (at != std::sregex_iterator()) {
     const auto from = static_cast<std::size_t>(at->position() + at->length());
-    Said said{std::stoi((*at)[2]), "", ""};
+    RankMessage message{std::stoi((*at)[2]), "", ""};
     ++at;
     const std::size_t to =
         at == std::sregex_iterator() ? error.size() : static_cast<std::size_t>(at->position());
-    said.text = error.substr(from, to - from);
-    if (const auto bracket = said.text.find(" [in "); bracket != std::string::npos) {
-      said.place = said.text.substr(bracket + 5);
-      said.text.resize(bracket);
+    message.text = error.substr(from, to - from);
+    if (const auto bracket = message.text.find(" [in "); bracket != std::string::npos) {
+      message.place = message.text.substr(bracket + 5);
+      message.text.resize(bracket);
     }
-    out.push_back(std::move(said));
+    out.push_back(std::move(message));
   }
   return out;
 }
@@ -106,7 +106,7 @@ Reason reason(const TrialRecord& trial, const Verdict& verdict) {
 }  // namespace
 
 std::string brief_error(const std::string& error) {
-  const std::vector<Said> all = by_rank(error);
+  const std::vector<RankMessage> all = by_rank(error);
   if (all.empty()) return brief_text(error);
   struct Group {
     std::string text, place;
@@ -114,16 +114,16 @@ std::string brief_error(const std::string& error) {
   };
   std::vector<Group> groups;
   std::vector<int> followed;
-  for (const Said& said : all) {
-    if (said.text.find("has aborted the communicator") != std::string::npos) {
-      followed.push_back(said.rank);
+  for (const RankMessage& message : all) {
+    if (message.text.find("has aborted the communicator") != std::string::npos) {
+      followed.push_back(message.rank);
       continue;
     }
-    const std::string text = brief_text(said.text);
+    const std::string text = brief_text(message.text);
     auto known = std::ranges::find(groups, text, &Group::text);
     if (known == groups.end())
-      known = groups.insert(groups.end(), {text, brief_place(said.place), {}});
-    known->ranks.push_back(said.rank);
+      known = groups.insert(groups.end(), {text, brief_place(message.place), {}});
+    known->ranks.push_back(message.rank);
   }
   std::string out;
   for (const Group& group : groups) {

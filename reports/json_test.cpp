@@ -165,7 +165,7 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {with(good, "\"block_bytes\": [1048576", "\"block_bytes\": [1048575"),
        "its blocks do not lie end to end"},
       {with(good, "\"kinds\": \"l", "\"kinds\": \"?"), "'?' is not one of the letters olcw"},
-      {with(good, "\"stream\": [2, ", "\"stream\": [9, "), "9 is no place in a list of 3 names"},
+      {with(good, "\"stream\": [2, ", "\"stream\": [9, "), "index 9 is out of range for 3 names"},
       {with(good, "\"pending\": false", "\"pending\": 0"), "pending: is number, not true or false"},
       {with(good, "tidemark/report", "other/report"), "not a 'tidemark/report'"},
       {with(good, "\"scenario\"", "\"scenarios\""), "trials[0]: missing key 'scenario'"},

@@ -131,7 +131,7 @@ Json files_json(const VariantRecord& variant) {
   return out;
 }
 
-/// Of every scenario how it came out; each trial is told its group (overview.h).
+/// The outcome of every scenario. Adds its group to each trial (overview.h).
 Json outcomes(const Report& report, Json& trials) {
   const std::vector<Overview> groups = overviews(report);
   std::map<std::string, std::vector<const Overview*>> scenarios;

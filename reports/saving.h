@@ -45,7 +45,7 @@ ByteUnit saving_unit(Bytes largest);
 /// "24.61 (74 %)" and whether that is as predicted, or why nothing is saved; `name` follows the
 /// figure.
 std::string saved_text(const Saving& saving, const ByteUnit& unit, const std::string& name = "");
-/// The same in a unit of its own: "24.61 GiB (74 %)".
+/// The saving in a unit of its own: "24.61 GiB (74 %)".
 std::string saved_text(const Saving& saving);
 
 /// The result of trials that differ in the schedule alone, in the words of a table: under the
@@ -55,7 +55,7 @@ struct ResultTable {
   /// Fix, peak before and after, saved, price.
   std::vector<std::array<std::string, 4>> rows;
 };
-/// None where no fix ran.
+/// Empty where no fix ran.
 std::optional<ResultTable> result_of(const Overview& overview);
 
 }  // namespace tidemark

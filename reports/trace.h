@@ -19,7 +19,7 @@ std::string loss_lines(const VariantRecord& variant);
 
 /// The bytes as a gzip file; the same bytes give the same file.
 std::string gzip(const std::string& bytes);
-/// None where it is no gzip file, or cut off. Stops once there are more than `most` bytes.
+/// Empty where it is not a gzip file, or cut off. Stops once there are more than `most` bytes.
 std::optional<std::string> gunzip(std::string_view packed, std::size_t most = SIZE_MAX);
 
 /// The text in quotes, as JSON in ASCII.

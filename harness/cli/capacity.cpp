@@ -80,11 +80,11 @@ std::string capacity_notes(const std::vector<PlannedTrial>& planned) {
   if (device == nullptr) return "";
   const Bytes own = device->profile_capacity();
   std::string notes;
-  std::set<std::string> said;
+  std::set<std::string> named;
   for (const auto& each : planned) {
     if (!each.unfit.empty() || !each.needs || each.capacity == own) continue;
     const std::string name = each.trial.scenario + "/" + each.trial.size;
-    if (*each.needs <= own || !said.insert(name).second) continue;
+    if (*each.needs <= own || !named.insert(name).second) continue;
     notes += fmt::format("note: {} needs {}: does not fit {} ({}); runs with {}\n", name,
                          bytes_text(*each.needs), platform().profile(), bytes_text(own),
                          bytes_text(each.capacity));

@@ -68,7 +68,7 @@ class Cli(InFolder):
     def test_the_help_of_a_command_is_its_own(self):
         for command, says in (("bench", "usage: tidemark bench"), ("exec", "exit codes: that of PROGRAM"), ("run", "1 a verdict failed")):
             self.assertIn(says, self.passes(command + " --help").stdout)
-        for command in ("list", "gpu rates", "exec", "bench", "history"):
+        for command in ("list", "gpu recording", "exec", "bench", "history"):
             self.assertNotIn("a verdict failed", self.tidemark(command + " --help").stdout, command)
 
     def test_what_cannot_be_printed_is_no_success(self):

@@ -22,8 +22,6 @@ int list_command(const Options& options);
 int run_command(Options& options, int argc, char** argv);
 /// One rank of it.
 int rank_command(const Options& options, int argc, char** argv);
-/// Measures a GPU profile's constants on the present device, in this process.
-int rates_command(const Options& options);
 /// Google Benchmark's own flags; alone, or on every rank of a launcher.
 int bench_command(int argc, char** argv);
 

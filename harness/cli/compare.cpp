@@ -11,9 +11,11 @@
 #include "harness/cli/github.h"
 #include "harness/record/json.h"
 #include "reports/compare/render.h"
+#include "reports/compare/threshold.h"
 #include "reports/events/compare_events.h"
 #include "reports/events/compare_traces.h"
 #include "reports/numbers/compare_numbers.h"
+#include "reports/snapshot/analysis.h"
 
 namespace tidemark {
 namespace {
@@ -22,6 +24,7 @@ struct CompareArguments {
   std::vector<std::string> reports, thresholds;
   bool allow_missing = false, events = false, numbers = false;
   std::optional<std::size_t> device;
+  std::size_t top = 10;
   Output output;
 };
 
@@ -42,10 +45,10 @@ void sort_out(CompareArguments& arguments) {
                     arguments.reports.size()));
 }
 
-/// Common part of --events and --numbers, which compare exactly. `held` names what should have
-/// been compared, for the case that nothing was.
+/// Common part of --events and --numbers, which compare exactly. `compared` names what should
+/// have been compared, for the case that nothing was.
 template <class Compare>
-int run_exact(const CompareArguments& arguments, const char* flag, const char* held,
+int run_exact(const CompareArguments& arguments, const char* flag, const char* compared,
               const std::string& first, const std::string& second, Compare compare) {
   if (!arguments.thresholds.empty() || arguments.output.format != "text")
     throw std::runtime_error(fmt::format(
@@ -57,17 +60,32 @@ int run_exact(const CompareArguments& arguments, const char* flag, const char* h
     fmt::print(stderr,
                "error: nothing to compare: no {} (same scenario, size, ranks, mode, schedule, "
                "variant, rank, parameters, steps and seed)\n",
-               fmt::format(fmt::runtime(held), first, second));
+               fmt::format(fmt::runtime(compared), first, second));
   return comparison.exit_code();
 }
 
-/// Whether a file is a memory snapshot or a recording of one, and not a run's own events.
-bool is_snapshot(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return false;
+/// The first bytes of a file; empty for a folder.
+std::string begin_of(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return "";
   std::ifstream in(path, std::ios::binary);
   std::string begin(4096, '\0');
   in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin.find("\"tidemark/measured\"") == std::string::npos;
+  begin.resize(static_cast<std::size_t>(in.gcount()));
+  return begin;
+}
+
+/// True for a file that is not a run's own events: a memory snapshot, or a recording of one.
+bool is_trace_of_snapshot(const std::string& path) {
+  return !std::filesystem::is_directory(path) &&
+         begin_of(path).find("\"tidemark/measured\"") == std::string::npos;
+}
+
+/// True for a memory snapshot: a pickle, JSON, or a recording packed by gzip.
+bool is_snapshot(const std::string& path) {
+  const std::string begin = begin_of(path);
+  return begin.starts_with('\x80') || begin.starts_with("\x1f\x8b") ||
+         begin.find("\"segments\"") < begin.find("\"tidemark/report\"") ||
+         begin.find("\"tidemark/recording\"") != std::string::npos;
 }
 
 /// The file itself, or of a run's folder the one snapshot that it holds.
@@ -88,7 +106,7 @@ std::string snapshot_in(const std::string& path) {
 
 int run_compare_events(const CompareArguments& arguments) {
   const std::string &first = arguments.reports[0], &second = arguments.reports[1];
-  if (is_snapshot(first) || is_snapshot(second))
+  if (is_trace_of_snapshot(first) || is_trace_of_snapshot(second))
     return run_exact(arguments, "--events", "", snapshot_in(first), snapshot_in(second),
                      [&](const std::string& a, const std::string& b) {
                        return compare_traces(read_snapshot(a), a, read_snapshot(b), b,
@@ -106,6 +124,30 @@ int run_compare_numbers(const CompareArguments& arguments) {
                    [](const std::string& a, const std::string& b) {
                      return compare_numbers(read_numbers(a), read_numbers(b));
                    });
+}
+
+/// Prints the allocation sites that differ between two snapshots. The peak of active is the figure
+/// that may not get worse.
+int run_compare_snapshots(const CompareArguments& arguments, const Thresholds& thresholds) {
+  const std::string &first = arguments.reports[0], &second = arguments.reports[1];
+  for (const std::string* other : {&first, &second})
+    if (!is_snapshot(*other))
+      throw std::runtime_error(fmt::format(
+          "{} is not a memory snapshot, and the other file is one: give two of a kind", *other));
+  const std::string& format = arguments.output.format;
+  if (format != "text" && format != "json")
+    throw std::runtime_error(
+        fmt::format("--format {}: two snapshots are compared as text or json", format));
+  const Snapshot before = read_snapshot(first), after = read_snapshot(second);
+  const Named a{first, before}, b{second, after};
+  arguments.output.deliver(
+      format == "json" ? difference_json(a, b) : difference_text(a, b, arguments.top),
+      fmt::format("{} against {}", first, second));
+  const std::int64_t was = peak_of_active(before), is = peak_of_active(after);
+  return is > was && thresholds.beyond({.name = "memory/active/peak"}, static_cast<double>(was),
+                                       static_cast<double>(is))
+             ? 1
+             : 0;
 }
 
 /// Without its verdicts' formulas, which are not compared and take half of the record's memory.
@@ -128,6 +170,8 @@ int run_compare(CompareArguments arguments) {
   options.allow_missing = arguments.allow_missing;
   for (const std::string& text : arguments.thresholds)
     options.thresholds.push_back(parse_threshold(text));
+  if (is_snapshot(arguments.reports[0]) || is_snapshot(arguments.reports[1]))
+    return run_compare_snapshots(arguments, Thresholds(options.thresholds));
   const Report before = read_figures(arguments.reports[0]),
                after = read_figures(arguments.reports[1]);
   const Comparison comparison = compare(before, after, options);
@@ -152,13 +196,20 @@ int run_compare(CompareArguments arguments) {
 void add_compare(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
       "compare",
-      "compare two reports, and name the figures that got worse by more than a threshold");
+      "compare two reports, and name the figures that got worse by more than a threshold; or two "
+      "memory snapshots of any program, by allocation site, size and lifetime");
   auto arguments = std::make_shared<CompareArguments>();
-  command->add_option("reports", arguments->reports,
-                      "BASE and NEW: report.json or the output folder of a run");
+  command->add_option(
+      "reports", arguments->reports,
+      "BASE and NEW: report.json or the output folder of a run, or a PyTorch memory "
+      "snapshot");
   command->add_option("--threshold", arguments->thresholds,
                       "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 "
                       "time=5% 'memory/active/*=1MiB' (default: time=5%, all others 0)");
+  command
+      ->add_option("--top", arguments->top,
+                   "of two snapshots: the number of sites that are printed")
+      ->capture_default_str();
   command->add_flag(
       "--allow-missing", arguments->allow_missing,
       "do not count a trial, variant or metric that is missing in NEW as a regression");

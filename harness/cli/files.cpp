@@ -56,10 +56,8 @@ void add_file_commands(CLI::App& app, Act& act) {
   add_history(app, act);
   add_report(app, act);
   add_snapshot(app, act);
-  auto* gpu = app.add_subcommand(
-      "gpu", "measure a GPU and compare the virtual device with it: rates, predicted, recording");
+  auto* gpu = app.add_subcommand("gpu", "keep what a run on a GPU recorded: recording");
   gpu->require_subcommand(1);
-  add_predicted(*gpu, act);
   add_recording(*gpu, act);
 }
 

@@ -1,5 +1,5 @@
-// Commands that read files and need neither a device nor ranks: compare, history, report, snapshot,
-// gpu predicted and gpu recording.
+// Commands that read files and need neither a device nor ranks: compare, history, report, snapshot
+// and gpu recording.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,6 @@ void add_snapshot(CLI::App& app, Act& act);
 /// Below `compare`.
 void add_losses(CLI::App& compare, Act& act);
 /// Below `gpu`.
-void add_predicted(CLI::App& gpu, Act& act);
 void add_recording(CLI::App& gpu, Act& act);
 /// Below `snapshot`; the one of them that needs a device, the virtual one.
 void add_snapshot_replay(CLI::App& app, Act& act);

@@ -1,6 +1,7 @@
 // The commands on files as a user meets them: exit codes, one line a mistake, nothing overwritten.
 #include "harness/cli/files.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -147,7 +148,7 @@ TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {
   Act act;
   add_file_commands(app, act);
   const auto all = commands_of(app);
-  EXPECT_EQ(all.size(), 11u);
+  EXPECT_EQ(all.size(), 9u);
   for (const CLI::App* command : all) {
     if (command->get_name() != "gpu")  // has commands alone
       EXPECT_THAT(command->help(), HasSubstr("exit codes: 0")) << command->get_name();
@@ -197,30 +198,29 @@ TEST_F(Files, OutNeverReplacesUnasked) {
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
 }
 
-TEST_F(Files, PredictedStepTimesBesideMeasuredOnes) {
-  Report predicted = small_report();
-  predicted.trials[0].schedule = "calibrated";
-  write_all(folder_ / "virtual", predicted);
-  write_all(folder_ / "gpu", gpu_report());
-  const std::string ahead = folder_ / "virtual", gpu = folder_ / "gpu", out = folder_ / "p.json";
-  const Result table = run({"gpu", "predicted", ahead, gpu});
-  EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("\n2 step times off by "));
-  EXPECT_EQ(table.err, "");
-  const Result kept = run({"gpu", "predicted", ahead, gpu, "--format", "json", "--out", out});
-  EXPECT_EQ(kept.code, 0) << kept.err;
-  EXPECT_THAT(kept.out, HasSubstr("2 step times off by "));
-  EXPECT_THAT(read_bytes(out), HasSubstr("\"schema\": \"tidemark/predicted\""));
-  refused({"gpu", "predicted", ahead, folder_ / "nosuch", "--out", out}, "exists already");
-  refused({"gpu", "predicted", gpu, ahead},
-          "in this order; these are of 'cuda an example, no GPU'");
-  refused({"gpu", "predicted", ahead, folder_ / "nosuch"}, "cannot be read");
-  refused({"gpu", "predicted", ahead}, "gpu is required");
-  refused({"gpu", "predicted", ahead, gpu, "--format", "html"}, "html");
-  const Result nothing = run({"gpu", "predicted", folder_ / "base", gpu});
-  EXPECT_EQ(nothing.code, 4);
-  EXPECT_THAT(nothing.err, HasSubstr("error: nothing to compare"));
-  EXPECT_EQ(std::ranges::count(nothing.err, '\n'), 1);
+TEST_F(Files, TwoSnapshots) {
+  const auto snapshot = [&](const std::string& name, int bytes) {
+    write_files(folder_ / name,
+                {{"s.json",
+                  fmt::format(R"({{"segments": [{{"address": 0, "total_size": 2097152, "stream": 0,
+        "segment_type": "small", "blocks": [{{"size": {0}, "requested_size": {0}, "state": "active_allocated"}},
+        {{"size": {1}, "state": "inactive"}}]}}], "device_traces": []}})",
+                              bytes, 2097152 - bytes)}});
+    return folder_ / name + "/s.json";
+  };
+  const std::string a = snapshot("a", 1024), b = snapshot("b", 4096);
+  const Result same = run({"compare", a, a}), grown = run({"compare", a, b});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("no difference"));
+  EXPECT_EQ(grown.code, 1) << grown.err;
+  EXPECT_THAT(grown.out, HasSubstr("1,024 -> 4,096 bytes (+3,072)"));
+  EXPECT_EQ(run({"compare", b, a}).code, 0) << "less is no regression";
+  EXPECT_EQ(run({"compare", a, b, "--threshold", "memory=3KiB"}).code, 0);
+  EXPECT_EQ(run({"compare", a, b, "--threshold", "memory=2KiB"}).code, 1);
+  EXPECT_THAT(run({"compare", a, b, "--format", "json"}).out,
+              HasSubstr("\"schema\": \"tidemark/snapshot-difference\""));
+  refused({"compare", a, b, "--format", "html"}, "as text or json");
+  refused({"compare", a, folder_ / "base"}, "is not a memory snapshot, and the other file is one");
 }
 
 TEST_F(Files, NumbersOfTwoRuns) {

@@ -28,8 +28,8 @@ std::string escaped(const std::string& text, const char* more) {
 }
 
 bool on_github() {
-  const char* said = std::getenv("GITHUB_ACTIONS");
-  return said != nullptr && std::string_view(said) == "true";
+  const char* value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && std::string_view(value) == "true";
 }
 
 void add_summary(std::string markdown) {
@@ -91,7 +91,7 @@ void tell_github(const Report& report) {
 void tell_github(const Comparison& comparison, const std::string& markdown) {
   if (!on_github()) return;
   std::vector<Annotation> all;
-  for (const Turn& turn : comparison.turns)
+  for (const VerdictChange& turn : comparison.turns)
     if (turn.effect == Effect::regression)
       all.push_back({turn.name + " regressed", sentence(turn)});
   for (const Change& change : comparison.changes)

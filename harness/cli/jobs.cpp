@@ -112,9 +112,9 @@ std::optional<Report> report_of(const fs::path& place) {
 }
 
 std::string why_not_run(const json& end) {
-  const std::string said = end.value("said", "");
+  const std::string message = end.value("message", "");
   return fmt::format("its job {} left no report: {}{}", end.value("job", ""),
-                     end.value("state", "not ended"), said.empty() ? "" : ", " + said);
+                     end.value("state", "not ended"), message.empty() ? "" : ", " + message);
 }
 
 // Puts the trials of the jobs into `report`, which has them as planned. Returns how many jobs did

@@ -11,9 +11,6 @@
 namespace tidemark {
 namespace {
 
-const std::vector<std::string> kFormats{"auto",  "text",     "csv",   "json",
-                                        "jsonl", "megatron", "report"};
-
 struct ParityArguments {
   std::string a, b, format_a = "auto", format_b = "auto", select, select_a, select_b, mode,
                     precision = "float64";
@@ -119,7 +116,10 @@ void add_losses(CLI::App& compare, Act& act) {
   auto* command =
       compare.add_subcommand("losses",
                              "compare two loss curves of any training: 'step loss' lines, CSV, "
-                             "JSON lines, JSON, Megatron's golden values, report.json");
+                             "JSON, JSON lines, TensorBoard's events, W&B's export, logs of "
+                             "torchtitan and Megatron, Megatron's golden values, report.json");
+  std::vector<std::string> formats = curve_formats();
+  formats.emplace_back("auto");
   auto arguments = std::make_shared<ParityArguments>();
   command->add_option("a", arguments->a, "the curve that is right: a file, or the folder of a run")
       ->required();
@@ -143,9 +143,9 @@ void add_losses(CLI::App& compare, Act& act) {
   command->add_option("--select-b", arguments->select_b, "the same, for B alone");
   command
       ->add_option("--format-a", arguments->format_a, "format of A, if auto detects the wrong one")
-      ->check(CLI::IsMember(kFormats));
+      ->check(CLI::IsMember(formats));
   command->add_option("--format-b", arguments->format_b, "format of B")
-      ->check(CLI::IsMember(kFormats));
+      ->check(CLI::IsMember(formats));
   arguments->output.add(command, {"text", "markdown", "json", "html"});
   command->footer(
       "exit codes: 0 the curves agree, 1 they differ, 2 usage or bad input, 4 no step in common");

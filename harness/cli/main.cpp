@@ -62,8 +62,8 @@ int run_main(int argc, char** argv) {
   add_file_commands(app, act);
   const fs::path scenarios =
       fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";
-  const char* said = std::getenv("TIDEMARK_NO_SCENARIOS");  // by the wheel's command
-  const std::string refused = said != nullptr ? said : "";
+  const char* reason = std::getenv("TIDEMARK_NO_SCENARIOS");  // by the wheel's command
+  const std::string refused = reason != nullptr ? reason : "";
   if ((argc == 1 || !on_files(app, argv)) && refused.empty() && fs::exists(scenarios)) {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "run" || command == "bench" || command == "list") move_allocator_settings();
@@ -82,7 +82,7 @@ int run_main(int argc, char** argv) {
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
-  app.footer("The scenarios (run, list, bench, gpu rates) are not there: " +
+  app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);
   return code >= 0 ? code : run_act(act);

@@ -30,17 +30,13 @@ CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const st
   return with_twin(app->add_option("--" + name, value, what))->capture_default_str();
 }
 
-void add_device_flags(CLI::App* app, Options& options) {
+void add_platform_flags(CLI::App* app, Options& options) {
   flag(app, "device", options.device, "auto, virtual or cuda");
   flag(app, "gpu", options.gpu,
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g, b300-268g, "
        "rtx5090-32g, rtx4090-24g, l40s-48g, l4-24g, a6000-48g, t4-16g or a JSON file)");
   flag(app, "capacity", options.capacity,
        "memory of the virtual GPU, instead of its profile's: bytes, or 6GiB, 512MiB, 80GB");
-}
-
-void add_platform_flags(CLI::App* app, Options& options) {
-  add_device_flags(app, options);
   flag(app, "collectives", options.collectives,
        "NCCL for ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's "
        "memory), or auto (staged if NVIDIA's refuses to share)");
@@ -156,13 +152,6 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);
-  auto* rates = app.get_subcommand("gpu")->add_subcommand(
-      "rates", "measure the constants of a GPU profile on this device, for run --gpu FILE.json");
-  rates->add_option("--out", options.out, "write the profile to this file");
-  rates->add_flag("--force", options.force, "--out may replace a file");
-  add_device_flags(rates, options);
-  rates->footer(
-      "exit codes: 0 measured, 2 usage or bad input, 3 infrastructure, 77 no such device");
   app.footer("exit codes of run: " + kCodesOfRun +  // after the commands, which would take it over
              ". The help of every other command names its own exit codes.");
 

@@ -10,7 +10,7 @@
 namespace tidemark {
 
 struct Options {
-  std::string command;             // "list", "run", "rates"
+  std::string command;             // "list" or "run"
   std::vector<std::string> names;  // of scenarios, for list; none: all
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
@@ -24,7 +24,6 @@ struct Options {
   bool events = false;   // whether allocator/ is written
   bool numbers = false;  // whether numbers/ is
   bool require_all = false;  // whether a skipped trial is a failure
-  bool force = false;        // whether --out of rates may replace a file
   bool dry_run = false, json = false, markdown = false;
   std::string note;          // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device

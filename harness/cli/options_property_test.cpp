@@ -22,7 +22,7 @@ using testing::for_all;
 
 TEST(CommandLineProperties, RandomWordsAreOptionsOrAnErrorOfOneLine) {
   std::istringstream all(
-      "run list report compare losses predicted gpu rates --force history snapshot show diff "
+      "run list report compare losses gpu recording --force history snapshot show convert "
       "--ranks --set --size --suite --mode --schedule --steps --seed --timeout --capacity --gpu "
       "--out --races --details --collectives --stand-for --events --numbers --repetitions --color "
       "--history --dry-run --format --threshold --device -- -x --= = fsdp_prefetch/* layers=2 "

@@ -12,6 +12,7 @@
 
 #include "harness/cli/capacity.h"
 #include "harness/device/libraries.h"
+#include "harness/device/machine_facts.h"
 #include "harness/device/platform.h"
 #include "harness/parallel/fault_plan.h"
 

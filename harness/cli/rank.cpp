@@ -112,7 +112,7 @@ fs::path folder_of(const Options& options, const std::string& id, World& world) 
   return world.broadcast(folder);
 }
 
-constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
+constexpr std::chrono::seconds kAbortTimeout{5};  // that NCCL may take to abort
 
 // The others may be waiting for this rank in a collective; nothing but the end of the process, or
 // of its communicators, tells them. Kernels that wait for others would keep a real GPU besides.
@@ -125,7 +125,7 @@ constexpr std::chrono::seconds kFarewell{5};  // that NCCL may take to abort
   }
   if (rescue) rescue({fmt::format("rank {}: {}", link.rank(), what), false});
   std::fflush(stdout);
-  live_communicators::abort_all(kFarewell);
+  live_communicators::abort_all(kAbortTimeout);
   link.abort(3);
   std::_Exit(3);
 }
@@ -148,8 +148,8 @@ std::jthread watch(Link& link, int timeout) {
 
 // The note that the user sees: which ranks share a GPU (and NCCL takes them so), or for which rank
 // this one stands.
-std::string seat(const Options& options, int ranks, const World& all) {
-  const std::string sharing = take_seat(all);
+std::string sharing_note(const Options& options, int ranks, const World& all) {
+  const std::string sharing = assign_gpu(all);
   if (options.stand_for >= 0)
     return fmt::format(
         "one process stands for rank {} of {}: memory alone, its collectives have no partners",
@@ -219,7 +219,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     at::set_num_threads(1);
     set_arithmetic();
     at::globalContext().lazyInitDevice(at::kCUDA);
-    run.sharing = seat(options, ranks, all);
+    run.sharing = sharing_note(options, ranks, all);
     if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
     run.arithmetic = arithmetic().text;
     require_arithmetic(planned, all);
@@ -229,7 +229,7 @@ int rank_command(const Options& options, int argc, char** argv) {
                  : rank == 0 ? std::make_unique<World>(options.stand_for, ranks)
                              : nullptr;
     if (world) {
-      world->patience = options.timeout;
+      world->timeout = options.timeout;
       std::jthread watchdog = watch(*link, options.timeout);
       if (!outlived && !folder.empty())
         rescue = [folder, options](const Ending& ending) { rescue_once(folder, options, ending); };

@@ -116,14 +116,6 @@ class Rehearsal(Commands):
             self.assertEqual(one.get("error_occurred", False), "/device/" not in one["name"], one["name"])
         self.assertIn("3 repetitions in turns", (self.folder / "cuda/summary.md").read_text())
 
-    def test_what_is_predicted_is_measured(self):
-        held = self.passes("gpu", "predicted", "virtual", "cuda", "--format", "json")
-        said = json.loads(held.stdout)
-        self.assertEqual((said["step_times"]["count"], said["ratios_to_baseline"]["count"], said["unpaired"]), (9, 5, []))
-        for key in ("step_times", "ratios_to_baseline"):
-            self.assertAlmostEqual(said[key]["largest_times_off"], 1, 4, said)
-        self.assertIn("a rehearsal: no figure here is from hardware", said["notes"])
-
     def test_what_the_allocator_does_not_see_has_its_line(self):
         for trial in self.report["trials"]:
             for variant in trial["variants"]:

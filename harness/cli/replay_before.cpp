@@ -36,8 +36,8 @@ std::int64_t lowest(const Expandable& parts, const MemoryBefore& before,
   const auto of_this = [&](std::size_t i) {
     const TraceEvent& e = trace[i];
     if (low <= e.address && e.address < high) return true;
-    const auto pool = before.pools.find(i);
-    if (pool != before.pools.end() && pool->second != parts.front()->pool) return false;
+    const Home& home = before.homes.at(i);
+    if (home.known && home.pool != parts.front()->pool) return false;
     for (; i < trace.size() && trace[i].action != Action::alloc; ++i) {
     }
     return i < trace.size() && (trace[i].size <= kLargestSmall) == (parts.front()->type == "small");
@@ -143,7 +143,7 @@ class Building {
                ? first.size
                : 0;
   }
-  /// The same behind an allocated block.
+  /// Such memory behind an allocated block.
   static std::int64_t rest_behind(const SnapshotSegment& segment, std::size_t block) {
     if (segment.type == "small" || block + 1 == segment.blocks.size() ||
         is_free(segment.blocks[block]))

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "harness/device/platform.h"
 #include "reports/snapshot/error.h"
@@ -24,10 +25,23 @@ std::int64_t rounded(std::int64_t bytes) { return (bytes + kGranule - 1) / kGran
 }  // namespace
 
 std::string SegmentEvent::text() const {
-  return fmt::format("{} of {} bytes, stream {:#x}", name_of(action), size, stream);
+  return fmt::format("{} of {} bytes, stream {:#x}{}", name_of(action), size, stream,
+                     address ? fmt::format(", at {}", *address) : "");
 }
 
-ReplayedAllocator::ReplayedAllocator(std::set<std::int64_t> streams, Ranges ranges) {
+ReplayedAllocator::ReplayedAllocator(const std::vector<SnapshotSegment>& before,
+                                     const std::vector<TraceEvent>& trace) {
+  std::set<std::int64_t> streams;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // begin, end
+  for (const SnapshotSegment& s : before) {
+    streams.insert(s.stream);
+    ranges.emplace_back(s.address, s.address + s.total_size);
+  }
+  for (const TraceEvent& e : trace) {
+    const bool takes = e.action == Action::segment_alloc || e.action == Action::segment_map;
+    if (takes) ranges.emplace_back(e.address, e.address + e.size);
+    if (takes || of_block(e.action)) streams.insert(e.stream);
+  }
   if (streams.size() > kMostStreams)
     throw SnapshotError(
         fmt::format("has {} streams; at most {} are replayed", streams.size(), kMostStreams));
@@ -50,7 +64,9 @@ ReplayedAllocator::ReplayedAllocator(std::set<std::int64_t> streams, Ranges rang
   }
   set();
   only = this;
-  allocator::attachAllocatorTraceTracker(track);
+  allocator::attachAllocatorTraceTracker([](const Entry& entry) {
+    if (only != nullptr) only->note(entry);
+  });
 }
 
 ReplayedAllocator::~ReplayedAllocator() { only = nullptr; }
@@ -91,7 +107,12 @@ void* ReplayedAllocator::take(const Request& request) {
   if (request.pool == PoolId{}) {
     block = allocator::raw_alloc_with_stream(bytes, stream);
   } else {
-    const auto id = pool(request.pool);
+    const auto [known, added] = pools_.try_emplace(request.pool);
+    auto& id = known->second;
+    if (added) {
+      id = {0, pools_.size()};
+      allocator::createOrIncrefPool(0, id);
+    }
     allocator::beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
     block = allocator::raw_alloc_with_stream(bytes, stream);
     allocator::endAllocateToPool(0, id);
@@ -104,53 +125,6 @@ void* ReplayedAllocator::take(const Request& request) {
 void ReplayedAllocator::give(void* block) { allocator::raw_delete(block); }
 
 void ReplayedAllocator::release() { allocator::emptyCache(); }
-
-std::size_t ReplayedAllocator::release(const std::set<std::int64_t>& addresses) {
-  std::vector<void*> held;
-  for (const auto& segment : allocator::snapshot().segments) {
-    const auto area = areas_.find(segment.address);
-    const bool own = segment.owner_private_pool_id == c10::MempoolId_t{};
-    if (area == areas_.end() || !own || segment.is_expandable || segment.active_size > 0 ||
-        (area->second.recorded && addresses.contains(*area->second.recorded)))
-      continue;
-    held.push_back(hold(area->first, area->second));
-  }
-  release();
-  for (void* block : held) give(block);
-  return held.size();
-}
-
-/// A block of a segment that is free. Those that come first are given back again.
-void* ReplayedAllocator::hold(std::uintptr_t begin, const Area& area) {
-  const std::int64_t bytes = area.made_by.bytes <= kLargestSmall ? kLargestSmall : area.mapped;
-  std::vector<void*> others;
-  for (;;) {
-    void* block = take({bytes, area.made_by.stream, area.made_by.pool, false});
-    const auto at = reinterpret_cast<std::uintptr_t>(block);
-    if (at >= begin && at < begin + static_cast<std::uintptr_t>(area.mapped)) {
-      for (void* other : others) give(other);
-      return block;
-    }
-    others.push_back(block);
-  }
-}
-
-void ReplayedAllocator::release(PoolId pool) {
-  const auto found = pools_.find(pool);
-  if (found == pools_.end()) return;
-  if (!std::exchange(found->second.ended, true)) allocator::releasePool(0, found->second.id);
-  allocator::emptyCache(found->second.id);
-}
-
-/// The allocator's own name of a pool that is in use.
-c10::MempoolId_t ReplayedAllocator::pool(PoolId recorded) {
-  Pool& pool = pools_[recorded];
-  if (std::exchange(pool.ended, false)) {
-    pool.id = {0, ++made_pools_};
-    allocator::createOrIncrefPool(0, pool.id);
-  }
-  return pool.id;
-}
 
 std::optional<std::int64_t> ReplayedAllocator::recorded(const void* pointer) const {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -167,10 +141,6 @@ std::map<std::int64_t, std::int64_t> ReplayedAllocator::segments() const {
     out[recorded(reinterpret_cast<void*>(segment.address)).value_or(-1)] =
         static_cast<std::int64_t>(segment.total_size);
   return out;
-}
-
-void ReplayedAllocator::track(const Entry& entry) {
-  if (only != nullptr) only->note(entry);
 }
 
 /// The memory that an expandable segment of the current request has mapped, or the end.

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,17 +24,17 @@ struct SegmentEvent {
   std::optional<std::int64_t> address;  // none: of a segment that the recording does not have
   std::int64_t size, stream;
   auto operator<=>(const SegmentEvent&) const = default;
-  std::string text() const;  // without the address
+  std::string text() const;
 };
 
 /// The process has one at most.
 class ReplayedAllocator {
  public:
   static constexpr std::int64_t kLargestSmall = 1 << 20;  // bytes of a block in a small segment
-  using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;  // begin, end
-  /// `ranges`: every segment of the recording at any time. Throws SnapshotError for more streams
-  /// than are replayed. Settings take effect with use().
-  ReplayedAllocator(std::set<std::int64_t> streams, Ranges ranges);
+  /// Takes streams and addresses from the segments before the trace, and from the trace. Throws
+  /// SnapshotError for more streams than are replayed. Settings take effect with use().
+  ReplayedAllocator(const std::vector<SnapshotSegment>& before,
+                    const std::vector<TraceEvent>& trace);
   ~ReplayedAllocator();
   ReplayedAllocator(const ReplayedAllocator&) = delete;
   void use(const std::string& settings);
@@ -52,10 +51,6 @@ class ReplayedAllocator {
   void give(void* block);
   /// Gives every free segment of PyTorch's own pool back to the device.
   void release();
-  /// The same, but for those that are not at these addresses. Returns how many stay.
-  std::size_t release(const std::set<std::int64_t>& addresses);
-  /// The same for a private pool, which then ends.
-  void release(PoolId pool);
 
   /// Segment events since the last call.
   std::vector<SegmentEvent> made() { return std::exchange(made_, {}); }
@@ -72,23 +67,15 @@ class ReplayedAllocator {
     std::int64_t mapped;
     Request made_by;
   };
-  struct Pool {
-    c10::MempoolId_t id{};
-    bool ended = true;
-  };
   using Areas = std::map<std::uintptr_t, Area>;
-  static void track(const Entry& entry);
   void note(const Entry& entry);
   Areas::iterator mapped();
-  void* hold(std::uintptr_t begin, const Area& area);
-  c10::MempoolId_t pool(PoolId recorded);
   void set();
 
   std::map<std::int64_t, cudaStream_t> streams_;
   std::map<cudaStream_t, std::int64_t> stream_ids_;
   std::map<std::int64_t, std::int64_t> offsets_;  // by the begin of a range
-  std::map<PoolId, Pool> pools_;                  // by the recorded one
-  c10::CaptureId_t made_pools_ = 0;
+  std::map<PoolId, c10::MempoolId_t> pools_;      // by the recorded one
   std::string settings_;
   bool expandable_ = false;
   Request current_{};

@@ -36,20 +36,19 @@ int run_command(Options& options, int argc, char** argv) {
   }
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   describe_terminal(options.color);
-  const auto salvage_all = [&](const fs::path& session, const Ending& ending) {
-    if (const auto report = salvage(session, ending)) deliver(*report, folder, options);
-  };
   const fs::path session = folder / kUnfinished;
   const int processes = options.stand_for >= 0 ? 1 : ranks;
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
   command.insert(command.end(), argv + 1, argv + argc);
-  Ended ended = launch(processes, command, salvage_all, session);
+  Ended ended = launch(processes, command, session);
   if (!ended.again.empty()) {
     fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
                ended.again);
     choose_staged_collectives();
-    ended = launch(processes, command, salvage_all, session);
+    ended = launch(processes, command, session);
   }
+  if (ended.early)
+    if (const auto report = salvage(session, *ended.early)) deliver(*report, folder, options);
   remove_session(folder);
   return ended.code;
 }

@@ -48,19 +48,16 @@ int guarded(const std::function<int()>& answer) {
 }
 
 // The wishes of the environment, for commands without these flags.
-Wanted wanted() {
-  const auto said = [](const char* name) {
+DeviceRequest device_request() {
+  const auto variable = [](const char* name) {
     const char* word = std::getenv(name);
     return std::string(word != nullptr ? word : "auto");
   };
-  return {said("TIDEMARK_DEVICE"), said("TIDEMARK_COLLECTIVES"), false};
+  return {variable("TIDEMARK_DEVICE"), variable("TIDEMARK_COLLECTIVES"), false};
 }
 
 int run(Options& options, int argc, char** argv) {
-  const bool measures = options.command == "rates";  // of links, not of the host's memory
-  options.note = choose_device(
-      {options.device, measures ? "nccl" : options.collectives, options.stand_for >= 0}, argv);
-  if (measures) return rates_command(options);
+  options.note = choose_device({options.device, options.collectives, options.stand_for >= 0}, argv);
   take_job(options);
   if (launched_by_tidemark()) return rank_command(options, argc, argv);
   const auto launcher = find_launcher();
@@ -86,7 +83,7 @@ int run(Options& options, int argc, char** argv) {
 // On NVIDIA's libraries: a program that is linked as this one.
 int exec_on_cuda(int argc, char** argv) {
   if (argc < 3) throw UsageError("exec: no program is given: tidemark exec PROGRAM ARGUMENTS...");
-  choose_device(wanted(), argv);
+  choose_device(device_request(), argv);
   execvp(argv[2], argv + 2);
   throw UsageError(std::string("exec: ") + argv[2] + " cannot be started: " + std::strerror(errno));
 }
@@ -97,7 +94,7 @@ int run_main(int argc, char** argv) {
   int exit_code = -1;
   std::string note;
   if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
-    note = choose_device(wanted(), argv);
+    note = choose_device(device_request(), argv);
   Options options = parse_options(argc, argv, exit_code);
   std::fputs(note.c_str(), stdout);
   if (exit_code >= 0) return exit_code;

@@ -1,4 +1,4 @@
-// tidemark snapshot show|diff|convert
+// tidemark snapshot show|convert
 #include "reports/snapshot/snapshot.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace tidemark {
 namespace {
 
 struct SnapshotArguments {
-  std::string file, other, to;
+  std::string file, to;
   std::size_t top = 10;
   int protocol = 4;
   Output output;
@@ -35,15 +35,6 @@ int show(const SnapshotArguments& a) {
   a.output.deliver(a.output.format == "json"   ? snapshot_summary_json(named)
                    : a.output.format == "html" ? snapshot_html(named, a.top)
                                                : snapshot_text(named, a.top),
-                   a.file);
-  return 0;
-}
-
-int diff(const SnapshotArguments& a) {
-  a.output.check();
-  const Snapshot before = read_snapshot(a.file), after = read_snapshot(a.other);
-  const Named x{a.file, before}, y{a.other, after};
-  a.output.deliver(a.output.format == "json" ? difference_json(x, y) : difference_text(x, y, a.top),
                    a.file);
   return 0;
 }
@@ -72,35 +63,23 @@ void add_snapshot(CLI::App& app, Act& act) {
   parent->require_subcommand(1);
   parent->footer("exit codes: 0, 2 bad input");
   auto arguments = std::make_shared<SnapshotArguments>();
-  const auto top = [&](CLI::App* command) {
-    command->add_option("--top", arguments->top, "number of lines of each kind")
-        ->capture_default_str();
-  };
-
   auto* one = subcommand(parent, arguments, "show",
                          "print the peak, what was alive there, pending frees, and fragmentation");
-  top(one);
+  one->add_option("--top", arguments->top, "number of lines of each kind")->capture_default_str();
   arguments->output.add(one, {"text", "json", "html"});
   one->callback([arguments, &act] { act = [arguments] { return show(*arguments); }; });
 
-  auto* two = subcommand(parent, arguments, "diff",
-                         "compare two snapshots by allocation site, size and lifetime");
-  two->add_option("other", arguments->other, "the other snapshot")->required();
-  top(two);
-  arguments->output.add(two, {"text", "json"});
-  two->callback([arguments, &act] { act = [arguments] { return diff(*arguments); }; });
-
-  auto* three = subcommand(parent, arguments, "convert",
-                           "convert a snapshot to JSON, Perfetto or another pickle");
-  three->add_option("--to", arguments->to, "json, perfetto or pickle")
+  auto* two = subcommand(parent, arguments, "convert",
+                         "convert a snapshot to JSON, Perfetto or another pickle");
+  two->add_option("--to", arguments->to, "json, perfetto or pickle")
       ->required()
       ->check(CLI::IsMember({"json", "perfetto", "pickle"}));
-  three->add_option("--protocol", arguments->protocol, "protocol of the pickle: 2, 3 or 4")
+  two->add_option("--protocol", arguments->protocol, "protocol of the pickle: 2, 3 or 4")
       ->check(CLI::Range(2, 4))
       ->capture_default_str();
-  three->add_option("--out", arguments->output.out, "write to this file instead of the terminal");
-  three->add_flag("--force", arguments->output.force, "let --out replace a file");
-  three->callback([arguments, &act] { act = [arguments] { return convert(*arguments); }; });
+  two->add_option("--out", arguments->output.out, "write to this file instead of the terminal");
+  two->add_flag("--force", arguments->output.force, "let --out replace a file");
+  two->callback([arguments, &act] { act = [arguments] { return convert(*arguments); }; });
 }
 
 }  // namespace tidemark

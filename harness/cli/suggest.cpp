@@ -38,7 +38,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return out;
 }
 
-/// Whether a word may be a value, or what the command works on.
+/// True if a word may be a value, or the thing that the command works on.
 bool takes_words(const CLI::App& command) {
   return commands_of(command).empty() ||
          std::ranges::any_of(command.get_options(),

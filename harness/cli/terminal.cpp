@@ -13,8 +13,8 @@ namespace {
 constexpr const char *kColor = "TIDEMARK_TERMINAL", *kLive = "TIDEMARK_LIVE";
 
 std::string_view variable(const char* name) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? said : "";
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 bool is_terminal(int file) { return isatty(file) != 0 && !find_launcher(); }
@@ -23,7 +23,7 @@ bool is_terminal(int file) { return isatty(file) != 0 && !find_launcher(); }
 
 bool in_color(const std::string& wanted) {
   if (wanted != "auto") return wanted == "always";
-  if (const std::string_view said = variable(kColor); !said.empty()) return said == "1";
+  if (const std::string_view value = variable(kColor); !value.empty()) return value == "1";
   if (!variable("NO_COLOR").empty()) return false;
   if (const std::string_view force = variable("CLICOLOR_FORCE"); !force.empty() && force != "0")
     return true;

@@ -5,12 +5,12 @@
 
 namespace tidemark {
 
-/// Whether standard output is coloured: `wanted` is always, never or auto. auto follows NO_COLOR,
+/// True if standard output is coloured. `wanted` is always, never or auto. auto follows NO_COLOR,
 /// CLICOLOR_FORCE, and then the terminal. Under a launcher (mpirun, srun) no output is one's own
 /// terminal: mpirun gives a terminal even to ranks whose output goes to a file.
 bool in_color(const std::string& wanted = "auto");
 
-/// Whether a line of progress on standard error may replace the one before it.
+/// True if a line of progress on standard error may replace the one before it.
 bool shows_progress();
 
 /// In the process that starts the ranks: they give the same answers.

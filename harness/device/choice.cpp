@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/device/libraries.h"
+#include "harness/device/machine_facts.h"
 #include "harness/errors.h"
 
 namespace tidemark {
@@ -99,8 +100,8 @@ void require_cuda(const Ground& ground) {
     throw Unavailable("--device cuda: " + refused->why, refused->code);
 }
 
-bool wants_staged(const Wanted& wanted) {
-  const auto& word = wanted.collectives;
+bool wants_staged(const DeviceRequest& request) {
+  const auto& word = request.collectives;
   if (word != "auto" && word != "nccl" && word != "staged")
     throw UsageError("--collectives " + word + ": unknown (there are: auto, nccl, staged)");
   return word == "staged" || (word == "auto" && staged_collectives_chosen());
@@ -120,15 +121,15 @@ void choose_staged_collectives() { setenv(kStaged, "1", 1); }
 
 bool staged_collectives_chosen() { return std::getenv(kStaged) != nullptr; }
 
-std::string choose_device(const Wanted& wanted, char** argv) {
-  const std::string& device = wanted.device;
+std::string choose_device(const DeviceRequest& request, char** argv) {
+  const std::string& device = request.device;
   if (device != "auto" && device != "virtual" && device != "cuda")
     throw UsageError("--device " + device + ": unknown device (there are: auto, virtual, cuda)");
-  const bool staged = wants_staged(wanted);
-  if (wanted.alone && wanted.collectives == "nccl")
+  const bool staged = wants_staged(request);
+  if (request.alone && request.collectives == "nccl")
     throw UsageError(
         "--collectives nccl: NVIDIA's NCCL cannot run with --stand-for; leave out one of the two");
-  const Ground cuda{false, staged || wanted.alone};
+  const Ground cuda{false, staged || request.alone};
   if (device != "virtual" && started_again_on(cuda.name())) {
     require_cuda(cuda);
     return "";

@@ -10,20 +10,20 @@ namespace tidemark {
 
 /// The request of the user. `device`: auto, virtual or cuda. `collectives`: auto, nccl (the
 /// platform's own NCCL) or staged (through the host's memory, for ranks that share a GPU).
-struct Wanted {
+struct DeviceRequest {
   std::string device, collectives;
   bool alone;  // a process without partners: of NVIDIA's NCCL there is none, so staged on a GPU
 };
 
-/// Makes sure that the libraries below PyTorch are those, by starting this program again (argv)
-/// with another search path where they are not. Returns only where they are, with a line for the
-/// user, or an empty one: why `auto` has taken the virtual platform. Throws UsageError for another
-/// word, Unavailable for what cannot be had.
-std::string choose_device(const Wanted& wanted, char** argv);
+/// Makes sure that the libraries below PyTorch are those of the request: starts this program again
+/// (argv) with another search path if they are not. Returns a line for the user, why `auto` took
+/// the virtual platform, or an empty one. Throws UsageError for an unknown word, and Unavailable if
+/// the device cannot be had.
+std::string choose_device(const DeviceRequest& request, char** argv);
 
-/// What `auto` means for collectives in the processes that are started from here.
+/// Makes `auto` mean staged collectives in the processes that are started from here.
 void choose_staged_collectives();
-/// Whether that has been called, here or in the process that started this one.
+/// True if choose_staged_collectives() was called, here or in the process that started this one.
 bool staged_collectives_chosen();
 
 }  // namespace tidemark

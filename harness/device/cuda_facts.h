@@ -24,9 +24,9 @@ struct CudaFacts {
   std::string runtime_error;  // of the first call of the CUDA runtime
   int nccl = 0;
   std::string torch;
-  // Of a run.
+  // Sizes in a run.
   std::int64_t memory = 0, needed = 0;  // bytes of a GPU, and of a rank
-  // What this program was compiled against.
+  // Versions that this program was compiled against.
   int built_cuda = 0, built_nccl = 0;
   std::string built_torch;
 };

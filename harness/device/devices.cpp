@@ -63,7 +63,7 @@ std::vector<std::vector<int>> sharing(const std::vector<std::string>& gpus) {
   return shared;
 }
 
-std::string take_seat(const World& world) {
+std::string assign_gpu(const World& world) {
   const int gpus = c10::cuda::device_count();
   if (gpus < 1)
     throw std::runtime_error(
@@ -84,17 +84,17 @@ std::string take_seat(const World& world) {
   }
   if (parts.empty()) return "";
   const bool staged = collectives_are_staged();
-  std::string said =
+  std::string text =
       fmt::format("{} on one GPU: each with its part of {:.0f} % of the memory, {}",
                   fmt::join(parts, "; "), 100 * kForRanks,
                   staged ? "collectives through the host's memory (the staged NCCL, not NVIDIA's)"
                          : "and a NCCL_HOSTID of its own");
-  if (here == 1) return said;
+  if (here == 1) return text;
   require_shareable(device, here);
   c10::cuda::CUDACachingAllocator::setMemoryFraction(kForRanks / static_cast<double>(here),
                                                      static_cast<c10::DeviceIndex>(device));
   if (!staged) setenv("NCCL_HOSTID", fmt::format("tidemark-rank-{}", world.rank()).c_str(), 0);
-  return said;
+  return text;
 }
 
 }  // namespace tidemark

@@ -14,7 +14,7 @@ namespace tidemark {
 /// because NCCL refuses two ranks of one host on one GPU. Returns a note for the user, the same on
 /// all ranks: which ranks share a GPU and what was done about it; empty if each rank has its own.
 /// Throws std::runtime_error if no GPU is seen, or if a GPU accepts one process only.
-std::string take_seat(const World& world);
+std::string assign_gpu(const World& world);
 
 /// The ranks that share, from every rank's GPU by name; an empty name is not shared.
 std::vector<std::vector<int>> sharing(const std::vector<std::string>& gpus);

@@ -1,5 +1,4 @@
-// The libraries below PyTorch: which of them this process runs on, where NVIDIA's lie, and what the
-// driver says. Two sets
+// The libraries below PyTorch: those that this process has loaded, and the folders of all. Two sets
 // have the same names: the virtual platform's, in one folder, and NVIDIA's; and there is a third
 // NCCL.
 #pragma once
@@ -7,8 +6,6 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "harness/device/cuda_facts.h"
 
 namespace tidemark {
 
@@ -30,7 +27,7 @@ struct Library {
 /// the loader's order.
 std::vector<Library> loaded_libraries();
 
-/// Whether this process's NCCL is the staged one.
+/// True if this process's NCCL is the staged one.
 bool collectives_are_staged();
 
 /// NVML's library (libnvidia-ml.so.1) that belongs to the driver in this process: beside it, else
@@ -41,12 +38,5 @@ std::filesystem::path management_library();
 /// The folders of NVIDIA's libraries: those of TIDEMARK_CUDA_LIBRARIES (separated by ':'), else
 /// nvidia/*/lib beside the torch that is loaded, where pip and ci/setup --cuda put them.
 std::vector<std::string> cuda_folders();
-
-/// Facts that are known before NVIDIA's libraries are loaded: asks the driver, which is the
-/// libcuda.so.1 of TIDEMARK_CUDA_DRIVER or of the loader's folders, and looks for the others.
-CudaFacts machine_facts();
-
-/// With NVIDIA's libraries: their versions, and whether the runtime starts on the driver.
-CudaFacts library_facts();
 
 }  // namespace tidemark

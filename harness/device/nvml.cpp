@@ -122,8 +122,8 @@ OutsideOwners told_apart(const GpuUse& use, int pid, Bytes allocator) {
     owners.unknown = use.unknown;
   } else if (stranger != use.processes.end()) {
     owners.unknown = fmt::format(
-        "NVML names process {}, which is none here: it counts processes as the host does, and this "
-        "container does not (--pid=host makes them the same)",
+        "NVML reports host process ids (such as {}), which this container cannot see (run it with "
+        "--pid=host)",
         stranger->pid);
   } else if (mine == use.processes.end()) {
     owners.unknown =

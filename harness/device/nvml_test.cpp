@@ -52,7 +52,7 @@ TEST(Nvml, UnknownUseIsNotGuessed) {
   // the host.
   use = two_processes();
   use.processes[0].here = false;
-  EXPECT_THAT(why(use), HasSubstr("process 70, which is none here"));
+  EXPECT_THAT(why(use), HasSubstr("host process ids (such as 70)"));
 
   use = two_processes();
   use.processes[1].used.reset();

@@ -14,8 +14,8 @@ namespace {
 std::unique_ptr<Platform> choose() {
   auto found = virtual_platform();
   if (found == nullptr) return cuda_platform();
-  const char* said = std::getenv("TIDEMARK_PLATFORM");
-  const std::string asked = said != nullptr ? said : "";
+  const char* variable = std::getenv("TIDEMARK_PLATFORM");
+  const std::string asked = variable != nullptr ? variable : "";
   if (asked == "cuda") return rehearsal_platform(std::move(found));
   if (!asked.empty())
     throw UsageError("TIDEMARK_PLATFORM=" + asked +

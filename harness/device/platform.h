@@ -26,10 +26,10 @@ class VirtualDevice {
   /// The next allocation of device memory is made so many bytes above the lowest address, as are
   /// all from the first such call on. Returns where; 0 where it cannot be.
   virtual std::uintptr_t place_next(Bytes offset) = 0;
-  /// Whether races are looked for in what follows begin(); on at first.
+  /// Turns the detection of races on or off for the operations after begin(); on at first.
   virtual void set_race_detection(bool on) = 0;
   virtual bool detects_races() const = 0;
-  /// The phase that what follows belongs to, for the reports of races.
+  /// Begins a phase, by its name in the reports of races.
   virtual void phase(const std::string& name) = 0;
   /// The operations on the streams, from follow(true) to follow(false).
   virtual void follow(bool on) = 0;
@@ -44,12 +44,12 @@ class VirtualDevice {
 class RealGpu {
  public:
   virtual ~RealGpu() = default;
-  /// The same text for two ranks on one GPU.
+  /// Name of the GPU: one text for two ranks on one GPU.
   virtual std::string identity() const = 0;
   /// The owners of the memory that the allocator has not taken, which has `reserved` bytes.
   virtual std::optional<OutsideOwners> owners(Bytes reserved) const = 0;
-  /// Whether the steps must run once, unrecorded, to show how long the host takes for them; if so,
-  /// the next ones between steps_begin and steps_end are those.
+  /// True if the steps must first run once, unrecorded, to show how long the host takes for them:
+  /// the next ones between steps_begin and steps_end.
   virtual bool learn_host_time(const std::string& schedule) = 0;
   /// On the current stream, before the first step; and when the host has enqueued the last one.
   /// steps_end() returns why the schedule was not kept to, or empty.
@@ -68,8 +68,8 @@ class Platform {
   virtual void begin(const std::string& schedule, Mode mode, std::uint64_t seed = 0) = 0;
   /// The schedules that begin() takes; the first is the default.
   virtual std::vector<std::string> schedules() const = 0;
-  /// Whether events tell how long this program's steps take, and not what the schedule does to
-  /// them.
+  /// True if CUDA events show how long this program's steps take, and the schedule does not change
+  /// that.
   virtual bool keeps_time() const { return true; }
   virtual Ns now() const = 0;  // host clock
   /// The name of a cudaStream_t; the same text for the same stream until the next begin().
@@ -97,7 +97,7 @@ void set_race_detection(bool on);
 bool set_capacity(Bytes bytes);
 
 /// The schedules that the platform offers: "instant", "calibrated", "lagging"; of a real GPU
-/// "device" (its own time), "instant" and "lagging" (made so by the host, pace.h).
+/// "device" (its own time), "instant" and "lagging" (made so by the host, gpu_schedules.h).
 std::vector<std::string> platform_schedules();
 
 }  // namespace tidemark

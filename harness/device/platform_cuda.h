@@ -1,12 +1,12 @@
 // A real GPU as a platform. It keeps its own time (schedule "device"); what the virtual device does
-// by rule at the two ends, instant and lagging, the host does here (pace.h).
+// by rule at the two ends, instant and lagging, the host does here (gpu_schedules.h).
 #pragma once
 
 #include <chrono>
 #include <map>
 #include <optional>
 
-#include "harness/device/pace.h"
+#include "harness/device/gpu_schedules.h"
 #include "harness/device/platforms.h"
 
 namespace tidemark {

@@ -13,7 +13,7 @@ namespace tidemark {
 std::unique_ptr<Platform> virtual_platform();
 /// A real GPU.
 std::unique_ptr<Platform> cuda_platform();
-/// The same as cuda_platform(), on the virtual device `below` at its calibrated clock.
+/// A rehearsal: cuda_platform() on the virtual device `below` at its calibrated clock.
 std::unique_ptr<Platform> rehearsal_platform(std::unique_ptr<Platform> below);
 
 /// Properties of the current device.

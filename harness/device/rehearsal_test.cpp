@@ -9,7 +9,7 @@
 
 #include "harness/device/arithmetic.h"
 #include "harness/device/devices.h"
-#include "harness/device/pace.h"
+#include "harness/device/gpu_schedules.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
 #include "harness/testing/toy.h"

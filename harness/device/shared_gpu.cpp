@@ -47,7 +47,7 @@ std::string add_a_number(ncclUniqueId id, int size, int rank, int device) {
 
 }  // namespace
 
-void require_collectives(const World& world, int patience) {
+void require_collectives(const World& world, int timeout) {
   ncclUniqueId id{};
   std::string wrong;
   if (world.leads())
@@ -65,9 +65,9 @@ void require_collectives(const World& world, int patience) {
         });
     auto answer = task->get_future();
     std::thread([task] { (*task)(); }).detach();
-    wrong = answer.wait_for(std::chrono::seconds(patience)) == std::future_status::ready
+    wrong = answer.wait_for(std::chrono::seconds(timeout)) == std::future_status::ready
                 ? answer.get()
-                : fmt::format("no answer within {} s", patience);
+                : fmt::format("no answer within {} s", timeout);
   }
   const bool refused = world.worst(wrong.empty() ? 0 : 1) != 0;
   const auto all = world.gather(wrong);

@@ -14,8 +14,8 @@ struct CollectivesRefused : std::runtime_error {
 };
 
 /// Makes a communicator of all ranks, adds a number over it and ends it again. Throws
-/// CollectivesRefused on every rank, after at most `patience` seconds, where that fails or does not
+/// CollectivesRefused on every rank, after at most `timeout` seconds, where that fails or does not
 /// end on one of them; a call that never returns is left behind on a thread of its own.
-void require_collectives(const World& world, int patience);
+void require_collectives(const World& world, int timeout);
 
 }  // namespace tidemark

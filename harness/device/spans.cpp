@@ -26,7 +26,7 @@ std::string short_name(const char* mangled) {
   return name.empty() ? mangled : name;
 }
 
-/// Whether each is kept.
+/// True for each span that is kept.
 std::vector<bool> chosen(const std::vector<tidemark_span>& all, std::size_t most,
                          const std::set<Operation>& racing) {
   std::vector<bool> keep(all.size(), true);

@@ -143,7 +143,7 @@ void AllocatorTrace::settle_now() {
 }
 
 void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change) {
-  held_ += change.bytes;
+  requested_ += change.bytes;
   change.owner = static_cast<std::uint32_t>(owners_.size());
   change.op = ops_[operators::current()];
   owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
@@ -166,7 +166,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
       allocated_one(entry, change);
       break;
     case AllocatorAction::free_requested:
-      held_ -= change.bytes;
+      requested_ -= change.bytes;
       if (const auto* block = block_at(change.address)) {
         change.op = owners_[block->owner].op;
         allocated_ -= block->bytes;

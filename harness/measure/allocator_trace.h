@@ -42,7 +42,7 @@ class AllocatorTrace {
   /// Bytes that the program holds, as requested, of those allocated since this trace began. It
   /// differs from the allocator's `requested`, which counts a freed block until its streams are
   /// done with it.
-  Bytes held() const { return held_; }
+  Bytes requested_bytes() const { return requested_; }
 
  private:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
@@ -85,7 +85,7 @@ class AllocatorTrace {
   std::unordered_map<void*, std::uint32_t> stream_places_;
   bool unsettled_ = false;  // the last event is an allocation, whose block size the statistics do
                             // not show yet
-  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, held_ = 0;
+  Bytes allocated_ = 0, active_ = 0, reserved_ = 0, requested_ = 0;
   Peak peak_;
   std::vector<Sample> samples_;
 };

@@ -16,7 +16,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Of a step, in a report: what goes beyond is left out, and counted.
+// Limits of a step in a report. Entries beyond them are left out and counted.
 constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostEvents = 20000;
 
 }  // namespace
@@ -87,7 +87,7 @@ void Recorder::begin_step(int index) {
   record.steps.emplace_back();
   if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_before = state_->blocks.held();
+  record.rest_before = state_->blocks.requested_bytes();
   if (state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   state_->blocks.begin_step();
   state_->watch(index == 0 || state_->last || state_->every_event);
@@ -137,7 +137,7 @@ void Recorder::end_step() {
   state_->in_phase = false;
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
   if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
-  record.rest_after = state_->blocks.held();
+  record.rest_after = state_->blocks.requested_bytes();
   if (state_->last && state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   if (state_->last) {
     record.categories = state_->blocks.categories();

@@ -34,14 +34,14 @@ class Recorder {
   explicit Recorder(const Trial& trial, bool closely = true, bool every_event = false);
   ~Recorder();
 
-  // What a program says.
+  // Calls of a program.
   void phase(const std::string& name);   // the phase before ends here
   void moment(const std::string& name);  // residency now; named once a step
   void call(const std::string& op, const std::string& unit);
   void loss(const at::Tensor& value);  // one element; copied to pinned memory without waiting
   void gradients(const std::vector<Shard>& shards);  // kept of step 0 only, likewise
 
-  // What the runner says.
+  // Calls of the runner.
   void begin_step(int index);
   void end_step();
   /// Synchronises and reads: the record of this rank, losses, kept gradients.

@@ -13,8 +13,8 @@ std::vector<double> without_warm_up(const std::vector<Ns>& times) {
   return {times.begin() + 1, times.end()};
 }
 
-}  // namespace
-
+/// Quantile `part` (from 0 to 1) of `values`, which must not be empty; interpolated between two
+/// values.
 double quantile(std::vector<double> values, double part) {
   std::ranges::sort(values);
   const double place = part * static_cast<double>(values.size() - 1);
@@ -22,6 +22,8 @@ double quantile(std::vector<double> values, double part) {
   const std::size_t high = std::min(low + 1, values.size() - 1);
   return values[low] + (place - static_cast<double>(low)) * (values[high] - values[low]);
 }
+
+}  // namespace
 
 StepTimes step_times(const TrialRecord& trial) {
   StepTimes all;

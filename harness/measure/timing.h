@@ -17,8 +17,4 @@ StepTimes step_times(const TrialRecord& trial);
 /// on them: their median, the lowest and the highest.
 void add_timing(TrialRecord& trial, const std::vector<StepTimes>& repetitions);
 
-/// Quantile `part` (from 0 to 1) of `values`, which must not be empty; interpolated between two
-/// values.
-double quantile(std::vector<double> values, double part);
-
 }  // namespace tidemark

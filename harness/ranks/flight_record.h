@@ -1,4 +1,4 @@
-// What a rank's flight recorder keeps: a file of the run's session, read whatever became of the
+// Record of a rank's flight recorder: a file of the run's session, readable whatever became of the
 // rank.
 #pragma once
 

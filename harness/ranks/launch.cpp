@@ -73,8 +73,7 @@ std::filesystem::path session_folder() {
   return session != nullptr ? session : "";
 }
 
-Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage,
-             const fs::path& wanted) {
+Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wanted) {
   std::error_code none;
   std::string session = wanted.string();
   if (!wanted.empty()) {
@@ -122,7 +121,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& sal
     }
     if (ending.interrupted || !fs::exists(fs::path(session) / "failed"))
       std::fprintf(stderr, "error: the ranks ended without a result: %s\n", ending.why.c_str());
-    salvage(session, ending);
+    ended.early = ending;
   }
   if (wanted.empty()) fs::remove_all(session, none);
   return ended;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,19 +26,17 @@ struct Ending {
   std::string brief() const;  // `why` without what follows the first semicolon
 };
 
-/// Called where the ranks ended so, with the session's folder.
-using Salvage = std::function<void(const std::filesystem::path& session, const Ending& ending)>;
-
 /// The end of the ranks.
 struct Ended {
   int code = 3;  // that they agreed on; 130 where they were interrupted, 3 where one of them died
   std::string again;  // why they want to be started again (ask_again); the code is then none
+  std::optional<Ending> early;  // where they ended without a code that they agreed on
 };
 
 /// Runs argv (whose first word is a path) as `ranks` ranks on this machine. The first SIGINT or
 /// SIGTERM ends the ranks, a second one kills them. `session` is made anew and left to the caller;
 /// none: a temporary folder.
-Ended launch(int ranks, const std::vector<std::string>& argv, const Salvage& salvage,
+Ended launch(int ranks, const std::vector<std::string>& argv,
              const std::filesystem::path& session = {});
 
 /// From a rank that has agreed with the others on the run's exit code: tells it the process that

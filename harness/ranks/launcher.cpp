@@ -15,8 +15,8 @@ namespace tidemark {
 namespace {
 
 std::string variable(const char* name) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? said : "";
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 std::optional<int> number(const char* name) {

@@ -18,9 +18,9 @@ struct Launcher {
   std::string text() const;  // "mpirun 698810369", for messages
 };
 
-/// None for a process that was started alone, or by tidemark's own launcher. The innermost launcher
-/// counts: torchrun under srun, mpirun in a batch job. (An outer launcher's variables are still set
-/// there, with the same value in every process.)
+/// Empty for a process that was started alone, or by tidemark's own launcher. The innermost
+/// launcher counts: torchrun under srun, mpirun in a batch job. (An outer launcher's variables are
+/// still set there, with the same value in every process.)
 std::optional<Launcher> find_launcher();
 
 }  // namespace tidemark

@@ -9,8 +9,8 @@
 
 namespace tidemark {
 
-/// Whether this was compiled with a sanitizer. (That of addresses keeps what is freed for a while,
-/// to see it used.)
+/// True if compiled with a sanitizer. (AddressSanitizer keeps freed memory for a while, to detect
+/// its use.)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)

@@ -42,7 +42,7 @@ class Link {
   /// The next message of the tag from `source` (or kAny) that has come, with the rank that sent it.
   /// Throws std::runtime_error where that rank has ended and its message will not come.
   std::optional<std::pair<int, std::string>> arrived(int source, const Tag& tag);
-  /// Whether a message of the tag is there; it stays.
+  /// True if a message of the tag has arrived; it stays.
   bool waits(const Tag& tag);
   /// A number that the worlds of this link do not have yet, the same on every rank that makes them
   /// in the same order.

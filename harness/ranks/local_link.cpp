@@ -29,9 +29,9 @@ struct Head {
 };
 
 int number(const char* name) {
-  const char* said = std::getenv(name);
-  if (said == nullptr) throw std::runtime_error(std::string(name) + " is not set in this rank");
-  return std::atoi(said);
+  const char* value = std::getenv(name);
+  if (value == nullptr) throw std::runtime_error(std::string(name) + " is not set in this rank");
+  return std::atoi(value);
 }
 
 std::runtime_error failure(const char* what) {
@@ -44,8 +44,8 @@ struct Address {
 };
 
 Address address() {
-  const char* said = std::getenv(kSocket);
-  const std::string text = said != nullptr ? said : "";
+  const char* value = std::getenv(kSocket);
+  const std::string text = value != nullptr ? value : "";
   Address result;
   result.name.sun_family = AF_UNIX;
   text.copy(result.name.sun_path + 1, sizeof result.name.sun_path - 1);

@@ -17,13 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string variable(const char* name) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? said : "";
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw Unavailable(why, 3); }
 
-// What the launcher's variables say; srun with PMIx may have started either.
+// The families that the launcher's variables name. srun with PMIx may have started either.
 std::vector<const MpiFamily*> of_the_launcher() {
   const auto& families = mpi_families();
   if (!variable("OMPI_COMM_WORLD_SIZE").empty()) return {&families[0]};

@@ -21,14 +21,14 @@ namespace tidemark {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto patience = std::chrono::seconds(5);  // between SIGTERM and SIGKILL
+constexpr auto kKillAfter = std::chrono::seconds(5);  // between SIGTERM and SIGKILL
 constexpr auto pause = std::chrono::milliseconds(5);
 constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile sig_atomic_t caught = 0;
 void on_signal(int signal) { caught = signal; }
 
-// What is ignored from the start (nohup) stays so.
+// A signal that is ignored from the start (nohup) stays ignored.
 void hear_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -135,7 +135,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
         end_rest(signal);
       }
     }
-    if (ending != Clock::time_point{} && Clock::now() - ending > patience) {
+    if (ending != Clock::time_point{} && Clock::now() - ending > kKillAfter) {
       tell(SIGKILL);
       ending = Clock::now();
     }
@@ -149,16 +149,16 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
     std::ofstream(note(name, ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
-    std::string said = name + " " + text_of(status);
+    std::string line = name + " " + text_of(status);
     if (end.first.empty()) {
-      end.first = said;
+      end.first = line;
       end.first_at = std::filesystem::file_time_type::clock::now();
     }
     if (end.code == 0) end.code = code_of(status);
     const bool ends_the_rest = together && !running.empty() && ending == Clock::time_point{};
-    if (ends_the_rest) said += ": tidemark ends the other ranks";
+    if (ends_the_rest) line += ": tidemark ends the other ranks";
     if (ends_the_rest || (WIFSIGNALED(status) && ending == Clock::time_point{}))
-      end.said.push_back(said);
+      end.said.push_back(line);
     if (ends_the_rest) end_rest(SIGTERM);
   }
   for (const auto until = Clock::now() + std::chrono::seconds(1);

@@ -19,7 +19,7 @@ struct Signs {
 /// Starts a watchdog, which ends with the thread that is returned. It calls `bite` once, on that
 /// thread: as soon as there is trouble, with it, or with an empty text when the beats have been the
 /// same for so long.
-std::jthread start_watchdog(Signs signs, std::chrono::milliseconds patience,
+std::jthread start_watchdog(Signs signs, std::chrono::milliseconds timeout,
                             std::function<void(const std::string& trouble)> bite);
 
 }  // namespace tidemark

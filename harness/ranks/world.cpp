@@ -95,7 +95,7 @@ int World::worst(int code) const {
 
 std::string World::meet(const std::string& leaders) const {
   if (!has_partners()) return leaders;
-  auto end = after(leads_ ? patience : patience + 2 * kGrace);
+  auto end = after(leads_ ? timeout : timeout + 2 * kGrace);
   if (!leads_) {
     link_->send(0, {number_, kMeeting}, {}, end);
     do {
@@ -120,7 +120,7 @@ std::string World::meet(const std::string& leaders) const {
                           here.size() + 1, size_);
   for (const int rank : here)
     link_->send(rank, {number_, kMet}, trouble.empty() ? kHere + leaders : kNotHere + trouble,
-                after(patience));
+                after(timeout));
   if (!trouble.empty()) throw std::runtime_error(trouble);
   return leaders;
 }
@@ -128,7 +128,7 @@ std::string World::meet(const std::string& leaders) const {
 std::vector<std::string> World::exchange(const std::string& mine) const {
   if (!has_partners()) return {mine};
   // Rank 0 gives up first: it knows who is missing.
-  auto end = after(leads_ ? patience : patience + 2 * kGrace);
+  auto end = after(leads_ ? timeout : timeout + 2 * kGrace);
   const std::string text = mine.substr(0, 2000);
   if (!leads_) {
     link_->send(0, {number_, kTelling}, text, end);
@@ -142,12 +142,12 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     throw std::runtime_error("rank 0 has not arrived at the end of the variant in time" +
                              (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, text)));
   }
-  std::vector<std::optional<std::string>> told(static_cast<std::size_t>(size_));
+  std::vector<std::optional<std::string>> texts(static_cast<std::size_t>(size_));
   std::string trouble;
   const auto tell = [&](int rank, const std::string& what) {
-    told[static_cast<std::size_t>(rank)] = what;
+    texts[static_cast<std::size_t>(rank)] = what;
     if (what.empty()) return;
-    // If a rank has failed, the others have been told, so they arrive soon or never.
+    // If a rank has failed, the others have been texts, so they arrive soon or never.
     if (trouble.empty()) end = std::min(end, after(kGrace));
     trouble += fmt::format("; rank {}: {}", rank, what);
   };
@@ -159,19 +159,19 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
       link_->send(message->first, {number_, kMet},
                   kNotHere + std::string("rank 0 has aborted the communicator before it was made"),
                   end);
-    if (std::ranges::all_of(told, [](const auto& one) { return one.has_value(); })) break;
+    if (std::ranges::all_of(texts, [](const auto& one) { return one.has_value(); })) break;
   } while (in_time(end));
   std::vector<std::string> all;
   std::string missing;
-  for (std::size_t rank = 0; rank < told.size(); ++rank) {
-    if (!told[rank]) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    all.push_back(told[rank].value_or(""));
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    if (!texts[rank]) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    all.push_back(texts[rank].value_or(""));
   }
   if (!missing.empty())
     throw std::runtime_error(fmt::format(
         "rank {} has not arrived at the end of the variant in time{}", missing, trouble));
   for (int peer = 1; peer < size_; ++peer)
-    for (const auto& one : all) link_->send(peer, {number_, kAnswering}, one, after(patience));
+    for (const auto& one : all) link_->send(peer, {number_, kAnswering}, one, after(timeout));
   return all;
 }
 

@@ -35,7 +35,7 @@ class World {
       const std::string& mine) const;                    // on rank 0: of all ranks; elsewhere empty
   std::string broadcast(const std::string& text) const;  // rank 0's
   int worst(int code) const;                             // the largest, on all
-  double patience = 600;  // seconds that the two below wait for another rank
+  double timeout = 600;  // seconds that the two below wait for another rank
   /// Everybody's text (of at most 2,000 bytes, longer ones are cut), by rank, on every rank; alone,
   /// one's own. Throws std::runtime_error that names who has not answered in time.
   std::vector<std::string> exchange(const std::string& mine) const;

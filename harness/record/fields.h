@@ -111,7 +111,7 @@ void visit(FileBeside& x, auto& f) {
         return (first == "details" || first == "trace" || first == "snapshot" || first == "loss") &&
                (x.path + '/').find("/../") == std::string::npos;
       },
-      "is no path into details/, trace/, snapshot/ or loss/");
+      "is not a path into details/, trace/, snapshot/ or loss/");
 }
 
 void visit(VariantRecord& x, auto& f) {

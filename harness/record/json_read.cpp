@@ -49,8 +49,8 @@ Json parsed(std::string_view text, const std::string& where) {
         "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
         cut ? "the file is cut off; run again" : "the file was changed or is another one"));
   } catch (const Json::exception&) {  // a number that no double can hold
-    throw std::runtime_error(
-        fmt::format("{}: holds a number that is none of a report: the file was changed", where));
+    throw std::runtime_error(fmt::format(
+        "{}: contains a number outside the range of a double; the file was edited", where));
   }
 }
 
@@ -85,10 +85,10 @@ Report parse_report(std::string_view text, const std::string& where,
   if (plain.has("programs")) JsonReader::read(plain["programs"], report.programs);
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
-    const auto said = plain["summary"][key].integer();
-    if (said != report.count(status)) {
+    const auto stored = plain["summary"][key].integer();
+    if (stored != report.count(status)) {
       plain["summary"].fail(fmt::format("says {} {} where the verdicts are {}: the file was edited",
-                                        said, key, report.count(status)));
+                                        stored, key, report.count(status)));
     }
   }
   return report;

@@ -83,9 +83,9 @@ class JsonReader {
     if (extent_ == Extent::details) return;
     checks_.push_back([this, key, made, fault] {
       const Node member = node_[key];
-      auto said = made();
-      read(member, said);
-      if (said != made()) member.fail(fault);
+      auto value = made();
+      read(member, value);
+      if (value != made()) member.fail(fault);
     });
   }
   void group(const char* key, const char*, auto fields) {
@@ -166,7 +166,7 @@ class JsonReader {
       fill(key, [&](Row& row, const Node& item) {
         const std::int64_t place = item.integer();
         if (place < 0 || static_cast<std::size_t>(place) >= names.size())
-          item.fail(fmt::format("{} is no place in a list of {} names", place, names.size()));
+          item.fail(fmt::format("index {} is out of range for {} names", place, names.size()));
         row.*member = static_cast<T>(place);
       });
     }

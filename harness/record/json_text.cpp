@@ -40,7 +40,7 @@ void append_inline(const Json& value, std::string& out, const char* between = ",
   out += value.is_array() ? ']' : '}';
 }
 
-// Whether the value has at most `budget` members in all; counts no further than that.
+// True if the value has at most `budget` members in all. Counting stops there.
 bool few(const Json& value, int& budget) {
   if (--budget < 0) return false;
   return !value.is_structured() || std::all_of(value.begin(), value.end(),

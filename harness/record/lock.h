@@ -24,7 +24,7 @@ class Held {
 /// another process, LOCK_EX | LOCK_NB does not. False, with errno, where it cannot be locked.
 Held lock_file(const std::filesystem::path& path, int how);
 
-/// Whether a process holds the lock of a file; false where the file is not there.
+/// True if a process holds the lock of a file; false if there is no such file.
 bool is_locked(const std::filesystem::path& path);
 
 }  // namespace tidemark

@@ -11,7 +11,7 @@ namespace tidemark {
 std::optional<double> parse_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  // from_chars would take another sign, and "nan(...)", which nobody prints.
+  // from_chars would take another sign, and "nan(...)", which no program prints.
   if (text.empty() || text.front() == '-' || text.find('(') != std::string_view::npos)
     return std::nullopt;
   const bool hex = text.starts_with("0x") || text.starts_with("0X");

@@ -197,9 +197,9 @@ struct RankRecord {
   std::vector<Race> races;
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept
   std::vector<std::pair<std::string, Ns>> phase_starts;  // on the timeline's clock
-  // What the program holds before the last step and after it, as requested: the allocator's figures
-  // add what it left unsplit, or what a stream still uses, and may differ where the program does
-  // not.
+  // Requested bytes of the program before and after the last step. The allocator's own figures add
+  // the parts that it did not split off and blocks that a stream still uses, so they may differ
+  // although the program does not.
   Bytes rest_before = 0, rest_after = 0;
   /// Bytes that the device holds beyond `reserved` when the steps have ended: context, NCCL,
   /// cuBLAS, and the memory of other processes.

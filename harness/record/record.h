@@ -49,7 +49,7 @@ struct Peaks {
   bool operator==(const Peaks&) const = default;
 };
 
-/// The same with one parameter of the trial changed, everything else as it is.
+/// Peaks with one parameter of the trial changed and everything else as it is.
 struct GrowthPoint {
   std::int64_t value = 0;
   Peaks predicted, measured;
@@ -71,8 +71,8 @@ struct Timing {
   std::optional<Ratio> ratio;
 };
 
-/// Whether the GPU of a profile holds what the allocator reserved on the worst rank. What a process
-/// holds outside the allocator (context, NCCL) comes on top.
+/// Comparison of a GPU's memory with the bytes that the allocator reserved on the worst rank.
+/// Memory outside the allocator (context, NCCL) comes on top.
 struct Fit {
   std::string profile;
   Bytes capacity = 0, reserved = 0;

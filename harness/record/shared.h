@@ -11,7 +11,7 @@ namespace tidemark {
 /// refers to earlier places alone. A text that begins with '$' gets another '$' in front.
 nlohmann::ordered_json share(nlohmann::ordered_json& value);
 
-/// Whether a text refers to the list.
+/// True if a text refers to the list.
 inline bool is_reference(const std::string& text) {
   return text.size() > 1 && text[0] == '$' && text[1] != '$';
 }

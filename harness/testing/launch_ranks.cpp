@@ -20,8 +20,7 @@ int main(int argc, char** argv) {
   }
   const std::vector<std::string> program(argv + 2, argv + argc);
   const char* launcher = std::getenv("TIDEMARK_TEST_LAUNCHER");
-  if (launcher == nullptr || *launcher == 0)
-    return tidemark::launch(ranks, program, [](const auto&, const auto&) {}).code;
+  if (launcher == nullptr || *launcher == 0) return tidemark::launch(ranks, program).code;
   std::vector<std::string> words;
   std::istringstream text(launcher);
   for (std::string word; text >> word;) words.push_back(word);

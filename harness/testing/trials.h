@@ -23,7 +23,7 @@ inline int seeds(int otherwise) {
   return asked != nullptr ? std::atoi(asked) : otherwise;
 }
 
-/// The same sequence of numbers on every machine.
+/// Random numbers in a sequence that is the same on every machine.
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}

@@ -74,7 +74,7 @@ def test_pairs(tmp_path):
         "test_holds": "passed", "test_control_is_not_caught": "failure", "test_wrong_fixes": "failure", "test_other_shapes": "error",
         "test_returns_nothing": "error", "test_same_names": "error", "test_sparse": "error", "test_expected_to_fail": "skipped", "test_skipped": "skipped",
         "test_without_partners": "error"}, output
-    assert "two results are named result.x.y" in output and "result is a tensor of layout torch.sparse_coo, and no dense one" in output
+    assert "two results are named result.x.y" in output and "result must be a dense tensor; it has the layout torch.sparse_coo" in output
     assert outcomes["test_expected_to_fail"][1] == "known" and "not here" in outcomes["test_skipped"][1], outcomes
     assert "a rank without partners has no numbers to compare" in output
     assert "FAIL caught/races/ innocent: rank 0" in output and "no verdict of races/ has failed; all verdicts hold" in output

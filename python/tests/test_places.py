@@ -75,7 +75,7 @@ def test_a_module_of_the_working_tree_is_found_out(project):
 
 @pytest.mark.parametrize("places, line", [
     ("commits={'before': 'nosuch'}", "has no commit nosuch"), ("pythons={'before': 'nosuch/bin/python'}", "nosuch/bin/python cannot be run: name an environment"),
-    ("pythons={'other': 'python3'}", "pythons names other, which is not a variant"), ("commits={'before': 3}", "the commit of before is 3, and no text"),
+    ("pythons={'other': 'python3'}", "pythons names other, which is not a variant"), ("commits={'before': 3}", "commits['before'] must be a string or path, not 3"),
     ("pythons={'before': sys._base_executable}", "has no torch"),
 ])
 def test_bad_places(project, places, line):

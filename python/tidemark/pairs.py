@@ -38,7 +38,7 @@ class Pair:
                 if name not in self.values:
                     raise Misuse(f"tidemark.pair: {kind}s names {name}, which is not a variant (there are: {', '.join(self.values)})")
                 if not isinstance(asked, (str, os.PathLike)) or not str(asked):
-                    raise Misuse(f"tidemark.pair: the {kind} of {name} is {asked!r}, and no text")
+                    raise Misuse(f"tidemark.pair: {kind}s[{name!r}] must be a string or path, not {asked!r}")
 
     def place(self, name):
         """The arguments of places.place_of."""

@@ -49,7 +49,7 @@ def write(torch, value, place):
             if name in names:
                 raise Misuse(f"tidemark.pair: two results are named {name}: give the keys of a dict other names")
             if tensor.layout is not torch.strided or tensor.is_meta:
-                raise Misuse(f"tidemark.pair: {name} is a {'tensor without data (meta)' if tensor.is_meta else f'tensor of layout {tensor.layout}'}, and no dense one")
+                raise Misuse(f"tidemark.pair: {name} must be a dense tensor; it {'is on the meta device' if tensor.is_meta else f'has the layout {tensor.layout}'}")
             names.add(name)
             shape, dtype = list(tensor.shape), str(tensor.dtype)
             tensor = tensor.to("cpu").contiguous()

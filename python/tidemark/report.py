@@ -107,7 +107,7 @@ def trial(name, test):
 
 
 def one_of(words, word):
-    """`word`, or where it is none of them, of a test that has not run therefore, the default."""
+    """`word` if it is valid, else the first of `words` (for tests that did not run)."""
     return word if word in words else words[0]
 
 

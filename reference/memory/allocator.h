@@ -30,7 +30,7 @@ class Allocator {
   using Handle = Block*;  // null for an allocation of 0 bytes
 
   /// `instant`: whatever was enqueued on a stream is done. Otherwise only what reached() says.
-  /// Of blocks that are equal otherwise, the one at the lowest address is taken.
+  /// If several blocks fit equally well, the one at the lowest address is taken.
   explicit Allocator(bool instant, Placement placement = Placement::of_linux)
       : instant_(instant), addresses_(placement) {}
 

@@ -71,7 +71,8 @@ class Replay {
   /// parameter source, destination and size, a running count of blocks, and one index a block. A
   /// block is 128 threads of 16 bytes.
   std::int64_t copy_out_table(const std::vector<std::int64_t>& chunks) const;
-  /// The same of _chunk_cat: five values a parameter, two running sums, one index a block.
+  /// Bytes of the table of _chunk_cat: five values a parameter, two running sums, one index a
+  /// block.
   static std::int64_t copy_in_table(const std::vector<std::int64_t>& chunks);
 
   const DeviceFacts device_;

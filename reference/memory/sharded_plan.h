@@ -78,14 +78,14 @@ class ShardedPlan : protected Replay {
   void post_backward(std::size_t k);
   void end_backward();
   bool flat() const { return options_.layout == GatherLayout::flat; }
-  /// Whether an identity node on its input tells when the unit's backward is over.
+  /// True if an identity node on the unit's input marks the end of its backward.
   bool has_node(const Unit& unit) const {
     return unit.frozen ? options_.frozen == FrozenReshard::input_node : !flat();
   }
   /// The gradient of an input is there. A microbatch's own is seen by its own call alone, a shared
   /// one by every call whose backward is to come.
   void gradient_of_input(std::size_t k, std::int64_t microbatch, bool shared);
-  /// What the host waits for on the one stream is then known to be done on the other one, too.
+  /// Work that the host waits for on the one stream is then known to be done on the other, too.
   void waits_for(Stream waiting, Stream waited);
   /// One step of Adam over this rank's rows, tensor by tensor: two moments each from the first step
   /// on, and a square root each.

@@ -50,7 +50,7 @@ double moved(const Verdict& a, const Verdict& b) {
   return std::isnan(size) ? 0 : size;
 }
 
-/// The same metric where what it counts did not happen.
+/// The metric with no event counted.
 Metric none_of(const Metric& metric) {
   Metric out = metric;
   for (auto& value : out.values) value = 0;
@@ -154,7 +154,7 @@ class Comparer {
       named_.insert({at->second, name});
       return;
     }
-    Turn& known = out_.turns[at->second];
+    VerdictChange& known = out_.turns[at->second];
     if (named_.insert({at->second, name}).second) ++known.others;
     for (int rank : place.ranks)
       if (std::ranges::find(known.place.ranks, rank) == known.place.ranks.end())
@@ -208,7 +208,7 @@ class Comparer {
                    Seen& seen) {
     ++out_.metrics;
     used_.insert(thresholds_.of(before).text);
-    Outcome outcome = hold(before, after, thresholds_);
+    Outcome outcome = compare_metric(before, after, thresholds_);
     if (!outcome.differs) return;
     if (!outcome.change) {
       ++out_.within;
@@ -299,7 +299,7 @@ class Comparer {
 };
 
 /// The likely cause comes before its consequences.
-int order_of(const Turn& turn) {
+int order_of(const VerdictChange& turn) {
   constexpr const char* kOrder[] = {"error", "trial", "failure/", "parity/", "race/", "memory/"};
   for (std::size_t i = 0; i < std::size(kOrder); ++i)
     if (turn.name.starts_with(kOrder[i])) return static_cast<int>(i);
@@ -315,7 +315,7 @@ const char* name_of(Effect effect) {
 }
 
 int Comparison::count(Effect effect) const {
-  return static_cast<int>(std::ranges::count(turns, effect, &Turn::effect) +
+  return static_cast<int>(std::ranges::count(turns, effect, &VerdictChange::effect) +
                           std::ranges::count(changes, effect, &Change::effect));
 }
 
@@ -345,7 +345,7 @@ Comparison compare(const Report& base, const Report& fresh, const CompareOptions
   out.fresh.insert(out.fresh.begin(), pairs.fresh.begin(), pairs.fresh.end());
   out.differently = differences(base.run, fresh.run);
   comparer.finish();
-  std::ranges::stable_sort(out.turns, [](const Turn& a, const Turn& b) {
+  std::ranges::stable_sort(out.turns, [](const VerdictChange& a, const VerdictChange& b) {
     return std::tuple(a.effect, order_of(a), -a.size) < std::tuple(b.effect, order_of(b), -b.size);
   });
   std::ranges::stable_sort(out.changes, [](const Change& a, const Change& b) {

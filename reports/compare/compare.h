@@ -24,7 +24,7 @@ enum class Effect { regression, improvement, changed };
 const char* name_of(Effect);
 
 /// A verdict or a variant's end that came out differently.
-struct Turn {
+struct VerdictChange {
   Place place;
   std::string name;           // of the verdict; "error" for a variant that ended early
   std::string before, after;  // pass, fail, skip, absent; ran, error
@@ -53,7 +53,7 @@ struct Outcome {
   bool differs = false;  // at all; with no change where every difference is within the threshold
   std::optional<Change> change;  // its place and rank are the caller's to fill in
 };
-Outcome hold(const Metric& before, const Metric& after, const Thresholds& thresholds);
+Outcome compare_metric(const Metric& before, const Metric& after, const Thresholds& thresholds);
 
 struct CompareOptions {
   std::vector<Threshold> thresholds;
@@ -63,7 +63,7 @@ struct CompareOptions {
 struct Comparison {
   std::int64_t verdicts = 0, metrics = 0;   // that are in both reports
   std::int64_t within = 0;                  // metrics that differ, but not beyond their threshold
-  std::vector<Turn> turns;                  // regressions first, the largest first
+  std::vector<VerdictChange> turns;         // regressions first, the largest first
   std::vector<Change> changes;              // likewise
   std::vector<std::string> missing, fresh;  // trials, variants, ranks, metrics in one report only;
                                             // what was skipped is not in a report

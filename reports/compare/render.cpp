@@ -58,7 +58,7 @@ std::string described(const Side& side) {
 
 std::vector<std::string> sentences(const Comparison& c, Effect effect) {
   std::vector<std::string> out;
-  for (const Turn& turn : c.turns)
+  for (const VerdictChange& turn : c.turns)
     if (turn.effect == effect) out.push_back(sentence(turn));
   for (const Change& change : c.changes)
     if (change.effect == effect) out.push_back(sentence(change));
@@ -120,7 +120,7 @@ std::vector<Spot> spots(const Comparison& c) {
   for (Effect effect : {Effect::regression, Effect::improvement, Effect::changed}) {
     for (const Change& change : c.changes)
       if (change.effect == effect) add(change.place, change.rank);
-    for (const Turn& turn : c.turns)
+    for (const VerdictChange& turn : c.turns)
       if (turn.effect == effect)
         add(turn.place, turn.place.ranks.empty() ? 0 : turn.place.ranks[0]);
   }
@@ -172,7 +172,7 @@ std::string result(const Comparison& c) {
 
 }  // namespace
 
-std::string sentence(const Turn& turn) {
+std::string sentence(const VerdictChange& turn) {
   std::string out = fmt::format("{}: {}", where(turn.place), one_line(turn.name));
   if (turn.others > 0) out += " and " + plural(turn.others, "other verdict");
   out += turn.before == turn.after ? fmt::format(": {} as before", turn.after)

@@ -26,7 +26,7 @@ std::string same_run_text(const Comparison& comparison);
 /// The heading of what is missing, which says whether that counts.
 std::string missing_title(const Comparison& comparison);
 /// One line each.
-std::string sentence(const Turn& turn);
+std::string sentence(const VerdictChange& turn);
 std::string sentence(const Change& change);
 
 }  // namespace tidemark

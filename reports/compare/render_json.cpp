@@ -24,7 +24,7 @@ Json place_json(const Place& place) {
   return {{"trial", place.trial}, {"variant", place.variant}, {"ranks", place.ranks}};
 }
 
-Json turn_json(const Turn& turn) {
+Json turn_json(const VerdictChange& turn) {
   Json out{{"effect", name_of(turn.effect)}};
   out.update(place_json(turn.place));
   out.update({{"verdict", turn.name},
@@ -84,7 +84,7 @@ std::string comparison_json(const Comparison& c, const Side& base, const Side& f
              {"missing", c.missing.size()},
              {"new_ones", c.fresh.size()},
              {"exit_code", c.exit_code()}}}};
-  for (const Turn& turn : c.turns) out["verdicts"].push_back(turn_json(turn));
+  for (const VerdictChange& turn : c.turns) out["verdicts"].push_back(turn_json(turn));
   for (const Change& change : c.changes) out["metrics"].push_back(change_json(change));
   return json_text(out);
 }

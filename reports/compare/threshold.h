@@ -26,7 +26,7 @@ class Thresholds {
   explicit Thresholds(const std::vector<Threshold>& given);
   /// The last one given that fits.
   const Threshold& of(const Metric& metric) const;
-  /// Whether a change from `before` to `after` is more than allowed; NaN and infinity always are.
+  /// True if a change from `before` to `after` is more than allowed; NaN and infinity always are.
   bool beyond(const Metric& metric, double before, double after) const;
   const std::vector<Threshold>& all() const { return all_; }
 

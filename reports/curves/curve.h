@@ -20,12 +20,15 @@ struct Curve {
 };
 
 struct CurveFile {
-  std::string path, format;   // text, csv, json, jsonl, megatron, report
+  std::string path, format;   // one of curve_formats()
   std::vector<Curve> curves;  // at least one, none empty
 };
 
-/// `format` empty: by content. `path` may be the output folder of a run. Throws std::runtime_error
-/// in one line: file, line, what is wrong.
+/// Names of the formats: text, csv, json, jsonl, report, and the logs of trainers.
+std::vector<std::string> curve_formats();
+
+/// `format` (one of curve_formats()) empty: by content. `path` may be the output folder of a run.
+/// Throws std::runtime_error in one line: file, line, what is wrong.
 CurveFile read_curves(const std::filesystem::path& path, const std::string& format = "");
 CurveFile parse_curves(std::string_view text, const std::string& where,
                        const std::string& format = "");

@@ -32,14 +32,17 @@ struct Written {
 };
 
 std::vector<Written> in_all_formats(const std::vector<CurvePoint>& points) {
-  std::string text, csv = "step,loss\n", list = "[", lines;
+  std::string text, csv = "step,loss\n", list = "[", lines, log;
   for (const auto& [step, value] : points) {
     text += fmt::format("{} {}\n", step, value);
     csv += fmt::format("{},{}\n", step, value);
-    list += fmt::format("{}[{}, {}]", list.size() > 1 ? ", " : "", step, value);
-    lines += fmt::format("{{\"step\": {}, \"loss\": {}}}\n", step, value);
+    const auto object = fmt::format("{{\"step\": {}, \"loss\": {}}}", step, value);
+    list += (list.size() > 1 ? ", " : "") + object;
+    lines += object + "\n";
+    log += fmt::format("step: {}  loss: {}\n", step, value);
   }
-  return {{"text", text}, {"csv", csv}, {"json", list + "]"}, {"jsonl", lines}};
+  return {
+      {"text", text}, {"csv", csv}, {"json", list + "]"}, {"jsonl", lines}, {"torchtitan", log}};
 }
 
 TEST(CurveProperties, EveryFormatIsReadToTheBit) {
@@ -61,7 +64,7 @@ TEST(CurveProperties, EveryFormatIsReadToTheBit) {
 TEST(CurveProperties, ADamagedFileIsCurvesOrAnErrorOfOneLine) {
   auto files = in_all_formats({{0, 1.5}, {1, 0.25}, {2, -3e-7}, {10, 1e300}});
   files.push_back(
-      {"megatron",
+      {"json",
        R"({"lm loss": {"start_step": 0, "end_step": 6, "step_interval": 2, "values": {"0": 9.5, "2": 8.25, "4": 7}}})"});
   for (const auto& [format, text] : files) ASSERT_EQ(parse_curves(text, "losses").format, format);
   int refused = 0;
@@ -77,7 +80,8 @@ TEST(CurveProperties, ADamagedFileIsCurvesOrAnErrorOfOneLine) {
 TEST(CurveProperties, RandomBytesAreCurvesOrAnErrorOfOneLine) {
   for_all(4000, [] {
     const auto bytes = *rc::gen::container<std::string>(rc::gen::arbitrary<char>());
-    for (const char* as : {"", "text", "csv", "json", "jsonl", "megatron", "report"})
+    for (const char* as :
+         {"", "text", "csv", "json", "jsonl", "megatron", "torchtitan", "tensorboard", "report"})
       accepts<std::runtime_error>([&] { parse_curves(bytes, "losses", as); });
   });
 }

@@ -1,4 +1,4 @@
-// The readers behind read_curves(), one a family of formats.
+// Readers of the formats of loss curves: each adds the points of a file's text.
 #pragma once
 
 #include <functional>
@@ -6,19 +6,33 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/curves/curve.h"
+#include "reports/curves/points.h"
 
 namespace tidemark {
 
-/// `commas`: cells parted by ',', ';' or tabs, as the first line has them; else by white space.
-std::vector<Curve> read_table(std::string_view text, const std::string& where, bool commas);
+/// A format by its name: `fits` recognises a text by content, its `first` line that is neither
+/// empty nor a comment given; `read` adds its points.
+struct CurveFormat {
+  const char* name;
+  bool (*fits)(std::string_view text, std::string_view first);
+  void (*read)(std::string_view text, Points& points);
+};
+/// All formats; of those that fit a text the first is meant.
+const std::vector<CurveFormat>& curve_format_table();
 
+/// Rows of cells, parted by white space; with `commas` by ',', ';' or tabs, as the first line has
+/// them. The first row may name the columns; else they are step and loss.
+void read_table(std::string_view text, Points& points, bool commas);
 /// One JSON object a line, each with a step.
-std::vector<Curve> read_json_lines(std::string_view text, const std::string& where);
-/// One JSON value: Megatron's golden values, a list of objects with a step each (also as
-/// "log_history"), a list of [step, loss], {"0": loss}. Sets `format` to what it was.
-std::vector<Curve> read_json_value(std::string_view text, const std::string& where,
-                                   std::string& format);
+void read_json_lines(std::string_view text, Points& points);
+/// One JSON value: an object with a step, a list of them (also as "log_history", of which those
+/// with a loss count), or Megatron's golden values.
+void read_json_value(std::string_view text, Points& points);
+/// A run's report.json: a curve for each variant of a trial.
+void read_report(std::string_view text, Points& points);
+/// The events of TensorBoard.
+void read_events(std::string_view text, Points& points);
+bool holds_events(std::string_view text);
 
 /// Python and JavaScript write NaN, Infinity and -Infinity, which JSON does not have: in quotes
 /// they are JSON. Text within strings stays as it is.

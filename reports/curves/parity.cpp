@@ -15,7 +15,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kStepsNamed = 12;  // runs of steps
 
-/// Of floats or doubles.
+/// Representable numbers between two floats or doubles.
 template <class Bits, class Float>
 double apart(Float a, Float b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
@@ -54,7 +54,7 @@ double ulps_between(double a, double b, bool single) {
                 : apart<std::int64_t>(a, b);
 }
 
-Divergence hold(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule) {
+Divergence compare_points(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule) {
   Divergence out{a.step, a.value, b.value, 0, 0, true};
   if (rule.single) {
     out.a = static_cast<double>(static_cast<float>(a.value));
@@ -84,7 +84,7 @@ CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule) {
       out.missing_in_a.push_back(y++->step);
       continue;
     }
-    const Divergence d = hold(*x++, *y++, rule);
+    const Divergence d = compare_points(*x++, *y++, rule);
     out.steps.push_back(d);
     ++out.compared;
     out.not_a_number += std::isnan(d.a) && std::isnan(d.b);

@@ -33,7 +33,7 @@ struct Divergence {
 
 /// How many representable numbers (of float32 with `single`) lie from a to b.
 double ulps_between(double a, double b, bool single);
-Divergence hold(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule);
+Divergence compare_points(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule);
 
 struct CurveParity {
   std::string a, b;  // names of the curves

@@ -1,74 +1,42 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/record/json.h"
 #include "harness/record/number.h"
 #include "reports/curves/formats.h"
-#include "reports/curves/gather.h"
 
 namespace tidemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json parse(std::string_view text, const Gather& gather, const std::string& place) {
+Json parse(std::string_view text, const Points& points, const std::string& place) {
   try {
     return Json::parse(with_quoted_numbers(text));
   } catch (const nlohmann::json::parse_error& e) {
-    gather.fail(place,
+    points.fail(place,
                 fmt::format("not JSON {} byte {}", e.byte >= text.size() ? "after" : "at", e.byte));
   } catch (const nlohmann::json::exception&) {
-    gather.fail(place, "holds a number that no double can hold");
+    points.fail(place, "holds a number that no double can hold");
   }
 }
 
-std::optional<double> number(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value.is_string()) return parse_number(value.get_ref<const std::string&>());
-  return std::nullopt;
+/// As a cell: a string without its quotes, all else as JSON.
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-std::optional<std::int64_t> step_of(const Json& value) {
-  const auto found = number(value);
-  return found ? whole(*found) : std::nullopt;
-}
-
-/// An object with a step: every other number in it is a point of the curve of that name.
-void add_object(const Json& object, Gather& gather, const std::string& place) {
+void add_object(const Json& object, Points& points, const std::string& place) {
   if (!object.is_object())
-    gather.fail(place, fmt::format("is {}, not an object with a step", object.type_name()));
-  auto step = object.end();
-  for (auto it = object.begin(); it != object.end() && step == object.end(); ++it)
-    if (Gather::names_step(it.key())) step = it;
-  if (step == object.end()) gather.fail(place, "has no key step, iteration or global_step");
-  const auto at = step_of(step.value());
-  if (!at) gather.fail(place, fmt::format("{} is not a step", step.value().dump()));
-  for (auto it = object.begin(); it != object.end(); ++it) {
-    if (it == step || Gather::names_step(it.key()) || Gather::names_time(it.key())) continue;
-    const auto value = number(it.value());
-    if (value) {
-      gather.add(it.key(), *at, *value);
-    } else if (it.key() == "loss") {
-      gather.fail(place, "its loss is not a number");
-    }
-  }
-}
-
-void add_list(const Json& list, Gather& gather) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string place = fmt::format("item {}", i);
-    const Json& item = list[i];
-    if (!item.is_array()) {
-      // A trainer's log has lines about other things, too.
-      add_object(item, gather, place);
-      continue;
-    }
-    const auto step = item.size() == 2 ? step_of(item[0]) : std::nullopt;
-    const auto value = item.size() == 2 ? number(item[1]) : std::nullopt;
-    if (!step || !value) gather.fail(place, "is not [step, loss]");
-    gather.add("loss", *step, *value);
-  }
+    points.fail(place, fmt::format("is {}, not an object with a step", object.type_name()));
+  Record record;
+  for (const auto& [key, value] : object.items())
+    if (value.is_primitive()) record.emplace_back(key, text_of(value));
+  points.add(record, place);
 }
 
 bool golden(const Json& value) {
@@ -78,55 +46,46 @@ bool golden(const Json& value) {
   return true;
 }
 
-std::int64_t member(const Json& metric, const char* key, std::int64_t otherwise,
-                    const Gather& gather, const std::string& place) {
-  const auto found = metric.find(key);
-  if (found == metric.end()) return otherwise;
-  const auto value = step_of(found.value());
-  if (!value) gather.fail(place, fmt::format("its {} is not a whole number", key));
-  return *value;
-}
-
 /// Steps are the keys of "values"; in the older form a list that starts at start_step.
-void add_metric(const std::string& name, const Json& metric, Gather& gather) {
-  const std::string place = fmt::format("'{}'", name);
+void add_metric(const std::string& name, const Json& metric, Points& points) {
   const Json& values = metric["values"];
-  constexpr auto kFar = std::int64_t{1} << 53;
-  const auto first = member(metric, "start_step", values.is_array() ? 0 : -kFar, gather, place),
-             last = member(metric, "end_step", kFar, gather, place),
-             interval = member(metric, "step_interval", 1, gather, place);
-  if (interval < 1) gather.fail(place, "its step_interval is less than 1");
-  const auto add = [&](std::int64_t step, const Json& value) {
-    const auto found = number(value);
-    if (!found) gather.fail(place, fmt::format("step {}: is not a number", step));
-    if (step < first || step > last)
-      gather.fail(place, fmt::format("has step {} outside its start_step {} and end_step {}: the "
-                                     "file was edited",
-                                     step, first, last));
-    gather.add(name, step, *found);
+  const std::string place = fmt::format("'{}'", name);
+  if (!values.is_structured()) points.fail(place, "its values are neither an object nor a list");
+  const auto member = [&](const char* key, std::int64_t otherwise) {
+    const auto value = metric.contains(key) ? parse_step(text_of(metric[key])) : otherwise;
+    if (!value) points.fail(place, fmt::format("its {} is not a whole number", key));
+    return *value;
   };
-  if (values.is_array()) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      add(first + static_cast<std::int64_t>(i) * interval, values[i]);
-  } else if (values.is_object()) {
-    for (const auto& [key, value] : values.items()) {
-      const auto step = parse_step(key);
-      if (!step) gather.fail(place, fmt::format("'{}' is not a step", key));
-      add(*step, value);
-    }
-  } else {
-    gather.fail(place, "its values are neither an object nor a list");
+  const auto first = member("start_step", 0), interval = member("step_interval", 1);
+  if (interval < 1) points.fail(place, "its step_interval is less than 1");
+  std::int64_t index = 0;
+  for (const auto& [key, value] : values.items()) {
+    const std::string step = values.is_object() ? key : std::to_string(first + index++ * interval);
+    points.add({{"step", step}, {name, text_of(value)}}, place, /*numbers_only=*/true);
   }
 }
 
-bool by_step(const Json& value) {
-  if (!value.is_object() || value.empty()) return false;
-  for (const auto& [key, item] : value.items())
-    if (!parse_step(key) || !number(item)) return false;
-  return true;
-}
-
 }  // namespace
+
+void read_report(std::string_view text, Points& points) {
+  bool any = false;
+  std::map<std::string, int> taken;
+  const Report report = parse_report(text, points.where());
+  for (const TrialRecord& trial : report.trials) {
+    for (const VariantRecord& variant : trial.variants) {
+      std::string name = trial.name() + "/" + variant.name;
+      const auto known = [](const LossPoint& point) { return point.value.has_value(); };
+      any = any || !variant.loss.empty();
+      if (std::ranges::none_of(variant.loss, known)) continue;
+      if (const int before = taken[name]++; before > 0) name += fmt::format(" ({})", before + 1);
+      for (const LossPoint& point : variant.loss)
+        if (point.value) points.add(name, point.step, *point.value);
+    }
+  }
+  if (taken.empty())
+    points.fail("", any ? "has no losses, because it ran in mode shapes alone: run with --mode math"
+                        : "has no losses");
+}
 
 std::string with_quoted_numbers(std::string_view text) {
   std::string out;
@@ -156,38 +115,27 @@ std::string with_quoted_numbers(std::string_view text) {
   return out;
 }
 
-std::vector<Curve> read_json_lines(std::string_view text, const std::string& where) {
-  Gather gather(where);
+void read_json_lines(std::string_view text, Points& points) {
   each_line(text, [&](std::string_view line, const std::string& place) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    add_object(parse(line, gather, place), gather, place);
+    add_object(parse(line, points, place), points, place);
   });
-  return gather.take();
 }
 
-std::vector<Curve> read_json_value(std::string_view text, const std::string& where,
-                                   std::string& format) {
-  Gather gather(where);
-  const Json value = parse(text, gather, "");
+void read_json_value(std::string_view text, Points& points) {
+  const Json value = parse(text, points, "");
   if (golden(value)) {
-    format = "megatron";
-    for (const auto& [name, metric] : value.items()) add_metric(name, metric, gather);
-  } else if (format == "megatron") {
-    gather.fail(
-        "", "is not {\"metric\": {\"start_step\", \"end_step\", \"step_interval\", \"values\"}}");
+    for (const auto& [name, metric] : value.items()) add_metric(name, metric, points);
   } else if (value.is_array()) {
-    add_list(value, gather);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      add_object(value[i], points, fmt::format("item {}", i));
   } else if (value.is_object() && value.contains("log_history") &&
              value["log_history"].is_array()) {
     for (const Json& entry : value["log_history"])  // lines about evaluation have no loss
-      if (entry.is_object() && entry.contains("loss")) add_object(entry, gather, "log_history");
-  } else if (by_step(value)) {
-    for (const auto& [key, item] : value.items())
-      gather.add("loss", *parse_step(key), *number(item));
+      if (entry.is_object() && entry.contains("loss")) add_object(entry, points, "log_history");
   } else {
-    add_object(value, gather, "");
+    add_object(value, points, "");
   }
-  return gather.take();
 }
 
 }  // namespace tidemark

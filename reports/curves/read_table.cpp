@@ -6,7 +6,6 @@
 
 #include "harness/record/number.h"
 #include "reports/curves/formats.h"
-#include "reports/curves/gather.h"
 
 namespace tidemark {
 namespace {
@@ -55,74 +54,43 @@ char separator_of(std::string_view line) {
   return ' ';
 }
 
-struct Columns {
-  std::size_t step = 0;
-  std::vector<std::pair<std::size_t, std::string>> curves;
-};
-
-Columns columns_of(const Row& header, const Gather& gather, const std::string& place) {
-  Columns out;
-  const auto step = std::ranges::find_if(header, Gather::names_step);
-  if (step == header.end()) gather.fail(place, "no column is named step, iteration or global_step");
-  out.step = static_cast<std::size_t>(step - header.begin());
-  for (std::size_t i = 0; i < header.size(); ++i)
-    if (i != out.step && !Gather::names_time(header[i])) out.curves.emplace_back(i, header[i]);
-  if (out.curves.empty()) gather.fail(place, "there is no column beside the steps");
-  return out;
-}
-
-void add_row(const Row& row, const Columns& columns, Gather& gather, const std::string& place) {
-  const auto step = parse_step(row[columns.step]);
-  if (!step) gather.fail(place, fmt::format("'{}' is not a step", row[columns.step]));
-  for (const auto& [at, name] : columns.curves) {
-    if (row[at].empty()) continue;  // not logged at this step
-    const auto value = parse_number(row[at]);
-    if (!value) gather.fail(place, fmt::format("'{}' is not a number", row[at]));
-    gather.add(name, *step, *value);
-  }
+/// The names of the columns, of which `first` is the first row; empty where that is a row of
+/// numbers and no two of them.
+Row header_of(const Row& first) {
+  if (!parse_number(first.front())) return first;
+  return first.size() == 2 ? Row{"step", "loss"} : Row{};
 }
 
 }  // namespace
 
-void each_line(std::string_view text,
-               const std::function<void(std::string_view line, const std::string& place)>& use) {
-  int number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    use(text.substr(at, end - at), fmt::format("line {}", ++number));
-    at = end + 1;
-  }
-}
-
-std::vector<Curve> read_table(std::string_view text, const std::string& where, bool commas) {
-  Gather gather(where);
-  std::optional<Columns> columns;
-  std::size_t width = 0;
+void read_table(std::string_view text, Points& points, bool commas) {
+  Row header;
   char separator = ' ';
   each_line(text, [&](std::string_view line, const std::string& place) {
     const std::string content = trimmed(line);
     if (content.empty() || content.front() == '#') return;
-    if (width == 0) separator = commas ? separator_of(content) : ' ';
+    const bool first = header.empty();
+    if (first && commas) separator = separator_of(content);
     const auto row = separator == ' ' ? std::optional(words(content)) : cells(line, separator);
-    if (!row) gather.fail(place, "a quote is not closed");
-    if (width != 0 && row->size() != width)
-      gather.fail(place,
-                  fmt::format("has {} columns where the lines before have {}", row->size(), width));
-    width = row->size();
-    if (!columns && !parse_number(row->front())) {
-      columns = columns_of(*row, gather, place);
-      return;
+    if (!row) points.fail(place, "a quote is not closed");
+    if (first) {
+      header = header_of(*row);
+      if (header.empty())
+        points.fail(place, fmt::format("has {} columns and no header says which is which: 'step "
+                                       "loss', or a header with 'step'",
+                                       row->size()));
+      if (std::ranges::none_of(header, names_step))
+        points.fail(place, "no column is named step, iteration or global_step");
+      if (header.size() == 1) points.fail(place, "there is no column beside the steps");
+      if (header == *row) return;
     }
-    if (!columns) {
-      if (width != 2)
-        gather.fail(place, fmt::format("has {} columns and no header says which is which: "
-                                       "'step loss', or a header with 'step'",
-                                       width));
-      columns = Columns{0, {{1, "loss"}}};
-    }
-    add_row(*row, *columns, gather, place);
+    if (row->size() != header.size())
+      points.fail(place, fmt::format("has {} columns where the lines before have {}", row->size(),
+                                     header.size()));
+    Record record;
+    for (std::size_t i = 0; i < row->size(); ++i) record.emplace_back(header[i], (*row)[i]);
+    points.add(record, place, /*numbers_only=*/true);
   });
-  return gather.take();
 }
 
 }  // namespace tidemark

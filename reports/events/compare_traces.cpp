@@ -46,7 +46,7 @@ class Side {
     return std::tuple((*this)[i].action, (*this)[i].size, stream((*this)[i]));
   }
   bool frees(std::size_t i) const { return i < size() && is_free((*this)[i]); }
-  /// The same with the allocation that is freed, in any order.
+  /// The keys of a run of frees, each with the allocation that it frees, sorted.
   auto freed(std::size_t begin, std::size_t end) const {
     std::vector<std::tuple<Action, std::int64_t, std::size_t, std::size_t>> out;
     for (std::size_t i = begin; i < end; ++i)
@@ -102,7 +102,7 @@ std::optional<TraceDifference> first_difference(const Side& a, const Side& b, st
   return std::nullopt;
 }
 
-/// Of the segments at the end, ascending.
+/// Sizes of the segments at the end, ascending.
 std::vector<std::int64_t> sizes(const Snapshot& snapshot, std::size_t device) {
   std::vector<std::int64_t> out;
   for (const SnapshotSegment& segment : snapshot.segments)

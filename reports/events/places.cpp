@@ -51,7 +51,7 @@ std::vector<BlockPlace> places_of(const Snapshot& snapshot, std::size_t device) 
   const auto extend = [&](std::int64_t address, std::int64_t size, std::int64_t stream) {
     expandable.try_emplace(stream, made).first->second.extend(address, size);
   };
-  // What was there before the trace: from its end backwards.
+  // Segments from before the trace, found from its end backwards.
   std::map<std::int64_t, std::int64_t> before;  // sizes
   for (const SnapshotSegment& s : snapshot.segments) {
     if (static_cast<std::size_t>(s.device) != device) continue;

@@ -16,7 +16,7 @@ std::string immutable_uri(const fs::path& file) {
   return "file:" + percent_encoded(fs::absolute(file).string(), "/._-") + "?immutable=1";
 }
 
-/// Whether the file was left in write-ahead mode with nothing in the log. SQLite would make a -wal
+/// True if the file was left in write-ahead mode with an empty log. SQLite would make a -wal
 /// and a -shm file to read it, which fails in a read-only folder.
 bool quiet_write_ahead(const fs::path& file) {
   char header[20] = {};

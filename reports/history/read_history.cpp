@@ -92,7 +92,7 @@ History read_history(const fs::path& path, const HistoryQuery& query) {
   const std::string since = query.since.empty() ? "" : since_text(query.since);
   Database database(file, Database::Open::read, kPatience);
   check_tables(database);
-  database.run("BEGIN");  // one state of the file, whoever writes meanwhile
+  database.run("BEGIN");  // one state of the file, although other processes may write
   History out;
   std::map<std::int64_t, std::size_t> place;
   Statement runs(database,

@@ -37,7 +37,7 @@ struct TensorDifference {
   std::string dtype;
   std::int64_t first = -1;  // element (step) that differs
 
-  /// Of numbers that differ, all of them numbers.
+  /// True if the bound is so wide that numbers within it prove nothing.
   bool says_nothing() const;
   /// Distance in parts of the bound; infinite where something is not a number.
   double share() const;

@@ -26,7 +26,7 @@ constexpr const char* kLoss = "loss";
 constexpr const char* kFolder = "numbers";
 constexpr const char* kExtension = ".safetensors";
 
-/// What the header has under a key of its own, as it is.
+/// Texts that the header has as they are, each under a key of its own.
 constexpr std::pair<const char*, std::string NumbersLog::*> kTexts[] = {
     {"trial", &NumbersLog::trial},   {"schedule", &NumbersLog::schedule},
     {"params", &NumbersLog::params}, {"variant", &NumbersLog::variant},
@@ -88,7 +88,8 @@ NumbersLog of(Safetensors&& file) {
   const auto number = [&](const std::string& key) {
     const auto value = parse_number(text(key));
     if (!value || !(*value >= 0))
-      throw std::runtime_error(fmt::format("'{}' is no {}", text(key), key));
+      throw std::runtime_error(
+          fmt::format("{1}: '{0}' is not a non-negative number", text(key), key));
     return *value;
   };
   if (const auto found = file.metadata.find("format");

@@ -24,9 +24,9 @@ struct NumbersLog : RankPlace {
   std::string device;      // "virtual h100-80g"
   std::string arithmetic;  // what computed them: where it is the same text, the bits are the same
   bool exact = false;      // whether that always gives the same bits
-  /// Of the reference, which is the same on every machine: |numbers - reference| / |reference| is
-  /// at most this, Euclidean norms, a shard at a time; of the loss (a step at a time) and of
-  /// parameters times their condition.
+  /// Tolerance against the reference, which is the same on every machine: |numbers - reference| /
+  /// |reference| is at most this, Euclidean norms, a shard at a time; of the loss (a step at a
+  /// time) and of parameters times their condition.
   double tolerance = 0, loss_condition = 1, parameter_condition = 1;
   std::string why;
   std::vector<double> loss;  // by step

@@ -105,7 +105,7 @@ TEST(Numbers, ADamagedFileIsAnErrorOfOneLine) {
   EXPECT_THAT(said([](Json& h) { h["__metadata__"].erase("variant"); }),
               HasSubstr("lacks 'variant'"));
   EXPECT_THAT(said([](Json& h) { h["__metadata__"]["tolerance"] = "nan"; }),
-              HasSubstr("'nan' is no tolerance"));
+              HasSubstr("tolerance: 'nan' is not a non-negative number"));
   EXPECT_THAT(said([](Json& h) { h["__metadata__"]["rank"] = "1.5"; }), HasSubstr("is not a rank"));
   EXPECT_THAT(said([](Json& h) { h["__metadata__"]["role"] = "judge"; }),
               HasSubstr("is not a role"));

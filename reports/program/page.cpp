@@ -219,8 +219,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
       for (const Race& race : process.races)
         races.text.push_back(name_of(process) + ": " + race.explanation);
   if (!races.text.empty()) out.sections.push_back(std::move(races));
-  if (const std::string told = unknowns(first); !told.empty())
-    out.sections.push_back({"Values that were not known", lines_of(told)});
+  if (const std::string values = unknowns(first); !values.empty())
+    out.sections.push_back({"Values that were not known", lines_of(values)});
   return html(out);
 }
 

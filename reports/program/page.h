@@ -18,8 +18,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
 /// report.html, summary.md and junit.xml of a report with programs.
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks);
 
-/// The same files again, from report.json and the snapshots beside it. Throws std::runtime_error in
-/// one line.
+/// Writes these files again, from report.json and the snapshots beside it. Throws
+/// std::runtime_error in one line.
 void rerender_programs(const std::filesystem::path& folder, const Report& report);
 
 }  // namespace tidemark

@@ -17,8 +17,8 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
 
 std::string unrecorded(const ProcessRecord& process) {
   return name_of(process) +
-         " took CUDA memory and its peaks were not recorded: it is not a Python that "
-         "imports torch, or the memory is not that of PyTorch's caching allocator";
+         " used CUDA memory, and no peaks were recorded for it: it is not a Python that imports "
+         "torch, or bypasses PyTorch's allocator";
 }
 
 std::string DeviceAt::name() const {

@@ -10,7 +10,7 @@ namespace tidemark {
 
 /// "rank 3", or the process by its number where it has no rank.
 std::string name_of(const ProcessRecord& process);
-/// The same with the device, where that is not cuda:0 alone.
+/// The process with its device, unless that is cuda:0 alone.
 std::string place_of(const ProcessRecord& process, const DeviceRecord& device);
 /// A sentence about a process without devices: its peaks are not known.
 std::string unrecorded(const ProcessRecord& process);

@@ -95,6 +95,9 @@ struct SiteChange {
 /// as before are left out.
 std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
 
+/// The peaks of active of all devices together, in bytes.
+std::int64_t peak_of_active(const Snapshot& snapshot);
+
 struct Named {
   std::string path;
   const Snapshot& snapshot;

@@ -138,7 +138,8 @@ class Decoder {
     fail(fmt::format("'{}' is not a state of a block", name));
   }
 
-  /// Where PyTorch 2.0 has the frames of a block and its requested size; else the block itself.
+  /// The entry in which PyTorch 2.0 keeps a block's frames and requested size; else the block
+  /// itself.
   Id last_owner(Id block) const {
     const auto history = find(block, "history");
     if (find(block, "frames") || !history || tree_[*history].type != Type::list) return block;
@@ -291,8 +292,8 @@ class Decoder {
     }
   }
 
-  /// Of roundup_power2_divisions, as PYTORCH_CUDA_ALLOC_CONF has it: "[1:4,2:4]", by MiB. Empty
-  /// where nothing is divided.
+  /// The value of roundup_power2_divisions, as in PYTORCH_CUDA_ALLOC_CONF: "[1:4,2:4]", by MiB.
+  /// Empty where no size is divided.
   std::string divisions(Id dictionary) const {
     const auto& items = tree_.items(dictionary);
     std::string out;

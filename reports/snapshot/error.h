@@ -10,7 +10,7 @@ struct SnapshotError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a hostile file becomes where its stacks are written out has an end. Throws SnapshotError.
+/// Limits the text that the stacks of a hostile file would fill. Throws SnapshotError.
 inline void limit_text(const std::string& text) {
   if (text.size() > std::size_t{4} << 30)
     throw SnapshotError("becomes more than 4 GiB of text: its stacks are too long");

@@ -43,7 +43,9 @@ struct Program {
     for (const auto& [block, size] : freed) free(block, size);
     s.phases.push_back({0, begin, {allocations, frees}, "backward", 1});
   }
-  std::string told() const { return snapshot_testing::told(gathered_waste(s, 0, labels_of(s, 0))); }
+  std::string text_of() const {
+    return snapshot_testing::text_of(gathered_waste(s, 0, labels_of(s, 0)));
+  }
 };
 
 TEST(Gathered, CountsBeyondItsShard) {
@@ -57,7 +59,7 @@ TEST(Gathered, CountsBeyondItsShard) {
   p.free(2, 100);   // this shard goes
   p.alloc(4, 400);  // another activation
   p.backward({{4, 400}, {3, 400}, {1, 400}});
-  EXPECT_EQ(p.told(), "700 of 1300; 700 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(p.text_of(), "700 of 1300; 700 layers.*.mlp forward model.py:3");
 }
 
 TEST(Gathered, IsWhatTheBackwardFrees) {
@@ -73,7 +75,7 @@ TEST(Gathered, IsWhatTheBackwardFrees) {
   p.alloc(4, 8);
   p.backward({{4, 8}});
   p.free(3, 400);
-  EXPECT_EQ(p.told(), "0 of 908");
+  EXPECT_EQ(p.text_of(), "0 of 908");
 }
 
 TEST(Gathered, TakesTheBackwardAtWhichItIsMost) {
@@ -88,7 +90,7 @@ TEST(Gathered, TakesTheBackwardAtWhichItIsMost) {
   }
   p.backward({{1, 400}});
   p.backward({{2, 400}});
-  EXPECT_EQ(p.told(), "800 of 900; 800 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(p.text_of(), "800 of 900; 800 layers.*.mlp forward model.py:3");
 }
 
 TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
@@ -99,7 +101,7 @@ TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
   p.alloc(2, 400, kCopy);
   p.free(1, 400);
   p.backward({{2, 400}});
-  EXPECT_EQ(p.told(), "400 of 500; 400 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(p.text_of(), "400 of 500; 400 layers.*.mlp forward model.py:3");
 }
 
 TEST(Gathered, ParametersOfShardingAreNotInputs) {
@@ -111,13 +113,13 @@ TEST(Gathered, ParametersOfShardingAreNotInputs) {
   p.gather(2, 0);
   p.s.labels = {{0, p.allocations, at(2), "parameters", "layers.3.mlp.w"}};
   p.backward({{1, 400}, {2, 400}});
-  EXPECT_EQ(p.told(), "0 of 900");
+  EXPECT_EQ(p.text_of(), "0 of 900");
 }
 
 TEST(Gathered, IsUnknownWithoutABackward) {
   Program p;
   p.alloc(0, 100);
-  EXPECT_EQ(p.told(), "? of 0");
+  EXPECT_EQ(p.text_of(), "? of 0");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Snapshot training() {
   return s;
 }
 
-std::vector<std::string> told(const Snapshot& s) {
+std::vector<std::string> text_of(const Snapshot& s) {
   std::vector<std::string> lines;
   const DeviceSummary device = analyse(s).at(0);
   for (const PhasePeak& one : device.phases)
@@ -45,7 +45,7 @@ TEST(Phases, HaveTheEventsBetweenTheirMoments) {
               {0, {3, 1}, {4, 2}, "backward", 2},
               {1, {0, 0}, {4, 2}, "of another device", 1},
               {0, {9, 0}, {9, 1}, "not in the trace", 1}};
-  EXPECT_THAT(told(s),
+  EXPECT_THAT(text_of(s),
               testing::ElementsAre("1 forward 100 100", "1 backward 400 400", "2 forward 150 150",
                                    "2 optimizer 150 150", "2 backward 850 850"));
 }
@@ -55,7 +55,7 @@ TEST(Phases, OfOneNameInAStepAreTheirHighest) {
   s.phases = {{0, {2, 1}, {3, 1}, "backward", 1},
               {0, {3, 1}, {4, 2}, "backward", 1},
               {0, {0, 0}, {1, 0}, "forward", 1}};
-  EXPECT_THAT(told(s), testing::ElementsAre("1 forward 100 100", "1 backward 850 850"));
+  EXPECT_THAT(text_of(s), testing::ElementsAre("1 forward 100 100", "1 backward 850 850"));
 }
 
 TEST(Phases, RowsAreTheFirstTheHighestAndTheLast) {

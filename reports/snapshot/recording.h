@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-/// Whether a JSON text is a recording and no snapshot.
+/// True if a JSON text is a recording, not a snapshot.
 bool is_recording(std::string_view json);
 /// Addresses are relative to the lowest. Throws SnapshotError.
 Snapshot recording(std::string_view json);

@@ -94,8 +94,10 @@ TEST(Rewind, FollowsWhatAnExpandableSegmentMaps) {
   EXPECT_EQ(22 * kMiB, before.segments[0].blocks[1].size) << "one free block";
   EXPECT_EQ("small", before.segments[1].type);
   EXPECT_EQ(BlockState::allocated, before.segments[1].blocks[0].state);
-  EXPECT_THAT(before.without_pool, testing::ElementsAre(100 * kMiB));
-  EXPECT_THAT(before.pools, testing::ElementsAre(testing::Pair(3, PoolId{})));
+  ASSERT_EQ(3u, before.homes.size());
+  EXPECT_FALSE(before.homes.at(1).known) << "nothing is left of it";
+  EXPECT_TRUE(before.homes.at(2).known) << "beside memory that stays mapped";
+  EXPECT_TRUE(before.homes.at(3).known && before.homes.at(3).expandable);
   snapshot.segments[0].pool = {0, 1};
   EXPECT_THAT(refusal<SnapshotError>([&] { memory_before(snapshot, 0); }),
               HasSubstr("nothing says whose it was: record from the beginning"));

@@ -176,12 +176,6 @@ Json device_json(const DeviceSummary& d) {
   return out;
 }
 
-std::int64_t peaks(const Snapshot& snapshot) {
-  std::int64_t out = 0;
-  for (const DeviceSummary& d : analyse(snapshot)) out += d.peak.active;
-  return out;
-}
-
 std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + exact(by); }
 
 std::string part_line(const Part& part) {
@@ -349,9 +343,15 @@ std::string snapshot_html(const Named& named, std::size_t top) {
   return html(out);
 }
 
+std::int64_t peak_of_active(const Snapshot& snapshot) {
+  std::int64_t out = 0;
+  for (const DeviceSummary& d : analyse(snapshot)) out += d.peak.active;
+  return out;
+}
+
 std::string difference_text(const Named& before, const Named& after, std::size_t top) {
   const auto changes = differ(before.snapshot, after.snapshot);
-  const std::int64_t a = peaks(before.snapshot), b = peaks(after.snapshot);
+  const std::int64_t a = peak_of_active(before.snapshot), b = peak_of_active(after.snapshot);
   std::string out = fmt::format("A: {}\nB: {}\npeak of active: {} -> {} bytes ({})\n",
                                 one_line(before.path), one_line(after.path), exact(a), exact(b),
                                 a == b ? "no difference" : signed_bytes(b - a));
@@ -360,12 +360,13 @@ std::string difference_text(const Named& before, const Named& after, std::size_t
 }
 
 std::string difference_json(const Named& before, const Named& after) {
-  Json out{{"schema", "tidemark/snapshot-difference"},
-           {"schema_version", "2.0"},
-           {"a", before.path},
-           {"b", after.path},
-           {"peak", {{"a", peaks(before.snapshot)}, {"b", peaks(after.snapshot)}}},
-           {"sites", Json::array()}};
+  Json out{
+      {"schema", "tidemark/snapshot-difference"},
+      {"schema_version", "2.0"},
+      {"a", before.path},
+      {"b", after.path},
+      {"peak", {{"a", peak_of_active(before.snapshot)}, {"b", peak_of_active(after.snapshot)}}},
+      {"sites", Json::array()}};
   const auto side = [](const std::map<std::int64_t, Site>& sizes) {
     Json all = Json::array();
     for (const auto& [size, one] : sizes) {

@@ -53,22 +53,23 @@ class Rewinding {
     const TraceEvent& e = trace_[event];
     switch (e.action) {
       case Action::alloc:
-        return undo_alloc(e);
+        return undo_alloc(event);
       case Action::free_completed:
         return undo_free(e);
       case Action::segment_alloc:
-        return note(event, undo_segment(e));
+        return undo_segment(event);
       case Action::segment_map:
-        return note(event, undo_map(e));
+        return undo_map(event);
       case Action::segment_free:
         add({.address = e.address,
              .total_size = e.size,
              .stream = e.stream,
              .type = e.size == kSmallSegment ? "small" : "large",
              .pool = kUnknown});
-        return;
+        return note(event, segments_.at(e.address));
       case Action::segment_unmap:
-        return undo_unmap(e);
+        undo_unmap(e);
+        return note(event, around(e.address)->second);
       case Action::free_requested:
       case Action::snapshot:
       case Action::oom:
@@ -84,7 +85,6 @@ class Rewinding {
           throw SnapshotError(
               "has private pools, and memory of expandable segments before its trace of which "
               "nothing says whose it was: record from the beginning of the program");
-        out_.without_pool.insert(address);
         each.pool = {};
       }
       out_.segments.push_back(std::move(each));
@@ -116,16 +116,20 @@ class Rewinding {
     return found;
   }
 
-  void note(std::size_t event, PoolId pool) {
-    if (pool != kUnknown) out_.pools[event] = pool;
+  void note(std::size_t event, const SnapshotSegment& in) {
+    const bool known = in.pool != kUnknown;
+    out_.homes[event] = {known ? in.pool : PoolId{}, known, in.expandable};
   }
 
-  void undo_alloc(const TraceEvent& e) {
-    Blocks& blocks = around(e.address)->second.blocks;
+  void undo_alloc(std::size_t event) {
+    const TraceEvent& e = trace_[event];
+    SnapshotSegment& in = around(e.address)->second;
+    Blocks& blocks = in.blocks;
     const auto at = std::ranges::find(blocks, e.address, &SnapshotBlock::address);
     if (at == blocks.end() || is_free(*at) || at->size < e.size)
       throw SnapshotError("allocates a block that is not there afterwards");
     unsure_.erase(e.address);
+    note(event, in);
     give_back(blocks, at);
   }
 
@@ -150,19 +154,21 @@ class Rewinding {
     if (rest > 0) in.blocks.insert(std::next(at), {e.address + size, rest});
   }
 
-  PoolId undo_segment(const TraceEvent& e) {
+  void undo_segment(std::size_t event) {
+    const TraceEvent& e = trace_[event];
     const auto found = segments_.find(e.address);
     if (found == segments_.end() || found->second.blocks.size() != 1 ||
         !is_free(found->second.blocks[0]) || found->second.total_size != e.size)
       throw SnapshotError("allocates a segment that is not there, or not free, afterwards");
-    const PoolId pool = found->second.pool;
+    note(event, found->second);
     segments_.erase(found);
-    return pool;
   }
 
-  /// What is mapped before and behind the range stays.
-  PoolId undo_map(const TraceEvent& e) {
+  /// Memory that is mapped before and behind the range stays.
+  void undo_map(std::size_t event) {
+    const TraceEvent& e = trace_[event];
     const auto found = around(e.address);
+    note(event, found->second);
     const std::int64_t end = e.address + e.size;
     SnapshotSegment below = std::move(found->second), above = below;
     const auto free = std::ranges::find_if(below.blocks, [&](const SnapshotBlock& b) {
@@ -179,11 +185,9 @@ class Rewinding {
     below.total_size = e.address - below.address;
     free->size = e.address - free->address;
     below.blocks.erase(free->size > 0 ? std::next(free) : free, below.blocks.end());
-    const PoolId pool = below.pool;
     segments_.erase(found);
     for (SnapshotSegment* part : {&below, &above})
       if (part->total_size > 0) segments_[part->address] = std::move(*part);
-    return pool;
   }
 
   void undo_unmap(const TraceEvent& e) {
@@ -215,8 +219,8 @@ class Rewinding {
     segments_.erase(high);
   }
 
-  /// Of mapped memory that does not stay mapped: by the first block in it. Without one by its size,
-  /// since large blocks are mapped in pages of 20 MiB.
+  /// The type of mapped memory that does not stay mapped, by the first block in it; without one by
+  /// its size, since large blocks are mapped in pages of 20 MiB.
   std::string type_of(const SnapshotSegment& segment) const {
     const auto first = std::ranges::find_if(trace_, [&](const TraceEvent& e) {
       return (of_block(e.action) || e.action == Action::segment_unmap) &&

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "reports/snapshot/snapshot.h"
@@ -17,16 +16,19 @@ std::vector<std::size_t> traced_devices(const Snapshot& snapshot);
 /// where that is none, or where several devices have one and none is wished.
 std::size_t traced_device(const Snapshot& snapshot, std::optional<std::size_t> wished = {});
 
+/// The segment of an allocation or of a segment event.
+struct Home {
+  PoolId pool{};
+  bool known = false;  // else nothing records the pool, and it counts as PyTorch's own
+  bool expandable = false;
+};
+
 /// A device's memory before its trace.
 struct MemoryBefore {
   std::vector<SnapshotSegment> segments;  // by address; of an expandable one, what is mapped
-  /// Addresses of segments that nothing records the pool of, and that count as PyTorch's own.
-  std::set<std::int64_t> without_pool;
   /// Blocks whose size is not known: more may have been given than was requested.
   std::size_t unsure = 0;
-  /// The pool of each segment_alloc and segment_map of the trace, by event. Nothing records the
-  /// pool of a segment that is not there at the end: such an event is left out.
-  std::map<std::size_t, PoolId> pools;
+  std::map<std::size_t, Home> homes;  // by event of the trace
 };
 
 /// Undoes the trace from its end. A block that was freed in the trace and allocated before it has

@@ -8,8 +8,7 @@
 
 namespace tidemark {
 
-/// Whether a frame is one of Python code, and of neither PyTorch nor what torch.compile has
-/// written.
+/// True for a frame of the user's Python code, not PyTorch's or torch.compile's.
 bool is_users_python(const StackFrame& frame);
 
 /// "step train.py:12" of the innermost Python frame that is the user's. In a backward that

@@ -206,7 +206,7 @@ TEST(Snapshots, NoOpcodeThatRunsCode) {
       {head + ")\x81.", "NEWOBJ"},
       {head + "Pid\n.", "PERSID"},
       {head + "\x82\x01.", "EXT"},
-      {head + "\x96.", "opcode 0x96 is none"},
+      {head + "\x96.", "unexpected pickle opcode 0x96"},
       {head + "Nq\xff", "cut off"},
       {head + "h\x05.", "recalls value 5"},
       {head + "].extra", "has no 'segments'"},

@@ -232,7 +232,7 @@ class Machine {
   [[noreturn]] void refuse(unsigned char op) {
     const auto* known = std::ranges::find(kForbidden, op, &Forbidden::op);
     if (known == std::end(kForbidden))
-      fail(fmt::format("opcode 0x{:02x} is none that a memory snapshot has", op));
+      fail(fmt::format("unexpected pickle opcode 0x{:02x} in a memory snapshot", op));
     std::string what;
     if (op == 'c') {
       const auto end = bytes_.find('\n', bytes_.find('\n', at_) + 1);

@@ -11,7 +11,7 @@ namespace tidemark {
 
 /// Protocols 2 to 5. The tree refers to `bytes`. Throws SnapshotError, naming opcode and byte.
 Tree unpickle(std::string_view bytes);
-/// The same of JSON.
+/// Parses JSON into the same tree.
 Tree tree_of_json(std::string_view bytes);
 
 }  // namespace tidemark

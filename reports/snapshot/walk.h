@@ -25,7 +25,7 @@ class TraceWalk {
 
   /// The allocations and the completed frees that were taken.
   ProgramPhase::Moment moment() const { return moment_; }
-  /// Whether the last event is one of these.
+  /// True if the last event moved it.
   bool moved() const {
     return event().action == Action::alloc || event().action == Action::free_completed;
   }

@@ -27,7 +27,7 @@ void keep_most(Waste& waste, const std::vector<Part>& parts, std::int64_t active
 
 /// The last of them: gathered inputs of tensor-parallel layers that autograd keeps from forward to
 /// backward.
-/// Of one device, at the begin of a backward where it is most of all such moments: outputs of
+/// Gathered memory of one device, at the begin of the backward where it is largest: outputs of
 /// all-gathers, and their copies by PyTorch's own gathers along another dimension than the first,
 /// that a backward frees later. A layer that keeps its shard and gathers again in the backward
 /// saves all of them but the shards, so a block counts with its bytes as requested, less those of

@@ -56,18 +56,18 @@ std::vector<Waste> of_device_0(const Snapshot& s, std::size_t peak_event) {
 TEST(Wastes, AreOfTheirMoments) {
   const auto wastes = of_device_0(training(), kPeak);
   ASSERT_EQ(wastes.size(), 4u);
-  EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
-  EXPECT_EQ(told(wastes[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
-  EXPECT_EQ(told(wastes[2]), "70 of 618; 70 layers.*.mlp forward model.py:3");
-  EXPECT_EQ(told(wastes[3]), "? of 0") << "no backward is known";
+  EXPECT_EQ(text_of(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[2]), "70 of 618; 70 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[3]), "? of 0") << "no backward is known";
 }
 
 TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {
   Snapshot s = training();
   s.phases = {step_at(1, 4, 2)};  // on another device
   const auto wastes = of_device_0(s, kPeak);
-  EXPECT_EQ(told(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
-  EXPECT_EQ(told(wastes[1]), "? of 0");
+  EXPECT_EQ(text_of(wastes[0]), "900 of 1310; 900 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[1]), "? of 0");
   DeviceSummary device;
   device.wastes = wastes;
   EXPECT_THAT(wastes_text(device, 3), HasSubstr("backward, before an optimizer's step: not known"));
@@ -77,16 +77,16 @@ TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {
   Snapshot s = training();
   s.traces = {{event(Action::alloc, 0, 100, kForward), event(Action::free_requested, 0, 100),
                event(Action::free_completed, 0, 100), event(Action::alloc, 0, 100, kForward)}};
-  EXPECT_EQ(told(of_device_0(s, 4)[0]), "0 of 100");
+  EXPECT_EQ(text_of(of_device_0(s, 4)[0]), "0 of 100");
 }
 
 TEST(Wastes, NoneIsZeroBytesAndNotUnknown) {
   Snapshot s = training();
   s.phases = {step_at(0, 1, 0)};  // only the parameter is there
   const auto wastes = of_device_0(s, 1);
-  EXPECT_EQ(told(wastes[0]), "0 of 40");
-  EXPECT_EQ(told(wastes[1]), "0 of 40");
-  EXPECT_EQ(told(wastes[2]), "0 of 40");
+  EXPECT_EQ(text_of(wastes[0]), "0 of 40");
+  EXPECT_EQ(text_of(wastes[1]), "0 of 40");
+  EXPECT_EQ(text_of(wastes[2]), "0 of 40");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ constexpr Bytes kMiB = 1 << 20;
 /// renderings whole.
 Report small_report();
 
-/// The same with what only a real GPU's has: step times over repetitions, memory outside the
-/// allocator, a GPU that ranks share, a variant that was not held back.
+/// That report with the parts that only a real GPU's has: step times over repetitions, memory
+/// outside the allocator, a GPU that ranks share, a variant that was not held back.
 Report gpu_report();
 
 /// A run that a killed rank has ended in its second trial, with a baseline that does not fit its

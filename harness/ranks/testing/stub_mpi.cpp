@@ -6,8 +6,8 @@
 
 namespace {
 int setting(const char* name, int otherwise) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? std::atoi(said) : otherwise;
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::atoi(value) : otherwise;
 }
 }  // namespace
 

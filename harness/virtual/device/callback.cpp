@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/stream.h"
-#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {

@@ -6,9 +6,9 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
-#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
-#include "harness/virtual/race/detector.h"
+#include "harness/virtual/device/race_detector.h"
 
 namespace tidemark::device {
 namespace {

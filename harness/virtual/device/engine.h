@@ -13,7 +13,7 @@
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/profile.h"
-#include "harness/virtual/device/vector_clock.h"
+#include "harness/virtual/race/vector_clock.h"
 
 namespace tidemark::device {
 

@@ -6,8 +6,8 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/known.h"
+#include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/watchdog.h"
-#include "harness/virtual/race/detector.h"
 
 namespace tidemark::device {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
-#include "harness/virtual/device/vector_clock.h"
 #include "harness/virtual/race/footprint.h"
+#include "harness/virtual/race/vector_clock.h"
 
 namespace tidemark::race {
 

@@ -16,7 +16,7 @@ inline TraceEvent event(Action action, int block, std::int64_t size, std::uint32
 }
 
 /// "900 of 1310; 900 layers.*.mlp forward model.py:3", a part each.
-inline std::string told(const Waste& waste) {
+inline std::string text_of(const Waste& waste) {
   std::string text =
       (waste.bytes ? std::to_string(*waste.bytes) : "?") + " of " + std::to_string(waste.active);
   for (const Part& part : waste.parts)

@@ -1,4 +1,4 @@
-#include "harness/device/pace.h"
+#include "harness/device/gpu_schedules.h"
 
 #include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDAFunctions.h>

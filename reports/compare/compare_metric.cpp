@@ -35,7 +35,7 @@ Effect effect_of(const Metric& metric, const Value& before, const Value& after) 
 
 }  // namespace
 
-Outcome hold(const Metric& before, const Metric& after, const Thresholds& thresholds) {
+Outcome compare_metric(const Metric& before, const Metric& after, const Thresholds& thresholds) {
   Outcome out;
   const std::size_t steps = std::max(before.values.size(), after.values.size());
   for (std::size_t i = 0; i < steps; ++i) {

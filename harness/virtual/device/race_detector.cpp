@@ -1,4 +1,4 @@
-#include "harness/virtual/race/detector.h"
+#include "harness/virtual/device/race_detector.h"
 
 #include <algorithm>
 #include <cstdlib>
