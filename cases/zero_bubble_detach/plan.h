@@ -43,7 +43,7 @@ class LanguageModel : public Operators {
 };
 
 /// One pipeline stage: its passes, and what it keeps of every microbatch
-/// (harness/parallel/pipeline_stage.h and split_backward.h say what the program keeps).
+/// (cases/zero_bubble_detach/pipeline_stage.h and split_backward.h say what the program keeps).
 class StagePlan {
  public:
   /// Takes the parameters' memory.

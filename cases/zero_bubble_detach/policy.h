@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/parallel/pipeline_schedule.h"
-#include "harness/parallel/policies.h"
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/stage_policy.h"
 #include "harness/scenario.h"
 #include "reference/memory/kernels.h"
 
