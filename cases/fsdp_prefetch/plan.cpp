@@ -29,8 +29,8 @@ class Plan : reference::MultiMlpPlan<reference::ShardedPlan> {
  private:
   static std::vector<UnitShape> shapes(const Trial& trial) {
     const auto h = trial["hidden"];
-    std::vector<UnitShape> all{UnitShape{{h, 1}, {h, 1}}};  // the root first
-    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), UnitShape{{h, h}, {h, h}});
+    std::vector<UnitShape> all{UnitShape{{{h, 1}, {h, 1}}}};  // the root first
+    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), UnitShape{{{h, h}, {h, h}}});
     return all;
   }
 
