@@ -175,7 +175,7 @@ def trial_of(scenario, row):
 
 
 def ours(scenario, row):
-    """(peaks of every rank by phase and statistic, values of the scenario's words by statistic, of every rank how often each word is in the form of
+    """(peaks of every rank by phase and statistic, values of the scenario's words by statistic, of every rank how often each word is in the account of
     its highest requested bytes: n_WORD)"""
     (found,) = trial_of(scenario, row)["trials"]
     (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
@@ -185,14 +185,15 @@ def ours(scenario, row):
     values = {statistic: {} for statistic in STATISTICS}
     counts = [{} for _ in peaks]
     for verdict in found["verdicts"]:
-        kind, _, statistic = verdict["name"].partition("memory/form/")
-        if not kind and verdict["variant"] == row.variant:
-            values[statistic.split("/")[0]] |= verdict["expected"]["values"]
-        if verdict["name"] == "memory/form/requested/pipeline" and verdict["variant"] == row.variant:
+        found_sum = re.fullmatch(r"memory/(form|account)/(\w+)/.*", verdict["name"])
+        if found_sum and verdict["variant"] == row.variant:
+            values[found_sum[2]] |= verdict["expected"]["values"]
+        if verdict["name"] == "memory/account/requested/pipeline" and verdict["variant"] == row.variant:
             for rank in verdict["ranks"]:
                 counts[rank] = {f"n_{symbol['name']}": 0 for symbol in found["symbols"]} | counted(verdict["expected"]["formula"])
-        kind, _, moment = verdict["name"].partition("trajectory/form/")
-        if not kind and verdict["variant"] == row.variant and not row.each_rank:  # of allocated bytes first
+        found_moment = re.fullmatch(r"trajectory/(form|account)/(.*)", verdict["name"])
+        if found_moment and verdict["variant"] == row.variant and not row.each_rank:  # of allocated bytes first
+            moment = found_moment[2]
             for rank in range(len(peaks)):
                 of_moment = peaks[rank].setdefault(moment, {})
                 of_moment["requested" if of_moment else "allocated"] = verdict["measured"]

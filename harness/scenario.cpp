@@ -10,7 +10,10 @@
 
 namespace tidemark {
 
-const char* name_of(Basis basis) { return basis == Basis::form ? "form" : "replay"; }
+const char* name_of(Basis basis) {
+  constexpr const char* kNames[] = {"form", "account", "replay"};
+  return kNames[static_cast<int>(basis)];
+}
 
 namespace {
 
@@ -52,6 +55,13 @@ std::vector<Expectation> expectations(const Scenario& scenario, const Trial& tri
   auto all = forms_of(scenario, trial, variant, rank);
   if (scenario.replay)
     std::ranges::move(followed(scenario.replay(trial, variant, rank)), std::back_inserter(all));
+  return all;
+}
+
+std::vector<Expectation> sums_of(const Scenario& scenario, const Trial& trial,
+                                 const Variant& variant, int rank) {
+  auto all = expectations(scenario, trial, variant, rank);
+  std::erase_if(all, [](const auto& one) { return one.basis == Basis::replay; });
   return all;
 }
 

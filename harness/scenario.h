@@ -82,8 +82,9 @@ class Program {
 };
 
 /// The source of an expectation. `form`: a formula on paper (judge/form.h). `replay`: the plan of
-/// allocations run through the allocator's model (reference/memory/allocator.h).
-enum class Basis { form, replay };
+/// allocations run through the allocator's model (reference/memory/allocator.h). `account`: what
+/// the replay has alive at that moment, as a sum of named amounts, read off it.
+enum class Basis { form, account, replay };
 const char* name_of(Basis);
 
 /// A slack is at most one part in so many of the smallest unit in its formula.
@@ -104,7 +105,7 @@ struct Expectation {
   std::string why = {};
   std::string moment = {};
   Basis basis = Basis::form;
-  std::string where = {};  // which moment of the phase is the highest on paper
+  std::string where = {};  // which moment of the phase is the highest on paper or in the replay
   Bytes unit = 0;
 };
 
@@ -142,7 +143,11 @@ struct Scenario {
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
   /// The forms of a variant on a rank, derived on paper. A control has those that it claims.
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> forms;
-  /// The results of the replay of the plan (Basis::replay), in all four statistics. Optional.
+  /// Where these forms hold, if not in every trial: "on two or more ranks with layout=flat". No
+  /// other trial has them.
+  std::string formed = {};
+  /// The results of the replay of the plan: its figures in all four statistics (Basis::replay),
+  /// and their accounts where the plan's allocations have symbols (Basis::account). Optional.
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> replay = {};
   /// Why this control cannot show on this rank (its own form there is the one that it claims), or
   /// empty. Optional: without it a control must show wherever it runs.
@@ -189,12 +194,16 @@ std::string why_unfit(const Scenario& scenario, const Trial& trial);
 /// (PYTORCH_ALLOC_CONF) that change how it rounds, splits, collects or makes segments, which
 /// Vocabulary (judge/form.h) and the model of the allocator do not follow.
 std::string unfollowed_settings();
-/// None where the scenario has no forms.
+/// The forms on paper; none where the scenario has no forms.
 std::vector<Expectation> forms_of(const Scenario& scenario, const Trial& trial,
                                   const Variant& variant, int rank);
 /// Forms first, then the replay's.
 std::vector<Expectation> expectations(const Scenario& scenario, const Trial& trial,
                                       const Variant& variant, int rank);
+
+/// Those of the expectations that are sums of named amounts: forms, then accounts.
+std::vector<Expectation> sums_of(const Scenario& scenario, const Trial& trial,
+                                 const Variant& variant, int rank);
 
 /// The values as users write and read them, with names where the parameter has them.
 Settings settings_of(const Scenario& scenario, const Params& params);

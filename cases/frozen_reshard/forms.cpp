@@ -1,215 +1,177 @@
-// The forms: what the amounts of the moments in forms.h come to on this rank. Nothing here is taken
-// from the plan.
-#include "cases/frozen_reshard/forms.h"
-
+// The forms: the peaks of the last forward and the last backward of a step, hence the step's. Units
+// are whole (U) one at a time, in a buffer (B) before they are, and besides
+//   in backward   the frozen units behind that nothing reshards before its end; with hooks on the
+//                 inputs the one behind, until the gradient between them is there; the unit before,
+//                 gathered ahead (B); the input of the reduce-scatter before (R)
+//   in forward    the buffer of the unit before; frozen units that backward has left whole
+// so the peak is where a unit is gathered, computes, or is reduced. kFormed says of which trials
+// that holds; the accounts of the replay have all of them.
 #include <algorithm>
+#include <tuple>
 
 #include "cases/device_facts.h"
+#include "cases/frozen_reshard/policy.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
 
-using reference::divided;
-
-/// The symbols' values on this rank.
-class Amounts {
- public:
-  explicit Amounts(const Chain& chain)
-      : chain_(chain),
-        setup_(chain.setup()),
-        bytes_(setup_.sharding.stored),
-        device_(current_device_facts()) {
-    const Bytes h = setup_.hidden, rows = setup_.rows, inner = setup_.adapter_rank;
-    paper_.tensors("x", {rows * h * bytes_});
-    paper_.tensors("r", {rows * bytes_});
-    paper_.tensors("c", {bytes_});
-    paper_.tensors("s", {h * bytes_});
-    if (chain.mixed()) {
-      unit({{h, h}, {h, h}}, {{h, h}}, {"U", "B", "t", "S", "i", "d"});
-      paper_.tensors("R", {setup_.ranks * shard({h, h})});
-    } else {
-      const auto weight = parameters({{h, h}});
-      unit(weight, weight, {"U", chain.flat() ? "R" : "U", "t", "S", "i", "d"});
-    }
-    paper_.tensors("G", {h * h * bytes_});
-    if (chain.adapters()) {
-      const auto weights = parameters({{inner, h}, {h, inner}});
-      unit(weights, weights, {"P", "F", "u", "V", "j", "v"});
-      paper_.tensors("g", {h * inner * bytes_});
-      paper_.tensors("f", {2 * h * inner * bytes_});
-      paper_.tensors("z", {rows * inner * bytes_});
-    }
-    rest();
-  }
-
-  const Vocabulary& vocabulary() const { return paper_; }
-
- private:
-  struct Weight {
-    Bytes rows, columns;
-  };
-  struct Names {
-    std::string whole, flat, copied_out, shard, copied_in, own;
-  };
-
-  Bytes shard_rows(const Weight& weight) const { return divided(weight.rows, setup_.ranks); }
-  Bytes shard(const Weight& weight) const { return shard_rows(weight) * weight.columns * bytes_; }
-  Bytes own(const Weight& weight) const {
-    const Bytes rows = shard_rows(weight);
-    if (chain_.flat()) return shard(weight);  // padding and all
-    return std::clamp<Bytes>(weight.rows - setup_.rank * rows, 0, rows) * weight.columns * bytes_;
-  }
-
-  /// The parameters of a unit. A flat one has the elements of all weights as its rows.
-  std::vector<Weight> parameters(std::vector<Weight> weights) const {
-    if (!chain_.flat()) return weights;
-    Bytes numel = 0;
-    for (const auto& [rows, columns] : weights) numel += rows * columns;
-    return {{numel, 1}};
-  }
-
-  void unit(const std::vector<Weight>& weights, const std::vector<Weight>& trained,
-            const Names& names) {
-    Bytes flat = 0, shards = 0, blocks = 0;
-    std::vector<Bytes> whole, own_rows;
-    for (const auto& weight : weights) {
-      flat += setup_.ranks * shard(weight);
-      whole.push_back(setup_.ranks * shard(weight));
-    }
-    for (const auto& weight : trained) {
-      shards += shard(weight);
-      own_rows.push_back(own(weight));
-      blocks += divided(shard(weight), kCopied);
-    }
-    paper_.tensors(names.whole, whole);
-    if (names.flat != names.whole) paper_.tensors(names.flat, {flat});
-    paper_.tensors(names.shard, {shards});
-    paper_.tensors(names.own, own_rows);
-    paper_.passing(names.copied_out, copy_out_table(weights));
-    paper_.passing(names.copied_in, 8 * (6 * std::ssize(trained) + 2 + blocks));
-  }
-
-  static constexpr Bytes kCopied = 2048;  // by a block of threads: 128 of them, 16 bytes each
-
-  // Table of split_with_sizes_copy (aten/src/ATen/native/cuda/TensorShape.cu): source, destination
-  // and size of every weight, a running count of blocks, and an index for each block of threads. A
-  // block copies a square of chunks if not all blocks are resident at once.
-  Bytes copy_out_table(const std::vector<Weight>& weights) const {
-    const auto blocks = [&](Bytes each) {
-      Bytes all = 0;
-      for (const auto& weight : weights) all += divided(shard(weight), each);
-      return all;
-    };
-    const Bytes resident = device_.processors * device_.threads_per_processor / 128 * 2;
-    const Bytes rounds = divided(blocks(kCopied) * setup_.ranks, resident);
-    Bytes side = 1;
-    while (side * side < rounds) ++side;
-    const Bytes each = divided(rounds, std::min(side, setup_.ranks));
-    return 8 * (4 * std::ssize(weights) + 1 + blocks(kCopied * each));
-  }
-
-  void rest() {
-    const Bytes h = setup_.hidden, inner = setup_.adapter_rank;
-    for (int k = 0; k < chain_.units(); ++k) {
-      const auto weights =
-          chain_.is_adapter(k) ? parameters({{inner, h}, {h, inner}}) : parameters({{h, h}});
-      for (const auto& weight : weights) {
-        paper_.tensors("rest", {shard(weight)});
-        if (chain_.ever_trained(k)) paper_.tensors("rest", {own(weight), own(weight)});
-      }
-      if (chain_.mixed()) paper_.tensors("rest", {shard({h, h})});  // the frozen weight
-      if (setup_.shared_input && !chain_.is_adapter(k)) paper_.tensors("rest", {h * bytes_});
-    }
-    paper_.tensors("rest", {bytes_, device_.workspace_bytes, device_.workspace_bytes});
-  }
-
-  const Chain& chain_;
-  const Setup& setup_;
-  const Bytes bytes_;  // of an element
-  const reference::DeviceFacts device_;
-  Vocabulary paper_;
+struct Unit {
+  std::int64_t layer;
+  bool frozen, adapter, needs;  // needs: its layer's input needs a gradient
+  // Backward reaches it; something tells that it is over, before the end; it stays whole after it.
+  bool reached, told, kept;
+  bool held, reduced;         // its gradient by an earlier backward of the step: unreduced; reduced
+  std::vector<Bytes> shards;  // bytes of its weights' padded shards
+  const char *whole, *buffer, *table, *gradient, *input, *chunks, *shard;  // symbols
 };
 
-std::string all_of(Moment moment) {
-  moment.alive.add(moment.waiting);
-  return moment.alive.text();
-}
+class Paper {
+ public:
+  Paper(const Setup& setup, const reference::DeviceFacts& device) : s_(setup) {
+    const Bytes h = s_.hidden, r = s_.adapter_rank, e = s_.sharding.stored, n = s_.ranks;
+    const auto& [frozen, synced] = s_.steps.back();
+    const auto first = std::ranges::find(frozen, false) - frozen.begin();
+    const auto lowest = s_.input_gradient ? 0 : r > 0 ? first / 2 : first;
+    paper_.tensors("x", {s_.rows * h * e});
+    paper_.tensors("z", {s_.rows * r * e});
+    paper_.tensors("c", {e});
+    paper_.tensors("G", {h * h * e});
+    paper_.tensors("g", {r * h * e});
+    paper_.tensors("rest", {e, device.workspace_bytes, device.workspace_bytes});
+    for (std::size_t k = 0; k < frozen.size(); ++k) {
+      Unit u{.layer = static_cast<std::int64_t>(r > 0 ? k / 2 : k), .frozen = frozen[k]};
+      u.adapter = r > 0 && k % 2 == 1;
+      u.needs = u.layer > lowest || s_.input_gradient;
+      u.reached = u.layer >= lowest && (u.needs || !u.frozen);
+      u.told = u.needs && (!u.frozen || s_.sharding.frozen == FrozenReshard::input_node ||
+                           s_.sharding.hooks_frozen());
+      u.kept = u.frozen && u.reached && s_.sharding.frozen == FrozenReshard::never;
+      for (std::size_t m = 0; m + 1 < synced.size() && !u.frozen; ++m)
+        u.held = !synced[m][k], u.reduced = u.reduced || synced[m][k];
+      std::tie(u.whole, u.buffer, u.table, u.gradient, u.input, u.chunks, u.shard) =
+          u.adapter ? std::tuple("P", "F", "u", "g", "E", "j", "V")
+                    : std::tuple("U", "B", "t", "G", "R", "i", "S");
+      for (const auto& [rows, columns] : u.adapter ? Weights{{r, h}, {h, r}} : Weights{{h, h}}) {
+        const Bytes m = (rows + n - 1) / n, own = std::clamp<Bytes>(rows - s_.rank * m, 0, m);
+        u.shards.push_back(m * columns * e);
+        paper_.tensors("rest", {m * columns * e});
+        if (!u.frozen) paper_.tensors("rest", {own * columns * e, own * columns * e});
+      }
+      units_.push_back(u);
+      if (k < (r > 0 ? 2 : 1)) name_amounts(u, device);
+    }
+  }
 
-std::vector<FormMoment> texts(const std::vector<Moment>& moments) {
-  std::vector<FormMoment> all;
-  for (const auto& moment : moments) all.push_back({moment.where, moment.alive.text()});
-  return all;
-}
+  std::vector<Expectation> forms() const {
+    const auto suffix = s_.suffix(s_.microbatches - 1);
+    auto all = paper_.forms("forward" + suffix, false, kOnPaper, forward());
+    append(all, paper_.forms("backward" + suffix, false, kOnPaper, backward()));
+    return all;
+  }
+
+ private:
+  using Weights = std::vector<std::pair<Bytes, Bytes>>;  // rows, columns
+
+  void name_amounts(const Unit& u, const reference::DeviceFacts& device) {
+    Bytes sum = 0;
+    for (const Bytes shard : u.shards) sum += shard, paper_.tensors(u.whole, {s_.ranks * shard});
+    for (const char* flat : {u.buffer, u.input}) paper_.tensors(flat, {s_.ranks * sum});
+    paper_.tensors(u.shard, {sum});
+    paper_.passing(u.table, reference::copy_out_table(u.shards, s_.ranks, device));
+    paper_.passing(u.chunks, reference::copy_in_table(u.shards));
+  }
+
+  /// At rest, the inputs, and what the layers before `layer` save of them (the first layer's is the
+  /// input); gradients where all units from `k` on are through with their backward.
+  Alive around(std::int64_t layer, std::size_t k) const {
+    Alive alive{{"rest", 1}, {"x", s_.microbatches + (s_.microbatches - 1) * s_.input_gradient}};
+    for (std::size_t j = 0; j < units_.size(); ++j) {
+      const Unit& u = units_[j];
+      const bool saves = !u.frozen && u.layer < layer, passed = j >= k && u.reached;
+      alive.add({{"x", saves && u.layer > 0}, {"z", saves && u.adapter}});
+      alive.add(u.gradient, (1 + u.adapter) * (!u.frozen && (passed ? !u.told : u.held)));
+      alive.add(u.shard, !u.frozen && (u.reduced || (passed && u.told)));
+    }
+    return alive;
+  }
+
+  static FormMoment moment(const char* what, std::size_t k, const Alive& alive) {
+    return {what + std::string(" of unit ") + std::to_string(k), alive.text()};
+  }
+
+  std::vector<FormMoment> forward() const {
+    std::vector<FormMoment> all;
+    Alive buffer;                            // of the last unit that was gathered
+    Alive begin = around(0, units_.size());  // the new input comes before the old one goes
+    begin.add("x", 1 + s_.input_gradient);
+    for (const Unit& u : units_) begin.add(u.whole, u.kept);
+    all.push_back({"the input", begin.text()});
+    for (std::size_t k = 0; k < units_.size(); ++k) {
+      const Unit& u = units_[k];
+      Alive alive = around(u.layer, units_.size());
+      alive.add({{"x", (u.layer > 0) + u.adapter}, {u.whole, 1}});
+      for (std::size_t j = k + 1; j < units_.size(); ++j)
+        alive.add(units_[j].whole, units_[j].kept);
+      const Alive own{{u.buffer, 1}};
+      if (!u.kept)
+        all.push_back(moment("gathering", k, alive + buffer + own + Alive{{u.table, 1}}));
+      if (!u.kept) buffer = own;
+      if (!u.adapter) all.push_back(moment("product", k, alive + buffer + Alive{{"x", 1}}));
+    }
+    return all;
+  }
+
+  std::vector<FormMoment> backward() const {
+    std::vector<FormMoment> all;
+    Alive input, late, behind;  // of the last reduce-scatter; whole units; whole until hooks run
+    for (std::size_t k = units_.size(); k-- > 0;) {
+      const Unit& u = units_[k];
+      if (!u.reached) continue;
+      const Alive base = around(u.layer, k + 1) + late + Alive{{"c", 2}};
+      const Alive ahead{{k > 0 ? units_[k - 1].buffer : u.buffer, k > 0}};
+      // The gradients of its output and, by its adapter, of its input; what its layer still saves.
+      const bool after_adapter = s_.adapter_rank > 0 && !u.adapter;
+      Alive at = base + input + Alive{{u.whole, 1}, {"x", 1 + (after_adapter && u.needs)}};
+      if (!after_adapter) at.add({{"x", !u.frozen && u.layer > 0}, {"z", u.adapter}});
+      all.push_back(moment("gathering", k, at + behind + Alive{{u.buffer, 1}, {u.table, 1}}));
+      if (!u.adapter)
+        all.push_back(moment("product", k, at + ahead + Alive{{"x", u.needs}, {"G", !u.frozen}}));
+      for (const Alive& own : {Alive{{"x", 1}, {"z", 1}, {"g", 1}}, Alive{{"g", 2 - u.held}}})
+        if (u.adapter && !u.needs)  // nothing is gathered after it
+          all.push_back(
+              moment("product", k, base + input + ahead + own + Alive{{u.whole, 1}, {"z", 1}}));
+      if (u.frozen && !u.told) late.add(u.whole, 1);
+      const bool hooks = s_.sharding.hooks_frozen() && s_.adapter_rank == 0;
+      behind = {{u.whole, hooks && u.frozen && u.told}};
+      if (!u.frozen && u.told) input = {{u.input, 1}};
+      if (u.frozen || u.adapter) continue;
+      const Alive reducing =
+          base + (u.told ? ahead : Alive()) + Alive{{"x", u.needs}, {"R", 1}, {"G", !u.held}};
+      for (const char* beside : {"i", "S"})
+        all.push_back(moment("reducing", k, reducing + Alive{{beside, 1}}));
+    }
+    return all;
+  }
+
+  const Setup s_;
+  std::vector<Unit> units_;
+  Vocabulary paper_;
+};
 
 }  // namespace
 
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank) {
-  if (trial.steps < 2) return {};
-  using enum Statistic;
-  const Chain chain(setup_of(trial, claim_of(variant), rank));
-  const auto paper = Amounts(chain).vocabulary();
-  std::vector<Expectation> all;
-  // If freed blocks wait, the highest moment may be the begin of a phase. How long they wait
-  // depends on the clock of the device, and has no form unless the device is instant.
-  std::vector<Statistic> with_waiting{active, requested};
-  if (chain.flat() && trial.schedule != "instant") with_waiting.clear();
-  std::vector<FormMoment> at_begin;
-  for (const auto& phase : moments(chain)) {
-    if (variant.role != Role::control) {
-      auto highest = texts(phase.highest);
-      append(all, paper.forms(phase.phase, false, {allocated}, highest));
-      std::ranges::move(at_begin, std::back_inserter(highest));
-      append(all, paper.forms(phase.phase, false, with_waiting, highest));
-      if (!phase.end.empty())
-        append(all, paper.forms(phase.phase, true, {allocated}, texts(phase.end)));
-    }
-    at_begin.clear();
-    for (const auto& moment : phase.end)
-      if (chain.flat()) at_begin.push_back({"what backward has freed waits", all_of(moment)});
-    for (const auto& moment : phase.named) {
-      append(all, paper.forms_at(moment.where, {allocated}, {moment.where, moment.alive.text()}));
-      if (!with_waiting.empty())
-        append(all, paper.forms_at(moment.where, {requested}, {moment.where, all_of(moment)}));
-    }
-  }
-  return all;
-}
-
-std::vector<Symbol> symbols() {
-  return {{"rest",
-           "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
-           "those that are trained, shared inputs, the loss, two cuBLAS workspaces"},
-          {"x", "one activation of this rank's rows of a microbatch, its gradient, or an input"},
-          {"r", "mean of each row, or its gradient"},
-          {"c", "loss of one microbatch, or its weight in the step's"},
-          {"s", "gradient of one shared input"},
-          {"U",
-           "parameters of one layer, gathered; the buffer they are gathered into and the input of "
-           "their gradient's reduce-scatter are as large (layout=flat has neither); pattern=mixed: "
-           "two weights"},
-          {"B", "buffer that two weights of a layer are gathered into (pattern=mixed)"},
-          {"R",
-           "input of the reduce-scatter of a layer's trained weight (pattern=mixed; layout=flat: "
-           "its padded gradient, where the ranks do not divide it)"},
-          {"t", "table of the copy out of a layer's buffer"},
-          {"G",
-           "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
-           "parameter"},
-          {"i", "table of the copy into a layer's reduce-scatter"},
-          {"S", "sharded gradient of one layer"},
-          {"d", "Adam's temporary: square root for this rank's rows of a layer"},
-          {"P", "parameters of one adapter, gathered: two weights"},
-          {"F",
-           "buffer that an adapter is gathered into, or the input of its reduce-scatter; "
-           "layout=flat: its padded gradient, where the ranks do not divide it"},
-          {"u", "table of the copy out of an adapter's buffer"},
-          {"g", "gradient of one of an adapter's two weights, before it is sharded"},
-          {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
-          {"j", "table of the copy into an adapter's reduce-scatter"},
-          {"V", "sharded gradient of one adapter"},
-          {"v", "Adam's temporaries: square roots for this rank's rows of an adapter"},
-          {"z", "an adapter's inner activation, or its gradient"}};
+  const auto pattern = static_cast<FreezingPattern>(trial["pattern"]);
+  const auto rows = trial["batch"] / trial.ranks / trial["microbatches"];
+  const bool formed =
+      trial.ranks > 1 && pattern < FreezingPattern::mixed &&
+      trial["layout"] + trial["shared_input"] + trial["thaw_step"] == 0 &&
+      trial["reshard_after_forward"] * trial["backward_prefetch"] > 0 &&
+      trial["in_flight"] * (trial["microbatches"] - 1) == 0 &&
+      (!has_adapters(pattern) || 8 * std::max(trial["adapter_rank"], rows) <= trial["hidden"]);
+  if (variant.role == Role::control || trial.steps < 2 || !formed) return {};
+  return Paper(setup_of(trial, variants()[variant.name], rank), current_device_facts()).forms();
 }
 
 }  // namespace tidemark::frozen_reshard

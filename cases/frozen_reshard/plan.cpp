@@ -2,12 +2,16 @@
 // the model of the allocator. Nothing here is measured, or read from the program.
 #include <utility>
 
+#include "cases/accounts.h"
 #include "cases/device_facts.h"
 #include "cases/frozen_reshard/policy.h"
+#include "cases/kept.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
+
+using reference::Amount;
 
 class Plan : reference::ShardedPlan {
   struct Layer {   // of one microbatch, for backward
@@ -21,14 +25,17 @@ class Plan : reference::ShardedPlan {
       : ShardedPlan(shapes(setup), setup.sharding, setup.ranks, setup.rank, setup.instant, device),
         setup_(setup),
         bytes_(options_.stored),
-        row_(setup.hidden * bytes_),
-        activation_(setup.rows * row_),
+        row_(setup.hidden * bytes_, "s"),
+        activation_(setup.rows * row_, "x"),
+        inner_(setup.rows * setup.adapter_rank * bytes_, "z"),
+        weight_(setup.hidden * row_, "G"),
+        adapter_weight_(setup.adapter_rank * row_, "g"),
         inputs_(static_cast<std::size_t>(setup.microbatches)),
         input_gradients_(inputs_.size()),
         saved_(inputs_.size()) {
     if (!setup_.shared_input) return;
     shared_gradients_.resize(static_cast<std::size_t>(setup_.layers));
-    for (std::int64_t i = 0; i < setup_.layers; ++i) resting_.push_back(hold(row_));
+    for (std::int64_t i = 0; i < setup_.layers; ++i) resting_.push_back(hold({row_, "rest"}));
   }
 
   Prediction run() {
@@ -37,22 +44,26 @@ class Plan : reference::ShardedPlan {
     Prediction result{std::move(expected_)};
     for (const auto& unit : units_) {
       if (!unit.frozen || !unit.unsharded) continue;
-      for (const auto& part : unit.parts) result.frozen_bytes += part.whole->size;
+      for (const auto& part : unit.parts)
+        if (part.whole) result.frozen_bytes += part.whole->size;
     }
     return result;
   }
 
  private:
   Tensor activation() { return hold(activation_); }
-  Tensor scalar() { return hold(bytes_); }
+  Tensor scalar(std::string_view symbol = "c") { return hold({bytes_, symbol}); }
+  Tensor row_means() { return hold({setup_.rows * bytes_, "r"}); }
 
   static std::vector<UnitShape> shapes(const Setup& setup) {
     const auto h = setup.hidden, r = setup.adapter_rank;
+    const Symbols layer{"U", "d", "B", "t", "R", "i", "S"},
+        adapter{"P", "v", "F", "u", "E", "j", "V"};
     std::vector<UnitShape> all;
     for (std::int64_t i = 0; i < setup.layers; ++i) {
-      all.push_back(UnitShape{{h, h}});
-      if (setup.mixed) all.back().push_back({h, h});
-      if (r > 0) all.push_back(UnitShape{{r, h}, {h, r}});
+      all.push_back({{{h, h}}, layer});
+      if (setup.mixed) all.back().parameters.push_back({h, h});
+      if (r > 0) all.push_back({{{r, h}, {h, r}}, adapter});
     }
     return all;
   }
@@ -64,7 +75,7 @@ class Plan : reference::ShardedPlan {
     begin("zero_grad");
     for (auto& unit : units_) unit.sharded_gradient.reset();
     for (auto& gradient : shared_gradients_) gradient.reset();
-    loss_ = scalar();
+    loss_ = scalar("rest");
 
     const auto together = setup_.in_flight ? setup_.microbatches : 1;
     for (std::int64_t first = 0; first < setup_.microbatches; first += together) {
@@ -110,7 +121,7 @@ class Plan : reference::ShardedPlan {
       if (adapters()) {
         auto& adapter = units_[++k];
         pre_forward(k, microbatch, gradient);
-        auto middle = hold(setup_.rows * setup_.adapter_rank * bytes_);
+        auto middle = hold(inner_);
         const auto z = activation();
         if (!adapter.frozen) {
           saved.middle_input = x;
@@ -126,7 +137,7 @@ class Plan : reference::ShardedPlan {
       gradient = output_gradient;
     }
     end_forward();
-    const auto mean = hold(setup_.rows * bytes_);
+    const auto mean = row_means();
     losses_.push_back(scalar());
   }
 
@@ -135,7 +146,7 @@ class Plan : reference::ShardedPlan {
   void backward(std::int64_t microbatch) {
     const auto m = static_cast<std::size_t>(microbatch);
     const auto weight = scalar();
-    auto mean = hold(setup_.rows * bytes_);
+    auto mean = row_means();
     auto dy = activation();
     mean.reset();
     auto& layers = saved_[m];
@@ -154,14 +165,15 @@ class Plan : reference::ShardedPlan {
     losses_.erase(losses_.begin());
   }
 
-  // One product's backward: the gradient of the weight first, then that of its input.
-  Tensor product(Unit& unit, std::size_t of, std::int64_t width, bool trained, bool input_gradient,
-                 std::int64_t input_bytes, Tensor& dy) {
+  // One product's backward: the gradient of the weight first, then that of its input; 0 bytes where
+  // it needs none.
+  Tensor product(Unit& unit, std::size_t of, const Amount& weight_gradient,
+                 const Amount& input_gradient, Tensor& dy) {
     Tensor weight, input;
-    const auto numel = setup_.hidden * width;
-    if (trained) weight = hold(numel * bytes_);
+    const bool trained = weight_gradient > 0;
+    if (trained) weight = hold(weight_gradient);
     if (trained) multiplied(multiplied_backward_);
-    if (input_gradient) input = hold(input_bytes);
+    if (input_gradient > 0) input = hold(input_gradient);
     multiplied(multiplied_backward_);
     dy.reset();
     if (trained && flat()) {
@@ -172,12 +184,15 @@ class Plan : reference::ShardedPlan {
     return input;
   }
 
+  static Amount where(bool needed, const Amount& amount) { return needed ? amount : Amount(); }
+
   // The gradients of all views of a flat parameter become its own, whose accumulation tells that
   // the unit's backward is over; on the stream on which the views were made.
   void flattened(std::size_t k) {
     auto& part = units_[k].parts[0];
     waits_for(communication, compute);
-    const auto whole = hold(part.numel * bytes_, communication);
+    const auto symbol = adapters() && k % 2 == 1 ? "f" : "G";
+    const auto whole = hold({part.numel * bytes_, symbol}, communication);
     for (const auto& view : views_) memory_.record(view.get(), communication);
     views_.clear();
     if (!part.gradient) part.gradient = whole;  // else added to it
@@ -212,12 +227,12 @@ class Plan : reference::ShardedPlan {
     }
     Tensor dx;
     if (computes) {
-      dx = product(unit, unit.parts.size() - 1, setup_.hidden, !unit.frozen, saved.input_gradient,
-                   activation_, dy);
+      dx = product(unit, unit.parts.size() - 1, where(!unit.frozen, weight_),
+                   where(saved.input_gradient, activation_), dy);
       saved.input.reset();
       if (setup_.mixed && saved.input_gradient) {
         Tensor dmiddle = std::move(dx);
-        dx = product(unit, 0, setup_.hidden, false, true, activation_, dmiddle);
+        dx = product(unit, 0, 0, activation_, dmiddle);
       }
     }
     if (beside && (setup_.nested || !has_node(unit))) {  // the unit's input is the adapter's, too
@@ -247,12 +262,12 @@ class Plan : reference::ShardedPlan {
     Tensor dx;
     if (saved.input_gradient || !adapter.frozen) {
       pre_backward(k + 1, microbatch);
-      const auto width = setup_.adapter_rank, inner = setup_.rows * width * bytes_;
+      const auto weight = where(!adapter.frozen, adapter_weight_);
       // Held for the layer too, where its backward is to come.
       Tensor shared_dy = reaches(units_[k], saved) ? dy : std::move(dy);
-      auto dmiddle = product(adapter, 1, width, !adapter.frozen, true, inner, shared_dy);
+      auto dmiddle = product(adapter, 1, weight, inner_, shared_dy);
       saved.middle.reset();
-      dx = product(adapter, 0, width, !adapter.frozen, saved.input_gradient, activation_, dmiddle);
+      dx = product(adapter, 0, weight, where(saved.input_gradient, activation_), dmiddle);
       saved.middle_input.reset();
       if (flat() && !adapter.frozen) flattened(k + 1);
       if (has_node(adapter) && saved.input_gradient) post_backward(k + 1);
@@ -273,8 +288,9 @@ class Plan : reference::ShardedPlan {
   }
 
   const Setup setup_;
-  const std::int64_t bytes_;             // of an element
-  const std::int64_t row_, activation_;  // bytes: of a row, of a layer's output
+  const std::int64_t bytes_;               // of an element
+  const Amount row_, activation_, inner_;  // a row; an activation of a layer, of an adapter
+  const Amount weight_, adapter_weight_;   // gradients
   std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
   std::vector<std::vector<Layer>> saved_;  // by microbatch
   std::vector<Tensor> views_;              // gradients of a flat parameter's weights
@@ -284,22 +300,46 @@ class Plan : reference::ShardedPlan {
 
 }  // namespace
 
-Prediction plan(const Setup& setup, const reference::DeviceFacts& device) {
-  return Plan(setup, device).run();
+const Prediction& planned(const Trial& trial, const Variant& variant, int rank) {
+  static Kept<Prediction> kept;
+  return kept.of(trial, variant.name, rank, [&] {
+    return Plan(setup_of(trial, claim_of(variant), rank), current_device_facts()).run();
+  });
 }
 
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
-  if (waits_for_clock(trial)) return {};
-  const auto expected = plan(setup_of(trial, claim_of(variant), rank), current_device_facts());
+  const auto& expected = planned(trial, variant, rank);
+  const bool clocked = waits_for_clock(trial), control = variant.role == Role::control;
   std::vector<Expectation> all;
-  for (const auto& m : expected.moments)
-    all.push_back(replayed_at(m.name, Statistic::allocated, m.allocated));
-  if (variant.role == Role::control) return all;
+  for (const auto& m : expected.moments) {
+    if (clocked) {
+      append(all,
+             in_any_block(accounted_at(m.name, Statistic::allocated, m.allocated), m.allocated));
+      continue;
+    }
+    all.push_back(accounted_at(m.name, Statistic::allocated, m.allocated));
+    all.push_back(accounted_at(m.name, Statistic::requested, m.active));
+    all.push_back(replayed_at(m.name, Statistic::allocated, m.bytes));
+  }
+  if (control) return all;
   for (const auto& [phase, extents] : expected.predicted.phases) {
     if (phase == "zero_grad") continue;
+    const bool backward = phase.starts_with("backward");
+    const auto& accounts = expected.predicted.accounts.at(phase);
+    if (clocked) {
+      const auto& [highest, widest] = accounts.peaks.in_any_block;
+      append(all,
+             in_any_block(accounted(Statistic::allocated, phase, false, highest), highest, widest));
+      if (backward)
+        append(all, in_any_block(accounted(Statistic::allocated, phase, true, accounts.allocated),
+                                 accounts.allocated));
+      continue;
+    }
+    append(all, accounted(phase, accounts.peaks));
     append(all, replayed(phase, extents, /*ends=*/false));
-    if (phase.starts_with("backward"))
-      all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
+    if (!backward) continue;
+    all.push_back(accounted(Statistic::allocated, phase, true, accounts.allocated));
+    all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
   }
   return all;
 }

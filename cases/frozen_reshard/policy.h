@@ -98,16 +98,20 @@ struct Prediction : reference::ShardedPrediction {
   std::int64_t frozen_bytes = 0;  // of frozen units still whole when it ends
 };
 /// Phases zero_grad, forward, backward (each with its microbatch's suffix) and optimizer of the
-/// last of the steps. The policy must be one that backward survives.
-Prediction plan(const Setup& setup, const reference::DeviceFacts& device);
+/// last step, of what the variant claims.
+const Prediction& planned(const Trial& trial, const Variant& variant, int rank);
 /// Equalities in all four statistics: the peaks of every forward, backward and the optimizer in the
 /// last step, what every backward leaves, and the trajectory: residency when each unit's backward
-/// begins, and at the end of backward before the catch-all. Empty where the trial waits for a
-/// clock.
+/// begins, and at the end of backward before the catch-all; and their accounts. Where the trial
+/// waits for a clock, accounts of allocated bytes alone. Of controls the trajectory alone.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
-/// The same of allocated, active and requested bytes. Of controls the trajectory alone.
+/// The peaks of the last forward and the last backward, where kFormed says; not of controls.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
-std::vector<Symbol> symbols();
+inline constexpr const char* kFormed =
+    "on two or more ranks with layout=per_parameter, reshard_after_forward=yes, "
+    "backward_prefetch=yes, shared_input=no, thaw_step=0, no nested or mixed units and one "
+    "microbatch at a time; with adapters if their rank and the rows of a microbatch are at most an "
+    "eighth of hidden";
 
 /// How many frozen units were still whole when the backward of the unit two before them began, or
 /// (the first two) when backward ended. Units are named "unit <index>", in the order of their

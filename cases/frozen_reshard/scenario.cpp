@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <set>
 
-#include "cases/device_facts.h"
 #include "cases/frozen_reshard/policy.h"
 #include "harness/judge/counts.h"
 
@@ -183,7 +182,7 @@ std::string unseen(const Trial& trial, const Variant& variant, int) {
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
   if (record.steps.empty()) return {};
   const auto setup = setup_of(trial, claim_of(variant), record.rank);
-  const auto expected = plan(setup, current_device_facts());
+  const auto& expected = planned(trial, variant, record.rank);
   std::vector<Call> planned;
   for (const auto& [op, unit] : expected.calls) planned.push_back({op, unit});
   const auto& calls = record.steps.back().calls;
@@ -218,6 +217,38 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   verdicts.push_back(counted("failure/freed_parameter", 0, used, "times",
                              "backward reads a parameter that has been freed"));
   return verdicts;
+}
+
+std::vector<Symbol> symbols() {
+  return {{"rest",
+           "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
+           "those that are trained, shared inputs, the loss, two cuBLAS workspaces"},
+          {"x", "one activation of this rank's rows of a microbatch, its gradient, or an input"},
+          {"r", "mean of each row, or its gradient"},
+          {"c", "loss of one microbatch, or its weight in the step's"},
+          {"s", "gradient of one shared input"},
+          {"U", "one weight of a layer, or its flat parameter, gathered"},
+          {"B", "buffer that a layer is gathered into"},
+          {"R",
+           "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
+           "where the ranks do not divide it)"},
+          {"t", "table of the copy out of a layer's buffer"},
+          {"G",
+           "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
+           "parameter"},
+          {"i", "table of the copy into a layer's reduce-scatter"},
+          {"S", "sharded gradient of one layer"},
+          {"d", "Adam's temporary: square root for this rank's rows of a layer"},
+          {"P", "parameters of adapters, gathered: two weights each, or one flat parameter"},
+          {"F", "buffer that an adapter is gathered into"},
+          {"E", "input of the reduce-scatter of an adapter's gradients, as R"},
+          {"u", "table of the copy out of an adapter's buffer"},
+          {"g", "gradient of one of an adapter's two weights, before it is sharded"},
+          {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
+          {"j", "table of the copy into an adapter's reduce-scatter"},
+          {"V", "sharded gradient of one adapter"},
+          {"v", "Adam's temporaries: square roots for this rank's rows of adapters"},
+          {"z", "an adapter's inner activation, or its gradient"}};
 }
 
 }  // namespace
@@ -343,6 +374,7 @@ Scenario frozen_reshard_scenario() {
     return program(trial, variants()[variant.name], world);
   };
   s.forms = forms;
+  s.formed = kFormed;
   s.replay = replay;
   s.symbols = symbols();
   s.unseen = unseen;

@@ -4,6 +4,7 @@
 
 #include "cases/device_facts.h"
 #include "cases/fsdp_prefetch/policy.h"
+#include "cases/kept.h"
 #include "harness/judge/form.h"
 #include "reference/memory/multi_mlp_plan.h"
 #include "reference/memory/sharded_plan.h"
@@ -29,8 +30,8 @@ class Plan : reference::MultiMlpPlan<reference::ShardedPlan> {
  private:
   static std::vector<UnitShape> shapes(const Trial& trial) {
     const auto h = trial["hidden"];
-    std::vector<UnitShape> all{UnitShape{{h, 1}, {h, 1}}};  // the root first
-    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), UnitShape{{h, h}, {h, h}});
+    std::vector<UnitShape> all{UnitShape{{{h, 1}, {h, 1}}}};  // the root first
+    all.insert(all.end(), static_cast<std::size_t>(trial["layers"]), UnitShape{{{h, h}, {h, h}}});
     return all;
   }
 
@@ -84,7 +85,9 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   // With a clock, which recorded blocks are free again when memory is asked for decides how large
   // the blocks are that it gets.
   if (policy.sharding.records() && trial.ranks > 1 && trial.has_clock()) return {};
-  const auto predicted = Plan(trial, policy, rank).run();
+  static Kept<reference::Predicted> kept;
+  const auto& predicted =
+      kept.of(trial, variant.name, rank, [&] { return Plan(trial, policy, rank).run(); });
   std::vector<Expectation> all;
   for (const char* phase : {"forward", "backward", "optimizer"})
     append(all, replayed(phase, predicted.phases.at(phase), /*ends=*/false));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/parallel/policies.h"
+#include "cases/tp_buffer_reuse/gather_policy.h"
 #include "harness/scenario.h"
 #include "reference/memory/kernels.h"
 

@@ -10,12 +10,12 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cases/numbers.h"
+#include "cases/tp_buffer_reuse/attention.h"
 #include "cases/tp_buffer_reuse/policy.h"
+#include "cases/tp_buffer_reuse/swiglu.h"
+#include "cases/tp_buffer_reuse/tensor_parallel.h"
 #include "harness/measure/recorder.h"
 #include "harness/parallel/adam.h"
-#include "harness/parallel/attention.h"
-#include "harness/parallel/swiglu.h"
-#include "harness/parallel/tensor_parallel.h"
 #include "harness/ranks/world.h"
 
 namespace tidemark::tp_buffer_reuse {

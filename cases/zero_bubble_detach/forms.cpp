@@ -1,235 +1,178 @@
-// The forms: what a rank holds between the actions of its schedule, summed over its stages and the
-// microbatches on them, and during an action what its operators take and drop besides. All of it is
-// alive whatever the allocator does.
-//
-// There is no form of a peak that is the moment in which CUB sorts the tokens, flash attention has
-// divided its keys, the mean loss is computed, or the weight gradient of a norm in floats is summed
-// by several blocks, and none where narrow fused norms over many tokens sum their gradients in
-// parts (Sizes::sums_norms_in_parts).
-#include "cases/zero_bubble_detach/forms.h"
-
+// The forms: the step's peak on the rank of the last stage, which is the worst. A rank holds of
+// each microbatch on a stage of n blocks, when the pass named has ended,
+//   F   n*(a_w + a_n), its blocks' inputs, its output; of the last stage logits and loss besides
+//   I   and n*g, the gradients for the weight pass; without a_n if the input pass releases it
+//   W   its output and loss; and whatever they, or hooks, still lead to: n*a_n, log-probabilities,
+//   n*g
+// and the peak is the highest of a few moments of a pass beyond what is held then: the sum after
+// the last block or the loss (F); the softmax, or an operator of the lowest block's backward, when
+// the g of all others is there (I); the gradient of a weight (W). kFormed says of which trials that
+// holds; the accounts of the replay have all of them.
 #include <map>
-#include <stdexcept>
+#include <set>
 
 #include "cases/device_facts.h"
+#include "cases/zero_bubble_detach/policy.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::zero_bubble_detach {
 namespace {
 
-std::string text_of(const Terms& terms) {
-  Alive all;
-  for (const auto& [symbol, count] : terms) {
-    if (count < 0) throw std::logic_error(symbol + " is taken away where there is none");
-    all.add(symbol, static_cast<std::int64_t>(count));
-  }
-  return all.text();
-}
-
 class Rank {
  public:
   Rank(const Trial& trial, const StagePolicy& policy, int rank,
        const reference::DeviceFacts& device)
-      : z_(trial),
-        policy_(z_.with_habits(policy)),
-        schedule_(schedule_of(trial)),
-        order_(schedule_.order[static_cast<std::size_t>(rank)]),
-        device_(device),
-        threads_(trial.steps > 1 ? 2 : 0),
-        earlier_(std::int64_t{trial.steps - 1} * z_.microbatches),
-        tensors_(pass_tensors(z_, device_)) {
-    auto& rest = tensors_["rest"];
-    for (const auto& place : stages_of(z_, schedule_, rank)) {
-      const HeldStage held(z_, policy_, schedule_, place);
-      const bool left = earlier_ > 0 && held.keeps_last_gradient();
-      stages_.emplace(place.number, Passes::Stage{held, /*fresh=*/true, left});
-      for (const auto& [symbol, count] : gradients_of(held))
-        for (int i = 0; i < static_cast<int>(count); ++i)
-          for (const Bytes bytes : tensors_.at(symbol)) rest.push_back(bytes);
-      for (const bool reads : {held.first, held.last})
-        if (reads) rest.push_back(z_.microbatches * z_.tokens * 8);
-      for (const bool receives :
-           {!held.first && !held.input_stays, !held.last && !held.output_stays})
-        for (int m = 0; receives && m < z_.microbatches; ++m) rest.push_back(tensors_["x"][0]);
+      : z_(trial), p_(policy), a_(z_.attention(device)) {
+    const auto schedule = schedule_of(trial);
+    const Bytes t = z_.tokens, h = z_.hidden, f = z_.ffn, v = z_.vocabulary, e = z_.element();
+    const Bytes w = h * e, k = h / z_.heads * z_.kv_heads;
+    const auto each = [&](std::vector<const char*> symbols, std::vector<Bytes> bytes) {
+      for (std::size_t i = 0; i < symbols.size(); ++i) bytes_[symbols[i]] = {bytes[i]};
+    };
+    each({"x", "f", "s", "k", "loss"}, {t * w, t * f * e, t * 4, a_.keys, 4});
+    each({"logits", "wide", "lse", "delta"}, {t * v * e, t * v * 4, a_.statistics, a_.delta});
+    each({"w_n", "w_q", "w_k", "w_f", "w_v"}, {w, h * w, k * w, f * w, v * w});
+    each({"acc", "random", "offset", "workspace"}, {a_.workspace, 16, 8, device.workspace_bytes});
+    sum_of("W", {{"w_n", 2}, {"w_q", 2}, {"w_k", 2}, {"w_f", 3}});
+    sum_of("a_w", {{"x", 3}, {"f", 1}, {"s", 2}});
+    sum_of("a_n", {{"x", 2}, {a_.copies ? "x" : "k", 2}, {"f", 3}, {"lse", 1}});
+    if (z_.bf16) sum_of("a_n", {{"random", 1}, {"offset", 1}});
+    sum_of("g", {{"x", 4}, {"k", 2}, {"f", 2}});
+    std::map<int, StagePlace> stages;
+    for (const StagePlace& stage : stages_of(z_, schedule, rank)) {
+      stages[stage.number] = stage;
+      for (auto i = stage.first_layer; i < stage.end_layer; ++i) sum_of("rest", {{"W", 1}});
+      sum_of("rest", {{"x", (stage.last ? 1 : 2) * z_.microbatches}});  // receive buffers
+      if (!stage.last) continue;
+      sum_of("rest", {{"w_n", 1}, {"w_v", 1}});
+      bytes_["rest"].push_back(8 * z_.microbatches * t);  // tokens
     }
-    tensors_["workspace"] = {device.workspace_bytes};
-    tensors_["losses"] = {std::int64_t{4} * z_.microbatches};
-    for (const auto& [symbol, each] : tensors_) paper_.tensors(symbol, each);
+    held_ = {{"rest", 1}, {"workspace", 2}};
+    const auto earlier = p_.never_collects ? (trial.steps - 1) * z_.microbatches : 0;
+    for (const auto& [number, stage] : stages) held_.add(led_to(stage) + taken(stage), earlier);
+    std::set<int> with_gradients;
+    for (const Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
+      const StagePlace& stage = stages.at(action.stage);
+      name_ = call_of(action).op + ", " + call_of(action).unit + ": ";
+      if (action.pass == Pass::forward) forward(stage);
+      if (action.pass == Pass::input) input(stage);
+      if (action.pass == Pass::weight) weight(stage, with_gradients.insert(action.stage).second);
+    }
   }
 
-  /// The step's passes: first what is held after the marked actions, then the peaks.
-  std::vector<Expectation> forms(bool with_peaks) {
-    Ledger ledger(tensors_, pass_parts(z_, device_));
-    Passes passes(z_, device_, ledger);
-    ledger.add(before_passes());
-    std::vector<Expectation> all;
-    for (const Action& action : order_) {
-      Passes::Stage& stage = stages_.at(action.stage);
-      run(passes, action, stage);
-      if (action.pass != Pass::input || !stage.held.first)
-        multiplied(ledger, action.pass == Pass::forward ? 1 : 2);
-      if (action.pass == Pass::backward || action.pass == Pass::weight) stage.fresh = false;
-      if (action.pass != Pass::forward) stage.left = false;
-      if (marked(action, z_.microbatches))
-        append(all, paper_.forms_at(moment_of(action), {Statistic::requested},
-                                    {"", text_of(ledger.now())}));
-    }
-    if (!with_peaks || earlier_ == 0 || z_.sums_norms_in_parts(device_.processors)) return all;
-    for (const auto& [number, stage] : stages_)
-      if (stage.held.keeps_sent_gradient() && !stage.fresh) ledger.drop("x");
-    // The mean of the losses, where they are; room for it elsewhere.
-    const HeldStage& last = stages_.rbegin()->second.held;
-    if (last.last) ledger.take("losses");
-    ledger.take("loss");
-    ledger.moment("the mean loss");
-    if (z_.habits.outputs_merged && last.last) {
-      ledger.add({{"losses", 1}, {"loss", 1}}, -1);
-      ledger.add(last.of_loss(), -z_.microbatches);
-      ledger.take("merged");
-      ledger.moment("outputs merged");
-    }
-    append(all, peaks(ledger));
-    return all;
-  }
-
-  /// Requested bytes that every step leaves in cycles.
-  Formula leak() const {
-    Terms all;
-    for (const auto& [number, stage] : stages_)
-      for (const auto& [symbol, n] : stage.held.leaked())
-        all[symbol] += n * static_cast<double>(z_.microbatches);
-    const std::string text = text_of(all);
-    if (text.empty()) return {"0", {}};
-    return paper_.forms("", true, {Statistic::requested}, {{"", text}}).front().formula;
+  std::vector<Expectation> forms() const {
+    Vocabulary paper;
+    for (const auto& [symbol, bytes] : bytes_) paper.tensors(symbol, bytes);
+    return paper.forms("pipeline", false, kOnPaper, moments_);
   }
 
  private:
-  static void run(Passes& passes, const Action& action, const Passes::Stage& stage) {
-    const auto [pass, where] = call_of(action);
-    const std::string name = pass + ", " + where;
-    switch (action.pass) {
-      case Pass::forward:
-        return passes.forward(stage, name);
-      case Pass::backward:
-        return passes.backward(stage, name);
-      case Pass::input:
-        return passes.input(stage, name);
-      case Pass::weight:
-        return passes.weight(stage, name);
-    }
+  void sum_of(const char* symbol, const Alive& parts) {
+    for (const auto& [part, count] : parts.terms())
+      for (int i = 0; i < count; ++i)
+        for (const Bytes bytes : std::vector(bytes_.at(part))) bytes_[symbol].push_back(bytes);
+  }
+  void moment(const std::string& what, const Alive& more) {
+    const auto text = (held_ + more).text();
+    if (texts_.insert(text).second) moments_.push_back({name_ + what, text});
   }
 
-  std::vector<Expectation> peaks(const Ledger& ledger) const {
-    Terms resting = between_steps();
-    for (const auto& [number, stage] : stages_)
-      for (const auto& [symbol, count] : gradients_of(stage.held)) resting[symbol] += count;
-    std::vector<FormMoment> highest;
-    for (const auto& moment : ledger.highest()) {
-      for (const char* symbol : {"parts", "losses", "sort", "uniq", "sum"})
-        if (moment.terms.contains(symbol) && moment.terms.at(symbol) > 0) return {};
-      highest.push_back({moment.where, text_of(moment.terms)});
-    }
-    const FormMoment end{"every gradient is there", text_of(resting)};
-    auto all = paper_.forms("pipeline", false, kOnPaper, highest);
-    append(all, paper_.forms("pipeline", true, kOnPaper, {end}));
-    append(all, paper_.forms("optimizer", false, kOnPaper, {end}));
-    return all;
+  /// The stage's output, or the last one's loss, which the step keeps.
+  Alive output(const StagePlace& s) const {
+    if (s.last) return {{"logits", 1}, {"loss", 1}};
+    return {{"x", p_.roots_as_edges ? 0 : 1}};
+  }
+  /// Held after the weight pass by a root or a hook.
+  Alive led_to(const StagePlace& s) const {
+    const bool root = s.last ? !p_.detach_last || !p_.detach_loss : !p_.detach_outputs;
+    return {{"a_n", p_.clean_hooks && (!root || p_.roots_as_edges) ? 0 : s.blocks()}};
+  }
+  /// Gradients taken down for the weight pass, but for those in a receive buffer.
+  Alive taken(const StagePlace& s) const {
+    return {{"g", s.blocks()}, {"x", s.blocks() - 1 + 2 * s.last}, {"logits", s.last}};
   }
 
-  /// cuBLAS's workspaces, of so many threads that have multiplied by now.
-  void multiplied(Ledger& ledger, int threads) {
-    for (; threads_ < threads; ++threads_) ledger.take("workspace");
+  void forward(const StagePlace& s) {
+    const auto n = s.blocks();
+    held_.add({{"a_w", n}, {"a_n", n}, {"x", n - 1}});
+    moment("output added", {{"x", 2}});
+    held_.add(output(s));
+    if (s.last) held_.add({{"x", 2}, {"s", 1}, {"wide", 1}, {"loss", 1}});  // log-probabilities
+    moment("output or loss", {{"wide", s.last && z_.bf16}});
   }
 
-  Terms before_passes() const {
-    Terms all{{"rest", 1}, {"workspace", threads_}};
-    for (const auto& [number, stage] : stages_) {
-      for (const auto& [symbol, count] : stage.held.leaked())
-        all[symbol] += static_cast<double>(earlier_) * count;
-      all["x"] += stage.left;
-    }
-    return all;
+  void input(const StagePlace& s) {
+    const auto n = s.blocks();
+    const std::int64_t grouped = z_.bf16 && z_.heads != z_.kv_heads ? 2 : 0;
+    const char* keys = a_.repeats ? "x" : "k";
+    if (s.last) moment("softmax", {{"loss", 1}, {"wide", 2}});
+    const Alive above = Alive{
+        {"g", n - 1}, {"x", n - 1 + 2 * s.last}, {"loss", s.last}, {"logits", s.last}, {"f", 2}};
+    moment("silu", above + Alive{{"f", 1}, {"x", 1}});
+    const Alive attention = above + Alive{{"x", 4}, {keys, 2}, {"delta", 1}};
+    if (!z_.bf16)
+      moment("attention's row sums",
+             attention + Alive{{"x", 1}, {"delta", z_.heads > 1 && z_.sequence > 1}});
+    moment("attention", attention + Alive{{"acc", 1}, {"x", grouped}});
+    moment("the block's input", above + Alive{{"x", 6}, {"k", 2}});
+    held_.add(taken(s));
+    if (p_.release) held_.add({{"a_n", -n}, {"x", n}});
+    const bool loss_graph = !p_.detach_loss && !p_.roots_as_edges && !p_.release;
+    if (s.last && !loss_graph) held_.add({{"wide", -1}, {"loss", -1}});
   }
 
-  /// Memory that the cycles of all steps hold, and outputs that stay. An output that a cycle holds,
-  /// as its root or as the input of the next stage, is one tensor.
-  Terms between_steps() const {
-    Terms all{{"rest", 1}, {"workspace", 2}};
-    const auto add = [&](const std::string& symbol, double count) {
-      if (count != 0) all[symbol] += count * static_cast<double>(z_.microbatches);
+  /// Each run of the engine makes a gradient, frees what its node has saved and, with clean hooks,
+  /// the gradient that it began with, unless that is in a receive buffer.
+  void weight(const StagePlace& s, bool fresh) {
+    const auto run = [&](const char* made, const char* began, const Alive& saved) {
+      moment(made, {{made, 1}});
+      held_.add(made, fresh);
+      held_.add(saved, -1);
+      if (p_.clean_hooks) held_.add(began, -1);
     };
-    const double steps = 1 + static_cast<double>(earlier_) / static_cast<double>(z_.microbatches);
-    for (const auto& [number, stage] : stages_) {
-      const auto& held = stage.held;
-      for (const auto& [symbol, count] : held.leaked()) add(symbol, steps * count);
-      if (held.keeps_last_gradient()) all["x"] += 1;
-      if (!policy_.outputs_stay) continue;
-      const bool whole = held.first || !held.splits;  // its backward, so that the root is held
-      if (held.last)
-        add("logits", 1);
-      else
-        add("x", whole && policy_.backward_cycle ? 0 : 1);
-      add("x", !whole && held.input_leaks ? -1 : 0);
+    for (std::int64_t b = 0; b < s.blocks(); ++b) {
+      held_.add({{"a_w", -1}, {"x", 3}, {"f", 1}, {"s", 2}});
+      if (p_.clean_hooks) held_.add({{"g", -1}, {"x", 4}, {"k", 2}, {"f", 2}});
+      run("w_n", "x", {{"x", b > 0}, {"s", 1}});
+      run("w_q", "x", {});
+      run("w_k", "k", {});
+      run("w_k", "k", {{"x", 1}});
+      run("w_q", "x", {{"x", p_.release}});
+      run("w_n", "x", {{"x", 1}, {"s", 1}});
+      run("w_f", "f", {});
+      run("w_f", "f", {{"x", 1}});
+      const bool in_buffer = !s.last && b + 1 == s.blocks();
+      run("w_f", "x", {{"f", 1}, {"x", p_.clean_hooks && in_buffer ? -1 : 0}});
+      if (fresh) held_.add({{"w_n", -2}, {"w_q", -2}, {"w_k", -2}, {"w_f", -3}, {"W", 1}});
     }
-    return all;
+    if (s.last) run("w_n", "x", {{"x", 1}, {"s", 1}});
+    if (s.last) run("w_v", "logits", {{"x", 1}});
+    if (!p_.release) held_.add({{"a_n", -s.blocks()}});
+    held_.add(led_to(s));
   }
 
   const Sizes z_;
-  const StagePolicy policy_;
-  const PipelineSchedule schedule_;
-  const std::vector<Action> order_;
-  const reference::DeviceFacts device_;
-  int threads_;                 // that have multiplied, so have a workspace
-  const std::int64_t earlier_;  // microbatches of the steps before
-  TensorBytes tensors_;
-  Vocabulary paper_;
-  std::map<int, Passes::Stage> stages_;
+  const StagePolicy p_;
+  const reference::AttentionPlan a_;
+  std::map<std::string, std::vector<Bytes>> bytes_;  // tensors of a symbol
+  Alive held_;
+  std::string name_;
+  std::vector<FormMoment> moments_;
+  std::set<std::string> texts_;  // of these
 };
 
 }  // namespace
 
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank) {
-  const bool control = variant.role == Role::control;
-  const auto& policy = variants()[control ? "drop_grads_hooks" : variant.name];
-  return Rank(trial, policy, rank, current_device_facts()).forms(/*with_peaks=*/!control);
-}
-
-Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {
-  return Rank(trial, policy, rank, current_device_facts()).leak();
-}
-
-std::vector<Symbol> symbols() {
-  return {
-      {"rest",
-       "what stays between steps: parameters, tokens, and a receive buffer for each microbatch and "
-       "neighbour"},
-      {"workspace", "cuBLAS's workspace of one thread"},
-      {"x", "one activation [tokens, hidden]: a block's input, its output's gradient"},
-      {"a_w", "saved by the nodes of a block that own a parameter, its input apart"},
-      {"a_n", "saved by a block's other nodes: attention, silu, products"},
-      {"g", "gradients taken down at a block's parameters, its output's apart"},
-      {"f", "one activation [tokens, ffn]"},
-      {"k", "keys, or values, of one block"},
-      {"s", "what a norm saves beside its input: one number a token"},
-      {"y", "[tokens, hidden] in single precision, which a norm in floats saves"},
-      {"merged", "logits of all microbatches, in one tensor"},
-      {"lse", "log-sum-exp of one block's attention"},
-      {"random", "state of the dropout that flash attention keeps, used or not: two tensors"},
-      {"delta", "row sums in the backward of attention"},
-      {"acc", "accumulator of the queries' gradient in the backward of attention"},
-      {"logits", "logits of one microbatch, or their gradient"},
-      {"wide", "the same in single precision"},
-      {"logp", "log-probabilities of one microbatch, and the loss's weight"},
-      {"loss", "one loss, or its gradient"},
-      {"idx", "an index for each token"},
-      {"rows", "sums of rows of the embedding's gradient, and where they are"},
-      {"W", "gradients of all parameters of one block"},
-      {"w_n", "gradient of one norm's weight"},
-      {"w_q", "gradient of a matrix [hidden, hidden]"},
-      {"w_k", "gradient of the matrix that makes keys, or values"},
-      {"w_f", "gradient of a matrix [ffn, hidden]"},
-      {"w_v", "gradient of the embedding, or of the head: [vocabulary, hidden]"},
-  };
+  const auto& policy = variants()[variant.name];
+  const auto device = current_device_facts();
+  const auto schedule = schedule_of(trial);
+  const auto odd = trial["block"] + trial["norm"] + trial["habits"] + trial["checkpointing"];
+  if (variant.role == Role::control || policy.one_weight_task || trial.steps < 2 || odd > 0 ||
+      !splits_backward(schedule.kind) || Sizes(trial).attention(device).split_output > 0 ||
+      schedule.rank_of(schedule.stages - 1) != rank || schedule.rank_of(0) == rank)
+    return {};
+  return Rank(trial, policy, rank, device).forms();
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -3,10 +3,11 @@
 #include "cases/zero_bubble_detach/plan.h"
 
 #include <map>
-#include <tuple>
 #include <utility>
 
+#include "cases/accounts.h"
 #include "cases/device_facts.h"
+#include "cases/kept.h"
 #include "harness/judge/form.h"
 
 namespace tidemark::zero_bubble_detach {
@@ -26,14 +27,15 @@ class RankPlan : reference::Replay {
         rank_(rank),
         autograd_(memory_),
         model_(autograd_, sizes_, device),
-        boundary_(model_.activation_bytes(sizes_.hidden)) {
+        boundary_(model_.tokens_by(sizes_.hidden, "rest")) {
     const auto places = stages_of(sizes_, schedule_, rank);
     for (const auto& stage : places) {
       stages_.emplace(stage.number,
                       StagePlan(autograd_, model_, sizes_, stage, sizes_.with_habits(policy)));
       // The tokens of all microbatches, and those to predict.
       for (const bool reads : {stage.first, stage.last})
-        if (reads) resting_.push_back(autograd_.make(sizes_.microbatches * sizes_.tokens * 8));
+        if (reads)
+          resting_.push_back(autograd_.make({sizes_.microbatches * sizes_.tokens * 8, "rest"}));
     }
     for (const auto& stage : places) {
       info_[stage.number] = stage;
@@ -47,8 +49,19 @@ class RankPlan : reference::Replay {
     for (int i = 0; i < steps; ++i) one_step();
     return std::move(predicted_);
   }
-  /// Requested bytes after every action of the last step.
-  const std::vector<std::int64_t>& after() const { return after_; }
+  /// What the rank holds (active) after every action of the last step.
+  struct Residency {
+    std::int64_t requested;
+    reference::Account account;
+  };
+  const std::vector<Residency>& after() const { return after_; }
+  /// What the last step holds at its end and the one before did not.
+  reference::Account added() const {
+    reference::Account all = ends_.back();
+    for (const auto& term : ends_.at(ends_.size() - 2).terms)
+      all.terms[all.place({term.bytes, term.symbol})].count -= term.count;
+    return all;
+  }
 
  private:
   /// The input that a pass gets from its neighbour: in a buffer, or handed over by a stage of this
@@ -71,15 +84,19 @@ class RankPlan : reference::Replay {
     begin("pipeline");
     for (auto& [number, stage] : stages_) stage.begin_step();
     for (const auto& action : schedule_.order[static_cast<std::size_t>(rank_)]) {
+      const auto [pass, where] = call_of(action);
+      memory_.at(pass + ", " + where);
       compute(action);
-      after_.push_back(memory_.requested.current);
+      after_.push_back({memory_.requested.current, memory_.active_now()});
     }
+    memory_.at("the end of the step");
     sent_gradient_.reset();
     report_loss();
     merge_outputs();
     for (auto& [number, stage] : stages_) stage.end_step();
     begin("optimizer");  // in place
     end();
+    ends_.push_back(memory_.active_now());
   }
 
   void compute(const Action& action) {
@@ -115,14 +132,15 @@ class RankPlan : reference::Replay {
   void report_loss() {
     Tensor all;
     const bool last = info_.rbegin()->second.last;
-    if (last) all = autograd_.make(std::int64_t{4} * sizes_.microbatches);
-    autograd_.make(4);
+    if (last) all = autograd_.make({std::int64_t{4} * sizes_.microbatches, "losses"});
+    autograd_.make({4, "loss"});
   }
 
   void merge_outputs() {
     if (!sizes_.habits.outputs_merged || !info_.rbegin()->second.last) return;
     stages_.rbegin()->second.drop_losses();
-    autograd_.make(sizes_.microbatches * model_.activation_bytes(sizes_.vocabulary));
+    const auto logits = model_.tokens_by(sizes_.vocabulary, "logits");
+    autograd_.make({sizes_.microbatches * logits, "merged"});
   }
 
   const Sizes sizes_;
@@ -130,58 +148,71 @@ class RankPlan : reference::Replay {
   const int rank_;
   Autograd autograd_;
   LanguageModel model_;
-  const std::int64_t boundary_;  // bytes of what travels
+  const Amount boundary_;  // a buffer for what travels
   Tensors resting_;
   std::map<int, StagePlan> stages_;
   std::map<int, StagePlace> info_;
   std::map<Key, Arrival> inputs_, gradients_;
   Tensor sent_gradient_;
-  std::vector<std::int64_t> after_;
+  std::vector<Residency> after_;
+  std::vector<reference::Account> ends_;  // of the steps
 };
 
-// No schedule: nothing waits for another stream.
-std::vector<Expectation> replay_once(const Trial& trial, const Variant& variant, int rank) {
-  if (variant.role == Role::control) return {};
+std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& policy, int rank) {
   const Sizes sizes(trial);
   const auto device = current_device_facts();
-  if (sizes.sums_norms_in_parts(device.processors)) return {};
   const auto schedule = schedule_of(trial);
-  RankPlan plan(trial, variants()[variant.name], rank, device);
+  RankPlan plan(trial, policy, rank, device);
   const auto predicted = plan.run(trial.steps);
-  // If the gradient of a lookup sorts its tokens, one of its temporaries is not modelled. That
-  // moment is never the highest, but the allocator's use of the temporary is unknown.
-  const bool sorts = rank == schedule.rank_of(0) && sizes.lookup(device).sorts;
   std::vector<Expectation> all;
+  const auto& order = schedule.order[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (!marked(order[i], schedule.microbatches)) continue;
+    const auto& [requested, account] = plan.after()[i];
+    all.push_back(accounted_at(moment_of(order[i]), Statistic::requested, account));
+    all.push_back(replayed_at(moment_of(order[i]), Statistic::requested, requested));
+  }
+  if (sizes.sums_norms_in_parts(device.processors)) return all;
+  const auto& peaks = predicted.accounts;
+  append(all, accounted("pipeline", peaks.at("pipeline").peaks));
+  append(all, accounted_at_end("pipeline", peaks.at("pipeline")));
+  append(all, accounted("optimizer", peaks.at("optimizer").peaks));
   const auto add = [&](Statistic statistic, const std::string& phase, bool at_end) {
     const auto& level = predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
     all.push_back(replayed(statistic, phase, at_end, at_end ? level.end : level.peak));
   };
   for (const Statistic statistic : kStatistics) {
-    if (sorts && statistic != Statistic::requested) continue;
     add(statistic, "pipeline", false);
     add(statistic, "pipeline", true);
     add(statistic, "optimizer", false);
   }
-  const auto& order = schedule.order[static_cast<std::size_t>(rank)];
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (marked(order[i], schedule.microbatches))
-      all.push_back(replayed_at(moment_of(order[i]), Statistic::requested, plan.after()[i]));
+  // If the gradient of a lookup sorts its tokens, one of its temporaries is not modelled. That
+  // moment is never the highest, but the allocator's use of the temporary is unknown.
+  if (rank == schedule.rank_of(0) && sizes.lookup(device).sorts)
+    std::erase_if(all, [](const auto& one) { return one.statistic != Statistic::requested; });
   return all;
 }
 
 }  // namespace
 
-// A large step takes seconds, and is asked for under every schedule.
+Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {
+  RankPlan plan(trial, policy, rank, current_device_facts());
+  plan.run(/*steps=*/2);
+  return sum_of(plan.added(), Statistic::requested);
+}
+
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
-  const auto device = current_device_facts();
-  static std::map<std::tuple<Params, std::string, int, int, int, Bytes, Bytes>,
-                  std::vector<Expectation>>
-      known;
-  const auto [found, fresh] =
-      known.try_emplace({trial.params, variant.name, trial.ranks, trial.steps, rank,
-                         device.workspace_bytes, device.processors});
-  if (fresh) found->second = replay_once(trial, variant, rank);
-  return found->second;
+  static Kept<std::vector<Expectation>> kept;
+  const bool control = variant.role == Role::control;
+  const std::string& policy = control ? "drop_grads_hooks" : variant.name;  // what it claims
+  Trial instant = trial;  // nothing waits for another stream, so schedules do not differ
+  instant.schedule = "instant";
+  auto all =
+      kept.of(instant, policy, rank, [&] { return replay_once(trial, variants()[policy], rank); });
+  if (control)
+    std::erase_if(
+        all, [](const auto& one) { return one.basis != Basis::account || one.moment.empty(); });
+  return all;
 }
 
 }  // namespace tidemark::zero_bubble_detach

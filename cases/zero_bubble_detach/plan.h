@@ -12,6 +12,7 @@
 namespace tidemark::zero_bubble_detach {
 
 using namespace reference::autograd;
+using reference::Amount;
 
 /// The language model's layers.
 class LanguageModel : public Operators {
@@ -25,16 +26,17 @@ class LanguageModel : public Operators {
 
   /// One block, and its parameters in bytes.
   Tensor block(const Tensor& x, const Tensors& parameters);
-  std::vector<std::int64_t> block_parameters() const;
+  std::vector<Amount> block_parameters() const;
 
-  std::int64_t activation_bytes(std::int64_t width) const {
-    return sizes_.tokens * width * sizes_.element();
+  /// Of a microbatch.
+  Amount tokens_by(std::int64_t width, std::string_view symbol) const {
+    return {sizes_.tokens * width * sizes_.element(), symbol};
   }
 
  private:
   /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
   Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
-  Tensor embedding_backward(std::int64_t bytes);
+  Tensor embedding_backward(const Amount& bytes);
 
   const Sizes sizes_;
   const reference::AttentionPlan attention_;
@@ -43,7 +45,7 @@ class LanguageModel : public Operators {
 };
 
 /// One pipeline stage: its passes, and what it keeps of every microbatch
-/// (harness/parallel/pipeline_stage.h and split_backward.h say what the program keeps).
+/// (cases/zero_bubble_detach/pipeline_stage.h and split_backward.h say what the program keeps).
 class StagePlan {
  public:
   /// Takes the parameters' memory.

@@ -13,22 +13,22 @@ LanguageModel::LanguageModel(Autograd& autograd, const Sizes& sizes,
       sum_(sizes.norm_weight_sum(device)) {}
 
 Tensor LanguageModel::embedding(const Tensor& weight) {
-  return apply({weight}, {}, activation_bytes(sizes_.hidden),
+  return apply({weight}, {}, tokens_by(sizes_.hidden, "x"),
                [this, bytes = weight->bytes](const Tensor&, const Tensors&, const auto&) {
                  return Tensors{embedding_backward(bytes)};
                });
 }
 
-Tensor LanguageModel::embedding_backward(std::int64_t bytes) {
+Tensor LanguageModel::embedding_backward(const Amount& bytes) {
   const auto& l = lookup_;
   if (!l.sorts) return autograd_.make(bytes);
   const Tensor sorted = autograd_.make(l.indices), order = autograd_.make(l.indices);
   { const Tensor range = autograd_.make(l.indices), sort = autograd_.make(l.sort); }
   Tensor gradient = autograd_.make(bytes);
-  const Tensor starts = autograd_.make(l.indices), number = autograd_.make(8);
+  const Tensor starts = autograd_.make(l.indices), number = autograd_.make({8, "uniq"});
   { const Tensor keys = autograd_.make(l.indices), unique = autograd_.make(l.unique); }
   const Tensor counts = autograd_.make(l.rows), offsets = autograd_.make(l.rows);
-  const Tensor total = autograd_.make(8), parts = autograd_.make(l.parts);
+  const Tensor total = autograd_.make({8, "rows"}), parts = autograd_.make(l.parts);
   const Tensor rows = l.atomic ? autograd_.make(l.parts) : nullptr, sums = autograd_.make(l.sums);
   return gradient;
 }
@@ -40,7 +40,7 @@ Tensor LanguageModel::norm(const Tensor& x, const Tensor& weight) {
 // The formulas of the backwards are those of tools/autograd/derivatives.yaml and
 // torch/csrc/autograd/FunctionsManual.cpp.
 Tensor LanguageModel::norm_in_floats(const Tensor& x, const Tensor& weight) {
-  const auto wide = sizes_.tokens * sizes_.hidden * 4, narrow = sizes_.tokens * 4;
+  const Amount wide(sizes_.tokens * sizes_.hidden * 4, "y"), narrow(sizes_.tokens * 4, "s");
   const Tensor y = apply({x}, {}, wide, making(x->bytes));
   Tensor next = apply({y}, {y}, wide, making(wide, {wide, wide}));  // grad * (2 * self.pow(1))
   next = apply({next}, {}, narrow, making(wide));                   // the mean
@@ -76,28 +76,28 @@ Tensor LanguageModel::norm_in_floats(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor LanguageModel::cross_entropy(const Tensor& logits) {
-  const auto bytes = sizes_.tokens * sizes_.vocabulary * 4;
+  const Amount bytes(sizes_.tokens * sizes_.vocabulary * 4, "wide"), one(4, "loss");
   const Tensor wide = sizes_.bf16 ? apply({logits}, {}, bytes, making(logits->bytes)) : logits;
   const auto softmax = autograd_.node({wide}, {}, making(bytes));
   const Tensor probabilities = result(softmax, autograd_.make(bytes));
   autograd_.save_output(*softmax, probabilities);
   const auto nll = autograd_.node({probabilities}, {probabilities}, making(bytes));
-  Tensor loss = result(nll, autograd_.make(4));
-  autograd_.save_output(*nll, autograd_.make(4));  // the weight of all tokens
+  Tensor loss = result(nll, autograd_.make(one));
+  autograd_.save_output(*nll, autograd_.make(one));  // the weight of all tokens
   return loss;
 }
 
-std::vector<std::int64_t> LanguageModel::block_parameters() const {
+std::vector<Amount> LanguageModel::block_parameters() const {
   const auto& s = sizes_;
-  const auto h = s.hidden, kv = h / s.heads * s.kv_heads, f = s.ffn;
-  if (!s.transformer) return {f * h * sizes_.element(), f * h * sizes_.element()};
-  std::vector<std::int64_t> bytes{h, h * h, kv * h, kv * h, h * h, h, f * h, f * h, f * h};
-  for (auto& b : bytes) b *= sizes_.element();
-  return bytes;
+  const auto row = s.hidden * s.element();
+  const Amount f(s.ffn * row, "w_f"), n(row, "w_n"), q(s.hidden * row, "w_q"),
+      k(s.hidden / s.heads * s.kv_heads * row, "w_k");
+  if (!s.transformer) return {f, f};
+  return {n, q, k, k, q, n, f, f, f};
 }
 
 Tensor LanguageModel::block(const Tensor& x, const Tensors& p) {
-  const auto wide = activation_bytes(sizes_.ffn);
+  const auto wide = tokens_by(sizes_.ffn, "f");
   if (!sizes_.transformer) {
     const Tensor inner = activation(linear(x, p[0], wide));
     return add(x, linear(inner, p[1], x->bytes));

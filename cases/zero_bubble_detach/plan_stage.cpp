@@ -8,17 +8,18 @@ namespace tidemark::zero_bubble_detach {
 StagePlan::StagePlan(Autograd& autograd, LanguageModel& model, const Sizes& sizes,
                      const StagePlace& stage, const StagePolicy& policy)
     : autograd_(autograd), model_(model), sizes_(sizes), stage_(stage), policy_(policy) {
-  const auto add = [&](std::int64_t bytes, std::int64_t task) {
-    parameters_.push_back(autograd_.make(bytes));
+  const auto add = [&](const Amount& bytes, std::int64_t task) {
+    parameters_.push_back(autograd_.make(bytes, "rest"));
     tasks_.push_back(task);
   };
   const auto row = sizes.hidden * sizes.element();
-  if (stage.first) add(sizes.vocabulary * row, -1);
+  const Amount table(sizes.vocabulary * row, "w_v");
+  if (stage.first) add(table, -1);
   for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
-    for (const auto bytes : model.block_parameters()) add(bytes, layer);
+    for (const auto& bytes : model.block_parameters()) add(bytes, layer);
   if (stage.last) {
-    add(row, stage.end_layer);
-    add(sizes.vocabulary * row, stage.end_layer);
+    add({row, "w_n"}, stage.end_layer);
+    add(table, stage.end_layer);
   }
 }
 
@@ -35,7 +36,7 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
   UnderWay& one = under_way_[microbatch];
   one.input = input;
   if (stage_.last) {
-    const auto logits = model_.activation_bytes(sizes_.vocabulary);
+    const auto logits = model_.tokens_by(sizes_.vocabulary, "logits");
     x = model_.linear(model_.norm(x, next[0]), next[1], logits);
   }
   const Tensor output = std::move(x), root = stage_.last ? model_.cross_entropy(output) : output;
@@ -54,7 +55,7 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
 }
 
 Tensor StagePlan::root_gradient(const Tensor& gradient) {
-  return gradient ? gradient : autograd_.make(4);  // of a loss
+  return gradient ? gradient : autograd_.make({4, "loss"});
 }
 
 Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {

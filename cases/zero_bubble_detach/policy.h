@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/parallel/pipeline_schedule.h"
-#include "harness/parallel/policies.h"
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/stage_policy.h"
 #include "harness/scenario.h"
 #include "reference/memory/kernels.h"
 
@@ -70,6 +70,7 @@ struct StagePlace {
   bool first = false, last = false;                // of the pipeline
   bool input_stays = false, output_stays = false;  // the neighbour is on the same rank
   std::int64_t first_layer = 0, end_layer = 1;
+  std::int64_t blocks() const { return end_layer - first_layer; }
 };
 /// The stages of one rank, in order.
 std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank);
@@ -85,16 +86,19 @@ std::string moment_of(const Action& action);
 
 std::unique_ptr<Program> program(const Trial& trial, const StagePolicy& policy, const World& world);
 
-/// Forms of the last step: requested bytes after the marked actions, and from the second step on
-/// the peaks of the pipeline and of the optimizer, and the end of the pipeline. A control has what
-/// it claims: the residency of drop_grads_hooks.
+/// The peak of the last step's pipeline on the rank of the last stage, where kFormed says.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
-std::vector<Symbol> symbols();
-/// Requested bytes that every step adds to what the rank holds, where cycles are never collected.
-/// "0" where there are none.
-Formula leak(const Trial& trial, const StagePolicy& policy, int rank);
-/// The same as forms() by the replay of the step's allocations, in all four statistics.
+inline constexpr const char* kFormed =
+    "on the rank of the last stage, unless that has the first, with a schedule that splits the "
+    "backward, block=transformer, norm=fused, checkpointing=none, habits=none and "
+    "attention that does not divide its keys; not of one_weight_task";
+/// The replay of the step's allocations in all four statistics, and its accounts: the peaks of the
+/// pipeline and of the optimizer, the end of the pipeline, requested bytes after the marked
+/// actions. A control has what it claims: the residency of drop_grads_hooks.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
+/// Requested bytes that every step adds to what the rank holds, where cycles are never collected:
+/// the account of the replay. "0" where there are none.
+Formula leak(const Trial& trial, const StagePolicy& policy, int rank);
 
 Oracle oracle(const Trial& trial);
 

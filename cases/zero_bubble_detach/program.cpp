@@ -7,11 +7,11 @@
 #include <map>
 
 #include "cases/numbers.h"
+#include "cases/zero_bubble_detach/checkpoint.h"
+#include "cases/zero_bubble_detach/pipeline_rank.h"
 #include "cases/zero_bubble_detach/policy.h"
+#include "cases/zero_bubble_detach/transformer_block.h"
 #include "harness/measure/recorder.h"
-#include "harness/parallel/checkpoint.h"
-#include "harness/parallel/pipeline_rank.h"
-#include "harness/parallel/transformer_block.h"
 #include "harness/ranks/world.h"
 #include "reference/language_model.h"
 

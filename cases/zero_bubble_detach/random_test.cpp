@@ -34,7 +34,8 @@ RandomTrials random_trials() {
           .most_steps = 3,
           .alone = {.trials = 100,
                     .at_least = {{"memory", 9 * 5},
-                                 {"memory/form/requested/pipeline", 6},
+                                 {"memory/account/requested/pipeline", 6},
+                                 {"memory/form/requested/pipeline", 0.05},
                                  {"trajectory", 9 * 5},
                                  {"leak", 0.3}},
                     .races = 0,  // the trials of the sizes look for them

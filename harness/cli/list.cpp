@@ -43,7 +43,7 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
     nlohmann::ordered_json entry{
         {"name", variant.name}, {"role", name_of(variant.role)}, {"what", variant.what}};
     if (!variant.caught_by.empty()) entry["caught_by"] = variant.caught_by;
-    for (const auto& e : forms_of(scenario, trial, variant, 0))
+    for (const auto& e : sums_of(scenario, trial, variant, 0))
       entry["formulas"].push_back({{"name", verdict_name(e)}, {"formula", e.formula.text}});
     json["variants"].push_back(entry);
   }
@@ -69,6 +69,28 @@ void print_markdown(const std::vector<const Scenario*>& chosen) {
   }
 }
 
+/// The forms or the accounts of requested bytes: of the first rank that has some.
+void print_sums(const Scenario& scenario, const Trial& trial, Basis basis) {
+  std::string lines;
+  int rank = 0;
+  for (; rank < trial.ranks && lines.empty(); ++rank)
+    for (const auto& variant : scenario.variants) {
+      if (variant.role == Role::control) continue;
+      for (const auto& e : sums_of(scenario, trial, variant, rank))
+        if (e.basis == basis && e.statistic == Statistic::requested && e.moment.empty())
+          lines += fmt::format("    {:<20} {:<14} {}\n", variant.name,
+                               e.phase + (e.at_end ? "/end" : ""), e.formula.text);
+    }
+  if (lines.empty()) return;
+  const bool forms = basis == Basis::form;
+  fmt::print(
+      "\n  {} (requested bytes at the highest moment of the last step{}: size {}, {} ranks, rank "
+      "{}, schedule lagging)\n{}",
+      forms ? "forms" : "accounts", forms ? "" : ", read off the replay", trial.size, trial.ranks,
+      rank - 1, lines);
+  if (forms && !scenario.formed.empty()) fmt::print("    hold {}\n", scenario.formed);
+}
+
 void print(const Scenario& scenario) {
   fmt::print("{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
   for (const auto& variant : scenario.variants)
@@ -92,17 +114,8 @@ void print(const Scenario& scenario) {
     fmt::print("    {:<20} {}\n", size.name, text);
   }
   const Trial trial = example(scenario);
-  fmt::print(
-      "\n  forms (requested bytes at the highest moment of the last step: size {}, {} ranks, rank "
-      "0, schedule lagging)\n",
-      trial.size, trial.ranks);
-  for (const auto& variant : scenario.variants) {
-    if (variant.role == Role::control) continue;
-    for (const auto& e : forms_of(scenario, trial, variant, 0))
-      if (e.statistic == Statistic::requested && e.moment.empty())
-        fmt::print("    {:<20} {:<14} {}\n", variant.name, e.phase + (e.at_end ? "/end" : ""),
-                   e.formula.text);
-  }
+  print_sums(scenario, trial, Basis::form);
+  print_sums(scenario, trial, Basis::account);
   fmt::print("\n  symbols\n");
   for (const auto& symbol : symbols_of(scenario, trial, 0))
     fmt::print("    {:<12} {}{}\n", symbol.name, symbol.what,

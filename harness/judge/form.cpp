@@ -38,8 +38,8 @@ void Alive::add(const std::string& symbol, std::int64_t times) {
     terms_.emplace_back(symbol, times);
 }
 
-void Alive::add(const Alive& other) {
-  for (const auto& [symbol, times] : other.terms_) add(symbol, times);
+void Alive::add(const Alive& other, std::int64_t times) {
+  for (const auto& [symbol, count] : other.terms_) add(symbol, times * count);
 }
 
 Alive Alive::operator+(const Alive& other) const {
@@ -56,14 +56,6 @@ std::string Alive::text() const {
     all += times == 1 ? symbol : std::to_string(times) + "*" + symbol;
   }
   return all;
-}
-
-bool Alive::within(const Alive& other) const {
-  return std::ranges::all_of(terms_, [&](const auto& mine) {
-    const auto found =
-        std::ranges::find(other.terms_, mine.first, &decltype(terms_)::value_type::first);
-    return mine.second <= (found == other.terms_.end() ? 0 : found->second);
-  });
 }
 
 void Vocabulary::count(const std::string& symbol, double number) {

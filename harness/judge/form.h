@@ -25,11 +25,10 @@ class Alive {
   Alive() = default;
   Alive(std::initializer_list<std::pair<std::string, std::int64_t>> terms);
   void add(const std::string& symbol, std::int64_t times);
-  void add(const Alive& other);
+  void add(const Alive& other, std::int64_t times = 1);
   Alive operator+(const Alive& other) const;
+  const std::vector<std::pair<std::string, std::int64_t>>& terms() const { return terms_; }
   std::string text() const;  // "rest + 3*U + S"
-  /// No symbol is there more often than in `other`.
-  bool within(const Alive& other) const;
 
  private:
   std::vector<std::pair<std::string, std::int64_t>> terms_;

@@ -31,7 +31,12 @@ Verdict of_run(const Seen& seen) {
 std::string verdict_name(const Expectation& expectation) {
   const std::string basis = name_of(expectation.basis);
   if (!expectation.moment.empty()) return "trajectory/" + basis + "/" + expectation.moment;
-  return "memory/" + basis + "/" + name_of(expectation.statistic) + "/" + expectation.phase +
+  return "memory/" + basis + "/" + figure_name(expectation);
+}
+
+std::string figure_name(const Expectation& expectation) {
+  if (!expectation.moment.empty()) return "trajectory/" + expectation.moment;
+  return std::string(name_of(expectation.statistic)) + "/" + expectation.phase +
          (expectation.at_end ? "/end" : "");
 }
 
@@ -68,7 +73,8 @@ struct Judge {
     verdict.slack = slack;
     verdict.why = expectation.why;
     if (!expectation.where.empty())
-      verdict.why = "highest moment of the form: " + expectation.where +
+      verdict.why = std::string("highest moment of the ") +
+                    (expectation.basis == Basis::form ? "form: " : "replay: ") + expectation.where +
                     (verdict.why.empty() ? "" : "; ") + verdict.why;
     if (std::isnan(found))
       verdict.why = expectation.moment.empty()

@@ -21,9 +21,11 @@ struct Seen {
 
 /// A rank's measurement of an expectation; NaN where the program has no such phase or moment.
 double measured(const RankRecord& record, const Expectation& expectation);
-/// "memory/form/allocated/forward", "memory/replay/reserved/backward/end", "trajectory/form/after
-/// F".
+/// "memory/form/allocated/forward", "memory/account/requested/backward",
+/// "memory/replay/reserved/backward/end", "trajectory/form/after F".
 std::string verdict_name(const Expectation& expectation);
+/// The same without the basis: "allocated/forward", "trajectory/after F".
+std::string figure_name(const Expectation& expectation);
 
 /// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality
 /// unless the expectation states a slack), savings against the first baseline, parity, rest,

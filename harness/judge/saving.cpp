@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "harness/judge/counts.h"
@@ -17,10 +18,28 @@ namespace {
 double lowest(const Expectation& form) { return form.formula.evaluate(); }
 double highest(const Expectation& form) { return lowest(form) + static_cast<double>(form.slack); }
 
-const Expectation* same_in(const std::vector<Expectation>& all, const Expectation& one) {
-  if (one.basis != Basis::form) return nullptr;
-  const auto match = std::ranges::find(all, verdict_name(one), verdict_name);
-  return match == all.end() ? nullptr : &*match;
+using Pair = std::pair<const Expectation*, const Expectation*>;  // before, after
+
+/// The sums for the same figures: two forms, or two accounts of a figure without two forms.
+std::vector<Pair> pairs(const std::vector<Expectation>& before,
+                        const std::vector<Expectation>& after) {
+  const auto figure = [](const Expectation& one) {
+    return std::tie(one.statistic, one.phase, one.at_end, one.moment);
+  };
+  using Figure = std::tuple<Statistic, std::string, bool, std::string>;
+  std::vector<Pair> all;
+  std::set<Figure> paired;
+  for (const Basis basis : {Basis::form, Basis::account}) {
+    std::map<Figure, const Expectation*> known;
+    for (const Expectation& one : before)
+      if (one.basis == basis) known.emplace(figure(one), &one);
+    for (const Expectation& one : after) {
+      const auto match = known.find(figure(one));
+      if (one.basis == basis && match != known.end() && paired.emplace(figure(one)).second)
+        all.emplace_back(match->second, &one);
+    }
+  }
+  return all;
 }
 
 // Symbols that mean different amounts in the two get the variant's name behind theirs.
@@ -55,38 +74,34 @@ Verdict difference(const std::string& name, const Expectation& before, const std
   verdict.values = std::move(values);
   verdict.slack = *verdict.high - *verdict.low;
   if (verdict.slack > 0) verdict.why = after.slack > 0 ? after.why : before.why;
+  if (before.basis == Basis::account || after.basis == Basis::account)
+    verdict.why +=
+        std::string(verdict.why.empty() ? "" : "; ") + "by accounts, read off the replay";
   return verdict;
 }
 
-std::string name_of_saving(const Expectation& form) {
-  const std::string name = verdict_name(form);
-  return "saving/" + (form.moment.empty() ? name.substr(std::string("memory/form/").size())
-                                          : "trajectory/" + form.moment);
-}
-
-// The highest form of a variant's peaks on the ranks of its record, or the rank that has none.
+// The highest sum of a variant's peaks on the ranks of its record: of every peak the form, or the
+// account if it has none. `without`: a rank that has neither.
 struct Worst {
-  std::optional<Expectation> form;
+  std::optional<Expectation> sum;
   double high = 0;
   int without = -1;
 };
-Worst worst_form(const Scenario& scenario, const Trial& trial, const Variant& variant,
-                 const VariantRecord& record) {
+Worst worst_sum(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                const VariantRecord& record) {
   Worst worst;
   for (const RankRecord& rank : record.ranks) {
-    // Phases with a form of any statistic, and of the scenario's own.
-    std::set<std::string> phases, formed;
-    for (auto& form : forms_of(scenario, trial, variant, rank.rank)) {
-      if (form.at_end || !form.moment.empty()) continue;
-      phases.insert(form.phase);
-      if (form.statistic != scenario.statistic) continue;
-      formed.insert(form.phase);
-      worst.high = std::max(worst.high, highest(form));
-      if (!worst.form || lowest(form) > lowest(*worst.form)) worst.form = std::move(form);
+    std::set<std::string> phases, summed;  // with a sum of any statistic, and of the scenario's own
+    for (auto& sum : sums_of(scenario, trial, variant, rank.rank)) {
+      if (sum.at_end || !sum.moment.empty()) continue;
+      phases.insert(sum.phase);
+      if (sum.statistic != scenario.statistic || !summed.insert(sum.phase).second) continue;
+      worst.high = std::max(worst.high, highest(sum));
+      if (!worst.sum || lowest(sum) > lowest(*worst.sum)) worst.sum = std::move(sum);
     }
-    if (phases.empty() || formed != phases) worst.without = rank.rank;
+    if (phases.empty() || summed != phases) worst.without = rank.rank;
   }
-  if (worst.form) worst.form->slack = static_cast<Bytes>(worst.high - lowest(*worst.form));
+  if (worst.sum) worst.sum->slack = static_cast<Bytes>(worst.high - lowest(*worst.sum));
   return worst;
 }
 
@@ -111,12 +126,11 @@ std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
   std::vector<Verdict> verdicts;
   double most = 0, promised = 0;
   std::string where = "nowhere";
-  for (const auto& form : after) {
-    const Expectation* match = same_in(before, form);
-    if (match == nullptr) continue;
+  for (const auto& [match, sum] : pairs(before, after)) {
+    const Expectation& form = *sum;
     const double saved = measured(baseline.record, *match) - measured(seen.record, form);
-    verdicts.push_back(difference(name_of_saving(form), *match, baseline.variant->name, form,
-                                  seen.variant->name, saved));
+    verdicts.push_back(difference("saving/" + figure_name(form), *match, baseline.variant->name,
+                                  form, seen.variant->name, saved));
     promised = std::max(promised, *verdicts.back().low);
     if (saved - static_cast<double>(match->slack + form.slack) <= most) continue;
     most = saved;
@@ -146,7 +160,7 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
   const auto baseline = std::ranges::find_if(record.variants, [&](const VariantRecord& one) {
     return one.role == Role::baseline && ran(one);
   });
-  if (!scenario.forms) return verdicts;
+  if (!scenario.forms && !scenario.replay) return verdicts;
   if (baseline == record.variants.end()) {
     const auto lost = std::ranges::find_if(record.variants, [](const VariantRecord& one) {
       return one.role == Role::baseline && !one.error.empty();
@@ -159,22 +173,23 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
                             .why = "not judged: no baseline (" + lost->name + " did not finish)"});
     return verdicts;
   }
-  const Worst before = worst_form(scenario, trial, variant_of(*baseline), *baseline);
+  const Worst before = worst_sum(scenario, trial, variant_of(*baseline), *baseline);
   const auto was = worst_peak(*baseline, scenario.statistic);
   for (const VariantRecord& one : record.variants) {
     if (one.role != Role::fixed || !ran(one)) continue;
-    const Worst after = worst_form(scenario, trial, variant_of(one), one);
+    const Worst after = worst_sum(scenario, trial, variant_of(one), one);
     const auto is = worst_peak(one, scenario.statistic);
     const auto saved = static_cast<double>(was.first - is.first);
     Verdict verdict{.name = "saving/step", .variant = one.name};
-    if (before.without < 0 && after.without < 0 && before.form && after.form) {
-      verdict =
-          difference("saving/step", *before.form, baseline->name, *after.form, one.name, saved);
+    if (before.without < 0 && after.without < 0 && before.sum && after.sum) {
+      verdict = difference("saving/step", *before.sum, baseline->name, *after.sum, one.name, saved);
     } else {
       verdict.measured = saved;
       verdict.why = std::string("no form of ") + name_of(scenario.statistic) +
                     " here: the allocator decides too much of it (see memory/form/requested)";
     }
+    if (!scenario.formed.empty() && verdict.why.find("accounts") != std::string::npos)
+      verdict.why += " (forms hold " + scenario.formed + ")";
     if (const auto why = unheld(*baseline) + unheld(one); !why.empty()) {
       verdict.status = Status::skip;
       verdict.why = why;
@@ -187,11 +202,14 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
 
 std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank) {
   std::map<std::string, std::set<double>> found;
+  bool accounts = false;
   for (const auto& variant : scenario.variants) {
     if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
-    for (const auto& form : forms_of(scenario, trial, variant, rank))
-      if (form.statistic == Statistic::requested)
-        for (const auto& [symbol, value] : form.formula.values) found[symbol].insert(value);
+    for (const auto& sum : sums_of(scenario, trial, variant, rank)) {
+      accounts = accounts || sum.basis == Basis::account;
+      if (sum.statistic == Statistic::requested)
+        for (const auto& [symbol, value] : sum.formula.values) found[symbol].insert(value);
+    }
   }
   auto symbols = scenario.symbols;
   for (auto& symbol : symbols)
@@ -200,6 +218,11 @@ std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int
     symbols.push_back({"replay",
                        "the highest figure of the plan's allocations, run one by one through a "
                        "model of PyTorch's caching allocator"});
+  if (accounts)
+    symbols.push_back(
+        {"unsplit",
+         "in accounts of allocated and active bytes: bytes by which blocks are larger "
+         "than their tensors, rounded up to 512"});
   return symbols;
 }
 

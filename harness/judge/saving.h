@@ -1,4 +1,5 @@
-// Savings: the bytes that a variant needs less than the baseline, by the forms of both.
+// Savings: the bytes that a variant needs less than the baseline, by the forms or the accounts of
+// both.
 #pragma once
 
 #include <vector>
@@ -10,21 +11,23 @@
 namespace tidemark {
 
 /// On one rank: saving/<statistic>/<phase>[/end] and saving/trajectory/<moment>, wherever both have
-/// a form. Expected is the difference of the two forms, within the sum of their slacks.
+/// a form, or else an account. Expected is the difference of the two sums, within the sum of their
+/// slacks.
 ///
 /// Of a fixed variant, where the device lags, saving/most besides: the largest saving of all that
-/// have a form. It must be more than 0 where the forms predict one, and 0 where they predict none.
+/// have one. It must be more than 0 where the forms predict one, and 0 where they predict none.
 std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
                              const std::vector<Expectation>& before, const Seen& seen,
                              const std::vector<Expectation>& after);
 
 /// Over all ranks of a gathered record: saving/step of every fixed variant, the highest peak of the
 /// baseline's phases on its worst rank minus that of the variant, in the scenario's own statistic.
-/// Skipped with the reason where a form is missing.
+/// Skipped with the reason where a peak has neither form nor account.
 std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
                                   const TrialRecord& record);
 
-/// The scenario's symbols with their values in the forms of this trial on `rank`, requested bytes.
+/// The scenario's symbols with their values in the forms and accounts of this trial on `rank`,
+/// requested bytes.
 std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank);
 
 }  // namespace tidemark

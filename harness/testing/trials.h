@@ -101,7 +101,7 @@ inline int compare_on_paper(const Scenario& scenario, const Trial& trial, const 
   using Key = std::tuple<std::string, bool, std::string>;
   std::map<Key, double> replays;
   for (const auto& plan : scenario.replay(trial, variant, rank))
-    if (plan.statistic == Statistic::requested)
+    if (plan.statistic == Statistic::requested && plan.basis == Basis::replay)
       replays[{plan.phase, plan.at_end, plan.moment}] = plan.formula.evaluate();
   int compared = 0;
   for (const auto& form : scenario.forms(trial, variant, rank)) {

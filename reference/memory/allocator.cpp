@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tidemark::reference {
 namespace {
@@ -18,6 +19,9 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
   return (bytes + granule - 1) / granule * granule;
 }
 
+/// The largest block that an allocation of `size` may keep.
+std::int64_t widest(std::int64_t size) { return size + (size > kLargestSmall ? kMiB : 0); }
+
 std::int64_t segment_size(std::int64_t size) {
   if (size <= kLargestSmall) return kSmallSegment;
   if (size < kOwnSegment) return kLargeSegment;
@@ -26,26 +30,61 @@ std::int64_t segment_size(std::int64_t size) {
 
 }  // namespace
 
-Allocator::Handle Allocator::allocate(std::int64_t bytes, int stream) {
-  if (bytes == 0) return nullptr;
+Allocator::Handle Allocator::allocate(const Amount& amount, int stream) {
+  if (amount.bytes == 0) return nullptr;
+  if (fault) fault->symbols.insert(amount.symbol);
+  const bool wrong = fault && fault->allocations++ == fault->allocation;
+  if (!wrong || fault->kind == PlanFault::none) return take(amount, stream);
+  if (fault->kind == PlanFault::dropped) return nullptr;
+  Block* block = take(amount, stream);
+  if (fault->kind == PlanFault::doubled) block->twin = take(amount, stream);
+  block->late = fault->kind == PlanFault::freed_late;
+  return block;
+}
+
+Allocator::Handle Allocator::take(const Amount& amount, int stream) {
   poll();
-  const auto size = round_up(bytes, kGranule);
+  const auto size = round_up(amount.bytes, kGranule);
   const bool small = size <= kLargestSmall;
   Block* block = find(size, stream, small);
   if (!block) block = segment(size, stream, small);
   split(block, size);
   block->used = true;
-  block->requested = bytes;
+  block->requested = amount.bytes;
+  block->unsplit = block->size - size;
   allocated.add(block->size);
   active.add(block->size);
-  requested.add(bytes);
+  requested.add(amount.bytes);
+  rounded_.add(size);
+  widest_.add(widest(size));
+  block->held = held_.place(amount);
+  block->kept = kept_.place(amount);
+  ++held_.terms[block->held].count;
+  ++kept_.terms[block->kept].count;
+  held_.unsplit += block->unsplit;
+  kept_.unsplit += block->unsplit;
   return block;
 }
 
 void Allocator::free(Handle block) {
   if (!block) return;
+  if (block->late) {
+    late_.push_back(block);
+    return;
+  }
+  free(std::exchange(block->twin, nullptr));
+  give_back(block);
+}
+
+void Allocator::give_back(Block* block) {
+  settle(allocated, held_, at_peaks_.allocated, settled_[0]);
+  settle(rounded_, held_, at_peaks_.in_any_block.highest, settled_[3]);
   block->used = false;
   allocated.add(-block->size);
+  rounded_.add(block->unsplit - block->size);
+  widest_.add(-widest(block->size - block->unsplit));
+  --held_.terms[block->held].count;
+  held_.unsplit -= block->unsplit;
   if (block->uses.empty()) {
     release(block);
     return;
@@ -57,8 +96,27 @@ void Allocator::free(Handle block) {
   block->uses.clear();
 }
 
+// The account of a peak is taken before the figure falls, and at the end.
+void Allocator::settle(Figure& figure, const Account& now, Account& at_peak,
+                       std::int64_t& settled) {
+  if (figure.current != figure.peak || settled == figure.peak) return;
+  at_peak = now;
+  settled = figure.peak;
+}
+
+const Allocator::Peaks& Allocator::at_peaks() {
+  settle(allocated, held_, at_peaks_.allocated, settled_[0]);
+  settle(active, kept_, at_peaks_.active, settled_[1]);
+  settle(requested, kept_, at_peaks_.requested, settled_[2]);
+  settle(rounded_, held_, at_peaks_.in_any_block.highest, settled_[3]);
+  at_peaks_.in_any_block.widest = widest_.peak;
+  return at_peaks_;
+}
+
 void Allocator::record(Handle block, int stream) {
-  if (block && stream != block->stream) block->uses.insert(stream);
+  if (!block) return;
+  if (stream != block->stream) block->uses.insert(stream);
+  record(block->twin, stream);
 }
 
 void Allocator::reached(int stream, std::int64_t count) {
@@ -66,7 +124,13 @@ void Allocator::reached(int stream, std::int64_t count) {
 }
 
 void Allocator::reset_peaks() {
-  for (auto* figure : {&allocated, &active, &reserved, &requested}) figure->peak = figure->current;
+  for (Block* block : std::exchange(late_, {})) {
+    block->late = false;
+    free(block);
+  }
+  settled_.fill(-1);
+  for (auto* figure : {&allocated, &active, &reserved, &requested, &rounded_, &widest_})
+    figure->peak = figure->current;
 }
 
 // The smallest of the stream's free blocks that is large enough; of equal ones the block with the
@@ -110,6 +174,10 @@ void Allocator::split(Block* block, std::int64_t size) {
 }
 
 void Allocator::release(Block* block) {
+  settle(active, kept_, at_peaks_.active, settled_[1]);
+  settle(requested, kept_, at_peaks_.requested, settled_[2]);
+  --kept_.terms[block->kept].count;
+  kept_.unsplit -= block->unsplit;
   active.add(-block->size);
   requested.add(-block->requested);  // only now, unlike allocated
   const auto free = [](const Block* b) { return b && !b->used && b->events == 0; };

@@ -4,14 +4,19 @@
 // it where only the allocator can tell the bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "reference/memory/account.h"
 #include "reference/memory/placement.h"
 
 namespace tidemark::reference {
@@ -24,6 +29,14 @@ struct Figure {
   }
 };
 
+/// A plan with one allocation wrong, as a test wants it: the plan must then fail.
+struct PlanFault {
+  enum Kind { none, dropped, doubled, freed_late } kind = none;  // late: with its phase
+  std::int64_t allocation = 0;                                   // the first is 0
+  std::int64_t allocations = 0;                                  // of the plan so far
+  std::set<std::string_view> symbols = {};                       // of these
+};
+
 class Allocator {
  public:
   struct Block;
@@ -34,7 +47,7 @@ class Allocator {
   explicit Allocator(bool instant, Placement placement = Placement::of_linux)
       : instant_(instant), addresses_(placement) {}
 
-  Handle allocate(std::int64_t bytes, int stream);
+  Handle allocate(const Amount& amount, int stream);
   void free(Handle block);
   /// `stream` uses the block too: once freed, it waits until that stream has done what was enqueued
   /// by then.
@@ -47,8 +60,32 @@ class Allocator {
   /// ... all of them.
   void synchronize(int stream) { done_[stream] = enqueued_[stream]; }
 
+  /// A phase begins.
   void reset_peaks();
   Figure allocated, active, reserved, requested;
+
+  /// What is allocated, and what is active (and requested): now, and at the peak of each.
+  const Account& allocated_now() const { return held_; }
+  const Account& active_now() const { return kept_; }
+  struct Peaks {
+    Account allocated, active, requested;
+    /// The highest sum of allocations that are rounded up to 512 bytes. Allocated bytes are at
+    /// least that and at most `widest`, whichever blocks they get: one over 1 MiB keeps up to 1 MiB
+    /// that is too little to split off.
+    struct InAnyBlock {
+      Account highest;
+      std::int64_t widest = 0;  // bytes
+    } in_any_block;
+  };
+  const Peaks& at_peaks();
+  /// The plan's word for what it does from now on.
+  void at(const std::string& where) {
+    at_peaks();
+    held_.where = kept_.where = where;
+  }
+
+  /// The fault of the plans of this thread; null outside of tests.
+  static inline thread_local PlanFault* fault = nullptr;
 
   struct Block {
     std::int64_t address, size, requested = 0;
@@ -56,6 +93,10 @@ class Allocator {
     bool small, used = false;
     std::set<int> uses = {};  // other streams
     int events = 0;
+    std::size_t held = 0, kept = 0;  // its terms in the accounts
+    std::int64_t unsplit = 0;
+    Block* twin = nullptr;                      // of a doubled allocation
+    bool late = false;                          // it is freed with its phase
     Block *before = nullptr, *after = nullptr;  // within the segment
   };
 
@@ -70,6 +111,9 @@ class Allocator {
   Block* find(std::int64_t size, int stream, bool small);
   Block* segment(std::int64_t size, int stream, bool small);
   void split(Block* block, std::int64_t size);
+  Handle take(const Amount& amount, int stream);
+  void give_back(Block* block);
+  void settle(Figure& figure, const Account& now, Account& at_peak, std::int64_t& settled);
   void release(Block* block);
   Block* merge(Block* left, Block* right);
   void poll();
@@ -84,6 +128,11 @@ class Allocator {
   Addresses addresses_;
   std::map<int, std::deque<Event>> events_;
   std::map<int, std::int64_t> enqueued_, done_;
+  Account held_, kept_;  // allocated, and active
+  Peaks at_peaks_;
+  Figure rounded_, widest_;
+  std::array<std::int64_t, 4> settled_{};  // peaks whose accounts these are
+  std::vector<Block*> late_;
 };
 
 }  // namespace tidemark::reference

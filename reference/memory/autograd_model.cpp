@@ -31,11 +31,13 @@ NodePointer gradient_node(const Tensor& tensor) {
   return node;
 }
 
-Tensor Autograd::make(std::int64_t bytes) {
+Tensor Autograd::make(const Amount& amount) { return make(amount, amount.symbol); }
+
+Tensor Autograd::make(const Amount& amount, std::string_view counted_as) {
   auto* memory = &memory_;
-  std::shared_ptr<Allocator::Block> storage(memory_.allocate(bytes, 0),
+  std::shared_ptr<Allocator::Block> storage(memory_.allocate({amount.bytes, counted_as}, 0),
                                             [memory](Allocator::Block* b) { memory->free(b); });
-  return std::make_shared<TensorModel>(TensorModel{std::move(storage), bytes});
+  return std::make_shared<TensorModel>(TensorModel{std::move(storage), amount});
 }
 
 NodePointer Autograd::node(const Tensors& inputs, const Tensors& saved, Node::Backward backward) {

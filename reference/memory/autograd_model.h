@@ -21,7 +21,7 @@ using NodePointer = std::shared_ptr<Node>;
 /// One tensor object. Views of one memory are several tensors with one storage.
 struct TensorModel {
   std::shared_ptr<void> storage;  // its last owner gives the memory back; null for 0 bytes
-  std::int64_t bytes = 0;
+  Amount bytes = 0;
   NodePointer made_by = {};                    // grad_fn
   std::weak_ptr<Node> accumulator = {};        // of a leaf
   std::shared_ptr<TensorModel> gradient = {};  // of a leaf: grad()
@@ -61,7 +61,9 @@ class Autograd {
  public:
   explicit Autograd(Allocator& memory) : memory_(memory) {}
 
-  Tensor make(std::int64_t bytes);
+  Tensor make(const Amount& amount);
+  /// The same, which an account counts under another symbol than what is made in its size later.
+  Tensor make(const Amount& amount, std::string_view counted_as);
   /// An operator's node, before its output is computed: it saves `saved`, and with these tensors
   /// the nodes that made them.
   NodePointer node(const Tensors& inputs, const Tensors& saved, Node::Backward backward);
@@ -90,9 +92,9 @@ class Autograd {
   std::int64_t nodes_ = 0;
 };
 
-/// block(input) with the input alone kept for the backward (harness/parallel/checkpoint.h): a run
-/// of the engine that needs a saved tensor runs the block again up to the last tensor it saves, and
-/// what it does not unpack stays as long as the node that saved it does.
+/// block(input) with the input alone kept for the backward (cases/zero_bubble_detach/checkpoint.h):
+/// a run of the engine that needs a saved tensor runs the block again up to the last tensor it
+/// saves, and what it does not unpack stays as long as the node that saved it does.
 Tensor checkpoint(Autograd& autograd, std::function<Tensor(const Tensor&)> block,
                   const Tensor& input);
 

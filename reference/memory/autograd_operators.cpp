@@ -9,16 +9,16 @@ Tensor Operators::result(const NodePointer& node, Tensor tensor) const {
   return tensor;
 }
 
-Tensor Operators::apply(const Tensors& inputs, const Tensors& saved, std::int64_t bytes,
+Tensor Operators::apply(const Tensors& inputs, const Tensors& saved, const Amount& bytes,
                         Node::Backward backward) {
   const auto node = autograd_.node(inputs, saved, std::move(backward));
   return result(node, autograd_.make(bytes));
 }
 
-Node::Backward Operators::making(std::int64_t gradient, std::vector<std::int64_t> passing) {
+Node::Backward Operators::making(const Amount& gradient, std::vector<Amount> passing) {
   return [=, this](const Tensor&, const Tensors&, const auto&) {
     Tensors temporaries;
-    for (const auto bytes : passing) temporaries.push_back(autograd_.make(bytes));
+    for (const auto& bytes : passing) temporaries.push_back(autograd_.make(bytes));
     return Tensors{autograd_.make(gradient)};
   };
 }
@@ -30,7 +30,7 @@ Node::Backward Operators::passing_on(std::size_t inputs) {
 }
 
 // cuBLAS's workspace is made by a thread's first product, after its output.
-Tensor Operators::product(std::int64_t bytes) {
+Tensor Operators::product(const Amount& bytes) {
   Tensor output = autograd_.make(bytes);
   Tensor& workspace = workspaces_[autograd_.running ? 1 : 0];
   if (!workspace) workspace = autograd_.make(workspace_bytes_);
@@ -47,11 +47,11 @@ Tensor Operators::rms_norm(const Tensor& x, const Tensor& weight) {
                                      return gradients;
                                    });
   Tensor y = autograd_.make(x->bytes);
-  autograd_.save_output(*node, autograd_.make(x->bytes / weight->bytes * 4));
+  autograd_.save_output(*node, autograd_.make({x->bytes / weight->bytes * 4, "s"}));
   return result(node, std::move(y));
 }
 
-Tensor Operators::linear(const Tensor& x, const Tensor& weight, std::int64_t bytes) {
+Tensor Operators::linear(const Tensor& x, const Tensor& weight, const Amount& bytes) {
   const auto node = autograd_.node(
       {x, weight}, {x, weight}, [this](const Tensor&, const Tensors& saved, const auto& wanted) {
         Tensors gradients(2);
@@ -117,7 +117,8 @@ Tensor Operators::attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (plan.shape.bf16) {
     const Tensors parts{autograd_.make(plan.split_statistics), autograd_.make(plan.split_output)};
     // The dropout's state, used or not.
-    for (const auto bytes : {16, 8}) autograd_.save_output(*node, autograd_.make(bytes));
+    for (const Amount& state : {Amount(16, "random"), Amount(8, "offset")})
+      autograd_.save_output(*node, autograd_.make(state));
   }
   return result(node, std::move(output));
 }

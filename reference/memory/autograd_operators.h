@@ -14,12 +14,12 @@ namespace tidemark::reference::autograd {
 class Operators {
  public:
   Operators(Autograd& autograd, const DeviceFacts& device)
-      : autograd_(autograd), workspace_bytes_(device.workspace_bytes) {}
+      : autograd_(autograd), workspace_bytes_(device.workspace_bytes, "workspace") {}
 
   /// x [rows, columns], weight [columns] of the same type; one fused operator.
   Tensor rms_norm(const Tensor& x, const Tensor& weight);
   /// The product of x and weight; `bytes` of the result.
-  Tensor linear(const Tensor& x, const Tensor& weight, std::int64_t bytes);
+  Tensor linear(const Tensor& x, const Tensor& weight, const Amount& bytes);
   Tensor add(const Tensor& a, const Tensor& b);
   Tensor multiply(const Tensor& a, const Tensor& b);
   /// silu or gelu
@@ -38,14 +38,14 @@ class Operators {
 
   Tensor result(const NodePointer& node, Tensor tensor) const;
   /// The output, of `bytes`, of an operator.
-  Tensor apply(const Tensors& inputs, const Tensors& saved, std::int64_t bytes,
+  Tensor apply(const Tensors& inputs, const Tensors& saved, const Amount& bytes,
                Node::Backward backward);
   /// The backward of an operator with one input: temporaries, then the input's gradient.
-  Node::Backward making(std::int64_t gradient, std::vector<std::int64_t> passing = {});
+  Node::Backward making(const Amount& gradient, std::vector<Amount> passing = {});
   /// The backward of an operator with so many inputs, all of which get the output's gradient.
   static Node::Backward passing_on(std::size_t inputs = 1);
   /// The output of a product.
-  Tensor product(std::int64_t bytes);
+  Tensor product(const Amount& bytes);
 
  protected:
   Autograd& autograd_;
@@ -53,7 +53,7 @@ class Operators {
  private:
   Tensors attention_backward(const AttentionPlan& a);
 
-  const std::int64_t workspace_bytes_;
+  const Amount workspace_bytes_;
   Tensor workspaces_[2];  // of cuBLAS, for the program's thread and the engine's
 };
 

@@ -55,50 +55,53 @@ std::int64_t unique_tile(int capability) {
 
 AttentionPlan::AttentionPlan(const AttentionShape& d, const DeviceFacts& device)
     : shape(d),
-      queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4)),
-      keys(queries / d.heads * d.kv_heads),
+      queries(d.batch * d.sequence * d.heads * d.head * (d.bf16 ? 2 : 4), "x"),
+      keys(queries / d.heads * d.kv_heads, "k"),
       repeats(!d.bf16 && d.heads != d.kv_heads),
       copies(repeats && d.kv_heads > 1) {
   const auto heads = d.batch * d.heads;
   if (!d.bf16) {
-    statistics = heads * rounded(d.sequence, 32) * 4;
-    delta = heads * d.sequence * 4;
+    statistics = {heads * rounded(d.sequence, 32) * 4, "lse"};
+    delta = {heads * d.sequence * 4, "delta"};
     // Tiles of so many queries by 64 elements, each with its lock.
     const auto rows = tile_rows(d.head, device.shared_per_block);
-    workspace = heads * divided(d.sequence, rows) * divided(d.head, 64) * (rows * 64 * 4 + 16);
+    workspace = {heads * divided(d.sequence, rows) * divided(d.head, 64) * (rows * 64 * 4 + 16),
+                 "acc"};
     return;
   }
-  statistics = heads * d.sequence * 4;
+  statistics = {heads * d.sequence * 4, "lse"};
   const auto padded = rounded(d.sequence, 128), wide = rounded(d.head, d.head <= 128 ? 32 : 64);
-  delta = heads * padded * 4;
-  workspace = delta * wide;
+  delta = {heads * padded * 4, "delta"};
+  workspace = {delta * wide, "acc"};
   const auto key_block = d.head <= 64 ? 256 : d.head <= 128 ? 128 : 64;
   const auto parts = splits(heads * divided(d.sequence, 64), 2 * device.processors,
                             divided(d.sequence, key_block));
   if (parts > 1) {
-    split_statistics = parts * statistics;
-    split_output = split_statistics * wide;
+    split_statistics = {parts * statistics, "parts"};
+    split_output = {split_statistics * wide, "parts"};
   }
 }
 
 LookupPlan::LookupPlan(const LookupShape& s, const DeviceFacts& device)
-    : sorts(s.tokens > 3072), indices(8 * s.tokens) {
+    : sorts(s.tokens > 3072), indices(8 * s.tokens, "idx") {
   // Eight passes of 256 digits: their counts, each block's, a second buffer for keys and values.
-  sort = 8 * 256 * 8 + divided(s.tokens, sort_tile(device.capability)) * 256 * 4 +
-         2 * aligned(indices) + aligned(8 * 4) + kAlignment - 1;
+  sort = {8 * 256 * 8 + divided(s.tokens, sort_tile(device.capability)) * 256 * 4 +
+              2 * aligned(indices) + aligned(8 * 4) + kAlignment - 1,
+          "sort"};
   // 16 bytes for each block, and for 32 before the first; aligned twice.
-  unique =
-      aligned(16 * (divided(s.tokens, unique_tile(device.capability)) + 32)) + 2 * kAlignment - 1;
+  unique = {
+      aligned(16 * (divided(s.tokens, unique_tile(device.capability)) + 32)) + 2 * kAlignment - 1,
+      "uniq"};
   const auto most = std::min(s.tokens, s.vocabulary);
   const auto all_parts = s.tokens / 10 + most;
-  rows = 8 * most;
-  parts = 8 * all_parts;
+  rows = {8 * most, "rows"};
+  parts = {8 * all_parts, "rows"};
   // Few rows leave too few blocks for a sum a row.
   const auto width = divided(s.hidden, 32) * 32;
   const auto blocks = divided(most * width, std::min<std::int64_t>(width, 1024));
   atomic = blocks < 4 * device.processors && all_parts > 4 * blocks;
-  sums = 4 * s.hidden * all_parts;
-  if (atomic) sums = s.bf16 ? 4 * s.hidden * s.vocabulary : 0;
+  sums = {4 * s.hidden * all_parts, "rows"};
+  if (atomic) sums.bytes = s.bf16 ? 4 * s.hidden * s.vocabulary : 0;
 }
 
 SumOfRowsPlan::SumOfRowsPlan(const RowsShape& s, const DeviceFacts& device) {
@@ -120,8 +123,8 @@ SumOfRowsPlan::SumOfRowsPlan(const RowsShape& s, const DeviceFacts& device) {
   const auto blocks =
       std::max(std::min(divided(slots, grid), divided(each, 16)), divided(each, 256));
   if (blocks == 1) return;
-  buffer = 4 * s.columns * blocks * width * together;
-  locks = 4 * grid;
+  buffer = {4 * s.columns * blocks * width * together, "sum"};
+  locks = {4 * grid, "sum"};
 }
 
 }  // namespace tidemark::reference

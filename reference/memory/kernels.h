@@ -21,13 +21,13 @@ struct AttentionPlan {
   AttentionPlan(const AttentionShape& shape, const DeviceFacts& device);
 
   AttentionShape shape;
-  std::int64_t queries, keys;  // of queries (and the output), and of keys (or values)
-  bool repeats;                // keys and values are repeated for every query head,
-  bool copies;                 // in memory (a single head is repeated by a stride of 0)
-  std::int64_t statistics;     // log-sum-exp, kept for backward
-  std::int64_t split_statistics = 0, split_output = 0;  // temporaries of a forward in several parts
-  std::int64_t delta;      // backward: row sums of gradient times output
-  std::int64_t workspace;  // backward: the accumulator of the queries' gradient
+  Amount queries, keys;  // of queries (and the output), and of keys (or values)
+  bool repeats;          // keys and values are repeated for every query head,
+  bool copies;           // in memory (a single head is repeated by a stride of 0)
+  Amount statistics;     // log-sum-exp, kept for backward
+  Amount split_statistics = 0, split_output = 0;  // temporaries of a forward in several parts
+  Amount delta;                                   // backward: row sums of gradient times output
+  Amount workspace;  // backward: the accumulator of the queries' gradient
 };
 
 struct LookupShape {
@@ -43,11 +43,11 @@ struct LookupPlan {
   LookupPlan(const LookupShape& shape, const DeviceFacts& device);
 
   bool sorts;
-  std::int64_t indices;       // one for each token
-  std::int64_t sort, unique;  // temporaries of CUB's radix sort, and of its unique keys
-  std::int64_t rows, parts;   // one index for each row that is looked up; for each part of it
-  bool atomic;                // added without sums of parts, and in half precision
-  std::int64_t sums;          // by part; where atomic, of the whole table in single precision
+  Amount indices;       // one for each token
+  Amount sort, unique;  // temporaries of CUB's radix sort, and of its unique keys
+  Amount rows, parts;   // one index for each row that is looked up; for each part of it
+  bool atomic;          // added without sums of parts, and in half precision
+  Amount sums;          // by part; where atomic, of the whole table in single precision
 };
 
 struct RowsShape {
@@ -60,7 +60,7 @@ struct RowsShape {
 struct SumOfRowsPlan {
   SumOfRowsPlan(const RowsShape& shape, const DeviceFacts& device);
 
-  std::int64_t buffer = 0, locks = 0;
+  Amount buffer = 0, locks = 0;
 };
 
 }  // namespace tidemark::reference

@@ -31,13 +31,27 @@ struct Extent {
   std::int64_t peak = 0, end = 0;  // bytes
 };
 
-/// Peak and end by phase and statistic (allocated, active, reserved, requested) in bytes, of the
-/// last step.
+/// The last step by phase: peak and end in bytes by statistic (allocated, active, reserved,
+/// requested), and the accounts of both.
 struct Predicted {
   std::map<std::string, std::array<Extent, 4>> phases;
+  struct Accounts {
+    Allocator::Peaks peaks;
+    Account allocated, active;  // at the end
+  };
+  std::map<std::string, Accounts> accounts;
 };
 
 inline std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Bytes of the table that split_with_sizes_copy takes along, of `chunks` bytes a parameter and
+/// rank (aten/src/ATen/native/cuda/TensorShape.cu, contiguous without a cast): for every
+/// parameter source, destination and size, a running count of blocks, and one index a block. A
+/// block is 128 threads of 16 bytes.
+std::int64_t copy_out_table(const std::vector<std::int64_t>& chunks, std::int64_t ranks,
+                            const DeviceFacts& device);
+/// The same of _chunk_cat: five values a parameter, two running sums, one index a block.
+std::int64_t copy_in_table(const std::vector<std::int64_t>& chunks);
 
 class Replay {
  public:
@@ -50,11 +64,11 @@ class Replay {
   Replay(const DeviceFacts& device, std::int64_t ranks, bool instant)
       : device_(device), ranks_(ranks), memory_(instant, device.placement) {}
 
-  Handle take(std::int64_t bytes, Stream stream = compute) {
-    return memory_.allocate(bytes, stream);
+  Handle take(const Amount& amount, Stream stream = compute) {
+    return memory_.allocate(amount, stream);
   }
-  Tensor hold(std::int64_t bytes) {
-    return {take(bytes), [this](auto* block) { memory_.free(block); }};
+  Tensor hold(const Amount& amount) {
+    return {take(amount), [this](auto* block) { memory_.free(block); }};
   }
   /// cuBLAS takes its workspace at the first product of a thread, and keeps it.
   void multiplied(bool& before) {
@@ -65,15 +79,6 @@ class Replay {
   /// A phase begins, and the one before ends.
   void begin(const std::string& phase);
   void end();
-
-  /// Bytes of the table that split_with_sizes_copy takes along, of `chunks` bytes a parameter and
-  /// rank (aten/src/ATen/native/cuda/TensorShape.cu, contiguous without a cast): for every
-  /// parameter source, destination and size, a running count of blocks, and one index a block. A
-  /// block is 128 threads of 16 bytes.
-  std::int64_t copy_out_table(const std::vector<std::int64_t>& chunks) const;
-  /// Bytes of the table of _chunk_cat: five values a parameter, two running sums, one index a
-  /// block.
-  static std::int64_t copy_in_table(const std::vector<std::int64_t>& chunks);
 
   const DeviceFacts device_;
   const std::int64_t ranks_;

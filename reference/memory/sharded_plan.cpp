@@ -21,35 +21,40 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
     : Replay(device, ranks, instant), options_(options) {
   for (const auto& unit : units) {
     units_.emplace_back();
-    auto parameters = unit;
+    auto parameters = unit.parameters;
     if (flat()) {
       parameters = {{0, 1}};
-      for (const auto& [rows, columns] : unit) parameters[0][0] += rows * columns;
+      for (const auto& [rows, columns] : unit.parameters) parameters[0][0] += rows * columns;
     }
+    units_.back().symbols = unit.symbols;
     for (const auto& [rows, columns] : parameters) {
       const auto shard = divided(rows, ranks);
       const auto own = flat() ? shard : std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
-      units_.back().parts.push_back(
-          {.numel = rows * columns, .padded = shard * columns, .own = own * columns});
-      resting_.push_back(hold(shard * columns * options.stored));
+      units_.back().parts.push_back({.numel = rows * columns,
+                                     .padded = shard * columns,
+                                     .own = own * columns,
+                                     .symbol = unit.symbols.whole,
+                                     .root = unit.symbols.root});
+      resting_.push_back(hold({shard * columns * options.stored, "rest"}));
     }
   }
 }
 
-ShardedPlan::Tensor ShardedPlan::hold(std::int64_t bytes, Stream stream) {
+ShardedPlan::Tensor ShardedPlan::hold(const Amount& amount, Stream stream) {
   reached_[stream][stream] = memory_.enqueue(stream);  // by an operator that fills it
-  return {take(bytes, stream), [this](auto* block) { memory_.free(block); }};
+  return {take(amount, stream), [this](auto* block) { memory_.free(block); }};
 }
 
 void ShardedPlan::multiplied(bool& before) {
-  if (!std::exchange(before, true)) resting_.push_back(hold(device_.workspace_bytes));
+  if (!std::exchange(before, true)) resting_.push_back(hold({device_.workspace_bytes, "rest"}));
 }
 
 void ShardedPlan::call(const char* what, std::size_t unit) {
   expected_.calls.push_back({what, unit_name(unit)});
 }
 void ShardedPlan::moment(const std::string& name) {
-  expected_.moments.push_back({name + suffix_, memory_.allocated.current});
+  expected_.moments.push_back(
+      {name + suffix_, memory_.allocated.current, memory_.allocated_now(), memory_.active_now()});
 }
 
 std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) {
@@ -59,7 +64,7 @@ std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t ele
 }
 
 ShardedPlan::Tensor ShardedPlan::flat_buffer(const Unit& unit, Stream stream) {
-  const auto bytes = ranks_ * sum(chunks(unit, options_.gathered));
+  const Amount bytes(ranks_ * sum(chunks(unit, options_.gathered)), unit.symbols.buffer);
   if (options_.layout != GatherLayout::two_buffers) return hold(bytes, stream);
   auto& [buffer, size] = buffers_[next_buffer_];
   next_buffer_ = 1 - next_buffer_;
@@ -110,7 +115,7 @@ void ShardedPlan::unshard(std::size_t k) {
   if (flat()) {
     limit_in_flight();
     auto& part = unit.parts[0];
-    part.whole = hold(ranks_ * part.padded * options_.gathered, communication);
+    part.whole = hold({ranks_ * part.padded * options_.gathered, part.symbol}, communication);
     return;
   }
   if (ranks_ == 1) return;
@@ -132,9 +137,11 @@ void ShardedPlan::copy_out(Unit& unit) {
   for (auto& part : unit.parts) {
     if (ranks_ == 1 && options_.stored != options_.gathered)
       converted = hold(part.padded * options_.gathered);
-    part.whole = hold(ranks_ * part.padded * options_.gathered, compute);
+    part.whole = hold({ranks_ * part.padded * options_.gathered, part.symbol}, compute);
   }
-  if (ranks_ > 1) hold(copy_out_table(chunks(unit, options_.gathered)));
+  if (ranks_ > 1)
+    hold({copy_out_table(chunks(unit, options_.gathered), ranks_, device_),
+          unit.symbols.copied_out});
 }
 
 void ShardedPlan::wait(std::size_t k) {
@@ -171,6 +178,7 @@ void ShardedPlan::reshard(std::size_t k) {
 void ShardedPlan::pre_forward(std::size_t k, std::int64_t microbatch, int inputs_with_gradient) {
   auto& unit = units_[k];
   unit.state = State::forward;
+  memory_.at("forward of " + unit_name(k));
   unshard(k);
   wait(k);
   if (unit.frozen && options_.hooks_frozen() && inputs_with_gradient > 0)
@@ -187,6 +195,7 @@ void ShardedPlan::post_forward(std::size_t k, bool output_gradient) {
 
 void ShardedPlan::pre_backward(std::size_t k, std::int64_t microbatch) {
   auto& unit = units_[k];
+  memory_.at("backward of " + unit_name(k));
   if (unit.state != State::pre_backward) {
     unit.state = State::pre_backward;
     unshard(k);
@@ -220,14 +229,15 @@ void ShardedPlan::post_backward(std::size_t k) {
   if (flat()) return reduce_flat(k, std::move(gradients[0]));
   reducing_.reset();
   call("reduce", k);
-  auto input = hold(ranks_ * sum(shards) * options_.reduced, compute);
+  auto input = hold({ranks_ * sum(shards) * options_.reduced, unit.symbols.reduced}, compute);
   std::vector<std::int64_t> bytes;
   for (const auto shard : shards) bytes.push_back(shard * options_.reduced);
-  hold(copy_in_table(bytes));
+  hold({copy_in_table(bytes), unit.symbols.copied_in});
   const auto last = ranks_ > 1 ? gradients.back() : Tensor();
   gradients.clear();
-  auto output = hold(sum(shards) * options_.reduced, reduction);
-  if (options_.stored != options_.reduced) output = hold(sum(shards) * options_.stored, reduction);
+  auto output = hold({sum(shards) * options_.reduced, unit.symbols.shard}, reduction);
+  if (options_.stored != options_.reduced)
+    output = hold({sum(shards) * options_.stored, unit.symbols.shard}, reduction);
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reducing_ = std::move(input);
 }
@@ -240,8 +250,8 @@ void ShardedPlan::reduce_flat(std::size_t k, Tensor gradient) {
   waits_for(reduction, communication);
   Tensor padded;
   if (ranks_ * part.padded > part.numel)
-    padded = hold(ranks_ * part.padded * options_.reduced, reduction);
-  const auto output = hold(part.padded * options_.reduced, reduction);
+    padded = hold({ranks_ * part.padded * options_.reduced, unit.symbols.reduced}, reduction);
+  const auto output = hold({part.padded * options_.reduced, unit.symbols.shard}, reduction);
   if (!unit.sharded_gradient) unit.sharded_gradient = output;  // else added to it
   reached_[reduction][reduction] = memory_.enqueue(reduction);
   memory_.record(gradient.get(), reduction);
@@ -261,6 +271,7 @@ void ShardedPlan::gradient_of_input(std::size_t k, std::int64_t microbatch, bool
 void ShardedPlan::end_backward() {
   expected_.calls.push_back({"end of backward", "step"});
   moment("end of backward");
+  memory_.at("end of backward");
   if (flat()) waits_for(compute, communication);
   if (flat()) waits_for(compute, reduction);
   for (std::size_t k = 0; k < units_.size(); ++k) {
@@ -284,9 +295,9 @@ void ShardedPlan::adam(const std::vector<Part*>& parts) {
   for (auto* part : parts) {
     if (std::exchange(part->has_state, true)) continue;
     for (int moment = 0; moment < 2; ++moment)
-      resting_.push_back(hold(part->own * options_.stored));
+      resting_.push_back(hold({part->own * options_.stored, "rest"}));
   }
-  for (const auto* part : parts) roots.push_back(hold(part->own * options_.stored));
+  for (const auto* part : parts) roots.push_back(hold({part->own * options_.stored, part->root}));
 }
 
 }  // namespace tidemark::reference

@@ -23,7 +23,8 @@ struct ShardedPrediction {
   Predicted predicted;
   struct Residency {
     std::string name;
-    std::int64_t allocated = 0;  // bytes
+    std::int64_t bytes = 0;  // allocated
+    Account allocated, active;
   };
   std::vector<Residency> moments;  // a unit's backward begins; backward ends, before the catch-all
   struct Call {
@@ -39,9 +40,19 @@ class ShardedPlan : protected Replay {
  protected:
   enum class State { idle, forward, pre_backward, post_backward };
 
-  using UnitShape = std::vector<std::array<std::int64_t, 2>>;  // rows, columns; sharded by rows
+  /// Symbols of a unit's memory in accounts: gathered parameters, Adam's square roots of its
+  /// shards, its buffer and the table of the copy out of that, the input of its reduce-scatter with
+  /// the table of the copy into it, and its sharded gradient.
+  struct Symbols {
+    std::string_view whole, root, buffer, copied_out, reduced, copied_in, shard;
+  };
+  struct UnitShape {
+    std::vector<std::array<std::int64_t, 2>> parameters;  // rows, columns; sharded by rows
+    Symbols symbols = {};
+  };
   struct Part {
     std::int64_t numel, padded, own;  // of the whole, a padded shard, this rank's rows
+    std::string_view symbol = {}, root = {};
     Tensor whole, gradient;
     bool has_state = false;  // of the optimizer
   };
@@ -53,6 +64,7 @@ class ShardedPlan : protected Replay {
   };
   struct Unit {
     std::vector<Part> parts;
+    Symbols symbols;
     bool frozen = false, synced = true, unsharded = false, gathering = false;
     bool awaited = true;  // the output of its last forward needs a gradient
     State state = State::idle;
@@ -65,7 +77,7 @@ class ShardedPlan : protected Replay {
   ShardedPlan(const std::vector<UnitShape>& units, const ShardingOptions& options,
               std::int64_t ranks, std::int64_t rank, bool instant, const DeviceFacts& device);
 
-  Tensor hold(std::int64_t bytes, Stream stream = compute);
+  Tensor hold(const Amount& amount, Stream stream = compute);
   void multiplied(bool& before);
 
   /// Ahead of time.

@@ -6,9 +6,10 @@ import { offBy } from './model.js';
 
 const KINDS = [
   ['memory/form/', 'form', 'a sum of named amounts, derived on paper'],
+  ['memory/account/', 'account', "what the replay has alive at that moment, as a sum of named amounts, read off it"],
   ['memory/replay/', 'replay', "the plan's allocations, run through a model of PyTorch's allocator"],
   ['trajectory/', 'moment', 'residency at a named moment of the step'],
-  ['saving/', 'saving', 'the difference of two forms'],
+  ['saving/', 'saving', 'the difference of two forms, or of two accounts'],
 ];
 
 function rowsOf(groups) {

@@ -36,7 +36,7 @@ OLDER = [("interleaved_zb", 4, SEED | {"checkpointing": 0}, ("2.5.1", "2.6.0")),
          ("gpipe", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 3, SMALL | ONE, ("2.5.1", "2.6.0")), ("1f1b", 6, SMALL | ONE | {"checkpointing": 2}, ("2.6.0",)),
          ("interleaved_1f1b", 3, SMALL, ("2.5.1", "2.6.0"))]
 BEFORE = "2.5.1"
-ON_HOST = Difference("the state of attention's dropout, two tensors of 16 and 8 bytes for each graph that is alive, is on the host", "-24*(n_a_n + n_random)")
+ON_HOST = Difference("the state of attention's dropout, two tensors of 16 and 8 bytes for each graph that is alive, is on the host", "-16*n_random - 8*n_offset")
 EXAMPLES = Difference("an example of every stage's input and output is on the device, for as long as the stage is", "2*own*x + first*(ids - x) + last*(logits - x)")
 
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 /// An action on one microbatch on one stage. `backward` is input and weight gradients in one
 /// go.
@@ -64,4 +64,4 @@ struct Move {
 /// Every rank's program. Results that stay on their rank are not moved.
 std::vector<std::vector<Move>> with_transfers(const PipelineSchedule& schedule);
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

@@ -1,11 +1,11 @@
-#include "harness/parallel/pipeline_rank.h"
+#include "cases/zero_bubble_detach/pipeline_rank.h"
 
 #include <ATen/ATen.h>
 
 #include "harness/measure/allocator_trace.h"
 #include "harness/measure/recorder.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 PipelineRank::PipelineRank(const PipelineSchedule& schedule, int rank, Communicator* communicator,
                            const Boundary& boundary,
@@ -111,4 +111,4 @@ void PipelineRank::run(const std::function<at::Tensor(int microbatch)>& input,
   sent_gradient_.reset();
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

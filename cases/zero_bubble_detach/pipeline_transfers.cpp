@@ -4,9 +4,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "harness/parallel/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 std::string text(const Action& a) {
@@ -112,4 +112,4 @@ std::vector<std::vector<Move>> with_transfers(const PipelineSchedule& schedule) 
   return programs;
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "harness/parallel/attention.h"
-#include "harness/parallel/swiglu.h"
+#include "cases/tp_buffer_reuse/attention.h"
+#include "cases/tp_buffer_reuse/swiglu.h"
 #include "harness/run/variant.h"
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 namespace {
 
 at::Tensor random(std::initializer_list<std::int64_t> sizes, std::int64_t seed) {
@@ -69,4 +69,4 @@ TEST(Attention, IsSoftmaxOfTheProductsBelowTheDiagonal) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

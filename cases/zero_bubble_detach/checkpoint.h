@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 /// block(input), with the input alone kept for the backward (as torch.utils.checkpoint with
 /// use_reentrant=False). A backward that unpacks one of the block's saved tensors runs the block
@@ -20,4 +20,4 @@ at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const 
 /// Blocks run again in this process so far.
 std::int64_t recomputations();
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

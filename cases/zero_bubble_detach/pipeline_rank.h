@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/pipeline_stage.h"
 #include "harness/parallel/communicator.h"
-#include "harness/parallel/pipeline_schedule.h"
-#include "harness/parallel/pipeline_stage.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 /// A message between stages.
 struct Boundary {
@@ -58,4 +58,4 @@ class PipelineRank {
   at::Tensor outgoing_, sent_gradient_;
 };
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

@@ -1,11 +1,11 @@
-#include "harness/parallel/pipeline_stage.h"
+#include "cases/zero_bubble_detach/pipeline_stage.h"
 
 #include <ATen/ATen.h>
 
 #include "harness/measure/allocator_trace.h"
 #include "harness/parallel/run_backward.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 using torch::autograd::variable_list;
 
@@ -144,4 +144,4 @@ void PipelineStage::collect_groups() {
   collect(groups);
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

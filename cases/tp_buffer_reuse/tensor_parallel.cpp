@@ -1,10 +1,10 @@
-#include "harness/parallel/tensor_parallel.h"
+#include "cases/tp_buffer_reuse/tensor_parallel.h"
 
 #include <ATen/ATen.h>
 
 #include "harness/measure/recorder.h"
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 namespace {
 
 constexpr const char* kInput = "all-gather";
@@ -77,4 +77,4 @@ at::Tensor TensorParallel::reduce_scatter(const at::Tensor& whole) {
   return output;
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

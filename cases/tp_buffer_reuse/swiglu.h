@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 
 /// merged [rows, 2 n] = (gate | up) -> [rows, n]. Autograd saves both factors: silu(gate) beside
 /// `merged`.
@@ -12,4 +12,4 @@ at::Tensor swiglu(const at::Tensor& merged);
 /// again and needs no memory but its result.
 at::Tensor fused_swiglu(const at::Tensor& merged);
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "harness/parallel/tensor_parallel.h"
+#include "cases/tp_buffer_reuse/tensor_parallel.h"
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -145,4 +145,4 @@ at::Tensor TensorParallel::row_linear(const at::Tensor& x, const at::Tensor& wei
   return Exchange<false>::apply(at::mm(x, weight), this);
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

@@ -1,13 +1,13 @@
 // Every schedule at 1 to 8 ranks and many microbatches is valid, stays within the memory its paper
 // promises, and every kind of broken schedule is found.
-#include "harness/parallel/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 constexpr ScheduleKind kAll[] = {ScheduleKind::gpipe,       ScheduleKind::one_f_one_b,
@@ -142,4 +142,4 @@ TEST(Validator, FindsWhateverIsBroken) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

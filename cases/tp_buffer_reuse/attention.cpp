@@ -1,8 +1,8 @@
-#include "harness/parallel/attention.h"
+#include "cases/tp_buffer_reuse/attention.h"
 
 #include <ATen/ATen.h>
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 
 at::Tensor causal_attention(const at::Tensor& merged, const AttentionShape& shape) {
   const auto [s, b, n, m, d] = shape;
@@ -23,4 +23,4 @@ at::Tensor causal_attention(const at::Tensor& merged, const AttentionShape& shap
   return out.permute({2, 0, 1, 3}).reshape({s * b, n * d});
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

@@ -1,5 +1,5 @@
 // Split backward and checkpointing against plain autograd: the same bits.
-#include "harness/parallel/split_backward.h"
+#include "cases/zero_bubble_detach/split_backward.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 
 #include <functional>
 
-#include "harness/parallel/checkpoint.h"
-#include "harness/parallel/transformer_block.h"
+#include "cases/zero_bubble_detach/checkpoint.h"
+#include "cases/zero_bubble_detach/transformer_block.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 using Parameters = std::vector<at::Tensor>;
@@ -152,4 +152,4 @@ TEST(Groups, FollowTheGraph) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 /// Parameters that share an intermediate, hence a run of the engine.
 struct ParameterGroup {
@@ -67,4 +67,4 @@ torch::autograd::Edge gradient_edge(const at::Tensor& tensor);
 /// Breaks the cycles of these groups.
 void collect(ParameterGroups& groups);
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

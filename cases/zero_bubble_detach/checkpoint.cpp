@@ -1,4 +1,4 @@
-#include "harness/parallel/checkpoint.h"
+#include "cases/zero_bubble_detach/checkpoint.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/engine.h>
@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 using torch::autograd::SavedVariableHooks;
@@ -143,4 +143,4 @@ at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const 
 
 std::int64_t recomputations() { return runs_again; }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

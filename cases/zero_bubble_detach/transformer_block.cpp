@@ -1,8 +1,8 @@
-#include "harness/parallel/transformer_block.h"
+#include "cases/zero_bubble_detach/transformer_block.h"
 
 #include <ATen/ATen.h>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 std::vector<NamedShape> transformer_parameters(const TransformerShape& s) {
   const auto h = s.hidden, kv = s.hidden / s.heads * s.kv_heads;
@@ -79,4 +79,4 @@ at::Tensor mlp_block(const at::Tensor& x, const std::vector<at::Tensor>& paramet
   return x + at::linear(wide, parameters[1]);
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

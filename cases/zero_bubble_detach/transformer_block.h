@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 struct NamedShape {
   std::string name;
@@ -47,4 +47,4 @@ std::vector<NamedShape> mlp_parameters(std::int64_t hidden, std::int64_t ffn);
 /// x [tokens, hidden] -> x + fc2 gelu(fc1 x).
 at::Tensor mlp_block(const at::Tensor& x, const std::vector<at::Tensor>& parameters);
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

@@ -1,9 +1,9 @@
-#include "harness/parallel/swiglu.h"
+#include "cases/tp_buffer_reuse/swiglu.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -40,4 +40,4 @@ at::Tensor swiglu(const at::Tensor& merged) {
 
 at::Tensor fused_swiglu(const at::Tensor& merged) { return FusedSwiGlu::apply(merged); }
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

@@ -13,10 +13,10 @@
 #include <memory>
 #include <vector>
 
-#include "harness/parallel/policies.h"
-#include "harness/parallel/split_backward.h"
+#include "cases/zero_bubble_detach/split_backward.h"
+#include "cases/zero_bubble_detach/stage_policy.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 
 class PipelineStage {
  public:
@@ -79,4 +79,4 @@ class PipelineStage {
   std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards
 };
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

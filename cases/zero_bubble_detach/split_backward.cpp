@@ -1,4 +1,4 @@
-#include "harness/parallel/split_backward.h"
+#include "cases/zero_bubble_detach/split_backward.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/variable.h>
@@ -11,7 +11,7 @@
 
 #include "harness/parallel/run_backward.h"
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 using torch::autograd::Edge;
@@ -260,4 +260,4 @@ void collect(ParameterGroups& groups) {
   groups.clear();
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

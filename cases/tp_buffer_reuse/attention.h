@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 
 /// Shape of the attention of this rank.
 struct AttentionShape {
@@ -21,4 +21,4 @@ struct AttentionShape {
 /// memory-efficient one, which has no grouped queries, so that keys and values are repeated.
 at::Tensor causal_attention(const at::Tensor& merged, const AttentionShape& shape);
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse

@@ -1,11 +1,11 @@
 // The orders of the schedules, rank by rank.
-#include "harness/parallel/pipeline_schedule.h"
+#include "cases/zero_bubble_detach/pipeline_schedule.h"
 
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 
-namespace tidemark {
+namespace tidemark::zero_bubble_detach {
 namespace {
 
 using Order = std::vector<Action>;
@@ -126,4 +126,4 @@ PipelineSchedule make_schedule(ScheduleKind kind, int ranks, int stages_a_rank, 
   return schedule;
 }
 
-}  // namespace tidemark
+}  // namespace tidemark::zero_bubble_detach

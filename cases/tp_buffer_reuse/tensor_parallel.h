@@ -11,10 +11,10 @@
 #include <memory>
 #include <string>
 
+#include "cases/tp_buffer_reuse/gather_policy.h"
 #include "harness/parallel/communicator.h"
-#include "harness/parallel/policies.h"
 
-namespace tidemark {
+namespace tidemark::tp_buffer_reuse {
 
 class TensorParallel {
  public:
@@ -65,4 +65,4 @@ class TensorParallel {
   std::map<std::string, at::Tensor> buffers_;
 };
 
-}  // namespace tidemark
+}  // namespace tidemark::tp_buffer_reuse
