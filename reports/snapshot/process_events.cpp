@@ -1,0 +1,325 @@
+// Events of a process's record as a snapshot.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "harness/record/block_layout.h"
+#include "harness/record/string_table.h"
+#include "reports/snapshot/process_record.h"
+#include "reports/snapshot/record_bytes.h"
+
+namespace tidemark {
+namespace {
+
+using recorder::kDevices;
+using recorder::kHeader;
+using recorder::Tag;
+
+/// Follows the entries of a record, and composes the snapshot at their end.
+class EventReader {
+ public:
+  explicit EventReader(const RecordBytes& record)
+      : entries_(record.entries()), begin_us_(record.header().begin_us) {
+    modules_[""];
+    out_.labelled = true;
+  }
+
+  Snapshot run() {
+    while (entries_.more()) {
+      const std::size_t place = entries_.place();
+      try {
+        entry();
+      } catch (const SnapshotError& error) {
+        throw SnapshotError(fmt::format("byte {}: {}", kHeader + place, error.what()));
+      }
+    }
+    for (std::size_t device = 0; device < devices_.size(); ++device) segments(device);
+    for (const auto& [name, open] : open_)
+      for (const OpenPhase& one : open) end_phase(name, one);
+    std::ranges::stable_sort(out_.phases, {}, [](const ProgramPhase& phase) {
+      return std::pair(phase.device, phase.begin);
+    });
+    out_.modules = modules_.all();
+    return std::move(out_);
+  }
+
+ private:
+  struct Device {
+    BlockLayout layout;
+    std::int64_t last = 0;  // address of the last allocation
+    ProgramPhase::Moment moment;
+    std::unordered_map<std::int64_t, std::uint32_t> made;  // address -> stack
+  };
+  struct OpenPhase {
+    std::int64_t step = 0;
+    std::vector<ProgramPhase::Moment> begins;  // by device
+  };
+  struct Node {
+    std::string name;
+    std::uint64_t stack = 0, module = 0;
+  };
+
+  template <class T>
+  const T& known(const std::vector<T>& all, std::uint64_t number) const {
+    if (number >= all.size()) throw SnapshotError("refers to a name that is not there");
+    return all[number];
+  }
+
+  void entry() {
+    switch (static_cast<Tag>(entries_.byte())) {
+      case Tag::string:
+        strings_.push_back(entries_.text());
+        return;
+      case Tag::frame: {
+        const std::string &function = string(), &file = string();
+        frames_.push_back(frame({function, file, entries_.bytes()}));
+        return;
+      }
+      case Tag::stack:
+        return stack();
+      case Tag::node: {
+        const std::string& name = string();
+        const std::uint64_t stack = entries_.number();
+        nodes_.push_back({name, stack, entries_.number()});
+        return;
+      }
+      case Tag::event:
+        return event();
+      case Tag::block: {
+        Device& one = device();
+        const Bytes bytes = entries_.bytes();
+        if (const auto at = one.layout.blocks().find(one.last); at != one.layout.blocks().end())
+          at->second.bytes = bytes;
+        return;
+      }
+      case Tag::label:
+        return label();
+      case Tag::phase:
+        return phase();
+      case Tag::phase_end:
+        return phase_end();
+      case Tag::gather:
+        return gather();
+      case Tag::step:
+        step_ = entries_.bytes();
+        time_ = begin_us_ + entries_.signed_number();
+        address_ = 0;
+        return;
+      case Tag::repeats: {
+        const std::int64_t period = entries_.bytes();
+        std::int64_t count = 0;
+        std::memcpy(&count, entries_.take(sizeof count).data(), sizeof count);
+        out_.repeats.push_back({step_ - period + 1, step_, count});
+        return;
+      }
+      case Tag::setting: {
+        std::string name = entries_.text();
+        std::string value = entries_.text();
+        std::erase_if(out_.settings, [&](const auto& one) { return one.first == name; });
+        out_.settings.emplace_back(std::move(name), std::move(value));
+        return;
+      }
+      case Tag::failure:
+        out_.failure = entries_.text();
+        return;
+    }
+    throw SnapshotError("is not an entry");
+  }
+
+  const std::string& string() { return known(strings_, entries_.number()); }
+
+  void stack() {
+    const std::vector<std::uint32_t>& caller = known(stacks_, entries_.number());
+    const std::uint64_t number = entries_.number();
+    std::vector<std::uint32_t> frames{known(frames_, number == 0 ? frames_.size() : number)};
+    frames.insert(frames.end(), caller.begin(), caller.end());
+    stacks_.push_back(std::move(frames));
+  }
+
+  Device& device() { return device_at(entries_.number()); }
+  Device& device_at(std::uint64_t number) {
+    if (number >= kDevices) throw SnapshotError(fmt::format("device {}", number));
+    if (number >= devices_.size()) {
+      devices_.resize(number + 1);
+      out_.traces.resize(number + 1);
+    }
+    return devices_[number];
+  }
+
+  std::int64_t address() { return address_ += entries_.signed_number(); }
+
+  /// The stack of an event in the snapshot. An event of the backward begins with autograd's node;
+  /// below it is what Python did in the node, else the place that made the node in the forward.
+  /// What a node computes again by modules (checkpointing) is like in the forward.
+  std::pair<std::uint32_t, std::uint64_t> place_of(std::uint64_t stack, std::uint64_t module,
+                                                   std::uint64_t node) {
+    const std::vector<std::uint32_t>& frames = known(stacks_, stack);
+    if (node == 0 || module != 0) return {stack_number(0, frames), module};
+    const Node& of = known(nodes_, node);
+    const bool by_python = !frames.empty() && !runs_backward(out_.frames[frames.front()]);
+    return {stack_number(node, by_python ? frames : known(stacks_, of.stack)), of.module};
+  }
+  static bool runs_backward(const StackFrame& frame) {
+    return frame.file.ends_with("torch/autograd/graph.py") ||
+           frame.file.ends_with("torch/autograd/__init__.py");
+  }
+  std::uint32_t stack_number(std::uint64_t node, std::vector<std::uint32_t> frames) {
+    if (node != 0) {
+      const std::string& name = nodes_[node].name;
+      const auto [at, is_new] = node_frames_.try_emplace(name, 0);
+      if (is_new) at->second = frame({name, "autograd", 0});
+      frames.insert(frames.begin(), at->second);
+    }
+    const auto [stack, is_new] =
+        numbers_.try_emplace(frames, static_cast<std::uint32_t>(out_.stacks.size()));
+    if (is_new) out_.stacks.push_back(std::move(frames));
+    return stack->second;
+  }
+  std::uint32_t frame(StackFrame one) {
+    out_.frames.push_back(std::move(one));
+    return static_cast<std::uint32_t>(out_.frames.size() - 1);
+  }
+
+  void event() {
+    const std::uint64_t action = entries_.number(), number = entries_.number();
+    if (action > static_cast<std::uint64_t>(Action::oom))
+      throw SnapshotError("an event of no action");
+    Device& one = device_at(number);
+    TraceEvent event;
+    event.action = static_cast<Action>(action);
+    event.address = address();
+    event.size = entries_.bytes();
+    if (event.action == Action::oom) event.device_free = entries_.bytes(), event.address = 0;
+    event.stream = entries_.bytes();
+    const std::uint64_t stack = entries_.number(), module = entries_.number();
+    const auto [place, in] = place_of(stack, module, entries_.number());
+    event.stack = place;
+    event.module = modules_[known(strings_, in)];
+    event.time_us = time_ += entries_.signed_number();
+    BlockChange change;
+    change.action = static_cast<AllocatorAction>(action);
+    change.address = event.address;
+    change.bytes = event.size;
+    change.block = rounded(event.size);
+    change.stream = streams_[std::to_string(event.stream)];
+    one.layout.apply(change);
+    if (event.action == Action::alloc) {
+      one.last = event.address;
+      ++one.moment.allocations;
+      one.made[event.address] = event.stack;
+    }
+    if (event.action == Action::free_completed) ++one.moment.frees;
+    out_.traces[number].push_back(event);
+  }
+
+  void label() {
+    const std::int64_t at = address();
+    const std::string& kind = string();
+    const std::string& name = string();
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const auto& blocks = devices_[i].layout.blocks();
+      const auto after = blocks.upper_bound(at);
+      if (after == blocks.begin()) continue;
+      const auto& [begin, block] = *std::prev(after);
+      if (at < begin + std::max<Bytes>(block.bytes, 1))
+        out_.labels.push_back(
+            {static_cast<std::int64_t>(i), devices_[i].moment.allocations, at, kind, name});
+    }
+  }
+
+  void gather() {
+    const std::int64_t output = address(), shard = address(), bytes = entries_.bytes();
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].layout.blocks().contains(output))
+        out_.gathers.push_back(
+            {static_cast<std::int64_t>(i), devices_[i].moment.allocations, output, shard, bytes});
+  }
+
+  void phase() {
+    const std::string& name = string();
+    time_ += entries_.signed_number();
+    std::vector<ProgramPhase::Moment> begins;
+    for (const Device& one : devices_) begins.push_back(one.moment);
+    open_[name].push_back({step_, std::move(begins)});
+  }
+
+  void phase_end() {
+    const std::string& name = string();
+    time_ += entries_.signed_number();
+    const auto open = open_.find(name);
+    if (open == open_.end() || open->second.empty()) return;
+    end_phase(name, open->second.back());
+    open->second.pop_back();
+  }
+
+  /// On each device that had events in it; where the process has one device, there.
+  void end_phase(const std::string& name, const OpenPhase& open) {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const auto begin = i < open.begins.size() ? open.begins[i] : ProgramPhase::Moment{};
+      const auto end = devices_[i].moment;
+      if (begin == end && used() > 1) continue;
+      if (out_.traces[i].empty()) continue;
+      out_.phases.push_back({static_cast<std::int64_t>(i), begin, end, name, open.step});
+    }
+  }
+  std::int64_t used() const {
+    return std::ranges::count_if(out_.traces, [](const auto& trace) { return !trace.empty(); });
+  }
+
+  void segments(std::size_t number) {
+    const Device& one = devices_[number];
+    for (const Segment& from : one.layout.map(streams_.all(), SIZE_MAX).segments) {
+      SnapshotSegment segment;
+      segment.device = static_cast<std::int64_t>(number);
+      segment.address = from.address;
+      segment.total_size = from.bytes;
+      segment.stream = std::stoll(from.stream);
+      segment.type = from.pool;
+      for (const SegmentPart& part : from.parts) {
+        SnapshotBlock block;
+        block.address = from.address + part.offset;
+        block.size = part.bytes;
+        block.requested = part.requested;
+        block.state = part.use == BlockUse::active    ? BlockState::allocated
+                      : part.use == BlockUse::pending ? BlockState::pending_free
+                                                      : BlockState::inactive;
+        if (const auto made = one.made.find(block.address);
+            made != one.made.end() && part.use != BlockUse::free)
+          block.stack = made->second;
+        segment.blocks.push_back(block);
+      }
+      out_.segments.push_back(std::move(segment));
+    }
+  }
+
+  Entries entries_;
+  std::int64_t begin_us_, time_ = begin_us_, step_ = 1, address_ = 0;
+  Snapshot out_;
+  // By their numbers in the record.
+  std::vector<std::string> strings_{""};
+  std::vector<std::uint32_t> frames_{0};
+  std::vector<std::vector<std::uint32_t>> stacks_{{}};
+  std::vector<Node> nodes_{{}};
+  std::vector<Device> devices_;
+  std::map<std::string, std::vector<OpenPhase>> open_;
+  StringTable modules_, streams_;
+  std::map<std::string, std::uint32_t> node_frames_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> numbers_{{{}, 0}};
+};
+
+}  // namespace
+
+Snapshot record_snapshot(const std::filesystem::path& path) {
+  const auto record = read_record(path, true);
+  if (!record) throw SnapshotError(path.string() + ": its process had not begun the record");
+  try {
+    return EventReader(*record).run();
+  } catch (const SnapshotError& error) {
+    throw SnapshotError(path.string() + ": " + error.what());
+  }
+}
+
+}  // namespace tidemark
