@@ -4,6 +4,7 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/watchdog.h"
@@ -132,6 +133,7 @@ void tidemark_device_answer_reads(int on, int64_t value) {
 void tidemark_device_begin_operator(const char* name) {
   if (bracket.depth == 0) let_watchdogs_look();
   if (bracket.depth++ == 0) {
+    ++operators_under_way;
     bracket = {};
     bracket.depth = 1;
     bracket.name = name ? name : "";
@@ -139,7 +141,9 @@ void tidemark_device_begin_operator(const char* name) {
 }
 
 void tidemark_device_end_operator(uint64_t bytes) {
-  if (bracket.depth == 0 || --bracket.depth > 0 || !bracket.used || bracket.charged) return;
+  if (bracket.depth == 0 || --bracket.depth > 0) return;
+  --operators_under_way;
+  if (!bracket.used || bracket.charged) return;
   const double left = static_cast<double>(bytes) - bracket.bytes;
   if (left <= 0) return;
   auto [e, lock] = locked();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/watchdog.h"
 
@@ -62,6 +63,7 @@ thread_local IdlePolls idle_polls;
 }  // namespace
 
 void count_activity(Engine& e, bool enqueued) {
+  if (enqueued && driven_epoch != e.epoch) note_driver(e);
   if (enqueued) driven_epoch = e.epoch;
   ++e.activity;
 }
@@ -93,6 +95,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   if (callbacks_pending(mark.clock)) return false;
   if (driven_epoch != e.epoch) {  // a watchdog: its polls must not move the clock of those who work
     if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
+    if (has_drained(e)) return true;
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
     synchronise_with(lock, Mark(*waited));
