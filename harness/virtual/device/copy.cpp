@@ -138,6 +138,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const std::size_t bytes = shape.width * shape.height * shape.depth;
   if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
+  settle_if_deferring();
   if (!to || !from) return cudaErrorInvalidValue;
   Side target, source;
   if (!locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) ||

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/profile.h"
@@ -137,7 +138,12 @@ struct Locked {
   Engine& engine;
   std::unique_lock<std::mutex> lock;
 };
-inline Locked locked() { return {engine(), std::unique_lock(engine().mutex)}; }
+inline Locked locked_at_once() { return {engine(), std::unique_lock(engine().mutex)}; }
+/// The same after all calls before this one have been carried out (deferred.h).
+inline Locked locked() {
+  settle_if_deferring();
+  return locked_at_once();
+}
 /// And the stream of a handle, or null.
 struct LockedStream {
   Engine& engine;
@@ -158,6 +164,9 @@ bool callbacks_pending(const VectorClock& clock);
 
 /// Host synchronisation with `mark`, lock held by `lock`.
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
+/// Comes before a query, with no lock held: a thread that gives the device work waits a while for
+/// the partners of its collectives.
+void before_poll();
 /// Answers a query about `mark`: costs the host time, so that a polling program gets on.
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Says that this thread drives the device; polls of threads that never do leave the clock alone.

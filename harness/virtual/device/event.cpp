@@ -16,6 +16,7 @@ struct Event {
   std::uint32_t generation = 0;
   bool alive = false, recorded = false;
   Mark record;
+  std::size_t deferred = 0;  // records that are to be carried out
 };
 
 // Handles count up and carry a generation, so that a destroyed event is an error and not another
@@ -35,12 +36,40 @@ struct Table {
 
 Table& table() { return immortal<Table>(); }
 
+void record(Engine& e, Event& event, Stream& s) {
+  event.record = e.mark(s);
+  // An idle stream reaches the record when the host has put it there.
+  event.record.time = std::max(event.record.time, e.now);
+  event.recorded = true;
+}
+
+void wait(Engine& e, Stream& s, const Event& event) {
+  if (!event.recorded) return;
+  const Ns from = std::max(s.tail, e.now);
+  e.order_after(s, event.record);
+  if (e.tracing && s.tail > from)
+    e.trace.push_back({"wait for an event", s.index, from, s.tail, e.now, Kind::wait});
+}
+
+/// Carries out `act` on the engine and the event, now or in its turn.
+template <class Act>
+void in_turn(Engine& e, std::unique_lock<std::mutex>& lock, EventHandle handle, Event& event,
+             Act act) {
+  if (!is_deferring()) return act(e, event);
+  lock.unlock();
+  defer([handle, act] {
+    auto [engine, held] = locked();
+    if (Event* const found = table().find(handle)) act(engine, *found);
+    return true;
+  });
+}
+
 }  // namespace
 
 std::size_t live_events() { return table().events.size() - table().unused.size(); }
 
 cudaError_t create_event(EventHandle* event, unsigned flags) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (!event || (flags & ~7u) ||
       ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
     return cudaErrorInvalidValue;
@@ -65,47 +94,47 @@ cudaError_t create_event(EventHandle* event, unsigned flags) {
 }
 
 cudaError_t destroy_event(EventHandle event) {
-  std::lock_guard lock(engine().mutex);
-  Table& t = table();
-  Event* found = t.find(event);
+  auto [e, lock] = locked_at_once();
+  Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
-  found->alive = false;
-  ++found->generation;
-  t.unused.push_back(static_cast<std::uint32_t>(found - t.events.data()));
+  in_turn(e, lock, event, *found, [](Engine&, Event& one) {
+    one.alive = false;
+    ++one.generation;
+    table().unused.push_back(static_cast<std::uint32_t>(&one - table().events.data()));
+  });
   return cudaSuccess;
 }
 
 cudaError_t record_event(EventHandle event, StreamHandle stream) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   Event* found = table().find(event);
   Stream* s = e.find(stream);
   if (!found || !s || found->device != s->device) return cudaErrorInvalidResourceHandle;
   count_activity(e, true);
-  found->record = e.mark(*s);
-  // An idle stream reaches the record when the host has put it there.
-  found->record.time = std::max(found->record.time, e.now);
-  found->recorded = true;
+  ++found->deferred;
+  in_turn(e, lock, event, *found, [s](Engine& engine, Event& one) {
+    --one.deferred;
+    record(engine, one, *s);
+  });
   return cudaSuccess;
 }
 
 cudaError_t wait_event(StreamHandle stream, EventHandle event) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   Event* found = table().find(event);
   Stream* s = e.find(stream);
   if (!found || !s) return cudaErrorInvalidResourceHandle;
   count_activity(e, true);
-  if (!found->recorded) return cudaSuccess;
-  const Ns from = std::max(s->tail, e.now);
-  e.order_after(*s, found->record);
-  if (e.tracing && s->tail > from)
-    e.trace.push_back({"wait for an event", s->index, from, s->tail, e.now, Kind::wait});
+  in_turn(e, lock, event, *found, [s](Engine& engine, const Event& one) { wait(engine, *s, one); });
   return cudaSuccess;
 }
 
 cudaError_t query_event(EventHandle event) {
-  auto [e, lock] = locked();
+  before_poll();
+  auto [e, lock] = locked_at_once();
   const Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
+  if (found->deferred > 0) return cudaErrorNotReady;
   if (!found->recorded) return cudaSuccess;
   const Mark record = found->record;
   return poll(lock, record) ? cudaSuccess : cudaErrorNotReady;

@@ -106,6 +106,7 @@ std::vector<std::pair<std::string, std::uint64_t>> kernel_counts() {
 
 cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (!kernel) return cudaErrorInvalidDeviceFunction;
+  settle_if_deferring();
   const std::uint64_t threads = std::uint64_t{l.block.x} * l.block.y * l.block.z;
   const std::uint64_t blocks = std::uint64_t{l.grid.x} * l.grid.y * l.grid.z;
   if (threads == 0 || blocks == 0 || threads > 1024 || l.block.x > 1024 || l.block.y > 1024 ||

@@ -146,6 +146,7 @@ void forget_arguments(std::string_view kernel, void** arguments,
 }
 
 void forget_all(std::string_view operation) {
+  settle_if_deferring();
   Known& k = known();
   const std::lock_guard lock(k.mutex);
   k.bytes = {};
@@ -162,6 +163,7 @@ void tidemark_device_mark_known(const void* address, uint64_t bytes, int is) {
   mark_known(address, bytes, is != 0);
 }
 int tidemark_device_is_known(const void* address, uint64_t bytes) {
+  settle_if_deferring();
   return is_known(address, bytes);
 }
 void tidemark_device_copy_known(void* to, const void* from, uint64_t bytes) {

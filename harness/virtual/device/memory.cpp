@@ -125,11 +125,16 @@ int device_of(const void* address) {
 cudaError_t allocate(void** address, std::size_t bytes) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  auto [e, lock] = locked();
-  if (e.devices == 0) return cudaErrorNoDevice;
+  if (engine().devices == 0) return cudaErrorNoDevice;
   if (bytes == 0) return cudaSuccess;
+  const auto pay = [] {
+    auto [e, lock] = locked();
+    e.now += e.profile.allocate;
+    return true;
+  };
+  is_deferring() ? defer(pay) : static_cast<void>(pay());
+  auto [e, lock] = locked_at_once();
   count_activity(e, false);
-  e.now += e.profile.allocate;
   const std::uintptr_t begin = e.memory_of(current_device()).take(bytes);
   *address = reinterpret_cast<void*>(begin);
   return begin ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -151,7 +156,7 @@ cudaError_t release(void* address) {
 
 cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   if (!left || !total) return cudaErrorInvalidValue;
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (e.devices == 0) return cudaErrorNoDevice;
   const DeviceMemory& memory = e.memory_of(current_device());
   *total = memory.capacity;
@@ -160,18 +165,18 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
 }
 
 void library_used(Placement::Library what) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (e.devices > 0) e.memory_of(current_device()).placement().used(what);
 }
 
 std::size_t memory_used(int device) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.memory_of(device).used_;
 }
 
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (mapped_range(value, begin, bytes)) return cudaSuccess;
   for (const DeviceMemory* memory : e.memory) {
     auto found = memory->find(value);

@@ -35,6 +35,7 @@ void launch(Engine& e) {
 }  // namespace
 
 std::string_view current_operator() {
+  if (carries_step_out()) return operator_of_step();
   return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
 }
 
@@ -53,12 +54,12 @@ Ns host_now() {
 }
 
 Links links() {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.profile.links;
 }
 
 std::string clock_setting() {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   char figures[9];
   std::snprintf(figures, sizeof figures, "%08x", e.profile.figures);
   return "GPU profile " + e.profile.name + " (figures " + figures + "), schedule " +
@@ -131,7 +132,10 @@ void tidemark_device_answer_reads(int on, int64_t value) {
 }
 
 void tidemark_device_begin_operator(const char* name) {
-  if (bracket.depth == 0) let_watchdogs_look();
+  if (bracket.depth == 0) {
+    let_watchdogs_look();
+    if (engine().data != Data::none) settle_if_deferring();  // it reads what collectives bring
+  }
   if (bracket.depth++ == 0) {
     ++operators_under_way;
     bracket = {};

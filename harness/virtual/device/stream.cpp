@@ -63,9 +63,10 @@ thread_local IdlePolls idle_polls;
 }  // namespace
 
 void count_activity(Engine& e, bool enqueued) {
+  ++e.activity;
+  if (carries_step_out()) return;  // for a thread that has counted it
   if (enqueued && driven_epoch != e.epoch) note_driver(e);
   if (enqueued) driven_epoch = e.epoch;
-  ++e.activity;
 }
 
 void pay_launch(Engine& e) {
@@ -88,6 +89,15 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   note_wait(mark);
   if (e.tracing && e.now > from)
     e.trace.push_back({"synchronise", kHostLane, from, e.now, from, Kind::wait});
+}
+
+void before_poll() {
+  if (!is_deferring()) return;
+  const bool drives = [] {
+    auto [e, lock] = locked_at_once();
+    return driven_epoch == e.epoch;
+  }();
+  if (drives) settle_for_a_while();
 }
 
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
@@ -120,7 +130,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
 }
 
 cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (!stream || (flags & ~1u)) return cudaErrorInvalidValue;
   if (e.devices == 0) return cudaErrorNoDevice;
   const int clamped = std::clamp(priority, e.profile.highest_priority, e.profile.lowest_priority);
@@ -136,8 +146,11 @@ cudaError_t destroy_stream(StreamHandle stream) {
 }
 
 cudaError_t query_stream(StreamHandle stream) {
-  auto [e, lock, s] = locked(stream);
+  before_poll();
+  auto [e, lock] = locked_at_once();
+  Stream* const s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (is_deferring()) return cudaErrorNotReady;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -158,7 +171,7 @@ cudaError_t synchronise_device(int device) {
 
 template <class T, class Get>
 cudaError_t read_stream(StreamHandle stream, T* out, Get get) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (!out) return cudaErrorInvalidValue;
   const Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
@@ -181,7 +194,7 @@ cudaError_t stream_device(StreamHandle stream, int* device) {
 }
 
 bool is_stream(StreamHandle stream) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.find(stream) != nullptr;
 }
 
