@@ -1,14 +1,15 @@
 // Calls that wait for other ranks. NCCL's calls enqueue and return, but how long a collective
 // takes, and what it brings, is known only when the partners have called. Until then it stays here,
-// and so do the calls after it that tell the host nothing: further collectives, records of events,
-// waits of streams. They are carried out in the order of the calls, so that the device's state is
-// that of a program whose calls had waited. Every other call of the device waits until nothing is
-// left here.
+// and so do the calls of its thread after it that tell the host nothing: further collectives,
+// records of events, waits of streams. They are carried out in the order of the thread's calls, so
+// that the device's state is that of a program whose calls had waited. Every other call waits until
+// nothing of its thread is left here, and nothing that other threads have put into its stream.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string_view>
 
 #include "harness/virtual/device/device.h"
 
@@ -17,15 +18,17 @@ namespace tidemark::device {
 
 /// Carries the step out, now or in its turn. It is asked again and again until it returns true,
 /// with no lock held but that of the turn, on any thread. The calling thread's device is current in
-/// it.
-void defer(std::function<bool()> step);
+/// it. `stream`: what it puts something into, or null for the legacy default stream.
+void defer(StreamHandle stream, std::function<bool()> step);
 
-/// Waits until no step is left.
+/// Waits until no step is left, of any thread.
 void settle();
-/// The same for a while: false where steps are left. Partners that did not come in this time are
-/// not waited for again here until the first step is done.
+/// Waits for the steps of this thread, and for those of others in the stream.
+void settle(StreamHandle stream);
+/// Waits for those of this thread for a while: false where steps are left. Partners that did not
+/// come in this time are not waited for again here until the first step is done.
 bool settle_for_a_while();
-/// Whether steps are left, and this thread is not carrying one out.
+/// Whether steps of this thread are left, and it is not carrying one out.
 bool is_deferring();
 
 }  // namespace tidemark::device
@@ -33,7 +36,7 @@ bool is_deferring();
 
 namespace tidemark::device {
 
-/// How many steps are left.
+/// How many steps are left, of all threads.
 inline std::atomic<std::size_t> steps_left{0};
 /// Whether the thread carries a step out; and the operator in which that was called.
 bool carries_step_out();
@@ -41,6 +44,9 @@ std::string_view operator_of_step();
 
 inline void settle_if_deferring() {
   if (steps_left.load(std::memory_order_acquire) > 0) settle();
+}
+inline void settle_if_deferring(StreamHandle stream) {
+  if (steps_left.load(std::memory_order_acquire) > 0) settle(stream);
 }
 
 }  // namespace tidemark::device

@@ -16,9 +16,12 @@
 #include "harness/virtual/device/profile.h"
 #include "harness/virtual/device/vector_clock.h"
 
+struct CUgraphNode_st;
+
 namespace tidemark::device {
 
 class DeviceMemory;
+struct Capture;
 
 struct Stream {
   std::uint32_t index = 0;  // its name in vector clocks, and in traces
@@ -33,6 +36,8 @@ struct Stream {
   VectorClock clock;         // ordered before whatever comes next, its own operations included
   Ns tail = 0;               // when all that ends
   StreamHandle handle = nullptr;
+  std::shared_ptr<Capture> capture;           // while it is being captured (capture.h)
+  std::vector<CUgraphNode_st*> capture_ends;  // that its next operation comes after
 };
 
 /// A point in a stream's work.
@@ -151,7 +156,8 @@ struct LockedStream {
   Stream* stream;
 };
 inline LockedStream locked(StreamHandle stream) {
-  auto [e, lock] = locked();
+  settle_if_deferring(stream);
+  auto [e, lock] = locked_at_once();
   return {e, std::move(lock), e.find(stream)};
 }
 
@@ -164,6 +170,10 @@ bool callbacks_pending(const VectorClock& clock);
 
 /// Host synchronisation with `mark`, lock held by `lock`.
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
+/// Whether the calling thread gives the device work, and whether it is to be told that this is
+/// done.
+bool drives_device(const Engine& e);
+bool seems_done(const Engine& e, const Mark& mark);
 /// Comes before a query, with no lock held: a thread that gives the device work waits a while for
 /// the partners of its collectives.
 void before_poll();

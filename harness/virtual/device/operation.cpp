@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/idle.h"
@@ -27,9 +28,20 @@ thread_local int suspended = 0;
 thread_local bool answering = false;
 thread_local std::int64_t answer = 0;
 
-void launch(Engine& e) {
+/// Puts a kernel into the stream, or into the graph that is made of it. `effect`: on data.
+cudaError_t launch(Stream& s, std::string_view name, Ns duration,
+                   std::function<cudaError_t()> effect = {}) {
+  Engine& e = engine();
   pay_launch(e);
+  if (s.capture) {
+    Node node{.type = cudaGraphNodeTypeKernel, .name = std::string(name), .duration = duration};
+    if (effect) node.effects.push_back(std::move(effect));
+    return capture(s, std::move(node));
+  }
+  if (const cudaError_t error = implicit_in_capture(s)) return error;
   ++e.launches;
+  e.append(s, duration, name);
+  return effect ? effect() : cudaSuccess;
 }
 
 }  // namespace
@@ -83,15 +95,15 @@ void note_wait(const Mark& mark) {
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
   auto [e, lock, s] = locked(stream);
   if (!s) return;
-  launch(e);
-  e.append(*s, e.profile.duration(cost), name);
+  static_cast<void>(launch(*s, name, e.profile.duration(cost)));
   charge_in_bracket(*s, 0, cost.flops > 0 || cost.bytes > 0);
 }
 
 Ns begin_collective(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s) return e.now;
-  launch(e);
+  pay_launch(e);
+  ++e.launches;
   e.apply_default_stream_rules(*s);
   return std::max(s->tail, e.now);
 }
@@ -112,19 +124,25 @@ void note_access(StreamHandle stream, std::string_view name, const void* address
 }
 
 // A kernel whose work is not known from its arguments.
-void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration) {
-  Engine& e = engine();
-  launch(e);
+cudaError_t enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration,
+                           std::function<cudaError_t()> effect) {
   const bool inside = bracket.depth > 0;
   const bool known = duration >= 0;
-  e.append(s, known ? duration : e.profile.duration({.bytes = inside ? 0 : fallback_bytes}), name);
+  const Profile& profile = engine().profile;
+  const cudaError_t error =
+      launch(s, name, known ? duration : profile.duration({.bytes = inside ? 0 : fallback_bytes}),
+             std::move(effect));
   charge_in_bracket(s, 0, known);
+  return error;
 }
 
 }  // namespace tidemark::device
 
 using namespace tidemark::device;
 
+void tidemark_device_await_stream(void* stream) {
+  settle_if_deferring(static_cast<StreamHandle>(stream));
+}
 void tidemark_device_suspend_data(int delta) { suspended += delta; }
 void tidemark_device_answer_reads(int on, int64_t value) {
   answering = on != 0;
@@ -132,15 +150,13 @@ void tidemark_device_answer_reads(int on, int64_t value) {
 }
 
 void tidemark_device_begin_operator(const char* name) {
-  if (bracket.depth == 0) {
-    let_watchdogs_look();
-    if (engine().data != Data::none) settle_if_deferring();  // it reads what collectives bring
-  }
+  if (bracket.depth == 0) let_watchdogs_look();
   if (bracket.depth++ == 0) {
     ++operators_under_way;
     bracket = {};
     bracket.depth = 1;
     bracket.name = name ? name : "";
+    captured_in_operator() = nullptr;
   }
 }
 
@@ -152,6 +168,10 @@ void tidemark_device_end_operator(uint64_t bytes) {
   if (left <= 0) return;
   auto [e, lock] = locked();
   Stream& s = e.streams[bracket.stream];
+  if (Node* const last = captured_in_operator(); last && s.capture) {
+    last->duration += e.profile.transfer(left, e.profile.memory_gbps);
+    return;
+  }
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   // The time for which the host has waited inside the operator includes the time of these bytes.
   if (bracket.awaited) e.now = std::max(e.now, s.tail);

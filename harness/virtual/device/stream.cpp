@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/pool.h"
@@ -60,7 +61,20 @@ struct IdlePolls {
   }
 };
 thread_local IdlePolls idle_polls;
+
+// What a thread that does not drive the device has been told to be done, because the device had
+// drained (idle.h). It stays done for that thread.
+thread_local VectorClock told_drained;
 }  // namespace
+
+bool drives_device(const Engine& e) { return driven_epoch == e.epoch; }
+
+bool seems_done(const Engine& e, const Mark& mark) {
+  if (drives_device(e)) return e.is_done(mark);
+  if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
+  if (has_drained(e)) told_drained.merge(mark.clock);
+  return told_drained.covers(mark.clock);
+}
 
 void count_activity(Engine& e, bool enqueued) {
   ++e.activity;
@@ -95,7 +109,7 @@ void before_poll() {
   if (!is_deferring()) return;
   const bool drives = [] {
     auto [e, lock] = locked_at_once();
-    return driven_epoch == e.epoch;
+    return drives_device(e);
   }();
   if (drives) settle_for_a_while();
 }
@@ -103,9 +117,8 @@ void before_poll() {
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   Engine& e = engine();
   if (callbacks_pending(mark.clock)) return false;
-  if (driven_epoch != e.epoch) {  // a watchdog: its polls must not move the clock of those who work
-    if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
-    if (has_drained(e)) return true;
+  if (!drives_device(e)) {  // a watchdog: its polls must not move the clock of those who work
+    if (seems_done(e, mark)) return true;
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
     synchronise_with(lock, Mark(*waited));
@@ -141,6 +154,7 @@ cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
 cudaError_t destroy_stream(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
+  if (s->capture) s->capture->invalid = true;
   s->destroyed = true;
   return cudaSuccess;
 }
@@ -150,6 +164,7 @@ cudaError_t query_stream(StreamHandle stream) {
   auto [e, lock] = locked_at_once();
   Stream* const s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = unsafe_in_capture(s)) return error;
   if (is_deferring()) return cudaErrorNotReady;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
@@ -157,6 +172,7 @@ cudaError_t query_stream(StreamHandle stream) {
 cudaError_t synchronise_stream(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = unsafe_in_capture(s)) return error;
   synchronise_with(lock, e.mark(*s));
   release_pool_memory(s->device);
   return cudaSuccess;
@@ -164,6 +180,7 @@ cudaError_t synchronise_stream(StreamHandle stream) {
 
 cudaError_t synchronise_device(int device) {
   auto [e, lock] = locked();
+  if (invalidate_captures(device)) return cudaErrorStreamCaptureUnsupported;
   synchronise_with(lock, e.mark_all(device));
   release_pool_memory(device);
   return cudaSuccess;

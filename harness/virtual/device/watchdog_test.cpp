@@ -43,7 +43,9 @@ class Watchdog {
     begun_ = true;
     while (!condition_.wait_for(lock, between_, [this] { return end_; })) {
       ++passes_;
-      seen_ = seen_ || cudaEventQuery(event_) == cudaSuccess;
+      const bool seen = cudaEventQuery(event_) == cudaSuccess;
+      EXPECT_FALSE(seen_ && !seen) << "done stays done";
+      seen_ = seen;
     }
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/nccl/alone.h"
@@ -97,11 +98,41 @@ bool holds_the_host(const Operation& operation) {
 
 }  // namespace
 
+namespace {
+
+bool is_captured(const Operation& operation) {
+  const cuda::OnDevice on(operation.comm->device);
+  return device::is_capturing(operation.stream);
+}
+
+// The calls of a group become one operation of a CUDA graph, and are made again at each launch.
+void capture(const std::vector<Operation>& operations, const Operation& first) {
+  const cuda::OnDevice on(first.comm->device);
+  device::capture_run(first.stream, kernel_name(first.call),
+                      [operations](device::StreamHandle stream) {
+                        std::vector<Operation> again = operations;
+                        for (Operation& operation : again) operation.stream = stream;
+                        try {
+                          carry_out(again);
+                        } catch (const Failure& failure) {  // the communicator has the error
+                          remember_error(failure.what(), Moment::afterwards);
+                        }
+                      });
+}
+
+}  // namespace
+
 void carry_out(const std::vector<Operation>& operations) {
+  const auto captured = std::ranges::find_if(operations, is_captured);
+  if (captured != operations.end()) return capture(operations, *captured);
   device::before_collectives();
   const auto calls = std::make_shared<Calls>(operations);
-  device::defer([calls] { return calls->advance(); });
-  if (std::ranges::any_of(operations, holds_the_host)) device::settle();
+  const Operation& first = operations.front();
+  {
+    const cuda::OnDevice on(first.comm->device);
+    device::defer(first.stream, [calls] { return calls->advance(); });
+    if (std::ranges::any_of(operations, holds_the_host)) device::settle(first.stream);
+  }
   if (!device::is_deferring() && calls->failure()) throw Failure(*calls->failure());
 }
 
