@@ -74,6 +74,7 @@ ncclResult_t outcome(ncclResult_t called, ncclComm_t comm) {
 
 void World::SetUp() {
   setenv("TIDEMARK_TIMEOUT", time_limit.c_str(), 1);
+  unsetenv("TIDEMARK_NCCL_WAITS");
   tidemark_device_set_data(data_);
   comm_ = world_communicator();
   ASSERT_NE(comm_, nullptr);

@@ -12,6 +12,7 @@
 #include "harness/virtual/nccl/drive.h"
 #include "harness/virtual/nccl/slices.h"
 #include "harness/virtual/nccl/timeline.h"
+#include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -131,7 +132,8 @@ void carry_out(const std::vector<Operation>& operations) {
   {
     const cuda::OnDevice on(first.comm->device);
     device::defer(first.stream, [calls] { return calls->advance(); });
-    if (std::ranges::any_of(operations, holds_the_host)) device::settle(first.stream);
+    if (waits_in_call() || std::ranges::any_of(operations, holds_the_host))
+      device::settle(first.stream);
   }
   if (!device::is_deferring() && calls->failure()) throw Failure(*calls->failure());
 }
