@@ -46,7 +46,7 @@ else:
     work.wait()
 print((x + z).tolist(), y.tolist())
 dist.destroy_process_group()"""
-    for flags in ("--schedule", "instant"), ("--schedule", "calibrated"), ("--schedule", "lagging"), ("--races", "on", "--no-races"):
+    for flags in ("--schedule", "instant"), ("--schedule", "lagging"), ("--schedule", "calibrated", "--races", "on", "--no-races"):
         said = python(program(text), "--ranks", 2, "--mode", "math", *flags).ends(0)
         said.check(said.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == said.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
 
