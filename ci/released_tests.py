@@ -30,7 +30,7 @@ class Tests:
         return self.file + (f", {self.alloc_conf}" if self.alloc_conf else "")
 
 
-# Without the tests that capture CUDA graphs, which the platform does not have: after one of them has failed others do, of the memory that it has left.
+# Without the tests that capture CUDA graphs: those of make_graphed_callables compute for minutes on a core, and one that fails leaves its memory to the others.
 MEMORY = ("(memory or stream or alloc or event or MemPool or snapshot or oom or segment or caching) and not graph and not Graph and not BlockStateAbsorption")
 TESTS = (
     Tests("test/distributed/_composable/fsdp/test_fully_shard_memory.py"),
@@ -50,7 +50,7 @@ EXPECTED = {
     **{f"test/test_cuda.py::{name}": LEFT for name in ("test_memory_plots_free_segment_stack", "test_memory_snapshot_script", "test_memory_snapshot_with_cpp")},
     "test/test_cuda.py::test_mempool_with_allocator": "compiles an extension, which wants CUDA's toolkit",
     "torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py": "imports modules that PyTorch has since 2.12 alone; with 2.14.1 it captures its "
-    "traced step as a CUDA graph, which the platform does not have",
+    "traced step as a CUDA graph, which has not been tried since the platform has graphs",
     "src/accelerate/test_utils/scripts/external_deps/test_peak_memory_usage.py": "downloads a model and a data set",
 }
 

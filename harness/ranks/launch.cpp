@@ -102,6 +102,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
                        {kRanks, std::to_string(ranks)},
                        {kSocket, socket}}});
   setenv("OMP_NUM_THREADS", "1", 0);
+  setenv("TIDEMARK_NCCL_WAITS", "1", 0);  // a rank's error names the call that it waited in
   const long killed_before = killed_for_memory();
   const ProcessesEnd end = run_processes(starts, ranks, /*together=*/true, session);
   Ended ended;

@@ -117,6 +117,7 @@ const std::vector<MpiFamily>& mpi_families() {
 }
 
 std::shared_ptr<Link> mpi_link() {
+  setenv("TIDEMARK_NCCL_WAITS", "1", 0);           // as in launch.cpp
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);  // ranks that wait let the others run
   // Open MPI 5 maps memory that PMIx shares at an address of its own choice, which the virtual
   // device may have reserved; messages do as well.

@@ -13,12 +13,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return call(device::destroy_event, event); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return call(device::record_event, event, stream);
+  return call(device::record_event, event, stream, false);
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  // cudaEventRecordExternal only means something while a stream is being captured.
-  return call(
-      [&] { return flags > 1 ? cudaErrorInvalidValue : device::record_event(event, stream); });
+  return call([&] {
+    return flags > 1 ? cudaErrorInvalidValue
+                     : device::record_event(event, stream, flags == cudaEventRecordExternal);
+  });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) { return call(device::query_event, event); }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -35,8 +35,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call(device::synchronise_stream, stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  return call(
-      [&] { return flags > 1 ? cudaErrorInvalidValue : device::wait_event(stream, event); });
+  return call([&] {
+    return flags > 1 ? cudaErrorInvalidValue
+                     : device::wait_event(stream, event, flags == cudaEventWaitExternal);
+  });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/stream.h"
@@ -77,6 +78,11 @@ cudaError_t enqueue_host_function(StreamHandle stream, void (*function)(void*), 
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!function) return cudaErrorInvalidValue;
   pay_launch(e);
+  if (s->capture)
+    return capture(*s, {.type = cudaGraphNodeTypeHost, .run = [=](StreamHandle to) {
+                          enqueue_host_function(to, function, argument);
+                        }});
+  if (const cudaError_t error = implicit_in_capture(*s)) return error;
   e.append(*s, 0, "host function");
   Queue& q = queue();
   std::lock_guard queued(q.mutex);

@@ -46,6 +46,9 @@ void tidemark_device_set_known_limit(uint64_t bytes);
 /// An allocator has given this range away: it is unknown, and a launch that points into it makes
 /// all of it unknown. 0 bytes: it has been given back.
 void tidemark_device_new_block(const void* address, uint64_t bytes);
+/// Waits until the collectives in the stream (a cudaStream_t), and those of this thread, have
+/// brought what they bring. Comes before an operator whose data is read outside the device's calls.
+void tidemark_device_await_stream(void* stream);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
 /// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this
@@ -59,6 +62,13 @@ int tidemark_device_accepts_unknown(void);
 /// Whether a launch of this thread was refused (1) since it last asked, here or with
 /// cudaGetLastError, which then has nothing more to say about it.
 int tidemark_device_take_refusal(void);
+/// CUDA graphs: whether any capture is under way, whether this stream (a cudaStream_t) is captured.
+int tidemark_device_captures_under_way(void);
+int tidemark_device_is_capturing(void* stream);
+/// Where the calling thread's operator (tidemark_device_begin_operator) was captured into a graph:
+/// what it does to data when the graph is launched, 0 on success. `destroy` frees `data` in the
+/// end. Returns 1, or 0 where nothing was captured (and `data` is still the caller's).
+int tidemark_device_capture_effect(int (*run)(void*), void* data, void (*destroy)(void*));
 /// The operator layer is there and computes the numbers of mode math (1), or not (0). It decides
 /// only what the refusal of a kernel launch says.
 void tidemark_device_numbers_computed(int on);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
@@ -88,6 +89,14 @@ bool rows_known(void* to, const void* from, const Rectangle& r) {
 void mark_rows(void* to, const Rectangle& r, bool known) {
   each_row(to, to, r, [&](char* t, const char*) { mark_known(t, r.width, known); });
 }
+void leave_no_value(void* to, const void* from, const Rectangle& r, bool pinned) {
+  std::size_t left = pinned ? kNoValueBytesPinned : r.width * r.height * r.depth;
+  each_row(to, from, r, [&](char* row, const char*) {
+    const std::size_t part = std::min(left, r.width);
+    std::memset(row, 0xff, part);
+    left -= part;
+  });
+}
 // A copy to the device in mode known.
 void move_known(void* to, const void* from, const Rectangle& r, bool from_host) {
   if (!from_host)
@@ -95,6 +104,16 @@ void move_known(void* to, const void* from, const Rectangle& r, bool from_host) 
   const bool kept = r.width * r.height * r.depth <= known_limit();
   if (kept) move(to, from, r);
   mark_rows(to, r, kept);
+}
+
+void write_rows(void* to, unsigned value, std::size_t unit, const Rectangle& r) {
+  each_row(to, to, r, [&](char* row, const char*) {
+    if (unit == 1) {
+      std::memset(row, static_cast<int>(value & 0xff), r.width);
+    } else {
+      for (std::size_t x = 0; x + unit <= r.width; x += unit) std::memcpy(row + x, &value, unit);
+    }
+  });
 }
 
 // Notes the accesses of one side of a copy, for race detection. The host's pageable memory belongs
@@ -138,6 +157,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const std::size_t bytes = shape.width * shape.height * shape.depth;
   if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
+  settle_if_deferring(stream);
   if (!to || !from) return cudaErrorInvalidValue;
   Side target, source;
   if (!locate(to, extent(shape, shape.to_pitch, shape.to_slice), target) ||
@@ -156,8 +176,32 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
     return refuse_read(bytes);
 
+  // What it does to data, also at each launch of a graph.
+  const auto act = [=, moves = on_host || data_moves()] {
+    if (moves || (to_host && follows && rows_known(to, from, shape))) {
+      move(to, from, shape);
+    } else if (!to_host && follows) {
+      move_known(to, from, shape, from_host);
+    } else if (to_host) {
+      leave_no_value(to, from, shape, target.place == Place::pinned);
+    }
+    return cudaSuccess;
+  };
+
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (s->capture) {
+    if (waiting == Waiting::sync) return unsafe_in_capture(s);
+    pay_launch(e);
+    const double moved = static_cast<double>(bytes);
+    const cudaError_t error = capture(*s, {.type = cudaGraphNodeTypeMemcpy,
+                                           .name = name_of(target, source),
+                                           .duration = duration(e.profile, target, source, moved),
+                                           .effects = {act}});
+    if (!on_host) charge_in_bracket(*s, 2 * moved, false);
+    return error;
+  }
+  if (const cudaError_t error = implicit_in_capture(*s)) return error;
   // Pageable memory is staged: a synchronous upload waits for the stream before it begins.
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
   pay_launch(e);
@@ -171,21 +215,11 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (wait) synchronise_with(lock, e.mark(*s));
   lock.unlock();
 
-  if (on_host || data_moves() || all_known) {
-    move(to, from, shape);
-  } else if (!to_host && follows) {
-    move_known(to, from, shape, from_host);
-  } else if (to_host && known) {
+  if (to_host && known && !all_known && !data_moves()) {
     std::memcpy(to, known, bytes);  // the low bytes come first
-  } else if (to_host) {
-    std::size_t left = target.place == Place::pinned ? kNoValueBytesPinned : bytes;
-    each_row(to, from, shape, [&](char* row, const char*) {
-      const std::size_t part = std::min(left, shape.width);
-      std::memset(row, 0xff, part);
-      left -= part;
-    });
+    return cudaSuccess;
   }
-  return cudaSuccess;
+  return act();
 }
 
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -204,28 +238,34 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
     return cudaErrorInvalidValue;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % unit) return cudaErrorInvalidValue;
+  const bool keeps = target.place == Place::device && follows_known();
+  const bool writes =
+      target.place == Place::pinned || data_moves() || (keeps && bytes <= known_limit());
+  const auto act = [=] {
+    if (keeps) mark_rows(to, shape, writes);
+    if (writes) write_rows(to, value, unit, shape);
+    return cudaSuccess;
+  };
+
   auto [e, lock, s] = locked(stream);
+  const Ns lasts = e.profile.duration({.bytes = static_cast<double>(bytes)});
+  if (!s->capture)
+    if (const cudaError_t error = implicit_in_capture(*s)) return error;
   pay_launch(e);
-  e.append(*s, e.profile.duration({.bytes = static_cast<double>(bytes)}), "memset", Kind::copy);
+  if (s->capture) {
+    const cudaError_t error = capture(
+        *s,
+        {.type = cudaGraphNodeTypeMemset, .name = "memset", .duration = lasts, .effects = {act}});
+    charge_in_bracket(*s, static_cast<double>(bytes), false);
+    return error;
+  }
+  e.append(*s, lasts, "memset", Kind::copy);
   note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);
   // Device memory: asynchronous in both forms.
   if (waiting == Waiting::sync && target.place == Place::pinned) synchronise_with(lock, e.mark(*s));
   lock.unlock();
-  const bool keeps = target.place == Place::device && follows_known();
-  if (keeps) mark_rows(to, shape, bytes <= known_limit());
-  if (target.place == Place::pinned || data_moves() || (keeps && bytes <= known_limit())) {
-    each_row(to, to, shape, [&](char* row, const char*) {
-      if (unit == 1) {
-        std::memset(row, static_cast<int>(value & 0xff), shape.width);
-      } else {
-        for (std::size_t x = 0; x + unit <= shape.width; x += unit) {
-          std::memcpy(row + x, &value, unit);
-        }
-      }
-    });
-  }
-  return cudaSuccess;
+  return act();
 }
 
 }  // namespace tidemark::device

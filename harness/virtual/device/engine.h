@@ -10,14 +10,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/profile.h"
 #include "harness/virtual/race/vector_clock.h"
 
+struct CUgraphNode_st;
+
 namespace tidemark::device {
 
 class DeviceMemory;
+struct Capture;
 
 struct Stream {
   std::uint32_t index = 0;  // its name in vector clocks, and in traces
@@ -32,6 +36,8 @@ struct Stream {
   VectorClock clock;         // ordered before whatever comes next, its own operations included
   Ns tail = 0;               // when all that ends
   StreamHandle handle = nullptr;
+  std::shared_ptr<Capture> capture;           // while it is being captured (capture.h)
+  std::vector<CUgraphNode_st*> capture_ends;  // that its next operation comes after
 };
 
 /// A point in a stream's work.
@@ -137,7 +143,12 @@ struct Locked {
   Engine& engine;
   std::unique_lock<std::mutex> lock;
 };
-inline Locked locked() { return {engine(), std::unique_lock(engine().mutex)}; }
+inline Locked locked_at_once() { return {engine(), std::unique_lock(engine().mutex)}; }
+/// The same after all calls before this one have been carried out (deferred.h).
+inline Locked locked() {
+  settle_if_deferring();
+  return locked_at_once();
+}
 /// And the stream of a handle, or null.
 struct LockedStream {
   Engine& engine;
@@ -145,7 +156,8 @@ struct LockedStream {
   Stream* stream;
 };
 inline LockedStream locked(StreamHandle stream) {
-  auto [e, lock] = locked();
+  settle_if_deferring(stream);
+  auto [e, lock] = locked_at_once();
   return {e, std::move(lock), e.find(stream)};
 }
 
@@ -158,6 +170,13 @@ bool callbacks_pending(const VectorClock& clock);
 
 /// Host synchronisation with `mark`, lock held by `lock`.
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
+/// Whether the calling thread gives the device work, and whether it is to be told that this is
+/// done.
+bool drives_device(const Engine& e);
+bool seems_done(const Engine& e, const Mark& mark);
+/// Comes before a query, with no lock held: a thread that gives the device work waits a while for
+/// the partners of its collectives.
+void before_poll();
 /// Answers a query about `mark`: costs the host time, so that a polling program gets on.
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Says that this thread drives the device; polls of threads that never do leave the clock alone.

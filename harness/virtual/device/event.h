@@ -11,8 +11,10 @@ namespace tidemark::device {
 
 cudaError_t create_event(EventHandle* event, unsigned flags);
 cudaError_t destroy_event(EventHandle event);
-cudaError_t record_event(EventHandle event, StreamHandle stream);
-cudaError_t wait_event(StreamHandle stream, EventHandle event);
+/// `external`, on a captured stream: the record and the wait are operations of the graph, and no
+/// order inside it.
+cudaError_t record_event(EventHandle event, StreamHandle stream, bool external = false);
+cudaError_t wait_event(StreamHandle stream, EventHandle event, bool external = false);
 /// cudaSuccess also where nothing was ever recorded.
 cudaError_t query_event(EventHandle event);
 cudaError_t synchronise_event(EventHandle event);

@@ -12,15 +12,11 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<cudaError_t> broken{cudaSuccess};
 
-/// Advice for a program without the function; "" if there is none.
-std::string_view advice_about(std::string_view library, std::string_view function) {
+/// Advice for a program without the library's functions; "" if there is none.
+std::string_view advice_about(std::string_view library) {
   if (library.starts_with("libcudnn"))
     return "torch.backends.cudnn.enabled = False, in the program, takes PyTorch's own kernels in "
            "place of cuDNN's; the memory is then that of those kernels";
-  if (function == "cudaStreamBeginCapture")
-    return "there are no CUDA graphs: with torch.compile the modes default and "
-           "max-autotune-no-cudagraphs make none; the memory is then that of a program without "
-           "them";
   return "";
 }
 
@@ -49,7 +45,7 @@ void break_context(cudaError_t error) { broken = error; }
 void not_supported(const char* library, const char* function) {
   say_once(std::string(function) + " (" + library +
            ") is not modelled by the virtual device; it answers \"not supported\"");
-  const std::string_view advice = advice_about(library, function);
+  const std::string_view advice = advice_about(library);
   if (!advice.empty()) say_once(std::string(advice));
 }
 

@@ -109,6 +109,7 @@ std::vector<std::pair<std::string, std::uint64_t>> kernel_counts() {
 
 cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (!kernel) return cudaErrorInvalidDeviceFunction;
+  settle_if_deferring(l.stream);
   const std::uint64_t threads = std::uint64_t{l.block.x} * l.block.y * l.block.z;
   const std::uint64_t blocks = std::uint64_t{l.grid.x} * l.grid.y * l.grid.z;
   if (threads == 0 || blocks == 0 || threads > 1024 || l.block.x > 1024 || l.block.y > 1024 ||
@@ -119,8 +120,12 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (cudaError_t error = image_of(*kernel, &image)) return error;
   const std::int64_t spins = spins_for(*kernel, l.arguments);
   if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
+  std::function<cudaError_t()> effect;
   if (spins < 0 && follows_known())
-    forget_arguments(kernel->name, l.arguments, kernel->compiled.parameters);
+    effect = [blocks = blocks_of(kernel->name, l.arguments, kernel->compiled.parameters)] {
+      forget(blocks);
+      return cudaSuccess;
+    };
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;
@@ -140,8 +145,8 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (!s) return cudaErrorInvalidResourceHandle;
   ++kernel->launches;
   e.memory_of(current_device()).placement().launched(kernel->name);
-  enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread, spins);
-  return cudaSuccess;
+  return enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread,
+                        spins, std::move(effect));
 }
 
 }  // namespace tidemark::device

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "harness/virtual/device/cubin.h"
@@ -56,6 +57,8 @@ cudaError_t occupancy(const Kernel* kernel, int threads, std::size_t dynamic_sha
 
 namespace tidemark::device {
 struct Stream;
-// operation.cpp; lock held. `duration` in ns, where it is known (>= 0).
-void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, std::int64_t duration);
+// operation.cpp; lock held. `duration` in ns, where it is known (>= 0). `effect`: what it does to
+// data, or empty.
+cudaError_t enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes,
+                           std::int64_t duration, std::function<cudaError_t()> effect);
 }  // namespace tidemark::device

@@ -124,18 +124,27 @@ Words words_of(void** arguments, const std::vector<std::size_t>& parameters) {
   return words;
 }
 
+void say_of_all(std::string_view operation) {
+  say_once(std::string(operation) +
+           " is called outside the operators of the layer: nothing on the device is known any "
+           "more (mode known)");
+}
+
 }  // namespace
 
-void forget_arguments(std::string_view kernel, void** arguments,
-                      const std::optional<std::vector<std::size_t>>& parameters) {
-  if (!arguments && !(parameters && parameters->empty())) return forget_all(kernel);
+Blocks blocks_of(std::string_view kernel, void** arguments,
+                 const std::optional<std::vector<std::size_t>>& parameters) {
+  Blocks blocks;
+  if (!arguments && !(parameters && parameters->empty())) {
+    say_of_all(kernel);
+    return {{0, ~std::uintptr_t{0}}};
+  }
   for (const std::uintptr_t pointer :
        parameters ? words_of(arguments, *parameters) : words_of(arguments)) {
     std::uintptr_t begin = 0, end = 0;
-    if (device_of(reinterpret_cast<const void*>(pointer)) < 0 ||
-        !block_around(pointer, &begin, &end))
-      continue;
-    mark_known(reinterpret_cast<const void*>(begin), end - begin, false);
+    if (device_of(reinterpret_cast<const void*>(pointer)) >= 0 &&
+        block_around(pointer, &begin, &end))
+      blocks.emplace_back(begin, end);
   }
   static std::once_flag said;
   std::call_once(said, [&] {
@@ -143,15 +152,19 @@ void forget_arguments(std::string_view kernel, void** arguments,
              " is launched outside the operators of the layer: the memory that its arguments "
              "point to is unknown (mode known), as that of further such kernels");
   });
+  return blocks;
+}
+
+void forget(const Blocks& blocks) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  for (const auto& [begin, end] : blocks) k.bytes.remove(begin, end);
 }
 
 void forget_all(std::string_view operation) {
-  Known& k = known();
-  const std::lock_guard lock(k.mutex);
-  k.bytes = {};
-  say_once(std::string(operation) +
-           " is called outside the operators of the layer: nothing on the device is known any "
-           "more (mode known)");
+  settle_if_deferring();
+  say_of_all(operation);
+  forget({{0, ~std::uintptr_t{0}}});
 }
 
 }  // namespace tidemark::device
@@ -162,6 +175,7 @@ void tidemark_device_mark_known(const void* address, uint64_t bytes, int is) {
   mark_known(address, bytes, is != 0);
 }
 int tidemark_device_is_known(const void* address, uint64_t bytes) {
+  settle_if_deferring(nullptr);
   return is_known(address, bytes);
 }
 void tidemark_device_copy_known(void* to, const void* from, uint64_t bytes) {

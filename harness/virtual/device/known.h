@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -24,10 +25,15 @@ void mark_known(const void* address, std::size_t bytes, bool known);
 bool is_known(const void* address, std::size_t bytes);
 /// Copies what is known of `from`, and what is known afterwards of `to` is that alone.
 void copy_known(void* to, const void* from, std::size_t bytes);
-/// A launched kernel computes nothing: the blocks that its arguments point into are unknown from
-/// now on. Says so of the first one. `parameters`: their bytes, where the code states them.
-void forget_arguments(std::string_view kernel, void** arguments,
-                      const std::optional<std::vector<std::size_t>>& parameters);
+/// Ranges of memory, from and to.
+using Blocks = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
+/// A launched kernel computes nothing: the blocks that its arguments point into are to be unknown.
+/// Says so of the first one. `parameters`: their bytes, where the code states them. Of arguments
+/// that cannot be looked at: all memory.
+Blocks blocks_of(std::string_view kernel, void** arguments,
+                 const std::optional<std::vector<std::size_t>>& parameters);
+/// They are unknown from now on.
+void forget(const Blocks& blocks);
 /// The same for an operation with arguments that are not looked at: nothing is known any more.
 void forget_all(std::string_view operation);
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/mapping.h"
@@ -27,6 +28,11 @@ void name_process() {
   const std::string path = std::string(folder) + "/" + std::to_string(named);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (file >= 0) close(file);
+}
+
+cudaError_t allowed_in_capture() {
+  auto [e, lock] = locked_at_once();
+  return unsafe_in_capture(nullptr);
 }
 }  // namespace
 
@@ -125,11 +131,17 @@ int device_of(const void* address) {
 cudaError_t allocate(void** address, std::size_t bytes) {
   if (!address) return cudaErrorInvalidValue;
   *address = nullptr;
-  auto [e, lock] = locked();
-  if (e.devices == 0) return cudaErrorNoDevice;
+  if (engine().devices == 0) return cudaErrorNoDevice;
   if (bytes == 0) return cudaSuccess;
+  if (const cudaError_t error = allowed_in_capture()) return error;
+  const auto pay = [] {
+    auto [e, lock] = locked();
+    e.now += e.profile.allocate;
+    return true;
+  };
+  is_deferring() ? defer(nullptr, pay) : static_cast<void>(pay());
+  auto [e, lock] = locked_at_once();
   count_activity(e, false);
-  e.now += e.profile.allocate;
   const std::uintptr_t begin = e.memory_of(current_device()).take(bytes);
   *address = reinterpret_cast<void*>(begin);
   return begin ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -142,6 +154,7 @@ cudaError_t release(void* address) {
   const int device = device_holding(value, 1);
   const Span mappings = mapping_span();
   if (device < 0 || value - mappings.begin < mappings.bytes) return cudaErrorInvalidValue;
+  if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   synchronise_with(lock, e.mark_all(device));
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;
@@ -151,7 +164,7 @@ cudaError_t release(void* address) {
 
 cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   if (!left || !total) return cudaErrorInvalidValue;
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (e.devices == 0) return cudaErrorNoDevice;
   const DeviceMemory& memory = e.memory_of(current_device());
   *total = memory.capacity;
@@ -160,18 +173,18 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
 }
 
 void library_used(Placement::Library what) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (e.devices > 0) e.memory_of(current_device()).placement().used(what);
 }
 
 std::size_t memory_used(int device) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.memory_of(device).used_;
 }
 
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (mapped_range(value, begin, bytes)) return cudaSuccess;
   for (const DeviceMemory* memory : e.memory) {
     auto found = memory->find(value);

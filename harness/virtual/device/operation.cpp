@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <string>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/race_detector.h"
@@ -26,14 +28,26 @@ thread_local int suspended = 0;
 thread_local bool answering = false;
 thread_local std::int64_t answer = 0;
 
-void launch(Engine& e) {
+/// Puts a kernel into the stream, or into the graph that is made of it. `effect`: on data.
+cudaError_t launch(Stream& s, std::string_view name, Ns duration,
+                   std::function<cudaError_t()> effect = {}) {
+  Engine& e = engine();
   pay_launch(e);
+  if (s.capture) {
+    Node node{.type = cudaGraphNodeTypeKernel, .name = std::string(name), .duration = duration};
+    if (effect) node.effects.push_back(std::move(effect));
+    return capture(s, std::move(node));
+  }
+  if (const cudaError_t error = implicit_in_capture(s)) return error;
   ++e.launches;
+  e.append(s, duration, name);
+  return effect ? effect() : cudaSuccess;
 }
 
 }  // namespace
 
 std::string_view current_operator() {
+  if (carries_step_out()) return operator_of_step();
   return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
 }
 
@@ -52,12 +66,12 @@ Ns host_now() {
 }
 
 Links links() {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.profile.links;
 }
 
 std::string clock_setting() {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   char figures[9];
   std::snprintf(figures, sizeof figures, "%08x", e.profile.figures);
   return "GPU profile " + e.profile.name + " (figures " + figures + "), schedule " +
@@ -81,15 +95,15 @@ void note_wait(const Mark& mark) {
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
   auto [e, lock, s] = locked(stream);
   if (!s) return;
-  launch(e);
-  e.append(*s, e.profile.duration(cost), name);
+  static_cast<void>(launch(*s, name, e.profile.duration(cost)));
   charge_in_bracket(*s, 0, cost.flops > 0 || cost.bytes > 0);
 }
 
 Ns begin_collective(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s) return e.now;
-  launch(e);
+  pay_launch(e);
+  ++e.launches;
   e.apply_default_stream_rules(*s);
   return std::max(s->tail, e.now);
 }
@@ -110,19 +124,25 @@ void note_access(StreamHandle stream, std::string_view name, const void* address
 }
 
 // A kernel whose work is not known from its arguments.
-void enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration) {
-  Engine& e = engine();
-  launch(e);
+cudaError_t enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration,
+                           std::function<cudaError_t()> effect) {
   const bool inside = bracket.depth > 0;
   const bool known = duration >= 0;
-  e.append(s, known ? duration : e.profile.duration({.bytes = inside ? 0 : fallback_bytes}), name);
+  const Profile& profile = engine().profile;
+  const cudaError_t error =
+      launch(s, name, known ? duration : profile.duration({.bytes = inside ? 0 : fallback_bytes}),
+             std::move(effect));
   charge_in_bracket(s, 0, known);
+  return error;
 }
 
 }  // namespace tidemark::device
 
 using namespace tidemark::device;
 
+void tidemark_device_await_stream(void* stream) {
+  settle_if_deferring(static_cast<StreamHandle>(stream));
+}
 void tidemark_device_suspend_data(int delta) { suspended += delta; }
 void tidemark_device_answer_reads(int on, int64_t value) {
   answering = on != 0;
@@ -132,18 +152,26 @@ void tidemark_device_answer_reads(int on, int64_t value) {
 void tidemark_device_begin_operator(const char* name) {
   if (bracket.depth == 0) let_watchdogs_look();
   if (bracket.depth++ == 0) {
+    ++operators_under_way;
     bracket = {};
     bracket.depth = 1;
     bracket.name = name ? name : "";
+    captured_in_operator() = nullptr;
   }
 }
 
 void tidemark_device_end_operator(uint64_t bytes) {
-  if (bracket.depth == 0 || --bracket.depth > 0 || !bracket.used || bracket.charged) return;
+  if (bracket.depth == 0 || --bracket.depth > 0) return;
+  --operators_under_way;
+  if (!bracket.used || bracket.charged) return;
   const double left = static_cast<double>(bytes) - bracket.bytes;
   if (left <= 0) return;
   auto [e, lock] = locked();
   Stream& s = e.streams[bracket.stream];
+  if (Node* const last = captured_in_operator(); last && s.capture) {
+    last->duration += e.profile.transfer(left, e.profile.memory_gbps);
+    return;
+  }
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   // The time for which the host has waited inside the operator includes the time of these bytes.
   if (bracket.awaited) e.now = std::max(e.now, s.tail);

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
@@ -30,6 +31,7 @@ cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   auto [e, lock] = locked();
+  if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   const std::size_t rounded = round_up(bytes, 4096);
   void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,6 +47,7 @@ cudaError_t release_pinned(void* address) {
   auto [e, lock] = locked();
   auto found = pinned().find(number(address));
   if (found == pinned().end() || !found->second.ours) return cudaErrorInvalidValue;
+  if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   synchronise_with(lock, e.mark_all(-1));
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;

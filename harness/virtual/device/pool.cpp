@@ -3,6 +3,7 @@
 #include <deque>
 #include <vector>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
@@ -195,6 +196,10 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
   *address = nullptr;
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (s->capture) {
+    not_supported("libcudart", "cudaMallocAsync in a stream capture");
+    return s->capture->refuse(cudaErrorNotSupported);
+  }
   StreamPool* p =
       pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
@@ -221,6 +226,10 @@ cudaError_t free_async(void* address, StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!address) return cudaSuccess;
+  if (s->capture) {
+    not_supported("libcudart", "cudaFreeAsync in a stream capture");
+    return s->capture->refuse(cudaErrorNotSupported);
+  }
   StreamPool* p = owner_of(reinterpret_cast<std::uintptr_t>(address));
   if (!p) return cudaErrorInvalidValue;
   pay_launch(e);

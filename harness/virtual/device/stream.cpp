@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/watchdog.h"
 
@@ -59,11 +61,26 @@ struct IdlePolls {
   }
 };
 thread_local IdlePolls idle_polls;
+
+// What a thread that does not drive the device has been told to be done, because the device had
+// drained (idle.h). It stays done for that thread.
+thread_local VectorClock told_drained;
 }  // namespace
 
+bool drives_device(const Engine& e) { return driven_epoch == e.epoch; }
+
+bool seems_done(const Engine& e, const Mark& mark) {
+  if (drives_device(e)) return e.is_done(mark);
+  if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
+  if (has_drained(e)) told_drained.merge(mark.clock);
+  return told_drained.covers(mark.clock);
+}
+
 void count_activity(Engine& e, bool enqueued) {
-  if (enqueued) driven_epoch = e.epoch;
   ++e.activity;
+  if (carries_step_out()) return;  // for a thread that has counted it
+  if (enqueued && driven_epoch != e.epoch) note_driver(e);
+  if (enqueued) driven_epoch = e.epoch;
 }
 
 void pay_launch(Engine& e) {
@@ -88,11 +105,20 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
     e.trace.push_back({"synchronise", kHostLane, from, e.now, from, Kind::wait});
 }
 
+void before_poll() {
+  if (!is_deferring()) return;
+  const bool drives = [] {
+    auto [e, lock] = locked_at_once();
+    return drives_device(e);
+  }();
+  if (drives) settle_for_a_while();
+}
+
 bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   Engine& e = engine();
   if (callbacks_pending(mark.clock)) return false;
-  if (driven_epoch != e.epoch) {  // a watchdog: its polls must not move the clock of those who work
-    if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
+  if (!drives_device(e)) {  // a watchdog: its polls must not move the clock of those who work
+    if (seems_done(e, mark)) return true;
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
     synchronise_with(lock, Mark(*waited));
@@ -117,7 +143,7 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
 }
 
 cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (!stream || (flags & ~1u)) return cudaErrorInvalidValue;
   if (e.devices == 0) return cudaErrorNoDevice;
   const int clamped = std::clamp(priority, e.profile.highest_priority, e.profile.lowest_priority);
@@ -128,19 +154,25 @@ cudaError_t create_stream(StreamHandle* stream, unsigned flags, int priority) {
 cudaError_t destroy_stream(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s || reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
+  if (s->capture) s->capture->invalid = true;
   s->destroyed = true;
   return cudaSuccess;
 }
 
 cudaError_t query_stream(StreamHandle stream) {
-  auto [e, lock, s] = locked(stream);
+  before_poll();
+  auto [e, lock] = locked_at_once();
+  Stream* const s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = unsafe_in_capture(s)) return error;
+  if (is_deferring()) return cudaErrorNotReady;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t synchronise_stream(StreamHandle stream) {
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = unsafe_in_capture(s)) return error;
   synchronise_with(lock, e.mark(*s));
   release_pool_memory(s->device);
   return cudaSuccess;
@@ -148,6 +180,7 @@ cudaError_t synchronise_stream(StreamHandle stream) {
 
 cudaError_t synchronise_device(int device) {
   auto [e, lock] = locked();
+  if (invalidate_captures(device)) return cudaErrorStreamCaptureUnsupported;
   synchronise_with(lock, e.mark_all(device));
   release_pool_memory(device);
   return cudaSuccess;
@@ -155,7 +188,7 @@ cudaError_t synchronise_device(int device) {
 
 template <class T, class Get>
 cudaError_t read_stream(StreamHandle stream, T* out, Get get) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (!out) return cudaErrorInvalidValue;
   const Stream* s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
@@ -178,7 +211,7 @@ cudaError_t stream_device(StreamHandle stream, int* device) {
 }
 
 bool is_stream(StreamHandle stream) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   return e.find(stream) != nullptr;
 }
 

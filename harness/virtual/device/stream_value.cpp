@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/copy.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
@@ -30,6 +31,10 @@ cudaError_t write_value(StreamHandle stream, void* to, std::uint32_t value) {
 cudaError_t await_value(StreamHandle stream, const void* at,
                         const std::function<bool(std::uint32_t)>& is_right) {
   if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  if (is_capturing(stream)) {
+    not_supported("libcuda", "cuStreamWaitValue32 in a stream capture");
+    return cudaErrorNotSupported;
+  }
   const bool on_device = device_of(at) >= 0;
   if (!at || reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint32_t) != 0 ||
       (!on_device && !is_pinned(at)))

@@ -14,6 +14,7 @@
 #include <typeinfo>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/interpreter.h"
 
 namespace tidemark::device {
 namespace {
@@ -120,29 +121,8 @@ int sleep(Watchdog& self, pthread_cond_t* condition, clockid_t clock, const time
   return ETIMEDOUT;
 }
 
-/// Lets other threads of Python run: a pass may release objects of Python.
-struct WithoutInterpreter {
-  using Save = void* (*)();
-  using Restore = void (*)(void*);
-  using Check = int (*)();
-  void* state = nullptr;
-
-  WithoutInterpreter() {
-    static const auto runs = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-    static const auto held = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-    static const auto save = reinterpret_cast<Save>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    if (runs && held && save && runs() && held()) state = save();
-  }
-  ~WithoutInterpreter() {
-    static const auto restore =
-        reinterpret_cast<Restore>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-    if (state) restore(state);
-  }
-  WithoutInterpreter(const WithoutInterpreter&) = delete;
-};
-
 void wait_for_passes(std::uint64_t news) {
-  const WithoutInterpreter without_interpreter;
+  const WithoutInterpreter without_interpreter;  // a pass may release objects of Python
   Watchdogs& w = watchdogs();
   std::unique_lock lock(w.mutex);
   w.wanted = std::max(w.wanted, news);
@@ -183,9 +163,10 @@ void let_watchdogs_look() {
   Watchdogs& w = watchdogs();
   // What this thread is must be known before it waits with the lock held.
   if (w.count == 0 || this_watchdog()) return;
+  settle_for_a_while();
   std::uint64_t news = 0;
   {
-    auto [e, lock] = locked();
+    auto [e, lock] = locked_at_once();
     const Ns last = e.now - e.now % kSleep;
     if (e.schedule != Schedule::instant && e.schedule != Schedule::lagging && last > e.watched) {
       e.watched = last;
@@ -198,7 +179,7 @@ void let_watchdogs_look() {
 
 void before_collectives() {
   let_watchdogs_look();
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_at_once();
   if (e.schedule == Schedule::instant) ++e.news;
 }
 

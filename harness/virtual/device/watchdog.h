@@ -7,7 +7,7 @@
 //   lagging     what the host has synchronised with
 //   calibrated  what had ended at the last multiple of 100 ms of the host's clock; so has random
 // A watchdog also wakes by itself, as without a virtual device. It then sees nothing more than
-// that.
+// that, unless the program has left the device alone for long (idle.h).
 #pragma once
 
 #include "harness/virtual/device/engine.h"

@@ -14,7 +14,8 @@ constexpr Ns kMillisecond = 1'000'000;
 /// A thread that waits as PyTorch's watchdog does, but for an hour, and queries one event.
 class Watchdog {
  public:
-  explicit Watchdog(cudaEvent_t event) : event_(event), thread_([this] { run(); }) {
+  explicit Watchdog(cudaEvent_t event, std::chrono::milliseconds between = std::chrono::hours(1))
+      : event_(event), between_(between), thread_([this] { run(); }) {
     while (!begun_) std::this_thread::yield();
     const std::lock_guard asleep(mutex_);
   }
@@ -40,13 +41,16 @@ class Watchdog {
     pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
     std::unique_lock lock(mutex_);
     begun_ = true;
-    while (!condition_.wait_for(lock, std::chrono::hours(1), [this] { return end_; })) {
+    while (!condition_.wait_for(lock, between_, [this] { return end_; })) {
       ++passes_;
-      seen_ = seen_ || cudaEventQuery(event_) == cudaSuccess;
+      const bool seen = cudaEventQuery(event_) == cudaSuccess;
+      EXPECT_FALSE(seen_ && !seen) << "done stays done";
+      seen_ = seen;
     }
   }
 
   cudaEvent_t event_;
+  std::chrono::milliseconds between_;
   std::mutex mutex_;
   std::condition_variable condition_;
   std::atomic<bool> begun_{false};
@@ -90,6 +94,35 @@ TEST_P(Watchdogs, LookBetweenCollectivesOnlyWhereThereIsSomethingToSee) {
     run(stream, 1);
   }
   EXPECT_EQ(before + (instant() ? 99 : 0), watchdog.passes());
+}
+
+/// Whether a watchdog sees a long work while this thread does something for two seconds.
+template <class Pastime>
+bool seen_during(Pastime pastime, bool host_sees) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event(cudaEventDisableTiming);
+  before_collectives();
+  run(stream, 60'000 * kMillisecond);
+  EXPECT_EQ(cudaSuccess, cudaEventRecord(event, stream));
+  const Ns before = tidemark_device_now();
+  Watchdog watchdog(event, std::chrono::milliseconds(100));
+  pastime(std::chrono::steady_clock::now() + std::chrono::seconds(2));
+  EXPECT_EQ(before, tidemark_device_now());
+  const bool seen = watchdog.has_seen();
+  EXPECT_EQ(cudaStreamQuery(stream), host_sees ? cudaSuccess : cudaErrorNotReady);
+  return seen;
+}
+
+TEST_P(Watchdogs, SeeADrainedDeviceWhileTheHostSleepsAndTheHostDoesNot) {
+  EXPECT_TRUE(seen_during([](auto end) { std::this_thread::sleep_until(end); }, instant()));
+}
+
+TEST_P(Watchdogs, SeeNoDrainedDeviceWhileTheHostIsBusy) {
+  const auto spin = [](auto end) {
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  EXPECT_EQ(instant(), seen_during(spin, instant()));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Watchdogs, kSchedules, schedule_name);

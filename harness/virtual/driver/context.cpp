@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/virtual/device/attributes.h"
+#include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/event.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/driver/result.h"
@@ -153,13 +154,14 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
 }
 CUresult cuStreamDestroy(CUstream stream) { return answer(device::destroy_stream, stream); }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  return answer(device::wait_event, stream, event);
+  return answer(device::wait_event, stream, event, false);
 }
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return answer([&] {
     if (!status) return cudaErrorInvalidValue;
     if (!device::is_stream(stream)) return cudaErrorInvalidResourceHandle;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = device::is_capturing(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                           : CU_STREAM_CAPTURE_STATUS_NONE;
     return cudaSuccess;
   });
 }
@@ -168,7 +170,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
 }
 CUresult cuEventDestroy(CUevent event) { return answer(device::destroy_event, event); }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return answer(device::record_event, event, stream);
+  return answer(device::record_event, event, stream, false);
 }
 CUresult cuEventQuery(CUevent event) { return answer(device::query_event, event); }
 CUresult cuEventSynchronize(CUevent event) { return answer(device::synchronise_event, event); }

@@ -113,13 +113,24 @@ TEST_F(Communicators, EveryThreadItsOwn) {
   std::vector<ncclUniqueId> ids;
   for (int t = 0; t < threads; ++t) ids.push_back(shared_id(t % size_));
   std::vector<std::thread> running;
+  const DeviceBuffer<std::int64_t> all(threads);
   for (int t = 0; t < threads; ++t) {
-    running.emplace_back([this, t, id = ids[static_cast<std::size_t>(t)]] {
+    running.emplace_back([this, t, at = all.data() + t, id = ids[static_cast<std::size_t>(t)]] {
       ncclComm_t comm = join(id, size_, rank_);
+      cudaStream_t stream = nullptr;  // its own, as on a GPU: the orders of the threads differ
+      ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
       for (int i = 0; i < 50; ++i) {
-        ASSERT_EQ(sum(comm, rank_ + 100 * t + i), size_ * (size_ - 1) / 2 + size_ * (100 * t + i));
+        std::int64_t value = rank_ + 100 * t + i;
+        ASSERT_EQ(cudaMemcpyAsync(at, &value, sizeof value, cudaMemcpyDefault, stream),
+                  cudaSuccess);
+        EXPECT_NCCL(ncclAllReduce(at, at, 1, ncclInt64, ncclSum, comm, stream));
+        ASSERT_EQ(cudaMemcpyAsync(&value, at, sizeof value, cudaMemcpyDefault, stream),
+                  cudaSuccess);
+        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        ASSERT_EQ(value, size_ * (size_ - 1) / 2 + size_ * (100 * t + i));
       }
       EXPECT_NCCL(ncclCommDestroy(comm));
+      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     });
   }
   for (std::thread& thread : running) thread.join();

@@ -20,8 +20,18 @@ bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting
   return done;
 }
 
+void post(std::vector<Exchange>& exchanges) {
+  for (Exchange& exchange : exchanges) {
+    const ncclComm& comm = *exchange.operation().comm;
+    if (comm.state == State::aborted)
+      fail(ncclInternalError, "{} was aborted before its {} could run", text_of(comm),
+           text_of(exchange.operation().call));
+    exchange.post();
+  }
+}
+
 void drive(std::vector<Exchange>& exchanges) try {
-  for (Exchange& exchange : exchanges) exchange.post();
+  post(exchanges);
   Waiting waiting;
   for (int round = 0;; ++round) {
     if (advance(exchanges, round, waiting)) return;

@@ -13,6 +13,9 @@ namespace tidemark::nccl {
 /// left.
 bool advance(std::vector<Exchange>& exchanges, int round, const Waiting& waiting);
 
+/// Posts all. Throws Failure where a communicator was aborted before.
+void post(std::vector<Exchange>& exchanges);
+
 /// Posts them and takes them on until all are done. Throws Failure after mark_failed.
 void drive(std::vector<Exchange>& exchanges);
 

@@ -34,9 +34,10 @@ struct Operation {
 
 class Exchange {
  public:
-  /// `start`: when this rank's stream is ready, ns; -1 where the operation takes no time.
-  explicit Exchange(const Operation& operation, device::Ns start = -1)
-      : operation_(operation), start_(start), latest_(start) {}
+  explicit Exchange(const Operation& operation) : operation_(operation) {}
+
+  /// When this rank's stream is ready, ns, unless the operation takes no time.
+  void starts_at(device::Ns start) { start_ = latest_ = start; }
 
   /// Takes the operation's number on its communicator, in program order.
   void number();
@@ -81,7 +82,7 @@ class Exchange {
   Operation operation_;
   Stage stage_ = Stage::parts;
   std::uint64_t number_ = 0;
-  device::Ns start_, latest_;
+  device::Ns start_ = -1, latest_ = -1;
   Payload whole_;                  // the send buffer, when several ranks get all of it
   std::vector<MessagePtr> parts_;  // by rank
 };

@@ -13,9 +13,11 @@ namespace {
 // Threads of the program may still fail at exit.
 struct OfProcess {
   std::mutex mutex;
-  std::string text;
+  std::uint64_t errors = 0, afterwards = 0;  // numbers of the last ones
+  std::string text, text_afterwards;
 };
 OfProcess& of_process() { return device::immortal<OfProcess>(); }
+thread_local std::uint64_t error_of_thread = 0;
 thread_local std::string of_thread;
 
 bool verbose() {
@@ -25,21 +27,24 @@ bool verbose() {
 
 }  // namespace
 
-void remember_error(const std::string& text) {
-  of_thread = text;
-  std::lock_guard lock(of_process().mutex);
-  of_process().text = text;
+void remember_error(const std::string& text, Moment moment) {
+  OfProcess& process = of_process();
+  std::lock_guard lock(process.mutex);
+  process.text = text;
+  (moment == Moment::in_call ? error_of_thread : process.afterwards) = ++process.errors;
+  (moment == Moment::in_call ? of_thread : process.text_afterwards) = text;
 }
 
 std::string last_error() {
-  if (!of_thread.empty()) return of_thread;
+  const OfProcess& process = of_process();
   std::lock_guard lock(of_process().mutex);
-  return of_process().text;
+  if (process.afterwards > error_of_thread) return process.text_afterwards;
+  return of_thread.empty() ? process.text : of_thread;
 }
 
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text) {
   std::string line = fmt::format("{}: {}", function, text);
-  remember_error(line);
+  remember_error(line, Moment::in_call);
   if (verbose()) std::fprintf(stderr, "nccl: %s\n", line.c_str());
   return code;
 }

@@ -25,13 +25,16 @@ template <typename... Args>
   throw Failure(code, fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// Keeps `text` as the last error of this thread and of the process (what ncclGetLastError(NULL)
-/// returns).
-void remember_error(const std::string& text);
-/// The last error of this thread, or, where it has had none, of any thread; "" without one.
+/// An error of a call of this thread, or of one that had returned before.
+enum class Moment { in_call, afterwards };
+/// Keeps `text` as the last error of the process, and of this thread if it happened in its call.
+void remember_error(const std::string& text, Moment moment);
+/// The last error of this thread's calls or of calls that had returned; where there is none, that
+/// of any thread; "" without one.
 std::string last_error();
 
-/// Remembers the error, and with NCCL_DEBUG set (as with the real library) prints it to stderr.
+/// Remembers the error of a call, and with NCCL_DEBUG set (as with the real library) prints it to
+/// stderr.
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text);
 
 /// Runs the body of one nccl* function.

@@ -197,7 +197,7 @@ bool Network::take_introduction(Message& message) {
   try {
     introduce(header, message.payload);
   } catch (const Failure& failure) {
-    remember_error(failure.what());
+    remember_error(failure.what(), Moment::afterwards);
   }
   return false;
 }

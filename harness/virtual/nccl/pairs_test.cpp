@@ -32,7 +32,7 @@ TEST_F(Pairs, TwoMismatchedCollectivesAreNamedOnEveryRank) {
       if (one == other) continue;
       SCOPED_TRACE(std::string(name_of(one)) + " and " + name_of(other));
       ncclComm_t comm = world_communicator();
-      EXPECT_EQ(run(rank_ == last_ ? other : one, comm), ncclInvalidUsage);
+      EXPECT_EQ(outcome(run(rank_ == last_ ? other : one, comm), comm), ncclInvalidUsage);
       EXPECT_THAT(ncclGetLastError(comm),
                   AllOf(HasSubstr("mismatch on communicator"),
                         HasSubstr("rank 0 called " + std::string(name_of(one)) + "(count 4,"),
@@ -53,7 +53,7 @@ TEST_F(Pairs, TheMissingRankAndItsCollectiveAreNamed) {
     SCOPED_TRACE(name_of(one));
     ncclComm_t comm = world_communicator();
     if (rank_ != last_) {
-      EXPECT_EQ(run(one, comm), ncclRemoteError);
+      EXPECT_EQ(outcome(run(one, comm), comm), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(comm),
                   AllOf(HasSubstr("rank " + std::to_string(last_) + " has not arrived after 0.3 s"),
                         HasSubstr("waits in " + std::string(name_of(one)) + "(count 4, float32")));
@@ -78,7 +78,7 @@ TEST_F(Pairs, NoCollectiveRunsAfterDestroyOrAbort) {
       EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("was aborted before"));
       EXPECT_EQ(ncclCommAbort(aborted), ncclInvalidArgument);
     } else {
-      EXPECT_EQ(run(one, aborted), ncclRemoteError);
+      EXPECT_EQ(outcome(run(one, aborted), aborted), ncclRemoteError);
       EXPECT_THAT(ncclGetLastError(nullptr),
                   AllOf(HasSubstr("rank " + std::to_string(last_) +
                                   " has aborted the communicator while rank"),

@@ -68,11 +68,6 @@ std::string Exchange::absent(double seconds) {
         text += fmt::format("; rank {} has called {} (not met here)", rank, text_of(other->call));
     }
   }
-  if (op.call.function == Function::recv) {
-    text +=
-        "; a receive holds the host here until the sender has called: group it with the sends it "
-        "depends on";
-  }
   return text;
 }
 

@@ -116,7 +116,7 @@ TEST_F(Sockets, AKilledRankIsNoticed) {
                   ++shared_.step;
                   reach(4);  // the first call has ended everywhere
                   if (rank == 2) raise(SIGKILL);
-                  EXPECT_EQ(sum(), ncclRemoteError);
+                  EXPECT_EQ(outcome(sum(), comm), ncclRemoteError);
                   EXPECT_THAT(
                       ncclGetLastError(comm),
                       HasSubstr("waits for it in ncclAllReduce(count 1, int32, sum), call 1 on "));

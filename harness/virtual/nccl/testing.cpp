@@ -64,8 +64,17 @@ ncclResult_t call(Op op, const Arguments& a) {
   return ncclInternalError;
 }
 
+ncclResult_t outcome(ncclResult_t called, ncclComm_t comm) {
+  if (called != ncclSuccess) return called;
+  EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  ncclResult_t later = ncclSuccess;
+  EXPECT_NCCL(ncclCommGetAsyncError(comm, &later));
+  return later;
+}
+
 void World::SetUp() {
   setenv("TIDEMARK_TIMEOUT", time_limit.c_str(), 1);
+  unsetenv("TIDEMARK_NCCL_WAITS");
   tidemark_device_set_data(data_);
   comm_ = world_communicator();
   ASSERT_NE(comm_, nullptr);

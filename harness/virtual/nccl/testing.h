@@ -130,6 +130,9 @@ struct Arguments {
   int root = 0;
 };
 ncclResult_t call(Op op, const Arguments& a);
+/// The error of a call on the communicator, or the one that it has brought once the partners have
+/// called.
+ncclResult_t outcome(ncclResult_t called, ncclComm_t comm);
 
 /// A communicator and a stream of all ranks of the test. `data`: see tidemark_device_set_data. A
 /// test may change TIDEMARK_TIMEOUT: the next one has the program's again, or 60 s.

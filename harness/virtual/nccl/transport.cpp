@@ -1,11 +1,18 @@
 #include "harness/virtual/nccl/transport.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "harness/virtual/device/capture.h"
+#include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/nccl/alone.h"
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/drive.h"
 #include "harness/virtual/nccl/slices.h"
 #include "harness/virtual/nccl/timeline.h"
+#include "harness/virtual/nccl/waiting.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -22,35 +29,116 @@ void note_accesses(const Operation& op) {
   device::note_access(op.stream, name, op.recv, parts.received * op.bytes(), true);
 }
 
+/// The calls of a group, from their begin to their end.
+class Calls {
+ public:
+  explicit Calls(const std::vector<Operation>& operations) {
+    for (const Operation& operation : operations) {
+      launches_.push_back(timeline_.add(operation));
+      exchanges_.emplace_back(operation).number();
+    }
+  }
+
+  /// Whether they are over.
+  bool advance() {
+    try {
+      return advance_all();
+    } catch (const Failure& failure) {
+      fail_all(failure);
+    } catch (const std::exception& error) {
+      fail_all(Failure(ncclInternalError, error.what()));
+    }
+    return true;
+  }
+
+  const std::optional<Failure>& failure() const { return failure_; }
+
+ private:
+  bool advance_all() {
+    if (!waiting_) begin();
+    if (!nccl::advance(exchanges_, round_++, *waiting_)) return false;
+    for (std::size_t i = 0; i < exchanges_.size(); ++i)
+      timeline_.take_in(launches_[i], exchanges_[i].latest());
+    timeline_.end(true);
+    for (const Exchange& exchange : exchanges_) note_accesses(exchange.operation());
+    finish(exchanges_);
+    return true;
+  }
+
+  void fail_all(const Failure& failure) {
+    mark_failed(exchanges_, failure);
+    remember_error(failure.what(), Moment::afterwards);
+    timeline_.end(false);
+    failure_ = failure;
+  }
+
+  void begin() {
+    waiting_.emplace();
+    timeline_.begin();
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+      const Operation& operation = exchanges_[i].operation();
+      const bool timed = operation.takes_time() && !operation.stays_here();
+      if (timed) exchanges_[i].starts_at(timeline_.start(launches_[i]));
+      if (operation.comm->alone && device::follows_known()) stand_in(operation);
+    }
+    post(exchanges_);
+  }
+
+  Timeline timeline_;
+  std::vector<std::size_t> launches_;
+  std::vector<Exchange> exchanges_;
+  std::optional<Waiting> waiting_;
+  std::optional<Failure> failure_;
+  int round_ = 0;
+};
+
+// The result of a split is wanted at once, and another thread has another default stream.
+bool holds_the_host(const Operation& operation) {
+  return operation.finish || reinterpret_cast<std::uintptr_t>(operation.stream) == 2;
+}
+
+}  // namespace
+
+namespace {
+
+bool is_captured(const Operation& operation) {
+  const cuda::OnDevice on(operation.comm->device);
+  return device::is_capturing(operation.stream);
+}
+
+// The calls of a group become one operation of a CUDA graph, and are made again at each launch.
+void capture(const std::vector<Operation>& operations, const Operation& first) {
+  const cuda::OnDevice on(first.comm->device);
+  device::capture_run(first.stream, kernel_name(first.call),
+                      [operations](device::StreamHandle stream) {
+                        std::vector<Operation> again = operations;
+                        for (Operation& operation : again) operation.stream = stream;
+                        try {
+                          carry_out(again);
+                        } catch (const Failure& failure) {  // the communicator has the error
+                          remember_error(failure.what(), Moment::afterwards);
+                        }
+                      });
+}
+
 }  // namespace
 
 void carry_out(const std::vector<Operation>& operations) {
+  const auto captured = std::ranges::find_if(operations, is_captured);
+  if (captured != operations.end()) return capture(operations, *captured);
   device::before_collectives();
-  Timeline timeline;
-  std::vector<std::size_t> launches;
-  for (const Operation& operation : operations) launches.push_back(timeline.add(operation));
-  timeline.begin();
-  std::vector<Exchange> exchanges;
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const Operation& operation = operations[i];
-    const bool timed = operation.takes_time() && !operation.stays_here();
-    exchanges.emplace_back(operation, timed ? timeline.start(launches[i]) : -1).number();
-    if (operation.comm->alone && device::follows_known()) stand_in(operation);
+  const auto calls = std::make_shared<Calls>(operations);
+  const Operation& first = operations.front();
+  {
+    const cuda::OnDevice on(first.comm->device);
+    device::defer(first.stream, [calls] { return calls->advance(); });
+    if (waits_in_call() || std::ranges::any_of(operations, holds_the_host))
+      device::settle(first.stream);
   }
-  try {
-    drive(exchanges);
-  } catch (const Failure&) {
-    timeline.end(false);
-    throw;
-  }
-  for (std::size_t i = 0; i < exchanges.size(); ++i)
-    timeline.take_in(launches[i], exchanges[i].latest());
-  timeline.end(true);
-  for (const Operation& operation : operations) note_accesses(operation);
-  finish(exchanges);
+  if (!device::is_deferring() && calls->failure()) throw Failure(*calls->failure());
 }
 
-void settle(ncclComm&) {}  // it was done when it was called
+void settle(ncclComm&) { device::settle(); }
 
 double estimate(const std::vector<Operation>& operations) {
   Timeline timeline;

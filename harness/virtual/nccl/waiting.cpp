@@ -19,10 +19,15 @@ void Waiting::rest() {
 
 // Settings of this process's partners, from the environment.
 
-bool declared_alone() {
-  const char* text = std::getenv("TIDEMARK_NCCL_ALONE");
+namespace {
+bool is_on(const char* name) {
+  const char* text = std::getenv(name);
   return text != nullptr && std::string_view(text) == "1";
 }
+}  // namespace
+
+bool declared_alone() { return is_on("TIDEMARK_NCCL_ALONE"); }
+bool waits_in_call() { return is_on("TIDEMARK_NCCL_WAITS"); }
 
 std::chrono::duration<double> time_limit() {
   const char* text = std::getenv("TIDEMARK_TIMEOUT");

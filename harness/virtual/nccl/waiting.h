@@ -8,6 +8,10 @@ namespace tidemark::nccl {
 /// TIDEMARK_NCCL_ALONE=1: communicators are declared without partners.
 bool declared_alone();
 
+/// TIDEMARK_NCCL_WAITS=1: a call holds the host until the partners have called, and has their
+/// errors.
+bool waits_in_call();
+
 /// How long anything waits for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300
 /// without it.
 std::chrono::duration<double> time_limit();

@@ -56,6 +56,17 @@ void store(const at::Tensor& output, const at::Tensor& result, const std::string
   alias.copy_(result);
 }
 
+void store(const c10::IValue& output, const c10::IValue& result, const std::string& what) {
+  if (output.isTensor() && result.isTensor()) {
+    store(output.toTensor(), result.toTensor(), what);
+  } else if (output.isTensorList() && result.isTensorList()) {
+    const auto outputs = output.toTensorVector(), results = result.toTensorVector();
+    TORCH_CHECK(outputs.size() == results.size(), what,
+                ": its CPU kernel gives another number of tensors");
+    for (std::size_t i = 0; i < outputs.size(); ++i) store(outputs[i], results[i], what);
+  }
+}
+
 std::uint64_t bytes_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided) return 0;
   std::uint64_t elements = 1;

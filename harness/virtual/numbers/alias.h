@@ -21,6 +21,9 @@ c10::IValue host_alias(const c10::IValue& value);
 /// Writes a CPU result into a device output. Throws when sizes differ; `what` names the operator.
 void store(const at::Tensor& output, const at::Tensor& result, const std::string& what);
 
+/// The same for a tensor or a list of them; anything else stays as it is.
+void store(const c10::IValue& output, const c10::IValue& result, const std::string& what);
+
 /// Until `use` says false; tensors, lists and optional lists of them, the defined ones.
 bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use);
 /// All of them.

@@ -2,9 +2,11 @@
 // library also loads where there is no virtual device, and then refuses to be installed.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/symbol.h"
@@ -17,6 +19,7 @@ struct DeviceCalls {
   bool found = true;
 
   decltype(&tidemark_device_suspend_data) suspend_data = look("tidemark_device_suspend_data");
+  decltype(&tidemark_device_await_stream) await_stream = look("tidemark_device_await_stream");
   decltype(&tidemark_device_begin_operator) begin_operator = look("tidemark_device_begin_operator");
   decltype(&tidemark_device_end_operator) end_operator = look("tidemark_device_end_operator");
   decltype(&tidemark_device_answer_reads) answer_reads = look("tidemark_device_answer_reads");
@@ -26,6 +29,11 @@ struct DeviceCalls {
   decltype(&tidemark_device_take_refusal) take_refusal = look("tidemark_device_take_refusal");
   decltype(&tidemark_device_numbers_computed) numbers_computed =
       look("tidemark_device_numbers_computed");
+  // CUDA graphs
+  decltype(&tidemark_device_captures_under_way) captures_under_way =
+      look("tidemark_device_captures_under_way");
+  decltype(&tidemark_device_is_capturing) is_capturing = look("tidemark_device_is_capturing");
+  decltype(&tidemark_device_capture_effect) capture_effect = look("tidemark_device_capture_effect");
   // Mode known
   decltype(&tidemark_device_mark_known) mark_known = look("tidemark_device_mark_known");
   decltype(&tidemark_device_is_known) is_known = look("tidemark_device_is_known");
@@ -62,6 +70,15 @@ struct AnswerReads {
   explicit AnswerReads(std::int64_t value) { device.answer_reads(1, value); }
   ~AnswerReads() { device.answer_reads(0, 0); }
   AnswerReads(const AnswerReads&) = delete;
+};
+
+/// While it lives, host code that reads a uint64 gets 0, where no data moves: "no value" is more
+/// than the stack's integers hold.
+struct ZeroForUnsigned {
+  explicit ZeroForUnsigned(const at::Tensor& tensor) {
+    if (tensor.scalar_type() == at::kUInt64) answer.emplace(0);
+  }
+  std::optional<AnswerReads> answer;
 };
 
 /// While it lives, a copy to the host that moves no data leaves "no value" (0xFF) on this thread.

@@ -52,6 +52,13 @@ Kernel boxed(Body body) {
   return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Boxed<Body>>(std::move(body)));
 }
 
+/// Whether the CPU lacks this form of an operator, rather than that a program errs, as with an
+/// index out of range.
+inline bool is_missing(const c10::Error& error) {
+  return dynamic_cast<const c10::NotImplementedError*>(&error) ||
+         error.msg().find("INTERNAL ASSERT FAILED") != std::string::npos;
+}
+
 /// The results to compute, if not all of them, and the function that is told of each.
 struct Keeping {
   bool (*admits)(const std::vector<c10::IValue>& outputs);

@@ -7,6 +7,7 @@
 #include "harness/virtual/numbers/frame.h"
 #include "harness/virtual/numbers/kernels.h"
 #include "harness/virtual/numbers/policies.h"
+#include "harness/virtual/numbers/recorded.h"
 #include "harness/virtual/numbers/signature.h"
 #include "harness/virtual/numbers/values.h"
 #include "harness/virtual/numbers/watch.h"
@@ -40,7 +41,8 @@ class KnownKernel {
         refused_(needs_values(signature_.name) && !counts_ && !finds_out_inside(signature_.name)),
         is_copy_(signature_.name == "aten::copy_"),
         of_pytorch_(signature_.name.starts_with("aten::")),
-        is_overflow_check_(signature_.name == "aten::_amp_foreach_non_finite_check_and_unscale_") {
+        is_overflow_check_(signature_.name == "aten::_amp_foreach_non_finite_check_and_unscale_"),
+        draws_(signature_.generator >= 0 || draws_silently(signature_.name)) {
     if (computes) math_.emplace(math_kernel(op, original(), &kKeeping));
     const bool all_written = overwrites(signature_.name);
     for (std::size_t i = 0; i < signature_.arguments; ++i) {
@@ -54,8 +56,11 @@ class KnownKernel {
   void operator()(const Invocation& call) {
     if (outer) return below(call);  // in the host code of an operator that is computed
     follow_allocations();
+    await_collectives(call.values(signature_.arguments));
     const c10::IValue* arguments = call.last(signature_.arguments);
-    if (!math_ || !computable(arguments)) return unknown(call);
+    if (!math_ || !computable(arguments) ||
+        (device.captures_under_way() && is_captured(call.values(signature_.arguments))))
+      return unknown(call);
     Stack written;
     for (const std::size_t i : written_) written.push_back(arguments[i]);
     gave_up = false;
@@ -76,11 +81,16 @@ class KnownKernel {
 
   void below(const Invocation& call) { math_ ? call.run(*math_) : call.run(original_); }
 
-  bool computable(const c10::IValue* arguments) const {
+  bool reads(const c10::IValue* arguments, std::size_t i) const {
     const bool no_self = signature_.beta > 0 && arguments[signature_.beta].isScalar() &&
                          arguments[signature_.beta].toScalar().equal(0);
+    return read_[i] && !(no_self && i == 0);
+  }
+
+  /// `later`: whatever is known of their values at present.
+  bool computable(const c10::IValue* arguments, bool later = false) const {
     for (std::size_t i = 0; i < signature_.arguments; ++i) {
-      const bool read = read_[i] && !(no_self && i == 0);
+      const bool read = reads(arguments, i) && !later;
       if (!all_tensors(arguments[i], [&](const at::Tensor& tensor) {
             return tensor.layout() == c10::kStrided && within_limit(tensor) &&
                    (!read || is_known(tensor));
@@ -104,27 +114,56 @@ class KnownKernel {
       tell(signature_.name, "a part of the elements");
       answer.emplace(*chosen);
     }
-    if (is_copy_ && arguments[0].toTensor().is_cpu()) return copy_to_host(call, arguments);
+    const bool captured = is_captured(arguments);
+    const bool to_host = is_copy_ && arguments[0].toTensor().is_cpu();
+    if (to_host && !captured) return copy_to_host(call, arguments);
+    const bool computes = captured && math_ && computable(arguments.data(), true);
+    std::optional<CapturedRandom> random;
+    if (captured && draws_)
+      random = captured_random(signature_.generator_of(arguments), device_of(arguments));
     const bool flag_known = is_overflow_check_ && is_known(arguments[1].toTensor());
     bracket.bytes = signature_.argument_bytes(arguments.data());
     Watch watch(signature_, arguments.data());
     {
       std::optional<SuspendData> suspended;
-      if (of_pytorch_) suspended.emplace();
+      if (of_pytorch_ && !to_host) suspended.emplace();
       const Frame frame{signature_, arguments, true};  // what it reads back is answered
-      Inside inside(counts_ ? &frame : nullptr);
+      Inside inside(counts_ || computes ? &frame : nullptr);
       call.run(original_);
     }
     const c10::IValue* outputs = call.last(signature_.returns);
     watch.finish(outputs);
     bracket.bytes += signature_.result_bytes(outputs);
-    if (!of_pytorch_) return;  // the operators and the launches inside have said it
+    // The operators and the launches inside have said it, or the copy does at each launch.
+    if (!of_pytorch_ || to_host) return;
+    if (captured) return record(call, arguments, random, computes);
     for (const std::size_t i : written_) mark(arguments[i], false);
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (signature_.made[i]) mark(outputs[i], false);
     if (is_copy_) copy_parts(arguments);
     if (flag_known) mark(arguments[1], true);
     if (policy_) policy_(signature_, arguments, call.values(signature_.returns));
+  }
+
+  // What a graph writes is as it was until it is launched.
+  void record(const Invocation& call, const std::vector<c10::IValue>& arguments,
+              std::optional<CapturedRandom> random, bool computes) const {
+    const std::vector<c10::IValue> outputs = call.values(signature_.returns);
+    auto recorded = std::make_unique<Recorded>(call.op, signature_, composition(signature_.name),
+                                               arguments, outputs, random);
+    Recorded::Knowledge knowledge{computes && kKeeping.admits(outputs)};
+    const auto add = [](std::vector<Place>& places, const c10::IValue& value) {
+      each_tensor(value, [&places](const at::Tensor& tensor) {
+        if (Place place; place.of(tensor)) places.push_back(std::move(place));
+      });
+    };
+    for (std::size_t i = 0; i < signature_.arguments; ++i)
+      if (reads(arguments.data(), i)) add(knowledge.reads, arguments[i]);
+    for (const std::size_t i : written_) add(knowledge.writes, arguments[i]);
+    for (std::size_t i = 0; i < signature_.returns; ++i)
+      if (signature_.made[i]) add(knowledge.writes, outputs[i]);
+    recorded->knowledge = std::move(knowledge);
+    if (!Recorded::keep(recorded)) recorded->launch();
   }
 
   static void copy_parts(const std::vector<c10::IValue>& arguments) {
@@ -153,7 +192,7 @@ class KnownKernel {
   Signature signature_;
   Original original_;
   Policy policy_;
-  bool counts_, refused_, is_copy_, of_pytorch_, is_overflow_check_;
+  bool counts_, refused_, is_copy_, of_pytorch_, is_overflow_check_, draws_;
   std::optional<Kernel> math_;
   std::vector<bool> read_;            // per argument: its values matter
   std::vector<std::size_t> written_;  // positions of arguments
@@ -185,6 +224,7 @@ Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Orig
   return boxed([signature = Signature(op), original = original(),
                 math = read_value_kernel(op, original())](const Invocation& call) {
     const at::Tensor tensor = call.stack->back().toTensor();
+    await_collectives({tensor});
     if (outer || is_known(tensor)) return call.run(math);
     const at::Scalar answer = answer_item(tensor.scalar_type());
     const bool decides = tensor.scalar_type() == at::kBool;
@@ -192,6 +232,7 @@ Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Orig
       Watch watch(signature, call.last(1));
       SuspendData suspended;
       AcceptUnknown accepted;
+      const ZeroForUnsigned zero(tensor);
       call.run(original);
       watch.finish(call.last(1));
     }

@@ -1,6 +1,4 @@
 // math: numbers beside CUDA's own host code.
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include <algorithm>
 #include <atomic>
 #include <list>
@@ -12,19 +10,14 @@
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/frame.h"
 #include "harness/virtual/numbers/kernels.h"
+#include "harness/virtual/numbers/plain.h"
+#include "harness/virtual/numbers/recorded.h"
 #include "harness/virtual/numbers/signature.h"
 #include "harness/virtual/numbers/watch.h"
 
 namespace tidemark::numbers {
 namespace {
 using torch::jit::Stack;
-
-// The CPU kernel sees no autograd and no autocast, whatever the caller has switched on.
-struct Plain {
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
-  c10::impl::ExcludeDispatchKeyGuard no_autocast{
-      c10::DispatchKeySet(c10::DispatchKey::AutocastCPU)};
-};
 
 struct Use {
   std::string name;
@@ -53,12 +46,6 @@ Stack host_aliases(const std::vector<c10::IValue>& arguments) {
   return host;
 }
 
-// Not the error of a program, as an index out of range is.
-bool is_missing(const c10::Error& error) {
-  return dynamic_cast<const c10::NotImplementedError*>(&error) ||
-         error.msg().find("INTERNAL ASSERT FAILED") != std::string::npos;
-}
-
 class MathKernel {
  public:
   MathKernel(const c10::OperatorHandle& op, Original original, const Keeping* keeping)
@@ -77,16 +64,21 @@ class MathKernel {
     if (outer) return nested(invocation);
     const c10::OperatorHandle& op = invocation.op;
     Stack* const stack = invocation.stack;
-    Bracket bracket(signature_.name.c_str());
     const std::vector<c10::IValue> arguments = invocation.values(signature_.arguments);
+    await_collectives(arguments);
+    Bracket bracket(signature_.name.c_str());
     Watch watch(signature_, arguments.data());
     bracket.bytes = signature_.argument_bytes(arguments.data());
+    const bool captured = is_captured(arguments);
     RandomState random;
-    if (draws_)
-      random = random_state(signature_.generator >= 0
-                                ? arguments[static_cast<std::size_t>(signature_.generator)]
-                                : c10::IValue(),
-                            device_of(arguments));
+    std::optional<CapturedRandom> random_at_launch;
+    if (draws_) {
+      const c10::IValue generator = signature_.generator_of(arguments);
+      if (captured)
+        random_at_launch = captured_random(generator, device_of(arguments));
+      else
+        random = random_state(generator, device_of(arguments));
+    }
     {
       std::optional<AnswerReads> answer;
       if (counts_) answer.emplace(count(op, arguments));
@@ -100,6 +92,12 @@ class MathKernel {
     const std::vector<c10::IValue> outputs = invocation.values(signature_.returns);
     bracket.bytes += signature_.result_bytes(outputs.data());
     watch.finish(outputs.data());
+    if (captured) {
+      auto recorded = std::make_unique<Recorded>(op, signature_, compose_, arguments, outputs,
+                                                 random_at_launch);
+      if (!Recorded::keep(recorded)) recorded->launch();
+      return;
+    }
     Stack host = host_aliases(arguments);
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
@@ -168,13 +166,6 @@ class MathKernel {
     return count_on_host(op, host_aliases(arguments));
   }
 
-  static c10::DeviceIndex device_of(const std::vector<c10::IValue>& arguments) {
-    for (const c10::IValue& value : arguments)
-      if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda())
-        return value.toTensor().device().index();
-    return c10::cuda::current_device();
-  }
-
   bool compute(const c10::OperatorHandle& op, Stack& host, const std::vector<c10::IValue>& outputs,
                RandomState random) {
     try {
@@ -193,18 +184,8 @@ class MathKernel {
   }
 
   void keep(const c10::IValue& output, const c10::IValue& result) const {
-    if (output.isTensor() && result.isTensor()) {
-      keep(output.toTensor(), result.toTensor());
-    } else if (output.isTensorList() && result.isTensorList()) {
-      const auto outputs = output.toTensorVector(), results = result.toTensorVector();
-      TORCH_CHECK(outputs.size() == results.size(), signature_.name,
-                  ": its CPU kernel gives another number of tensors");
-      for (std::size_t i = 0; i < outputs.size(); ++i) keep(outputs[i], results[i]);
-    }
-  }
-  void keep(const at::Tensor& output, const at::Tensor& result) const {
     store(output, result, signature_.name);
-    if (keeping_ && output.defined() && result.defined()) keeping_->kept(output);
+    if (keeping_ && !result.isNone()) each_tensor(output, keeping_->kept);
   }
 
   Signature signature_;
@@ -244,6 +225,7 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
     {
       SuspendData suspended;
       AcceptUnknown accepted;
+      const ZeroForUnsigned zero(tensor);
       const std::vector<c10::IValue> arguments{tensor};
       const Frame frame{signature, arguments};
       Inside inside(outer ? outer : &frame);

@@ -1,5 +1,6 @@
 // Normalisations. CUDA keeps their statistics in the accumulation type (float for half precision);
 // the CPU keeps them in the type of the parameters, and expects them so in backward.
+#include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/compositions.h"
 
 namespace tidemark::numbers {
@@ -86,6 +87,53 @@ void rms_norm(HostCall& call) {
   give(call, output.to(input.scalar_type()), r);
 }
 
+// CUDA sums the squares of a norm as a tree, which keeps the accuracy of a float. The CPU sums them
+// in as many lanes as its vectors have, and loses digits with the length of a lane; in double it
+// does not. As CUDA's, the result is that of the output's type.
+at::Tensor norm_of(const at::Tensor& self, const at::Scalar& order, at::OptionalIntArrayRef dims,
+                   bool keep, std::optional<at::ScalarType> type) {
+  const at::ScalarType out = type.value_or(self.scalar_type());
+  return at::linalg_vector_norm(type ? self.to(*type) : self, order, dims, keep, at::kDouble)
+      .to(out);
+}
+
+bool is_float(const at::Tensor& self, std::optional<at::ScalarType> type) {
+  const at::ScalarType kind = type.value_or(self.scalar_type());
+  return kind == at::kFloat || kind == at::kHalf || kind == at::kBFloat16;
+}
+
+// linalg_vector_norm(self, ord, dim, keepdim, *, dtype)
+void vector_norm(HostCall& call) {
+  const at::Tensor self = tensor_at(call, 0);
+  const auto type = call.stack[4].toOptional<at::ScalarType>();
+  if (!is_float(self, type)) return run_cpu_kernel(call);
+  const auto dims = call.stack[2].toOptional<std::vector<std::int64_t>>();
+  give(call,
+       norm_of(self, call.stack[1].toScalar(), dims ? at::OptionalIntArrayRef(*dims) : std::nullopt,
+               call.stack[3].toBool(), type));
+}
+
+// linalg_vector_norm.out(..., *, dtype, out)
+void vector_norm_out(HostCall& call) {
+  const at::Tensor out = tensor_at(call, 5);
+  vector_norm(call);
+  const at::Tensor result = call.stack.front().toTensor();
+  if (!result.is_same(out)) store(out, result, "aten::linalg_vector_norm");
+}
+
+// _foreach_norm.Scalar(self, ord, dtype)
+void foreach_norm(HostCall& call) {
+  const auto type = call.stack[2].toOptional<at::ScalarType>();
+  c10::List<at::Tensor> norms;
+  for (const at::Tensor& self : call.stack[0].toTensorVector())
+    norms.push_back(
+        is_float(self, type)
+            ? norm_of(self, call.stack[1].toScalar(), std::nullopt, false, type)
+            : at::linalg_vector_norm(self, call.stack[1].toScalar(), std::nullopt, false, type));
+  call.stack.clear();
+  call.stack.emplace_back(norms);
+}
+
 }  // namespace
 
 void add_norms(Compositions& table) {
@@ -96,6 +144,9 @@ void add_norms(Compositions& table) {
   for (const char* name : {"native_batch_norm", "_native_batch_norm_legit",
                            "_native_batch_norm_legit.no_stats", "_batch_norm_with_update"})
     table[std::string("aten::") + name] = batch_norm;
+  table["aten::linalg_vector_norm"] = vector_norm;
+  table["aten::linalg_vector_norm.out"] = vector_norm_out;
+  table["aten::_foreach_norm.Scalar"] = foreach_norm;
   table["aten::_fused_rms_norm"] = rms_norm;
   table["aten::_fused_rms_norm_backward"] = rms_norm_backward;
 }

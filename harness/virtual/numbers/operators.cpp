@@ -1,8 +1,10 @@
 #include "harness/virtual/numbers/operators.h"
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/compositions.h"
 
 namespace tidemark::numbers {
@@ -14,6 +16,49 @@ using Names = std::unordered_set<std::string>;
 void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const torch::jit::Stack held = stack;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+}
+
+// The CUDA kernel takes these types, since the operator's host code has run. The CPU's may lack
+// their mix, as bf16 weights beside float statistics, or any kernel for half precision.
+bool speaks_of_types(const std::string& message) {
+  for (const char* words : {"not implemented for", "dtype", "scalar type", "data type"})
+    if (message.find(words) != std::string::npos) return true;
+  return false;
+}
+
+std::optional<at::ScalarType> wider(at::ScalarType type) {
+  if (type == at::kHalf || type == at::kBFloat16) return at::kFloat;
+  if (type == at::kComplexHalf) return at::kComplexFloat;
+  return std::nullopt;
+}
+
+/// Tensors of half precision in float. False where there are none.
+bool widen(torch::jit::Stack& stack) {
+  bool any = false;
+  const auto widened = [&any](const at::Tensor& tensor) {
+    const auto type = tensor.defined() ? wider(tensor.scalar_type()) : std::nullopt;
+    any = any || type;
+    return type ? tensor.to(*type) : tensor;
+  };
+  for (c10::IValue& value : stack) {
+    if (value.isTensor()) {
+      value = widened(value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(widened(tensor));
+      value = list;
+    }
+  }
+  return any;
+}
+
+/// What an operator has written into wider copies of its arguments, back into these.
+void copy_written(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments,
+                  const torch::jit::Stack& wide) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    if (alias && alias->isWrite()) store(arguments[i], wide[i], toString(schema.operator_name()));
+  }
 }
 
 bool starts_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
@@ -137,7 +182,19 @@ std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stac
   return stack[0].toTensor().size(dim);
 }
 
-void run_cpu_kernel(HostCall& call) { call_cpu_kernel(call.op, call.stack); }
+void run_cpu_kernel(HostCall& call) {
+  const torch::jit::Stack arguments = call.stack;
+  try {
+    return call_cpu_kernel(call.op, call.stack);
+  } catch (const c10::Error& error) {
+    if (!speaks_of_types(error.msg())) throw;
+    call.stack = arguments;
+    if (!widen(call.stack)) throw;
+  }
+  const torch::jit::Stack wide = call.stack;
+  call_cpu_kernel(call.op, call.stack);
+  copy_written(call.op.schema(), arguments, wide);
+}
 
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {

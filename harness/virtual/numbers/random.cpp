@@ -2,12 +2,27 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/PhiloxCudaState.h>
 
 namespace tidemark::numbers {
 
+namespace {
+at::Generator generator_of(const c10::IValue& value, c10::DeviceIndex index) {
+  return value.isGenerator() ? value.toGenerator()
+                             : at::cuda::detail::getDefaultCUDAGenerator(index);
+}
+}  // namespace
+
+CapturedRandom captured_random(const c10::IValue& value, c10::DeviceIndex index) {
+  const at::Generator generator = generator_of(value, index);
+  TORCH_CHECK(generator.device().type() == c10::kCUDA, "a CUDA graph draws from CUDA generators");
+  const auto state = generator.get<at::CUDAGeneratorImpl>()->philox_cuda_state(0);
+  TORCH_CHECK(state.captured_, "the generator is not registered with the CUDA graph");
+  return {state.seed_.ptr, state.offset_.ptr, state.offset_intragraph_};
+}
+
 RandomState random_state(const c10::IValue& value, c10::DeviceIndex index) {
-  const at::Generator generator =
-      value.isGenerator() ? value.toGenerator() : at::cuda::detail::getDefaultCUDAGenerator(index);
+  const at::Generator generator = generator_of(value, index);
   if (generator.device().type() != c10::kCUDA) return {};
   const auto* cuda = generator.get<at::CUDAGeneratorImpl>();
   return {cuda->current_seed(), cuda->philox_offset_per_thread()};

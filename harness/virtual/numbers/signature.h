@@ -25,6 +25,11 @@ struct Signature {
       crossings;  // per argument: how often its bytes cross the memory bus (read, written, both)
   int fresh_crossings = 1;  // per fresh result; gathers also read what they return
 
+  /// The Generator argument, or None.
+  c10::IValue generator_of(const std::vector<c10::IValue>& values) const {
+    return generator < 0 ? c10::IValue() : values[static_cast<std::size_t>(generator)];
+  }
+
   /// Device bytes read and written: call before the arguments leave the stack, and after the
   /// results are on it.
   std::uint64_t argument_bytes(const c10::IValue* begin) const;

@@ -103,6 +103,19 @@ bool widened(const std::string& name, std::size_t output) {
   return output > 0 && name.rfind("native_", 0) == 0 && name.find("_norm") != std::string::npos;
 }
 
+// The layer sums the squares in double, where the CPU sums them in float: each of n additions
+// rounds by half a unit at most, and so do the root and the result.
+double slack(const Case& c, const at::Tensor& expected) {
+  if (c.name.find("vector_norm") == std::string::npos &&
+      c.name.find("cosine_similarity") == std::string::npos &&
+      c.name.find("foreach_norm") == std::string::npos)
+    return 0;
+  std::int64_t most = 0;
+  for (const at::Tensor& input : c.inputs) most = std::max(most, input.numel());
+  const double unit = expected.scalar_type() == at::kBFloat16 ? 0x1p-8 : 0x1p-24;
+  return expected.scalar_type() == at::kBFloat16 ? 2 * unit : static_cast<double>(most + 2) * unit;
+}
+
 void compare(const Case& c, const Outcome& cpu, const Outcome& cuda) {
   ASSERT_EQ(cpu.outputs.size(), cuda.outputs.size());
   const auto one = [&](const at::Tensor& expected, at::Tensor measured, const std::string& which,
@@ -117,9 +130,10 @@ void compare(const Case& c, const Outcome& cpu, const Outcome& cuda) {
     }
     if (c.values && expected.sizes() == measured.sizes() && expected.dtype() == measured.dtype()) {
       const at::Tensor on_host = measured.to(at::kCPU);
-      EXPECT_TRUE(same_bits(expected, on_host)) << which << "\nexpected\n"
-                                                << expected << "\nmeasured\n"
-                                                << on_host;
+      const double relative = slack(c, expected);
+      const bool same = relative > 0 ? at::allclose(expected, on_host, relative, 0)
+                                     : same_bits(expected, on_host);
+      EXPECT_TRUE(same) << which << "\nexpected\n" << expected << "\nmeasured\n" << on_host;
     }
   };
   for (std::size_t i = 0; i < cpu.outputs.size(); ++i)
@@ -304,8 +318,9 @@ TEST_F(Sweep, KnownBytesDoNotDependOnUnknownBytes) {
           unknown_results += std::find(bytes.begin(), bytes.end(), -1) != bytes.end();
           const at::Tensor& of_cpu = expected[past.size() - 1];
           if (refused || told > told_before || !c.values || !of_cpu.defined() ||
-              of_cpu.storage().nbytes() != bytes.size() || of_cpu.strides() != output.strides() ||
-              of_cpu.dtype() != output.dtype() || of_cpu.is_conj() != output.is_conj())
+              slack(c, of_cpu) > 0 || of_cpu.storage().nbytes() != bytes.size() ||
+              of_cpu.strides() != output.strides() || of_cpu.dtype() != output.dtype() ||
+              of_cpu.is_conj() != output.is_conj())
             continue;
           const auto* values = static_cast<const unsigned char*>(of_cpu.storage().data());
           for (std::size_t i = 0; i < bytes.size(); ++i)

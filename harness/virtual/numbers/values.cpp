@@ -15,74 +15,72 @@ namespace {
 constexpr std::uint64_t kFactor = 64;  // by which tensors of integers may be larger
 constexpr std::int64_t kMostPieces = 1 << 14;
 
-// The bytes of a tensor's elements: runs of `run` bytes, repeated along the outer dimensions.
-struct Layout {
-  const char* first = nullptr;
-  std::size_t run = 0, span = 0;
-  std::int64_t pieces = 1;
-  c10::SmallVector<std::pair<std::int64_t, std::size_t>, 6> outer;  // size, stride in bytes
-
-  // False where there is nothing on the device to speak of.
-  bool of(const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.is_cuda() || tensor.layout() != c10::kStrided ||
-        !tensor.has_storage() || tensor.numel() == 0)
-      return false;
-    const c10::Storage& storage = tensor.storage();
-    const auto* memory = static_cast<const char*>(storage.data());
-    const auto element = static_cast<std::size_t>(tensor.element_size());
-    const auto offset = static_cast<std::size_t>(tensor.storage_offset()) * element;
-    if (!memory) return false;
-    first = memory + offset;
-    run = span = element;
-    for (std::int64_t i = 0; i < tensor.dim(); ++i) {
-      if (tensor.size(i) > 1 && tensor.stride(i) != 0)
-        outer.emplace_back(tensor.size(i), static_cast<std::size_t>(tensor.stride(i)) * element);
-    }
-    std::sort(outer.begin(), outer.end(),
-              [](const auto& a, const auto& b) { return a.second < b.second; });
-    for (const auto& [size, stride] : outer) span += static_cast<std::size_t>(size - 1) * stride;
-    while (!outer.empty() && outer.front().second == run) {
-      run *= static_cast<std::size_t>(outer.front().first);
-      outer.erase(outer.begin());
-    }
-    for (const auto& [size, stride] : outer) pieces *= size;
-    return offset + span <= storage.nbytes();  // else its memory has been given back
+// Until `use` says false.
+template <class Use>
+bool each_run(const Place& place, const char* at, std::size_t dim, Use& use) {
+  if (dim == place.outer.size()) return use(at);
+  for (std::int64_t i = 0; i < place.outer[dim].first; ++i) {
+    const char* const next = at + static_cast<std::size_t>(i) * place.outer[dim].second;
+    if (!each_run(place, next, dim + 1, use)) return false;
   }
-
-  // Until `use` says false.
-  template <class Use>
-  bool each(const char* at, std::size_t dim, Use& use) const {
-    if (dim == outer.size()) return use(at);
-    for (std::int64_t i = 0; i < outer[dim].first; ++i) {
-      if (!each(at + static_cast<std::size_t>(i) * outer[dim].second, dim + 1, use)) return false;
-    }
-    return true;
-  }
-};
+  return true;
+}
 
 }  // namespace
+
+bool Place::of(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda() || tensor.layout() != c10::kStrided ||
+      !tensor.has_storage() || tensor.numel() == 0)
+    return false;
+  const c10::Storage& storage = tensor.storage();
+  const auto* memory = static_cast<const char*>(storage.data());
+  const auto element = static_cast<std::size_t>(tensor.element_size());
+  const auto offset = static_cast<std::size_t>(tensor.storage_offset()) * element;
+  if (!memory) return false;
+  first = memory + offset;
+  run = span = element;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.size(i) > 1 && tensor.stride(i) != 0)
+      outer.emplace_back(tensor.size(i), static_cast<std::size_t>(tensor.stride(i)) * element);
+  }
+  std::sort(outer.begin(), outer.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (const auto& [size, stride] : outer) span += static_cast<std::size_t>(size - 1) * stride;
+  while (!outer.empty() && outer.front().second == run) {
+    run *= static_cast<std::size_t>(outer.front().first);
+    outer.erase(outer.begin());
+  }
+  for (const auto& [size, stride] : outer) pieces *= size;
+  return offset + span <= storage.nbytes();  // else its memory has been given back
+}
+
+bool Place::is_known() const {
+  if (device.is_known(first, span)) return true;
+  if (pieces == 1 || pieces > kMostPieces) return false;
+  const auto use = [this](const char* at) { return device.is_known(at, run) != 0; };
+  return each_run(*this, first, 0, use);
+}
+
+void Place::mark(bool known) const {
+  if (pieces > kMostPieces) return device.mark_known(first, span, 0);
+  const auto use = [&](const char* at) {
+    device.mark_known(at, run, known);
+    return true;
+  };
+  each_run(*this, first, 0, use);
+}
 
 bool is_known(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return true;
   if (tensor.layout() != c10::kStrided) return false;
   if (tensor.numel() == 0) return true;
-  Layout layout;
-  if (!layout.of(tensor)) return false;
-  if (device.is_known(layout.first, layout.span)) return true;
-  if (layout.pieces == 1 || layout.pieces > kMostPieces) return false;
-  const auto use = [&](const char* at) { return device.is_known(at, layout.run) != 0; };
-  return layout.each(layout.first, 0, use);
+  Place place;
+  return place.of(tensor) && place.is_known();
 }
 
 void mark(const at::Tensor& tensor, bool known) {
-  Layout layout;
-  if (!layout.of(tensor)) return;
-  if (layout.pieces > kMostPieces) return device.mark_known(layout.first, layout.span, 0);
-  const auto use = [&](const char* at) {
-    device.mark_known(at, layout.run, known);
-    return true;
-  };
-  layout.each(layout.first, 0, use);
+  Place place;
+  if (place.of(tensor)) place.mark(known);
 }
 
 void mark(const c10::IValue& value, bool known) {

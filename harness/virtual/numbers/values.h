@@ -7,6 +7,19 @@
 
 namespace tidemark::numbers {
 
+/// The bytes of a tensor's elements: runs of `run` bytes, repeated along the outer dimensions.
+struct Place {
+  const char* first = nullptr;
+  std::size_t run = 0, span = 0;
+  std::int64_t pieces = 1;
+  c10::SmallVector<std::pair<std::int64_t, std::size_t>, 6> outer;  // size, stride in bytes
+
+  /// False where there is nothing on the device to speak of.
+  bool of(const at::Tensor& tensor);
+  bool is_known() const;
+  void mark(bool known) const;
+};
+
 /// Whether every element has a value. Of a CPU tensor it has.
 bool is_known(const at::Tensor& tensor);
 /// A tensor of more than 16,384 separate pieces becomes unknown.

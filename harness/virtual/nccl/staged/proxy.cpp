@@ -5,20 +5,6 @@
 #include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
-namespace {
-
-void post(std::vector<Exchange>& exchanges) {
-  for (Exchange& exchange : exchanges) {
-    const ncclComm& comm = *exchange.operation().comm;
-    if (comm.state == State::aborted)
-      fail(ncclInternalError, "{} was aborted before its {} could run", text_of(comm),
-           text_of(exchange.operation().call));
-    exchange.post();
-  }
-}
-
-}  // namespace
-
 Proxy& Proxy::of_process() {
   static auto* proxy = new Proxy;  // outlives every thread
   return *proxy;
@@ -60,7 +46,7 @@ bool Proxy::advance(Transfer& transfer) {
     if (!nccl::advance(transfer.exchanges, transfer.round++, *transfer.waiting)) return false;
   } catch (const Failure& failure) {
     mark_failed(transfer.exchanges, failure);
-    remember_error(failure.what());
+    remember_error(failure.what(), Moment::afterwards);
   }
   transfer.staging->answer(transfer.number);
   return true;

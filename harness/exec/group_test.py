@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""group_test.py TIDEMARK SITE CASE: what process groups of PyTorch do beside the program: time-outs, hooks, calls that return before their partners call."""
+from testing.said import python, run
+
+BEGIN = """import datetime, os, time, torch.distributed as dist
+dist.init_process_group('nccl', timeout=datetime.timedelta(seconds={seconds}))
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+x = torch.ones(4, device='cuda')
+dist.all_reduce(x)
+store = dist.distributed_c10d._get_default_store()
+"""
+
+
+def program(text, seconds=60):
+    return BEGIN.format(seconds=seconds) + text
+
+
+def case_idle():
+    """A device works on while its program sleeps, and PyTorch does not end the program for it."""
+    for schedule in "calibrated", "lagging":
+        said = python(program("time.sleep(9)\nprint(x.tolist())", seconds=4), "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
+        said.check(said.out.count("[2.0, 2.0, 2.0, 2.0]") == 2, "both ranks have the sum")
+    hook = ("group = dist.distributed_c10d._get_default_group()\nseen = []\ngroup._register_on_completion_hook(lambda info: seen.append(str(info.op_type)))\n"
+            "dist.all_reduce(x)\ndist.all_gather_into_tensor(torch.empty(8, device='cuda'), x)\ndist.destroy_process_group()\nprint(seen[-2:])")
+    said = python(program(hook), "--ranks", 2, "--mode", "math", TORCH_NCCL_ENABLE_TIMING="1").ends(0)
+    said.check(said.out.count("['OpType.ALLREDUCE', 'OpType._ALLGATHER_BASE']") == 2, "the hook has seen both works before the group ends")
+
+
+def case_enqueue():
+    """Ranks that a store puts in order after a call, under each schedule and with races watched."""
+    text = """z = torch.ones(4, device='cuda')
+if rank == 1: store.wait(['go'])
+one, two = dist.all_reduce(x, async_op=True), dist.all_reduce(z, async_op=True)
+if rank == 0: store.set('go', '1')
+one.wait(); two.wait()
+y = torch.zeros(4, device='cuda')
+if rank == 0:
+    dist.send(x, 1)
+    store.wait(['receives'])
+    dist.send(x + 1, 1)
+else:
+    dist.recv(y, 0)
+    work = dist.irecv(y, 0)
+    store.set('receives', '1')
+    work.wait()
+print((x + z).tolist(), y.tolist())
+dist.destroy_process_group()"""
+    for flags in ("--schedule", "instant"), ("--schedule", "lagging"), ("--schedule", "calibrated", "--races", "on", "--no-races"):
+        said = python(program(text), "--ranks", 2, "--mode", "math", *flags).ends(0)
+        said.check(said.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == said.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
+
+
+def case_timeout():
+    """The time-out of a work, and of its group, is reached while a partner is missing."""
+    text = """if rank == 0:
+    try: dist.all_reduce(x, async_op=True).wait(datetime.timedelta(seconds=2))
+    except dist.DistBackendError as error: print('time-out' if 'timed out' in str(error) or 'imeout' in str(error) else error)
+    store.set('go', '1')
+else:
+    store.wait(['go'])
+os._exit(0)"""
+    said = python(program(text), "--ranks", 2, "--mode", "math", TORCH_NCCL_BLOCKING_WAIT="1").ends(0)
+    said.check(said.out == "time-out\n", "the work's time-out")
+    text = "if rank == 0:\n dist.all_reduce(x, async_op=True)\ntime.sleep(40)"
+    said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math")
+    said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,212 @@
+#include "harness/virtual/device/deferred.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/interpreter.h"
+#include "harness/virtual/race/detector.h"
+
+namespace tidemark::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// The answers to a program's queries, and what its watchdogs have seen, are the same in every run
+// where the partners come in this time. A program that orders its ranks by other means waits for it
+// once a collective.
+constexpr std::chrono::seconds kWhile{5};
+const auto legacy_handle = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
+constexpr auto kBetweenTries = std::chrono::milliseconds(1);  // of the thread that helps
+
+struct Step {
+  std::function<bool()> run;
+  std::pair<int, StreamHandle> stream;  // with its device
+  std::string op;
+};
+
+/// The steps of a thread.
+struct ThreadSteps {
+  std::mutex turn;   // held while a step is carried out
+  std::mutex mutex;  // of what follows
+  std::deque<Step> steps;
+  std::uint64_t done = 0;                   // steps
+  std::optional<std::uint64_t> waited_for;  // a while, for the step of this number
+
+  bool empty() {
+    const std::lock_guard lock(mutex);
+    return steps.empty();
+  }
+  bool touches(const std::pair<int, StreamHandle>& stream) {
+    const std::lock_guard lock(mutex);
+    return std::ranges::any_of(steps, [&](const Step& one) { return one.stream == stream; });
+  }
+  bool carry_on();
+};
+
+struct Deferred {
+  std::mutex mutex;  // of what follows
+  std::vector<std::shared_ptr<ThreadSteps>> threads;
+  std::condition_variable arrived;
+  bool helped = false;
+
+  std::vector<std::shared_ptr<ThreadSteps>> all() {
+    const std::lock_guard lock(mutex);
+    return threads;
+  }
+};
+Deferred& deferred() { return immortal<Deferred>(); }
+
+thread_local bool carrying_out = false;
+thread_local std::string step_operator;
+
+/// That of the calling thread. A thread that ends leaves its steps to the others.
+ThreadSteps& own_steps() {
+  thread_local const std::shared_ptr<ThreadSteps> mine = [] {
+    auto made = std::make_shared<ThreadSteps>();
+    const std::lock_guard lock(deferred().mutex);
+    std::erase_if(deferred().threads, [](const auto& steps_of) {
+      return steps_of.use_count() == 1 && steps_of->empty();  // its thread has ended
+    });
+    deferred().threads.push_back(made);
+    return made;
+  }();
+  return *mine;
+}
+
+/// Carries out the steps that can be, unless another thread does.
+bool ThreadSteps::carry_on() {
+  const std::unique_lock held(turn, std::try_to_lock);
+  if (!held) return false;
+  carrying_out = true;
+  const int before = current_device();
+  while (!empty()) {
+    Step* first = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      first = &steps.front();
+    }
+    current_device() = first->stream.first;
+    step_operator = first->op;
+    if (!first->run()) break;
+    const std::lock_guard lock(mutex);
+    steps.pop_front();
+    ++done;
+    --steps_left;
+  }
+  step_operator.clear();
+  current_device() = before;
+  carrying_out = false;
+  return true;
+}
+
+// While the program's threads do other things, the partners still need this rank's next part.
+void help() {
+  Deferred& d = deferred();
+  for (;;) {
+    {
+      std::unique_lock lock(d.mutex);
+      d.arrived.wait(lock, [] { return steps_left > 0; });
+    }
+    for (const auto& steps_of : d.all()) steps_of->carry_on();
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+/// Waits until `ready`, or until `enough`: false.
+template <class Ready, class Enough>
+bool wait_for(Ready ready, Enough enough) {
+  for (int round = 0; !ready(); ++round) {
+    for (const auto& steps_of : deferred().all()) steps_of->carry_on();
+    if (ready()) break;
+    if (enough()) return false;
+    if (round < 20)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(std::min(20 + round / 10, 1000)));
+  }
+  return true;
+}
+
+constexpr auto kNever = [] { return false; };
+
+std::pair<int, StreamHandle> named(StreamHandle stream) {
+  return {current_device(), stream == legacy_handle ? nullptr : stream};
+}
+
+}  // namespace
+
+bool carries_step_out() { return carrying_out; }
+std::string_view operator_of_step() { return step_operator; }
+bool is_deferring() {
+  return steps_left.load(std::memory_order_acquire) > 0 && !carrying_out && !own_steps().empty();
+}
+
+void defer(StreamHandle stream, std::function<bool()> step) {
+  {
+    auto [e, lock] = locked_at_once();
+    count_activity(e, true);
+  }
+  ThreadSteps& mine = own_steps();
+  {
+    const std::lock_guard lock(mine.mutex);
+    mine.steps.push_back({std::move(step), named(stream), std::string(current_operator())});
+    ++steps_left;
+  }
+  mine.carry_on();
+  if (mine.empty()) return;
+  if (race::is_on()) settle_for_a_while();  // a race names the thread's own place
+  Deferred& d = deferred();
+  const std::lock_guard lock(d.mutex);
+  if (!std::exchange(d.helped, true)) std::thread(help).detach();
+  d.arrived.notify_one();
+}
+
+void settle() {
+  const auto ready = [] { return steps_left == 0; };
+  if (carrying_out || ready()) return;
+  const WithoutInterpreter without_interpreter;
+  wait_for(ready, kNever);
+}
+
+void settle(StreamHandle stream) {
+  if (carrying_out || steps_left == 0) return;
+  ThreadSteps& mine = own_steps();
+  const auto ready = [&mine, name = named(stream)] {
+    return mine.empty() && std::ranges::none_of(deferred().all(), [&](const auto& one) {
+             return one->touches(name);
+           });
+  };
+  mine.carry_on();
+  if (ready()) return;
+  const WithoutInterpreter without_interpreter;
+  wait_for(ready, kNever);
+}
+
+bool settle_for_a_while() {
+  if (!is_deferring()) return true;
+  ThreadSteps& mine = own_steps();
+  mine.carry_on();
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (mine.steps.empty()) return true;
+    if (mine.waited_for == mine.done) return false;
+  }
+  const WithoutInterpreter without_interpreter;
+  const auto begin = Clock::now();
+  if (wait_for([&mine] { return mine.empty(); }, [&] { return Clock::now() - begin > kWhile; }))
+    return true;
+  const std::lock_guard lock(mine.mutex);
+  mine.waited_for = mine.done;
+  return false;
+}
+
+}  // namespace tidemark::device

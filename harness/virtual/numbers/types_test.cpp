@@ -1,0 +1,77 @@
+// Numbers of types that the CPU's kernels treat otherwise than CUDA's: unsigned integers, sums of
+// many floats, and mixes with half precision.
+#include "harness/virtual/numbers/testing.h"
+
+namespace tidemark::numbers {
+namespace {
+
+struct Types : ::testing::Test {
+  void SetUp() override { enter("math"); }
+  void TearDown() override { enter("off"); }
+};
+
+TEST_F(Types, AnUnsignedNumberIsReadOnTheHost) {
+  for (const char* mode : {"math", "known"}) {
+    enter(mode);
+    const at::Tensor values = at::tensor({5, 7}).to(at::kUInt64).to(at::kCUDA);
+    EXPECT_EQ(7U, values[1].item().toUInt64()) << mode;
+    EXPECT_EQ(5U, values[0].item().toUInt64()) << mode;
+  }
+}
+
+// The result is the double norm, rounded once: half a unit in the last place, 2^-24, and the sum in
+// double is exact to 4,000,000 * 2^-53.
+TEST_F(Types, ANormOfManyFloatsKeepsTheAccuracyOfAFloat) {
+  const at::Tensor on_host = at::randn({4'000'000}), on_device = on_host.to(at::kCUDA);
+  const double exact = at::linalg_vector_norm(on_host.to(at::kDouble)).item<double>();
+  at::Tensor out = at::empty({}, cuda());
+  at::linalg_vector_norm_out(out, on_device);
+  for (const at::Tensor& norm :
+       {at::linalg_vector_norm(on_device), at::_foreach_norm({on_device})[0], out}) {
+    EXPECT_EQ(at::kFloat, norm.scalar_type());
+    EXPECT_NEAR(norm.item<double>() / exact, 1, 0x1.01p-24);
+  }
+  EXPECT_EQ(at::kHalf,
+            at::linalg_vector_norm(on_device.to(at::kHalf).narrow(0, 0, 9)).scalar_type());
+}
+
+// Computed in float on the same numbers, and rounded to the type that CUDA gives.
+TEST_F(Types, MixesThatTheCpuLacksAreComputedInFloat) {
+  const at::Tensor input = at::randn({6, 4}).to(at::kBFloat16),
+                   weight = at::randn({4}).to(at::kBFloat16);
+  at::Tensor mean = at::zeros({4}), variance = at::ones({4});
+  at::Tensor device_mean = mean.to(at::kCUDA), device_variance = variance.to(at::kCUDA);
+  const at::Tensor expected = std::get<0>(at::native_batch_norm(
+      input.to(at::kFloat), weight.to(at::kFloat), {}, mean, variance, true, 0.1, 1e-5));
+  const at::Tensor measured =
+      std::get<0>(at::native_batch_norm(input.to(at::kCUDA), weight.to(at::kCUDA), {}, device_mean,
+                                        device_variance, true, 0.1, 1e-5));
+  EXPECT_TRUE(at::equal(expected.to(at::kBFloat16), measured.to(at::kCPU)));
+  EXPECT_TRUE(at::equal(mean, device_mean.to(at::kCPU))) << "written in place";
+
+  const at::Tensor a = at::randn({5}).to(at::kHalf), b = at::randn({5}).to(at::kHalf),
+                   g = at::ones({}).to(at::kHalf);
+  const at::Tensor loss =
+      at::smooth_l1_loss_backward(g.to(at::kFloat), a.to(at::kFloat), b.to(at::kFloat), 1, 1.0);
+  EXPECT_TRUE(at::equal(
+      loss.to(at::kHalf),
+      at::smooth_l1_loss_backward(g.to(at::kCUDA), a.to(at::kCUDA), b.to(at::kCUDA), 1, 1.0)
+          .to(at::kCPU)));
+
+  const at::Tensor complex = at::complex(a.to(at::kFloat), b.to(at::kFloat));
+  const at::Tensor half = complex.to(at::kComplexHalf);
+  at::Tensor in_place = half.to(at::kCUDA);
+  in_place.cosh_();
+  EXPECT_TRUE(
+      at::equal(at::cosh(half.to(at::kComplexFloat)).to(at::kComplexHalf).to(at::kComplexFloat),
+                in_place.to(at::kCPU).to(at::kComplexFloat)));
+}
+
+TEST_F(Types, AMistakeIsStillOne) {
+  expect_error("index", [] {
+    at::index_select(at::ones({2}, cuda(at::kHalf)), 0, at::tensor({7}, cuda(at::kLong)));
+  });
+}
+
+}  // namespace
+}  // namespace tidemark::numbers
