@@ -14,7 +14,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interpreter.h"
-#include "harness/virtual/race/detector.h"
+#include "harness/virtual/device/race_detector.h"
 
 namespace tidemark::device {
 namespace {

@@ -19,6 +19,7 @@ namespace tidemark::race {
 namespace {
 
 using device::engine;
+using device::locked;
 using device::Stream;
 using device::VectorClock;
 
