@@ -85,6 +85,25 @@ for step in range(3):
     python("", "--report", "/proc/none").refuses("--report", "is not an empty folder and cannot be created")
 
 
+def case_repeats():
+    """Ten steps, of which the output of one lives into the next: two steps take turns. The last one is not over when the program ends."""
+    folder = FOLDER / "repeats"
+    said = python("""
+model = torch.nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+for step in range(10):
+    output = model(torch.ones(512, 256, device="cuda"))
+    output.mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""", "--report", folder).ends(0)
+    file, = folder.glob("*.pickle")
+    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(file)], capture_output=True, text=True, check=True).stdout
+    said.check("the same events came again" in shown, shown)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    said.check("the same events came again" in page, "the page says it")
+
+
 def case_gathered():
     """Two tensor-parallel layers on rank 1 of 4, each 24 features wide. Each gathers a shard of 512 rows of 24 floats (49,152 bytes) to 2,048 rows
     (196,608 bytes) for a product; the gradient of its weight needs them. The first layer's shard is the program's input, which stays. The second's is a

@@ -164,6 +164,7 @@ std::vector<Section> alive(const HighestPeak& peak) {
       phase_rows(d, kSteps)};
   if (phases.rows.empty())
     phases.text = {"The program ran no phase: no module, backward or optimizer."};
+  for (const std::string& line : repeats_lines(d)) phases.text.push_back(line + ".");
   Section wastes{"Held without need",
                  {"Memory on the same device that the program keeps and does not need, in bytes as "
                   "requested, beside all active bytes of that moment."},

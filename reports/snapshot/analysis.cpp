@@ -65,6 +65,7 @@ class Analysis {
     find_peak();
     replay();
     pending();
+    out_.repeats = s_.repeats;
     out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
     if (labelled()) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
     return std::move(out_);

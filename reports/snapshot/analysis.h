@@ -70,14 +70,15 @@ struct Fragmentation {
 struct DeviceSummary {
   std::size_t device = 0, events = 0;
   std::int64_t ooms = 0;
-  std::optional<OutOfMemory> oom;    // the last one
-  Holdings begin, peak, end;         // peak: at the highest active
-  std::size_t peak_event = 0;        // in the trace; 0 with no event: the moment of the file
-  std::vector<Site> sites;           // the largest share of the peak first
-  std::vector<Part> parts;           // where the file has labels; by kind, the largest first
-  std::vector<Waste> wastes;         // where the file has labels
-  std::vector<PhasePeak> phases;     // where the file has them; by step, in the program's order
-  std::vector<PendingFree> pending;  // at the end, the largest first
+  std::optional<OutOfMemory> oom;      // the last one
+  Holdings begin, peak, end;           // peak: at the highest active
+  std::size_t peak_event = 0;          // in the trace; 0 with no event: the moment of the file
+  std::vector<Site> sites;             // the largest share of the peak first
+  std::vector<Part> parts;             // where the file has labels; by kind, the largest first
+  std::vector<Waste> wastes;           // where the file has labels
+  std::vector<PhasePeak> phases;       // where the file has them; by step, in the program's order
+  std::vector<RepeatedSteps> repeats;  // of the file
+  std::vector<PendingFree> pending;    // at the end, the largest first
   Fragmentation fragmentation;
   std::vector<Holdings> curve;  // after every event
 };
@@ -111,6 +112,8 @@ std::string parts_text(const DeviceSummary& device, std::size_t top);
 /// A device's `phases`: a row for each of the first `top` steps, the highest and the last; a column
 /// for each name.
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& device, std::size_t top);
+/// A line for each of a device's `repeats`: "steps 3 to 4: the same events came again 1,998 times".
+std::vector<std::string> repeats_lines(const DeviceSummary& device);
 /// A device's `wastes`: each with its bytes and its `top` largest parts.
 std::string wastes_text(const DeviceSummary& device, std::size_t top);
 std::string snapshot_summary_json(const Named& snapshot);

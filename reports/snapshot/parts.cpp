@@ -1,5 +1,8 @@
 #include "reports/snapshot/parts.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -53,6 +56,32 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
 
 }  // namespace
 
+std::string BlockLabel::module() const {
+  const auto word_of = [](const std::string& path, std::size_t at) {
+    return path.substr(at, path.find('.', at) - at);
+  };
+  std::set<std::string> modules;
+  for (const std::string& name : names) {
+    const std::size_t end = name.rfind('.');
+    modules.insert(end == name.npos ? "" : name.substr(0, end));
+  }
+  std::string common = modules.empty() ? "" : *modules.begin();
+  if (modules.size() == 1) return common;
+  std::size_t at = 0;  // where the words of the modules differ
+  const auto differ = [&] {
+    return std::ranges::any_of(modules, [&](const std::string& one) {
+      return one.size() < at || word_of(one, at) != word_of(common, at);
+    });
+  };
+  while (at < common.size() && !differ()) at += word_of(common, at).size() + 1;
+  std::set<std::string> words;
+  for (const std::string& one : modules)
+    if (at < one.size()) words.insert(word_of(one, at));
+  std::string before = common.substr(0, at);
+  if (!before.empty() && !before.ends_with('.')) before += '.';
+  return fmt::format("{}{{{}}}", before, fmt::join(words, ","));
+}
+
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   if (device >= snapshot.traces.size()) return out;
@@ -64,7 +93,11 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
     for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
          ++label)
       if (static_cast<std::size_t>(label->device) == device)
-        if (const auto block = walk.block_at(label->address)) out[&trace[*block]] = &*label;
+        if (const auto block = walk.block_at(label->address)) {
+          BlockLabel& known = out[&trace[*block]];
+          if (known.kind != label->kind) known = {label->kind, {}};
+          known.names.insert(label->name);
+        }
   }
   return out;
 }
@@ -73,10 +106,8 @@ Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& l
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);
   if (const auto found = labels.find(&event); found != labels.end()) {
-    const TensorLabel& label = *found->second;
-    part.kind = label.kind;
-    part.module = label.name.substr(0, label.name.rfind('.'));
-    if (part.module == label.name) part.module.clear();  // a tensor of the outermost module
+    part.kind = found->second.kind;
+    part.module = found->second.module();
   }
   part.module = without_numbers(part.module);
   return part;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -12,8 +13,16 @@
 
 namespace tidemark {
 
+/// The label of a block. One block may be several tensors: FSDP's flat parameter.
+struct BlockLabel {
+  std::string kind;
+  std::set<std::string> names;
+  /// The module of its tensors: "layers.0.up"; of several "layers.0.{down,up}". Empty for tensors
+  /// of the outermost module.
+  std::string module() const;
+};
 /// The labels of a device's allocations, by the allocation in its trace.
-using LabelOf = std::unordered_map<const TraceEvent*, const TensorLabel*>;
+using LabelOf = std::unordered_map<const TraceEvent*, BlockLabel>;
 
 /// A label belongs to the block that is alive at its address after its number of allocations, which
 /// holds where the trace begins with the first allocation.

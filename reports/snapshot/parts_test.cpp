@@ -79,5 +79,17 @@ TEST(Parts, OfThePeakByKindAndModule) {
   EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("sharding buffers"));
 }
 
+TEST(BlockLabel, OneBlockOfSeveralTensorsHasTheModulesOfAll) {
+  const auto module = [](std::set<std::string> names) {
+    return BlockLabel{"parameters", std::move(names)}.module();
+  };
+  EXPECT_EQ("", module({"weight"}));
+  EXPECT_EQ("layers.0.up", module({"layers.0.up.weight", "layers.0.up.bias"}));
+  EXPECT_EQ("layers.0.{down,up}", module({"layers.0.up.weight", "layers.0.down.weight"}));
+  EXPECT_EQ("layers.{0,1}", module({"layers.0.up.weight", "layers.1.up.weight"}));
+  EXPECT_EQ("layers.0.{up}", module({"layers.0.up.weight", "layers.0.scale"}));
+  EXPECT_EQ("{head,norm}", module({"norm.weight", "head.weight", "scale"}));
+}
+
 }  // namespace
 }  // namespace tidemark

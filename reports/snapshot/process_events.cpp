@@ -105,6 +105,7 @@ class EventReader {
         return gather();
       case Tag::step:
         step_ = entries_.bytes();
+        steps_.push_back(step_);
         time_ = begin_us_ + entries_.signed_number();
         address_ = 0;
         return;
@@ -112,7 +113,9 @@ class EventReader {
         const std::int64_t period = entries_.bytes();
         std::int64_t count = 0;
         std::memcpy(&count, entries_.take(sizeof count).data(), sizeof count);
-        out_.repeats.push_back({step_ - period + 1, step_, count});
+        if (period < 1 || period > std::ssize(steps_))
+          throw SnapshotError("repeats more steps than there are");
+        out_.repeats.push_back({*(steps_.end() - period), steps_.back(), count});
         return;
       }
       case Tag::setting: {
@@ -152,15 +155,19 @@ class EventReader {
   std::int64_t address() { return address_ += entries_.signed_number(); }
 
   /// The stack of an event in the snapshot. An event of the backward begins with autograd's node;
-  /// below it is what Python did in the node, else the place that made the node in the forward.
+  /// below it is what Python did in the node, then the place that made the node in the forward.
   /// What a node computes again by modules (checkpointing) is like in the forward.
   std::pair<std::uint32_t, std::uint64_t> place_of(std::uint64_t stack, std::uint64_t module,
                                                    std::uint64_t node) {
     const std::vector<std::uint32_t>& frames = known(stacks_, stack);
-    if (node == 0 || module != 0) return {stack_number(0, frames), module};
+    if (node == 0) return {stack_number(0, frames), module};
     const Node& of = known(nodes_, node);
+    const std::vector<std::uint32_t>& forward = known(stacks_, of.stack);
     const bool by_python = !frames.empty() && !runs_backward(out_.frames[frames.front()]);
-    return {stack_number(node, by_python ? frames : known(stacks_, of.stack)), of.module};
+    std::vector<std::uint32_t> whole = by_python ? frames : forward;
+    if (by_python) whole.insert(whole.end(), forward.begin(), forward.end());
+    if (module != 0) return {stack_number(0, std::move(whole)), module};
+    return {stack_number(node, std::move(whole)), of.module};
   }
   static bool runs_backward(const StackFrame& frame) {
     return frame.file.ends_with("torch/autograd/graph.py") ||
@@ -297,6 +304,7 @@ class EventReader {
 
   Entries entries_;
   std::int64_t begin_us_, time_ = begin_us_, step_ = 1, address_ = 0;
+  std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
   // By their numbers in the record.
   std::vector<std::string> strings_{""};

@@ -96,6 +96,7 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
       out += "\n";
     }
   }
+  for (const std::string& line : repeats_lines(d)) out += "  " + line + "\n";
   if (!d.wastes.empty()) out += "  held without need\n" + wastes_text(d, top);
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
@@ -260,6 +261,17 @@ std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::si
   }
   if (!rows.empty()) rows.insert(rows.begin(), std::move(names));
   return rows;
+}
+
+std::vector<std::string> repeats_lines(const DeviceSummary& d) {
+  std::vector<std::string> lines;
+  for (const RepeatedSteps& one : d.repeats)
+    lines.push_back(fmt::format("{}: the same events came again {}",
+                                one.first == one.last
+                                    ? fmt::format("step {}", one.first)
+                                    : fmt::format("steps {} to {}", one.first, one.last),
+                                plural(one.count, "time")));
+  return lines;
 }
 
 std::string wastes_text(const DeviceSummary& d, std::size_t top) {
