@@ -70,13 +70,13 @@ void Checkpoint::add(const VariantRecord& variant) const {
   write({{}, {part}}, name_of_part(trial_, variant.name, world_.rank()));
 }
 
-void Checkpoint::end(const TrialRecord& trial) const {
+void Checkpoint::end(std::size_t index, const TrialRecord& trial) const {
   if (session_.empty()) return;
-  write({{}, {trial}}, name_of_trial(trial_));
+  write({{}, {trial}}, name_of_trial(index));
   std::error_code ignored;
   for (const auto& variant : trial.variants)
     for (int rank = 0; rank < trial.ranks; ++rank)
-      fs::remove(session_ / name_of_part(trial_, variant.name, rank), ignored);
+      fs::remove(session_ / name_of_part(index, variant.name, rank), ignored);
 }
 
 }  // namespace tidemark

@@ -23,7 +23,7 @@ class Checkpoint {
   /// Every rank's part of a variant that has ended on all of them.
   void add(const VariantRecord& variant) const;
   /// The leading rank's: the whole trial; the parts of its variants are no longer needed.
-  void end(const TrialRecord& trial) const;
+  void end(std::size_t index, const TrialRecord& trial) const;
 
  private:
   void write(const Report& report, const std::string& name) const;

@@ -104,6 +104,35 @@ class Killed(InFolder):
         again = self.tidemark("report", folder)
         self.assertEqual((again.returncode, again.stdout), (0, done.stdout), "as any other report")
 
+    def test_a_run_goes_on_where_it_ended(self):
+        """What was finished is taken over as it is, and the whole is what a run without an end gives."""
+        self.assertEqual(self.start("own", "whole").wait(120), 0)
+        for launcher in "own", "mpirun":
+            first = self.start(launcher, f"cut {launcher}")
+            while not (self.folder / f"cut {launcher}/unfinished/trial-0").exists():
+                self.assertIsNone(first.poll())
+                time.sleep(0.01)
+            kill(first.pid, *ranks_of(f"cut {launcher}").values())
+            first.wait()
+            self.await_end(f"cut {launcher}")
+            words = [MPIRUN, "--oversubscribe", "-n", "2"] if launcher == "mpirun" else []
+            done = subprocess.run([*words, BINARY, *RUN, f"on {launcher}", "--resume", f"cut {launcher}"], cwd=self.folder, env=environment(),
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            old, new = read(self.folder / f"cut {launcher}"), read(self.folder / f"on {launcher}")
+            finished = [trial for trial in old["trials"] if not trial.get("not_run")]
+            self.assertGreater(len(finished), 0)
+            self.assertLess(len(finished), 3)
+            for trial, taken in zip(finished, new["trials"]):
+                self.assertEqual(trial["variants"], taken["variants"], "taken over")
+            self.assertEqual(self.counts(self.folder / f"on {launcher}"), self.counts(self.folder / "whole"))
+        run = " ".join(RUN[:-1])
+        self.refuses(2, "has other arguments: 'run ddp_bucket_view --size smoke --ranks 2', and this run has", f"{run} --seed 5 --out x --resume whole")
+        self.refuses(2, "has other bytes of each GPU: '85520809984', and this run has '75161927680'", f"{run} --out x --resume whole", TIDEMARK_CAPACITY="70GiB")
+        self.refuses(2, "has other variables: '', and this run has 'CUDA_DEVICE_MAX_CONNECTIONS=1'", f"{run} --out x --resume whole", CUDA_DEVICE_MAX_CONNECTIONS="1")
+        self.refuses(2, "--resume: a run with --events cannot be resumed", f"{run} --events --out x --resume whole")
+        self.refuses(2, "--resume: none", f"{run} --out x --resume none")
+
     def test_a_run_that_is_still_going_on_is_left_alone(self):
         process = self.start("own", "going", "tp_buffer_reuse")  # that takes longer
         while not (self.folder / "going/unfinished/plan").exists():

@@ -45,6 +45,21 @@ void add_platform_flags(CLI::App* app, Options& options) {
 
 }  // namespace
 
+namespace {
+
+/// Trials of a run with files or times of their own cannot be taken over by another.
+void check_resumable(const Options& options) {
+  const auto refuse = [](const std::string& flag) {
+    throw UsageError("--resume: a run with " + flag + " cannot be resumed");
+  };
+  if (options.events) refuse("--events");
+  if (options.numbers) refuse("--numbers");
+  if (options.repetitions > 1) refuse("--repetitions");
+  if (!options.executor.empty()) refuse("--executor");
+}
+
+}  // namespace
+
 Options parse_options(int argc, char** argv, int& exit_code) {
   Options options;
   CLI::App app(
@@ -135,6 +150,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       run->add_flag("--numbers", options.numbers,
                     "write losses, gradients of step 0 and parameters at the end, to the bit, to "
                     "numbers/ (safetensors), for compare --numbers"));
+  with_twin(run->add_option("--resume", options.resume,
+                            "the folder of a run that ended early: the trials that it has finished "
+                            "are taken over, if arguments, software and device are the same"));
   with_twin(run->add_flag(
       "--require-all", options.require_all,
       "count a skipped trial (one that does not fit the number of ranks) as a failure"));
@@ -182,6 +200,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     options.capacity = std::to_string(*bytes);
     setenv("TIDEMARK_CAPACITY", options.capacity.c_str(), 1);  // the device knows bytes alone
   }
+  if (!options.resume.empty()) check_resumable(options);
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include "harness/cli/dry_run.h"
 #include "harness/cli/jobs.h"
 #include "harness/cli/prepare.h"
+#include "harness/cli/resume.h"
 #include "harness/cli/salvage.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/choice.h"
@@ -26,6 +27,7 @@ int run_command(Options& options, int argc, char** argv) {
     return 0;
   }
   RunRecord record = describe_run(argc, argv);
+  if (!options.resume.empty()) Resumed(options.resume, record);
   const std::string id = record.id;
   const fs::path folder = output_folder(options.out, id);
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name

@@ -13,6 +13,7 @@
 #include "harness/cli/oom.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/repetition.h"
+#include "harness/cli/resume.h"
 #include "harness/device/platform.h"
 #include "harness/parallel/fault.h"
 #include "harness/ranks/launch.h"
@@ -44,6 +45,24 @@ std::vector<std::string> faults_that_did_not_happen(World& world) {
   return all;
 }
 
+// The leading rank writes the report of the run before, where that was not written, and the others
+// read it.
+Resumed resume(const Options& options, World& world, const RunRecord& now) {
+  if (options.resume.empty()) return {};
+  std::string wrong;
+  std::optional<Resumed> mine;
+  if (world.leads()) {
+    try {
+      mine.emplace(options.resume, now);
+    } catch (const UsageError& error) {
+      wrong = error.what();
+    }
+  }
+  wrong = world.broadcast(wrong);
+  if (!wrong.empty()) throw UsageError(wrong);
+  return mine ? std::move(*mine) : Resumed(options.resume, now);
+}
+
 }  // namespace
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
@@ -54,6 +73,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
   for (std::size_t index = 0; index < planned.size(); ++index)
     if (options.only < 0 || index == static_cast<std::size_t>(options.only))
       chosen.push_back(&planned[index]);
+  const Resumed resumed = resume(options, world, report.run);
   Progress progress(chosen.size());
   const auto start = Clock::now();
   Checkpoint checkpoint(session, world);
@@ -72,6 +92,12 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     report.run.trial_ns.push_back(0);
     if (!each.unfit.empty()) {
       report.trials.push_back(record_of(each));
+      continue;
+    }
+    if (const TrialRecord* finished = resumed.of(each)) {
+      report.trials.push_back(*finished);
+      report.run.trial_ns.back() = resumed.time_of(*finished);
+      if (world.leads()) checkpoint.end(index, *finished);
       continue;
     }
     const auto begin = Clock::now();
@@ -103,7 +129,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     trial.needs = each.needs;
     for (VariantRecord& variant : trial.variants) variant.fit = fit_of(report.run, variant);
     report.run.trial_ns.back() = (Clock::now() - begin) / std::chrono::nanoseconds(1);
-    if (world.leads()) checkpoint.end(trial);
+    if (world.leads()) checkpoint.end(index, trial);
   }
   report.run.faults = faults_that_did_not_happen(world);
   if (options.only < 0) judge_brackets(report.trials);

@@ -3,6 +3,7 @@
 machine, or variables as a launcher sets them."""
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -146,6 +147,34 @@ def case_order():
     said = "".join(task.ends(0).err for task in both)
     check(said.count("schedule lagging:") == 1 and said.count("highest - lowest") == 1, "one bracket", said)
     check([len(program["ranks"]) for program in json.loads((folder / "report.json").read_text())["programs"]] == [2, 2], "both ranks under both")
+
+
+def case_kills():
+    """A program alone, that says every allocation that it has made. Killed at moments drawn at random, by itself or tidemark with it, it has a
+    report of exactly what it had allocated: all that it has said, and at most the allocation that it was in."""
+    seed = random.randrange(1 << 30)
+    draw = random.Random(seed)
+    for number in range(6):
+        last, folder, who = draw.randrange(1, 200), FOLDER / f"kills{number}", ("program", "tidemark", "both")[number % 3]
+        task = Task({}, "--report", folder, *python("keep = []\nfor i in range(10000):\n    keep.append(torch.empty(512 << 10, dtype=torch.uint8, device='cuda'))\n"
+                                                    "    os.write(1, f'{i + 1} {os.getpid()}\\n'.encode())"))
+        for line in task.running.stdout:
+            if int(line.split()[0]) >= last:
+                break
+        program = int(line.split()[1])
+        for pid in {"program": [program], "tidemark": [task.running.pid], "both": [task.running.pid, program]}[who]:
+            os.kill(pid, signal.SIGKILL)
+        rest = task.running.stdout.read()  # of the allocations until the signal came
+        made = int((rest.splitlines()[-1] if rest else line).split()[0])
+        task.running.communicate(timeout=200)
+        if who != "program":
+            until(lambda: not os.path.exists(f"/proc/{program}"), "the program ends with tidemark")
+            done = subprocess.run([TIDEMARK, "report", folder], capture_output=True, text=True, check=False, timeout=200)
+            check(done.returncode == 0, f"seed {seed}, {number}: tidemark report", done.stderr)
+        (peak,), = report_of(folder)[2].values()
+        shown = json.loads(subprocess.run([TIDEMARK, "snapshot", "show", str(next(folder.glob("*.pickle"))), "--format", "json"], capture_output=True, check=True).stdout)
+        active = shown["devices"][0]["peak"]["active"]
+        check(made * (512 << 10) <= peak == active <= (made + 1) * (512 << 10), f"seed {seed}, {number}: killed {who} after {made} blocks", (peak, active))
 
 
 def case_killed():

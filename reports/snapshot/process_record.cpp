@@ -66,6 +66,7 @@ std::optional<ProcessMemory> record_figures(const std::filesystem::path& path) {
   Bytes allocated = 0;
   for (const Figures& f : header.devices) allocated += f.allocated + rounded(f.unsettled);
   if (!phase.empty()) out.last = fmt::format("in {} of step {}, ", one_line(phase), header.step);
+  if (phase.empty() && header.step > 0) out.last = fmt::format("in step {}, ", header.step);
   out.last += "with " + bytes_text(allocated) + " allocated";
   return out;
 }

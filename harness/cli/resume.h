@@ -1,0 +1,31 @@
+// Trials that an earlier run has finished, for one that goes on where it ended (`run --resume`).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "harness/cli/options.h"
+#include "harness/record/record.h"
+
+namespace tidemark {
+
+class Resumed {
+ public:
+  Resumed() = default;  // nothing was finished
+  /// Reads the run of `folder`, whose report it writes first if no process of it could. Throws
+  /// UsageError, which names the first difference, if that run had other arguments, another
+  /// installation, device or environment, or is still going on.
+  Resumed(const std::filesystem::path& folder, const RunRecord& now);
+
+  /// The record of this trial, if the earlier run has it to its end, with all its files; else
+  /// nullptr.
+  const TrialRecord* of(const PlannedTrial& planned) const;
+  /// The wall time that it took; 0: not known.
+  Ns time_of(const TrialRecord& trial) const;
+
+ private:
+  Report report_;
+};
+
+}  // namespace tidemark
