@@ -228,7 +228,7 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
     Report report = job.report();
     Findings findings(exec, std::move(report.run));
     for (ProgramRecord& one : report.programs) {
-      if (report.programs.size() > 1) say("schedule " + one.schedule + ":\n");
+      if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
       findings.add(std::move(one));
     }
     const int all = findings.finish(base, since(begun));

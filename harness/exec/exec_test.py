@@ -65,7 +65,7 @@ def case_unmeasured():
     report, killed = FOLDER / "unmeasured", "FAIL unknown: process"
     said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report)
     said.ends(1, killed, "was killed with 1 GiB allocated: its peaks are those until then", "FAIL --max-peak", too_much)
-    said.check("ended early with 1 GiB allocated" in (report / "report.html").read_text(), "the page says it")
+    said.check("ended early with 1 GiB allocated: its peaks are those until then" in (report / "report.html").read_text(), "the page says it")
     foreign = "import ctypes; ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20)"
     python(beside % ("'-c'", foreign, ""), *wish).ends(1, killed, "no peaks were recorded for it")
 

@@ -46,7 +46,11 @@ Section peaks(const Report& report) {
       {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
   for (const ProgramRecord& program : report.programs)
     for (const ProcessRecord& process : program.processes)
-      if (process.devices.empty()) out.text.push_back(unrecorded(process) + ".");
+      if (process.devices.empty())
+        out.text.push_back(unrecorded(process) + ".");
+      else if (!process.ended)
+        out.text.push_back(fmt::format("{} ended early {}: its peaks are those until then.",
+                                       name_of(process), process.last));
   for (const ProgramRecord& program : report.programs)
     for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices)
@@ -54,7 +58,7 @@ Section peaks(const Report& report) {
                             figure(device.active), figure(device.reserved),
                             std::to_string(device.retries), std::to_string(device.ooms),
                             std::to_string(process.races.size()),
-                            process.ended ? "" : "ended early " + process.last});
+                            process.ended ? "" : "ended early"});
   return out;
 }
 
