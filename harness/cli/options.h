@@ -15,7 +15,7 @@ struct Options {
   Request request;
   std::string device = "auto", gpu, capacity, alloc_conf, out, color = "auto";
   std::string collectives = "auto", races = "on", details = "worst";
-  std::string resume;  // the folder of a run whose finished trials this one takes over
+  std::string resume;  // the folder of an earlier run: its finished trials are taken over
   int timeout = 300, repetitions = 1;
   std::string executor;                       // "local" or "slurm": each trial is a job; else empty
   std::vector<std::string> executor_options;  // NAME=VALUE, parameters of submitit

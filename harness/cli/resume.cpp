@@ -30,7 +30,7 @@ std::string arguments_of(const RunRecord& run) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// What a user has set; tidemark sets others for its ranks.
+// The variables of a user, without those that tidemark sets for its ranks.
 std::string text_of(const std::map<std::string, std::string>& environment) {
   constexpr std::array kOwn{"LIVE",   "NCCL_WAITS", "ON",       "OUT",     "RESUME",
                             "RUN_ID", "STAGED",     "TERMINAL", "TIMEOUT", "WORLD"};

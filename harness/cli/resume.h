@@ -13,7 +13,7 @@ namespace tidemark {
 class Resumed {
  public:
   Resumed() = default;  // nothing was finished
-  /// Reads the run of `folder`, whose report it writes first if no process of it could. Throws
+  /// Writes the report of `folder` if the processes of that run could not, and reads it. Throws
   /// UsageError, which names the first difference, if that run had other arguments, another
   /// installation, device or environment, or is still going on.
   Resumed(const std::filesystem::path& folder, const RunRecord& now);

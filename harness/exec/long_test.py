@@ -5,9 +5,9 @@ import sys
 
 from testing.said import FOLDER, HERE, MIB, Said
 
-# Of CPU seconds, whose noise on a busy machine is below a third. A step that looks at all steps before it would cost some times as much.
+# The noise of CPU seconds on a busy machine is below a third. A step that looks at all steps before it would cost some times as much.
 RATIO = 1.5
-# Of 500 steps. The steps that differ are in the file; the process keeps no more than the last 16 MiB for comparison, and its allocator's slack.
+# Bytes that 500 steps may add. The steps that differ are in the file; the process keeps no more than the last 16 MiB for comparison, and its allocator's slack.
 GROWTH = {"sizes": 24 * MIB}
 
 

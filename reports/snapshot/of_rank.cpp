@@ -59,25 +59,8 @@ class Composer {
   }
 
   void add(const Segment& segment) {
-    SnapshotSegment out;
-    out.address = segment.address;
-    out.total_size = segment.bytes;
-    out.stream = stream(segment.stream);
-    out.type = segment.pool;
-    for (const SegmentPart& part : segment.parts) {
-      SnapshotBlock block;
-      block.address = segment.address + part.offset;
-      block.size = part.bytes;
-      block.requested = part.requested;
-      block.state = part.use == BlockUse::active    ? BlockState::allocated
-                    : part.use == BlockUse::pending ? BlockState::pending_free
-                                                    : BlockState::inactive;
-      if (const auto made = made_.find(block.address);
-          made != made_.end() && part.use != BlockUse::free)
-        block.stack = made->second;
-      out.blocks.push_back(block);
-    }
-    out_.segments.push_back(std::move(out));
+    out_.segments.push_back(segment_of(segment, made_));
+    out_.segments.back().stream = stream(segment.stream);
   }
 
   const RankRecord& rank_;
@@ -90,6 +73,28 @@ class Composer {
 }  // namespace
 
 Snapshot snapshot_of(const RankRecord& rank) { return Composer(rank).run(); }
+
+SnapshotSegment segment_of(const Segment& from,
+                           const std::unordered_map<std::int64_t, std::uint32_t>& made) {
+  SnapshotSegment out;
+  out.address = from.address;
+  out.total_size = from.bytes;
+  out.type = from.pool;
+  for (const SegmentPart& part : from.parts) {
+    SnapshotBlock block;
+    block.address = from.address + part.offset;
+    block.size = part.bytes;
+    block.requested = part.requested;
+    block.state = part.use == BlockUse::active    ? BlockState::allocated
+                  : part.use == BlockUse::pending ? BlockState::pending_free
+                                                  : BlockState::inactive;
+    if (const auto stack = made.find(block.address);
+        stack != made.end() && part.use != BlockUse::free)
+      block.stack = stack->second;
+    out.blocks.push_back(block);
+  }
+  return out;
+}
 
 Action action_of(AllocatorAction action) { return static_cast<Action>(action); }
 

@@ -8,6 +8,7 @@
 
 #include "harness/record/block_layout.h"
 #include "harness/record/string_table.h"
+#include "reports/snapshot/of_rank.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/snapshot/record_bytes.h"
 
@@ -210,7 +211,7 @@ class EventReader {
     change.action = static_cast<AllocatorAction>(action);
     change.address = event.address;
     change.bytes = event.size;
-    change.block = rounded(event.size);
+    change.block = recorder::rounded(event.size);
     change.stream = streams_[std::to_string(event.stream)];
     one.layout.apply(change);
     if (event.action == Action::alloc) {
@@ -279,25 +280,9 @@ class EventReader {
   void segments(std::size_t number) {
     const Device& one = devices_[number];
     for (const Segment& from : one.layout.map(streams_.all(), SIZE_MAX).segments) {
-      SnapshotSegment segment;
+      SnapshotSegment segment = segment_of(from, one.made);
       segment.device = static_cast<std::int64_t>(number);
-      segment.address = from.address;
-      segment.total_size = from.bytes;
       segment.stream = std::stoll(from.stream);
-      segment.type = from.pool;
-      for (const SegmentPart& part : from.parts) {
-        SnapshotBlock block;
-        block.address = from.address + part.offset;
-        block.size = part.bytes;
-        block.requested = part.requested;
-        block.state = part.use == BlockUse::active    ? BlockState::allocated
-                      : part.use == BlockUse::pending ? BlockState::pending_free
-                                                      : BlockState::inactive;
-        if (const auto made = one.made.find(block.address);
-            made != one.made.end() && part.use != BlockUse::free)
-          block.stack = made->second;
-        segment.blocks.push_back(block);
-      }
       out_.segments.push_back(std::move(segment));
     }
   }

@@ -15,6 +15,7 @@ using recorder::Figures;
 using recorder::Header;
 using recorder::kDevices;
 using recorder::kHeader;
+using recorder::rounded;
 
 std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool entries) {
   std::ifstream file(path, std::ios::binary);

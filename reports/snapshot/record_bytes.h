@@ -13,9 +13,6 @@
 
 namespace tidemark {
 
-/// The smallest block of the allocator, of which all others are multiples.
-inline Bytes rounded(Bytes bytes) { return (bytes + 511) / 512 * 512; }
-
 struct RecordBytes {
   std::string bytes;
   const recorder::Header& header() const {

@@ -1,5 +1,5 @@
-"""Where Python keeps its frames: places of fields in its structures, which differ between its releases. They are found in a thread that stands
-still, whose frames and code are known, for the recorder (../../virtual/recorder/python_frames.h)."""
+"""Where Python keeps its frames: places of fields in its structures, which differ between its releases. A thread that stands still
+shows them, since its frames and code are known. The recorder needs them (../../virtual/recorder/python_frames.h)."""
 import ctypes
 import os
 import struct
@@ -72,7 +72,7 @@ def in_thread(memory, state, codes):
 
 
 def instruction_in(memory, chain, frames):
-    """(offset in a frame, bytes of code a unit, or 0 where it is a pointer into the code, whose begin has the last offset in the code object)."""
+    """(offset in a frame, bytes of code a unit, 0): the field is an index; or (offset, 0, where the code begins in its object): it is a pointer."""
     for at in range(16):
         begins = {memory.words(place, 16)[at] - frame.f_lasti - id(frame.f_code) for place, frame in zip(chain, frames)}
         if len(begins) == 1 and 0 < min(begins) < 1024:

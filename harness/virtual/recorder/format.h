@@ -37,6 +37,10 @@ constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
 constexpr std::uint64_t kDevices = 16;                   // of one process
 constexpr std::uint64_t kHeader = 4096;                  // bytes before the first entry
 
+/// The block of a request, unless the allocator leaves a rest with it: its blocks are multiples of
+/// 512 bytes.
+constexpr std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
+
 /// Bytes of PyTorch's caching allocator on one device.
 struct Figures {
   std::int64_t allocated, active, reserved, requested;  // now, before `unsettled`

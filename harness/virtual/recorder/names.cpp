@@ -21,6 +21,11 @@ void put_signed(std::string& entry, std::int64_t value) {
   put(entry, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
 }
 
+void put_text(std::string& entry, std::string_view text) {
+  put(entry, text.size());
+  entry += text;
+}
+
 std::size_t Names::Hash::operator()(const Key& key) const {
   const auto& [caller, code, instruction, file, lines] = key;
   std::size_t hash = std::hash<const void*>()(code);
@@ -36,8 +41,7 @@ Number Names::string(std::string_view text) {
   const auto number = static_cast<Number>(strings_.size() + 1);
   strings_.emplace(text, number);
   begin(entries_, Tag::string);
-  put(entries_, text.size());
-  entries_ += text;
+  put_text(entries_, text);
   return number;
 }
 

@@ -18,8 +18,9 @@ using Number = std::uint32_t;
 /// LEB128, and with the sign in the lowest bit.
 void put(std::string& entry, std::uint64_t value);
 void put_signed(std::string& entry, std::int64_t value);
+/// Its length and its bytes.
+void put_text(std::string& entry, std::string_view text);
 
-/// Stands before a tag's numbers.
 class Names {
  public:
   /// Entries that define new numbers are appended to `entries`.

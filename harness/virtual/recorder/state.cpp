@@ -22,9 +22,6 @@ std::int64_t now(const Stat& stat) {
   return stat[0].current;
 }
 
-// The smallest block of the allocator, of which all others are multiples.
-std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
-
 std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
 
 }  // namespace
@@ -56,16 +53,13 @@ void State::write(const std::string& entry, bool timed) {
   failed_ = failed_ || !file_.append(whole);
   if (!failed_) return;
   std::string reason = begun(Tag::failure);
-  const std::string_view text = "the file system had no room for the record";
-  put(reason, text.size());
-  file_.append(reason.append(text));  // there may be room for this
+  put_text(reason, "the file system had no room for the record");
+  file_.append(reason);  // there may be room for this
 }
 
-std::string State::address(Tag tag, std::uint64_t value) {
-  std::string entry = begun(tag);
+void State::put_address(std::string& entry, std::uint64_t value) {
   put_signed(entry, static_cast<std::int64_t>(value - last_address_));
   last_address_ = value;
-  return entry;
 }
 
 void State::settle(std::size_t device, const AllocatorStats& stats) {
@@ -98,7 +92,7 @@ void State::settle(std::size_t device, const AllocatorStats& stats) {
 void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module,
                   Number node) {
   const auto device = static_cast<std::size_t>(entry.device_);
-  if (device >= kDevices || entry.action_ == Action::SNAPSHOT) return;
+  if (device >= kDevices) return;
   settle(device, stats);
   Figures& f = file_.header().devices[device];
   if (entry.action_ == Action::ALLOC) f.unsettled = static_cast<std::int64_t>(entry.size_);
@@ -112,8 +106,7 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Numb
   std::string out = begun(Tag::event);
   put(out, static_cast<std::uint64_t>(entry.action_));
   put(out, device);
-  put_signed(out, oom ? 0 : static_cast<std::int64_t>(at - last_address_));
-  if (!oom) last_address_ = at;
+  put_address(out, oom ? last_address_ : at);
   put(out, entry.size_);
   if (oom) put(out, at);
   put(out, reinterpret_cast<std::uintptr_t>(entry.stream_));
@@ -134,7 +127,8 @@ void State::label(std::uint64_t at, std::string_view kind, std::string_view name
   labels_[at] = {std::string(kind), std::string(name)};
   if (!history) return;
   const Number kind_of = names_.string(kind), name_of = names_.string(name);
-  std::string entry = address(Tag::label, at);
+  std::string entry = begun(Tag::label);
+  put_address(entry, at);
   put(entry, kind_of);
   put(entry, name_of);
   write(entry);
@@ -148,9 +142,9 @@ const std::string* State::parameter_at(std::uint64_t at) const {
 
 void State::gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes) {
   if (!history) return;
-  std::string entry = address(Tag::gather, output);
-  put_signed(entry, static_cast<std::int64_t>(shard - last_address_));
-  last_address_ = shard;
+  std::string entry = begun(Tag::gather);
+  put_address(entry, output);
+  put_address(entry, shard);
   put(entry, static_cast<std::uint64_t>(bytes));
   write(entry);
 }
@@ -191,12 +185,7 @@ std::int64_t State::phase(const std::string& name) {
   }
   open_.push_back(name);
   show_phase();
-  if (history) {
-    const Number number = names_.string(name);
-    std::string entry = begun(Tag::phase);
-    put(entry, number);
-    write(entry, true);
-  }
+  write_phase(Tag::phase, name);
   return repetition_;
 }
 
@@ -205,19 +194,20 @@ void State::phase_end(const std::string& name) {
   if (innermost == open_.rend()) return;
   open_.erase(std::next(innermost).base());
   show_phase();
+  write_phase(Tag::phase_end, name);
+}
+
+void State::write_phase(Tag tag, const std::string& name) {
   if (!history) return;
-  const Number number = names_.string(name);
-  std::string entry = begun(Tag::phase_end);
-  put(entry, number);
+  std::string entry = begun(tag);
+  put(entry, names_.string(name));
   write(entry, true);
 }
 
 void State::setting(std::string_view name, std::string_view value) {
   definitions_ += begun(Tag::setting);  // stays, whatever repeats itself
-  for (const std::string_view part : {name, value}) {
-    put(definitions_, part.size());
-    definitions_ += part;
-  }
+  put_text(definitions_, name);
+  put_text(definitions_, value);
   write("");
 }
 

@@ -21,8 +21,8 @@ namespace tidemark::recorder {
 using AllocatorEntry = c10::cuda::CUDACachingAllocator::TraceEntry;
 using AllocatorStats = decltype(c10::cuda::CUDACachingAllocator::getDeviceStats(0));
 
-/// What a step's entries are made of; one writer at a time. Its lock is taken after the allocator's
-/// own and never before it, and nothing waits for Python's while it is held.
+/// Writer of the record's entries. Its lock is taken after the allocator's own and never before it,
+/// and no thread waits for Python's lock while it holds this one.
 class State {
  public:
   State(const std::string& path, bool history);
@@ -32,7 +32,7 @@ class State {
   RecordFile& file() { return file_; }
   Names& names() { return names_; }
 
-  /// An event of the allocator: `stats` are those of its device now.
+  /// An event of the allocator that is no snapshot; `stats` are those of its device now.
   void event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module, Number node);
   /// Brings a device's figures up to the allocation before.
   void settle(std::size_t device, const AllocatorStats& stats);
@@ -51,7 +51,8 @@ class State {
   void write(const std::string& entry, bool timed = false);
   void begin_step();
   void show_phase();
-  std::string address(Tag tag, std::uint64_t value);
+  void write_phase(Tag tag, const std::string& name);
+  void put_address(std::string& entry, std::uint64_t value);
   void forget_labels(std::uint64_t address, std::uint64_t bytes);
 
   RecordFile file_;
