@@ -60,7 +60,9 @@ def case_timeout():
 else:
     store.wait(['go'])
 os._exit(0)"""
-    said = python(program(text), "--ranks", 2, "--mode", "math", TORCH_NCCL_BLOCKING_WAIT="1").ends(0)
+    # Else PyTorch's watchdog ends the process as soon as it sees the error, perhaps before the program has printed it.
+    own = {"TORCH_NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
+    said = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
     said.check(said.out == "time-out\n", "the work's time-out")
     text = "if rank == 0:\n dist.all_reduce(x, async_op=True)\ntime.sleep(40)"
     said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math")

@@ -3,6 +3,7 @@
 machine, or variables as a launcher sets them."""
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -73,6 +74,14 @@ def until(holds, what):
             return
         time.sleep(0.05)
     check(False, what)
+
+
+def ended(pid):
+    """Whether the process has ended, also where nobody has waited for it yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def launch(launcher, folder):
@@ -168,7 +177,7 @@ def case_kills():
         made = int((rest.splitlines()[-1] if rest else line).split()[0])
         task.running.communicate(timeout=200)
         if who != "program":
-            until(lambda: not os.path.exists(f"/proc/{program}"), "the program ends with tidemark")
+            until(lambda: ended(program), "the program ends with tidemark")
             done = subprocess.run([TIDEMARK, "report", folder], capture_output=True, text=True, check=False, timeout=200)
             check(done.returncode == 0, f"seed {seed}, {number}: tidemark report", done.stderr)
         (peak,), = report_of(folder)[2].values()

@@ -23,7 +23,9 @@ using recorder::Tag;
 class EventReader {
  public:
   explicit EventReader(const RecordBytes& record)
-      : entries_(record.entries()), begin_us_(record.header().begin_us) {
+      : entries_(record.entries()),
+        begin_us_(record.header().begin_us),
+        counts_(static_cast<std::int64_t>(record.header().moment().repeats)) {
     modules_[""];
     out_.labelled = true;
   }
@@ -37,6 +39,8 @@ class EventReader {
         throw SnapshotError(fmt::format("byte {}: {}", kHeader + place, error.what()));
       }
     }
+    if (counts_ > 0 && !out_.repeats.empty()) out_.repeats.back().count = counts_;
+    std::erase_if(out_.repeats, [](const RepeatedSteps& one) { return one.count == 0; });
     for (std::size_t device = 0; device < devices_.size(); ++device) segments(device);
     for (const auto& [name, open] : open_)
       for (const OpenPhase& one : open) end_phase(name, one);
@@ -288,7 +292,7 @@ class EventReader {
   }
 
   Entries entries_;
-  std::int64_t begin_us_, time_ = begin_us_, step_ = 1, address_ = 0;
+  std::int64_t begin_us_, counts_, time_ = begin_us_, step_ = 1, address_ = 0;
   std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
   // By their numbers in the record.

@@ -28,7 +28,7 @@ std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool e
   if (out.header().magic != recorder::kMagic)
     throw SnapshotError(path.string() + ": is not a record of tidemark exec");
   if (!entries) return out;
-  const std::uint64_t committed = out.header().committed.load();
+  const std::uint64_t committed = out.header().moment().size;
   const auto size = std::filesystem::file_size(path);
   out.bytes.resize(kHeader + std::min<std::uint64_t>(committed, size - kHeader));
   file.read(out.bytes.data() + kHeader, static_cast<std::streamsize>(out.bytes.size() - kHeader));
@@ -60,12 +60,13 @@ std::optional<ProcessMemory> record_figures(const std::filesystem::path& path) {
   out.pid = static_cast<int>(header.pid);
   out.ended = header.ended.load() != 0;
   if (header.rank.load() >= 0) out.rank = static_cast<int>(header.rank.load());
+  const auto& devices = header.moment().devices;
   for (std::size_t i = 0; i < kDevices; ++i)
-    if (header.devices[i].used != 0) out.devices.push_back(device_of(i, header.devices[i]));
+    if (devices[i].used != 0) out.devices.push_back(device_of(i, devices[i]));
   out.has_events = header.has_events != 0;
   const std::string phase(header.phase, strnlen(header.phase, sizeof header.phase));
   Bytes allocated = 0;
-  for (const Figures& f : header.devices) allocated += f.allocated + rounded(f.unsettled);
+  for (const Figures& f : devices) allocated += f.allocated + rounded(f.unsettled);
   if (!phase.empty()) out.last = fmt::format("in {} of step {}, ", one_line(phase), header.step);
   if (phase.empty() && header.step > 0) out.last = fmt::format("in step {}, ", header.step);
   out.last += "with " + bytes_text(allocated) + " allocated";

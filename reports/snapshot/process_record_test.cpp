@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "harness/record/file.h"
 #include "harness/virtual/recorder/names.h"
@@ -39,7 +40,7 @@ class Written {
     std::string entry{static_cast<char>(Tag::step)};
     put(entry, static_cast<std::uint64_t>(steps_));
     put_signed(entry, steps_ * 1000);
-    file_->append(entry);
+    append(entry);
     std::int64_t before = 0;
     for (const char letter : letters)
       for (const Action action : {Action::alloc, Action::free_requested, Action::free_completed}) {
@@ -53,7 +54,8 @@ class Written {
         for (int i = 0; i < 4; ++i) put(event, 0);  // stream, stack, module, node
         repeats_->add(event);
         put_signed(event, 7);
-        file_->append(event);
+        append(event);
+        ++written_;
       }
   }
   /// The letters of all events in the file.
@@ -67,12 +69,23 @@ class Written {
   const fs::path& path() const { return path_; }
   recorder::RecordFile& file() { return *file_; }
   void keep() { repeats_->keep(); }
+  /// Events until now.
+  std::size_t written() const { return written_; }
+  /// Called before each entry: a process may end there.
+  std::function<void()> may_end = [] {};
 
  private:
+  void append(const std::string& entry) {
+    may_end();
+    file_->append(entry);
+    file_->commit();
+  }
+
   fs::path path_;
   std::optional<recorder::RecordFile> file_;
   std::optional<recorder::Repeats> repeats_;
   std::int64_t steps_ = 0;
+  std::size_t written_ = 0;
 };
 
 std::string text_of(const std::vector<RepeatedSteps>& repeats) {
@@ -88,9 +101,9 @@ TEST(ProcessRecord, CountsStepsThatComeAgain) {
   record.step("abc");
   for (int i = 0; i < 100000; ++i) record.step("ab");
   record.step("abd");
-  EXPECT_EQ("abcababd", record.events());
-  EXPECT_EQ("2-2x99999 ", text_of(record_snapshot(record.path()).repeats));
-  EXPECT_LT(record.file().size(), 400u) << "events of three steps, 24 of 14 bytes at most";
+  EXPECT_EQ("abcabababd", record.events());
+  EXPECT_EQ("3-3x99998 ", text_of(record_snapshot(record.path()).repeats));
+  EXPECT_LT(record.file().size(), 500u) << "events of four steps, 30 of 14 bytes at most";
 }
 
 TEST(ProcessRecord, CountsPeriodsOfSeveralSteps) {
@@ -103,8 +116,8 @@ TEST(ProcessRecord, CountsPeriodsOfSeveralSteps) {
     record.step("z");
     record.step("y");
     // The step that ends last is in the file until the next one begins.
-    EXPECT_EQ(letters + "azy", record.events()) << period;
-    EXPECT_EQ("1-" + std::to_string(period) + "x49 ",
+    EXPECT_EQ(letters + letters + "azy", record.events()) << period;
+    EXPECT_EQ(std::to_string(period + 1) + "-" + std::to_string(2 * period) + "x48 ",
               text_of(record_snapshot(record.path()).repeats));
   }
 }
@@ -118,6 +131,31 @@ TEST(ProcessRecord, KeepsAStepThatDefinesANameAndOneThatDiffers) {
   record.step("c");
   EXPECT_EQ("aabc", record.events());
   EXPECT_EQ("", text_of(record_snapshot(record.path()).repeats));
+}
+
+// A process may be killed before each entry: what is in the file then is all that was committed,
+// whether it is counted or written.
+TEST(ProcessRecord, WhenAProcessIsKilledEveryCommittedEventIsThere) {
+  for (const std::size_t period : {1u, 3u}) {
+    Written record;
+    std::size_t moments = 0;
+    record.may_end = [&] {
+      const Snapshot snapshot = record_snapshot(record.path());
+      std::size_t events = 0;
+      for (const auto& trace : snapshot.traces) events += trace.size();
+      for (const RepeatedSteps& one : snapshot.repeats)
+        events += static_cast<std::size_t>((one.last - one.first + 1) * one.count) * 6;
+      EXPECT_EQ(record.written(), events) << "after " << moments << " entries";
+      ++moments;
+    };
+    record.step("xy");
+    for (int i = 0; i < 5; ++i)
+      for (std::size_t k = 0; k < period; ++k)
+        record.step({static_cast<char>('a' + k), static_cast<char>('b' + k)});
+    record.step("yx");
+    for (int i = 0; i < 4; ++i) record.step("zx");
+    EXPECT_GT(moments, 50u);
+  }
 }
 
 TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {

@@ -19,8 +19,7 @@ struct RecordBytes {
     return *reinterpret_cast<const recorder::Header*>(bytes.data());
   }
   std::string_view entries() const {
-    const std::uint64_t committed = header().committed.load();
-    return std::string_view(bytes).substr(recorder::kHeader).substr(0, committed);
+    return std::string_view(bytes).substr(recorder::kHeader).substr(0, header().moment().size);
   }
 };
 

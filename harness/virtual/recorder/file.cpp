@@ -62,7 +62,7 @@ bool RecordFile::show(std::uint64_t place) {
 }
 
 bool RecordFile::append(std::string_view entry) {
-  std::uint64_t place = size_;
+  std::uint64_t place = moment_.size;
   while (!entry.empty()) {
     if (!show(place)) return false;
     const std::uint64_t count =
@@ -71,14 +71,14 @@ bool RecordFile::append(std::string_view entry) {
     place += count;
     entry.remove_prefix(count);
   }
-  size_ = place;
-  header_->committed.store(size_, std::memory_order_release);
+  moment_.size = place;
   return true;
 }
 
-void RecordFile::truncate(std::uint64_t size) {
-  size_ = size;
-  header_->committed.store(size, std::memory_order_release);
+void RecordFile::commit() {
+  const std::uint64_t next = header_->now.load(std::memory_order_relaxed) ^ 1U;
+  header_->moments[next] = moment_;
+  header_->now.store(next, std::memory_order_release);
 }
 
 void RecordFile::replace(std::uint64_t place, std::string_view bytes) {

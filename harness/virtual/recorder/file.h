@@ -20,13 +20,14 @@ class RecordFile {
   RecordFile& operator=(const RecordFile&) = delete;
 
   Header& header() { return *header_; }
-  std::uint64_t size() const { return size_; }
-  /// Appends a whole entry and commits it. False if the file system has no room: nothing is
-  /// written.
+  std::uint64_t size() const { return moment_.size; }
+  /// The moment that commit() is to make that of the file.
+  Moment& moment() { return moment_; }
+  /// What was appended and the moment's figures hold from now on, all at once.
+  void commit();
+  /// Appends a whole entry. False if the file system has no room: nothing is written.
   bool append(std::string_view entry);
-  /// Forgets all entries from `size` on.
-  void truncate(std::uint64_t size);
-  /// Replaces committed bytes.
+  /// Replaces bytes of entries.
   void replace(std::uint64_t at, std::string_view bytes);
   /// In the child of a fork: the file stays the parent's.
   void leave();
@@ -38,7 +39,8 @@ class RecordFile {
   int file_ = -1;
   Header* header_ = nullptr;
   char* window_ = nullptr;
-  std::uint64_t window_begin_ = 0, size_ = 0, room_ = 0;  // of entries
+  std::uint64_t window_begin_ = 0, room_ = 0;  // of entries
+  Moment moment_{};
 };
 
 }  // namespace tidemark::recorder

@@ -1,6 +1,6 @@
 // File of a process's memory record: a page with the figures of each device, then a stream of
 // entries. The file is mapped into the process that writes it, so that whatever ends the process,
-// every committed entry is there.
+// every committed entry is there, with the figures of the same moment.
 //
 // An entry is its tag, then its numbers: LEB128, those marked `s` with their sign in the lowest bit
 // (zigzag). A text is its length and its bytes. Strings, frames, stacks and nodes are numbered in
@@ -28,7 +28,8 @@ enum class Tag : std::uint8_t {
   gather,      // device, s output, s shard (addresses, likewise), bytes of the shard
   step,        // number of the training step, microseconds since the record began: begins; the
                // address before is 0
-  repeats,     // count of steps before, 8 bytes (not LEB128): how often they came again
+  repeats,     // count of steps before, 8 bytes (not LEB128): how often they came again; of the
+               // last such entry the moment may say more
   setting,     // of the allocator: name and value (texts)
   failure,     // text: the record ends here, and why
 };
@@ -50,9 +51,15 @@ struct Figures {
   std::int64_t used;       // 1: the device has had an event
 };
 
+/// All that changes from entry to entry.
+struct Moment {
+  std::uint64_t size;     // bytes of entries
+  std::uint64_t repeats;  // of the last entry of that tag, while it counts; else 0
+  Figures devices[kDevices];
+};
+
 struct Header {
   std::uint64_t magic;
-  std::atomic<std::uint64_t> committed;  // bytes of entries
   std::int64_t pid;
   std::int64_t begin_us;  // since 1970
   std::atomic<std::int64_t> ended;
@@ -60,7 +67,9 @@ struct Header {
   std::int64_t has_events;         // 0: figures alone
   std::int64_t step;               // of the training, from 1
   char phase[64];                  // the innermost one now, cut; "": none
-  Figures devices[kDevices];
+  std::atomic<std::uint64_t> now;  // which of the moments holds; the other one is being written
+  Moment moments[2];
+  const Moment& moment() const { return moments[now.load(std::memory_order_acquire) & 1U]; }
 };
 static_assert(sizeof(Header) <= kHeader);
 

@@ -38,7 +38,7 @@ void on_event(const AllocatorEntry& entry) {
 /// Figures up to the last allocation.
 void settle(State& state) {
   for (std::size_t device = 0; device < kDevices; ++device) {
-    if (state.file().header().devices[device].used == 0) continue;
+    if (state.file().moment().devices[device].used == 0) continue;
     const auto stats = stats_of(device);
     const std::lock_guard lock(state.mutex);
     state.settle(device, stats);

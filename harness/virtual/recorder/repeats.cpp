@@ -25,14 +25,11 @@ bool Repeats::repeats(std::size_t period) const {
 }
 
 void Repeats::begin_cycle(std::size_t period) {
-  file_.truncate(steps_[steps_.size() - period].begin);
-  steps_.resize(steps_.size() - period);
   std::string entry(1, static_cast<char>(Tag::repeats));
   put(entry, period);
-  const std::uint64_t count = 1;
-  entry.append(reinterpret_cast<const char*>(&count), sizeof count);
+  entry.append(sizeof(std::uint64_t), 0);
   if (!file_.append(entry)) return;
-  cycle_ = Cycle{period, 0, file_.size() - sizeof count, file_.size(), count};
+  cycle_ = Cycle{period, 0, file_.size() - sizeof(std::uint64_t), file_.size()};
 }
 
 // The step that has ended belongs to another repetition.
@@ -41,13 +38,20 @@ bool Repeats::continues() {
   const Step& before = steps_[steps_.size() - cycle.period + cycle.step];
   if (!step_.repeats(before)) return false;
   if (++cycle.step < cycle.period) return true;
-  file_.truncate(cycle.end);
-  ++cycle.count;
-  char bytes[sizeof cycle.count];
-  std::memcpy(bytes, &cycle.count, sizeof bytes);
-  file_.replace(cycle.count_at, {bytes, sizeof bytes});
+  file_.moment().size = cycle.end;
+  ++file_.moment().repeats;
+  file_.commit();  // before what follows is written in its place
   cycle.step = 0;
   return true;
+}
+
+void Repeats::end_cycle() {
+  char bytes[sizeof(std::uint64_t)];
+  std::memcpy(bytes, &file_.moment().repeats, sizeof bytes);
+  file_.replace(cycle_->count_at, {bytes, sizeof bytes});
+  file_.moment().repeats = 0;
+  steps_.clear();  // a count lies between them and this step
+  cycle_.reset();
 }
 
 void Repeats::limit() {
@@ -62,8 +66,7 @@ void Repeats::limit() {
 
 void Repeats::next() {
   if (!cycle_ || !continues()) {
-    if (cycle_) steps_.clear();  // a count lies between them and this step
-    cycle_.reset();
+    if (cycle_) end_cycle();
     steps_.push_back(std::move(step_));
     limit();
     for (std::size_t period = 1; period <= kPeriod; ++period)

@@ -11,8 +11,9 @@
 namespace tidemark::recorder {
 
 /// Follows the steps of a record. Where the last steps, up to kPeriod of them, are the same as
-/// those before them, entry by entry apart from the time, the file keeps a count in their place.
-/// The allocator's state is then that at the end of those that are kept.
+/// those before them, entry by entry apart from the time, the file keeps a count of those that
+/// follow and are the same again. The allocator's state is then that at the end of those that are
+/// kept.
 class Repeats {
  public:
   static constexpr std::size_t kPeriod = 8;
@@ -40,11 +41,11 @@ class Repeats {
   struct Cycle {
     std::size_t period = 0, step = 0;     // the next one of the period
     std::uint64_t count_at = 0, end = 0;  // in the file
-    std::uint64_t count = 0;
   };
   bool repeats(std::size_t period) const;
   void begin_cycle(std::size_t period);
   bool continues();
+  void end_cycle();
   void limit();
 
   RecordFile& file_;

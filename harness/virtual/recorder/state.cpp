@@ -62,8 +62,8 @@ void State::put_address(std::string& entry, std::uint64_t value) {
   last_address_ = value;
 }
 
-void State::settle(std::size_t device, const AllocatorStats& stats) {
-  Figures& f = file_.header().devices[device];
+void State::settled(std::size_t device, const AllocatorStats& stats) {
+  Figures& f = file_.moment().devices[device];
   const std::int64_t active = now(stats.active_bytes);
   if (f.unsettled > 0) {
     // Active bytes change at nothing else between an allocation and the next event.
@@ -89,16 +89,21 @@ void State::settle(std::size_t device, const AllocatorStats& stats) {
   f.ooms = stats.num_ooms;
 }
 
+void State::settle(std::size_t device, const AllocatorStats& stats) {
+  settled(device, stats);
+  file_.commit();
+}
+
 void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module,
                   Number node) {
   const auto device = static_cast<std::size_t>(entry.device_);
   if (device >= kDevices) return;
-  settle(device, stats);
-  Figures& f = file_.header().devices[device];
+  settled(device, stats);
+  Figures& f = file_.moment().devices[device];
   if (entry.action_ == Action::ALLOC) f.unsettled = static_cast<std::int64_t>(entry.size_);
   const auto at = static_cast<std::uint64_t>(entry.addr_);
   if (entry.action_ == Action::FREE_COMPLETED) forget_labels(at, entry.size_);
-  if (!history) return;
+  if (!history) return file_.commit();
   const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
@@ -114,6 +119,7 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Numb
   put(out, made ? module : 0);
   put(out, made ? node : 0);
   write(out, true);
+  file_.commit();
 }
 
 void State::forget_labels(std::uint64_t at, std::uint64_t bytes) {
@@ -132,6 +138,7 @@ void State::label(std::uint64_t at, std::string_view kind, std::string_view name
   put(entry, kind_of);
   put(entry, name_of);
   write(entry);
+  file_.commit();
 }
 
 const std::string* State::parameter_at(std::uint64_t at) const {
@@ -147,6 +154,7 @@ void State::gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes
   put_address(entry, shard);
   put(entry, static_cast<std::uint64_t>(bytes));
   write(entry);
+  file_.commit();
 }
 
 void State::begin_step() {
@@ -158,6 +166,7 @@ void State::begin_step() {
   put(entry, static_cast<std::uint64_t>(step_));
   put_signed(entry, time - file_.header().begin_us);
   if (!failed_) failed_ = !file_.append(entry);
+  file_.commit();
 }
 
 void State::show_phase() {
@@ -202,6 +211,7 @@ void State::write_phase(Tag tag, const std::string& name) {
   std::string entry = begun(tag);
   put(entry, names_.string(name));
   write(entry, true);
+  file_.commit();
 }
 
 void State::setting(std::string_view name, std::string_view value) {
@@ -209,6 +219,7 @@ void State::setting(std::string_view name, std::string_view value) {
   put_text(definitions_, name);
   put_text(definitions_, value);
   write("");
+  file_.commit();
 }
 
 }  // namespace tidemark::recorder

@@ -47,8 +47,9 @@ class State {
 
  private:
   /// Appends the definitions that an entry has made, the entry, and the microseconds since the
-  /// timed one before.
+  /// timed one before. Not committed.
   void write(const std::string& entry, bool timed = false);
+  void settled(std::size_t device, const AllocatorStats& stats);
   void begin_step();
   void show_phase();
   void write_phase(Tag tag, const std::string& name);
