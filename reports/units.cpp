@@ -58,6 +58,9 @@ std::string bytes_text(Bytes bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
+// A smaller number without a unit is taken for a forgotten one: `--capacity 80`.
+constexpr double kWithoutUnit = 1 << 20;
+
 std::optional<Bytes> parse_bytes(const std::string& text) {
   std::vector<Unit> units(std::begin(kBinary), std::end(kBinary));
   units.insert(units.end(),
@@ -67,6 +70,7 @@ std::optional<Bytes> parse_bytes(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   const auto unit = std::ranges::find(units, std::string_view(rest, end), &Unit::name);
   if (error != std::errc() || unit == units.end()) return std::nullopt;
+  if (unit->name.empty() && value < kWithoutUnit) return std::nullopt;
   value *= unit->bytes;
   if (!(value >= 1 && value < 9007199254740992.0) || value != std::trunc(value))
     return std::nullopt;
@@ -75,7 +79,9 @@ std::optional<Bytes> parse_bytes(const std::string& text) {
 
 std::string not_bytes(const std::string& flag, const std::string& text) {
   return fmt::format(
-      "{} {}: expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB", flag, text);
+      "{} {}: expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB; below 1 MiB "
+      "with its unit, as in 512B",
+      flag, text);
 }
 
 std::string duration(Ns ns) {

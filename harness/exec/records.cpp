@@ -61,7 +61,14 @@ void write_snapshots(const fs::path& folder, const fs::path& to) {
     fs::path place = to / name;
     for (int number = 1; fs::exists(place.string() + ".pickle"); ++number)
       place = to / fmt::format("{}-{}", name, number);  // several say that they are rank 0
-    std::vector<File> files{{place.filename().string() + ".pickle", pickle(record_snapshot(file))}};
+    std::vector<File> files;
+    try {
+      files.push_back({place.filename().string() + ".pickle", pickle(record_snapshot(file))});
+    } catch (const SnapshotError& error) {
+      std::fprintf(stderr, "tidemark: what was alive in %s is not known: %s: %s\n", name.c_str(),
+                   file.c_str(), error.what());
+      continue;
+    }
     const fs::path trace = fs::path(file).replace_extension(".trace.json.gz");
     if (fs::exists(trace))
       files.push_back({place.filename().string() + ".trace.json.gz", read_bytes(trace)});

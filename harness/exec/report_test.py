@@ -4,7 +4,7 @@ import gzip
 import json
 import subprocess
 
-from testing.said import FOLDER, TIDEMARK, python, run
+from testing.said import MIB, FOLDER, TIDEMARK, python, run
 
 
 def case_compare():
@@ -72,7 +72,7 @@ for step in range(3):
     said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
     said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
     streams, activations, buffers, gathered = device["wastes"]
-    said.check(activations["bytes"] == 4 * 512 * 256, f"the program keeps the last block's output over the optimizer's step: {activations}")
+    said.check(activations["bytes"] == 4 * (512 * 256 + 1), f"the program keeps the last block's output and the loss over the optimizer's step: {activations}")
     said.check(streams["bytes"] == buffers["bytes"] == gathered["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
     names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
     said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
@@ -80,9 +80,35 @@ for step in range(3):
     # Of the main thread's handle and the autograd thread's, on a Hopper GPU; and cuBLASLt's, for the products with a bias.
     said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
-    said.check(kinds["activations"] == 4 * 512 * 3 * (1024 + 256), f"outputs of both layers of three blocks: {kinds}")
+    said.check(kinds["activations"] == 4 * (512 * 3 * (1024 + 256) + 1), f"outputs of both layers of three blocks, and the loss: {kinds}")
     python("", "--report", folder).refuses("--report", "is not an empty folder")
     python("", "--report", "/proc/none").refuses("--report", "is not an empty folder and cannot be created")
+
+
+def case_lacks():
+    """Out of memory: what the device and the allocator had at that moment, also on the first allocation."""
+    said = python("torch.empty(5 << 30, dtype=torch.uint8, device='cuda')", "--capacity", "4GiB", "--report", FOLDER / "first").ends(1)
+    said.check("<module> <string>:2 wanted 5,368,709,120 bytes and the device had 4,294,967,296 free; at least 1,073,741,824 bytes are lacking\n" in said.err, "on the first allocation")
+    gaps = """
+kept = []
+for i in range(3):
+    kept += [torch.empty(100 << 20, dtype=torch.uint8, device='cuda')]
+    del kept[-1]
+    kept += [torch.empty(60 << 20, dtype=torch.uint8, device='cuda')]
+try:
+    torch.empty(150 << 20, dtype=torch.uint8, device='cuda')
+except torch.OutOfMemoryError:
+    del kept
+torch.empty(200 << 20, dtype=torch.uint8, device='cuda')
+"""
+    said = python(gaps, "--capacity", "400MiB", "--schedule", "instant,lagging", "--report", FOLDER / "gaps").ends(0)
+    # Three segments of 100 MiB, of each the first 60 in use.
+    text = (f"<string>:9 wanted {150 * MIB:,} bytes and the device had {100 * MIB:,} free beside the allocator's {300 * MIB:,}: {180 * MIB:,} in use, "
+            f"{120 * MIB:,} in gaps and roundings; it may fit if all that is not in use were one piece\n")
+    said.check(said.err.count(text) == 2 and "schedule instant, process" in said.err and "schedule lagging, process" in said.err, "gaps, under each schedule")
+    said.check(said.err.count(f"alive at that moment, bytes as requested:\n    other                  {180 * MIB:>16,} bytes  100.0%") == 2, "the blocks of that moment")
+    for flag in "80", "1048575":
+        python("", "--capacity", flag).refuses(f"--capacity {flag}", "below 1 MiB with its unit")
 
 
 def case_repeats():

@@ -1,9 +1,11 @@
 #include "reports/program/alive.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "reports/snapshot/parts.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -15,22 +17,85 @@ fs::path snapshots_of(const fs::path& report, const std::string& schedule) {
   return fs::is_directory(below) ? below : report;
 }
 
-HighestPeak highest_peak(const fs::path& folder) {
+namespace {
+
+/// The most of each kind, of all processes.
+void keep_most(std::vector<Waste>& all, const std::vector<Waste>& of, const std::string& process) {
+  for (const Waste& one : of) {
+    const auto same = std::ranges::find(all, one.name, &Waste::name);
+    if (same != all.end() && same->bytes.value_or(-1) >= one.bytes.value_or(-1)) continue;
+    Waste& kept = same == all.end() ? all.emplace_back() : *same;
+    kept = one;
+    kept.process = process;
+  }
+}
+
+std::string oom_lines(const HighestPeak& peak, bool with_schedule, std::size_t top) {
+  if (peak.ooms.empty()) return "";
+  const OutOfMemory& oom = peak.ooms.front();
+  std::string text = (with_schedule ? "schedule " + peak.schedule + ", " : "") + oom.process +
+                     ": " + oom_text(oom) + "\n";
+  if (peak.ooms.size() > 1)
+    text +=
+        fmt::format("and out of memory on {}\n", plural(std::ssize(peak.ooms) - 1, "more device"));
+  if (oom.at_peak || oom.parts.empty()) return text;
+  return text + "alive at that moment, bytes as requested:\n" + parts_text(oom.parts, top);
+}
+
+// Wastes that have no bytes.
+std::string nothing_text(const std::vector<Waste>& wastes) {
+  const bool known =
+      std::ranges::all_of(wastes, [](const Waste& one) { return one.bytes.has_value(); });
+  return known ? "nothing was found" : "not known, no backward has run";
+}
+
+// Of the device that has most left, by kind; of the others the bytes alone.
+std::string left_text(const std::vector<LeftAtEnd>& left) {
+  constexpr std::ptrdiff_t kNamed = 8;
+  if (left.empty()) return "";
+  const auto [least, most] = std::ranges::minmax_element(left, {}, &LeftAtEnd::bytes);
+  std::string text = "alive at the program's end, bytes as requested: ";
+  if (most->bytes == 0) return text + "nothing\n";
+  std::vector<std::string> kinds, others;
+  for (const TensorKind& kind : kinds_of(most->parts))
+    kinds.push_back(kind.name + " " + exact(kind.bytes));
+  text += fmt::format("{} of {} ({})", exact(most->bytes), most->process, fmt::join(kinds, ", "));
+  for (const LeftAtEnd& one : left)
+    if (&one != &*most) others.push_back(exact(one.bytes) + " of " + one.process);
+  if (std::ssize(others) > kNamed)
+    others = {fmt::format("{} of {}, which has least", exact(least->bytes), least->process)};
+  return text + (others.empty() ? "" : fmt::format("; {}", fmt::join(others, ", "))) + "\n";
+}
+
+}  // namespace
+
+HighestPeak highest_peak(const fs::path& folder, const std::string& schedule) {
   std::vector<fs::path> files;
   if (!fs::is_directory(folder)) return {};
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
-  HighestPeak out;
+  HighestPeak out{.schedule = schedule};
+  std::vector<Waste> wastes;
   for (const auto& file : files) {
     try {
-      for (DeviceSummary& device : analyse(read_snapshot(file)))
+      for (DeviceSummary& device : analyse(read_snapshot(file))) {
+        keep_most(wastes, device.wastes, file.stem().string());
+        if (device.oom) {
+          device.oom->process = file.stem().string();
+          out.ooms.push_back(*device.oom);
+        }
+        out.left.push_back({file.stem().string(), device.end.allocated, device.left});
         if (out.file.empty() || device.peak.active > out.device.peak.active)
           out.device = std::move(device), out.file = file;
+      }
     } catch (const SnapshotError& error) {
       out.unreadable.emplace_back(error.what());
     }
   }
+  for (Waste& one : wastes)
+    if (one.process == out.file.stem()) one.process.clear();
+  out.device.wastes = std::move(wastes);
   return out;
 }
 
@@ -58,12 +123,17 @@ std::string alive_text(const std::vector<HighestPeak>& peaks) {
   if (highest == nullptr)
     return text + "tidemark: --report: no process of the program has ended with a snapshot\n";
   const HighestPeak& peak = *highest;
-  if (const std::string oom = oom_text(peak.device); !oom.empty()) text += oom + "\n";
-  text += fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
-                      exact(peak.device.peak.active), peak.file.stem().string());
-  text += parts_text(peak.device, kLines);
-  if (!peak.device.wastes.empty())
+  for (const HighestPeak& one : peaks) text += oom_lines(one, peaks.size() > 1, kLines);
+  if (peak.device.peak.active > 0)
+    text +=
+        fmt::format("alive at the highest peak of active memory, {} bytes as requested, of {}:\n",
+                    exact(peak.device.peak.active), peak.file.stem().string());
+  text += parts_text(peak.device.parts, kLines);
+  if (std::ranges::any_of(peak.device.wastes, [](const Waste& one) { return one.bytes > 0; }))
     text += "held without need, bytes as requested:\n" + wastes_text(peak.device, kLines);
+  else if (!peak.device.wastes.empty())
+    text += fmt::format("held without need: {}\n", nothing_text(peak.device.wastes));
+  text += left_text(peak.left);
   return text + fmt::format("all parts: tidemark snapshot show {}\n", peak.file.string());
 }
 

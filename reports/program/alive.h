@@ -10,10 +10,21 @@
 
 namespace tidemark {
 
-/// The snapshot with the highest peak of active memory, of those in a folder.
+/// What a process had not freed at its end.
+struct LeftAtEnd {
+  std::string process;     // "rank0"
+  std::int64_t bytes = 0;  // as requested
+  std::vector<Part> parts;
+};
+
+/// The snapshot with the highest peak of active memory, of those in a folder. Its device's wastes
+/// are, of each kind, the most of all processes.
 struct HighestPeak {
+  std::string schedule;
   std::filesystem::path file;  // empty: there is none
   DeviceSummary device;
+  std::vector<OutOfMemory> ooms;        // the last one of every device that had one
+  std::vector<LeftAtEnd> left;          // of every device
   std::vector<std::string> unreadable;  // a line each
 };
 
@@ -23,7 +34,7 @@ std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 
 /// harness/exec/records.h writes the files.
-HighestPeak highest_peak(const std::filesystem::path& folder);
+HighestPeak highest_peak(const std::filesystem::path& folder, const std::string& schedule);
 
 /// The highest of all; nullptr where none has a file.
 const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);

@@ -127,8 +127,8 @@ std::vector<Section> alive(const HighestPeak& peak) {
        fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
       {},
       {{"kind", "bytes", "share"}}};
-  if (const std::string oom = oom_text(d); !oom.empty())
-    kinds.text.insert(kinds.text.begin(), "At the last " + oom + ".");
+  for (const OutOfMemory& oom : peak.ooms)
+    kinds.text.insert(kinds.text.begin(), oom.process + ": " + oom_text(oom) + ".");
   Section parts{"Alive at the highest peak, by module and line",
                 {},
                 {},
@@ -175,11 +175,7 @@ std::vector<Section> alive(const HighestPeak& peak) {
                  {},
                  {{"kind", "bytes", "blocks", "module", "line"}}};
   for (const Waste& waste : d.wastes) {
-    wastes.rows.push_back({waste.name,
-                           waste.bytes
-                               ? fmt::format("{} of {}", figure(*waste.bytes), figure(waste.active))
-                               : "not known: no optimizer of torch.optim has stepped",
-                           "", "", ""});
+    wastes.rows.push_back({waste.name, waste_figure(waste), "", "", ""});
     for (const Part& part : waste.parts)
       wastes.rows.push_back(
           {"", exact(part.bytes), std::to_string(part.count), part.module, part.site});
@@ -238,7 +234,7 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
 void rerender_programs(const fs::path& folder, const Report& report) {
   std::vector<HighestPeak> peaks;
   for (const ProgramRecord& program : report.programs)
-    peaks.push_back(highest_peak(snapshots_of(folder, program.schedule)));
+    peaks.push_back(highest_peak(snapshots_of(folder, program.schedule), program.schedule));
   write_files(folder, program_files(report, peaks), "make the folder writable");
 }
 

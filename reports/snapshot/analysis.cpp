@@ -112,7 +112,8 @@ class Analysis {
       out_.curve.push_back(now);
       if (e.action == Action::oom) {
         ++out_.ooms;
-        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.device_free};
+        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.device_free, now};
+        oom_event_ = i;
       }
       if (now.active <= out_.peak.active) continue;
       out_.peak = now;
@@ -148,17 +149,35 @@ class Analysis {
 
   bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
 
-  void take_peak() {
+  std::vector<Part> parts_now(bool with_freed) {
     std::vector<Part> parts;
+    if (!labelled()) return parts;
+    for (const auto& [address, live] : live_) {
+      if (!with_freed && requested_.contains(address)) continue;
+      parts.push_back(live.made ? part_of(s_, *live.made, labels_)
+                                : Part{kBefore, "", "", 1, live.size});
+    }
+    return sum_up(parts);
+  }
+
+  void take_peak() {
     for (const auto& [address, live] : live_) {
       Site& one = entry(live);
       ++one.count;
       one.bytes += live.size;
-      if (labelled())
-        parts.push_back(live.made ? part_of(s_, *live.made, labels_)
-                                  : Part{kBefore, "", "", 1, live.size});
     }
-    out_.parts = sum_up(parts);
+    out_.parts = parts_now(true);
+  }
+
+  void take_oom() {
+    const auto [first, last] = std::minmax(out_.peak_event, oom_event_);
+    const auto begin = trace_->begin();
+    out_.oom->at_peak =
+        std::none_of(begin + static_cast<std::ptrdiff_t>(first),
+                     begin + static_cast<std::ptrdiff_t>(last), [](const TraceEvent& e) {
+                       return e.action == Action::alloc || e.action == Action::free_completed;
+                     });
+    out_.oom->parts = parts_now(true);
   }
 
   void replay() {
@@ -182,8 +201,10 @@ class Analysis {
           live_.erase(found);
         }
       }
+      if (e.action == Action::oom && i == oom_event_) take_oom();
       if (i + 1 == out_.peak_event) take_peak();
     }
+    out_.left = parts_now(false);
     for (auto& [key, one] : sites_) out_.sites.push_back(std::move(one));
     std::ranges::stable_sort(out_.sites,
                              [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
@@ -217,6 +238,7 @@ class Analysis {
   const std::vector<TraceEvent> none_;
   const std::vector<TraceEvent>* trace_ = &none_;
   DeviceSummary out_;
+  std::size_t oom_event_ = 0;  // the last one
   LabelOf labels_;
   std::map<std::int64_t, const SnapshotBlock*> at_end_;
   std::map<std::int64_t, std::int64_t> stream_of_;

@@ -39,6 +39,7 @@ struct Waste {
   std::optional<std::int64_t> bytes;  // none: not known, since the moment has not come
   std::int64_t active = 0;            // in all, at that moment
   std::vector<Part> parts;            // their bytes sum to `bytes`
+  std::string process;                // of several; empty: that of the highest peak
 };
 
 /// The highest of a training step's phases of one name.
@@ -48,10 +49,14 @@ struct PhasePeak {
   Holdings peak;  // each of the three by itself; the level at which a phase begins counts
 };
 
-/// An allocation that failed.
+/// An allocation that failed, after the allocator had given back what it could.
 struct OutOfMemory {
   std::string site, module;
-  std::int64_t wanted = 0, device_free = 0;  // after the allocator had given back what it could
+  std::int64_t wanted = 0, device_free = 0;
+  Holdings held;
+  bool at_peak = false;     // the blocks are those of the peak
+  std::vector<Part> parts;  // where the file has labels
+  std::string process;
 };
 
 struct PendingFree {
@@ -75,6 +80,7 @@ struct DeviceSummary {
   std::size_t peak_event = 0;          // in the trace; 0 with no event: the moment of the file
   std::vector<Site> sites;             // the largest share of the peak first
   std::vector<Part> parts;             // where the file has labels; by kind, the largest first
+  std::vector<Part> left;              // likewise, of the end: what was not freed
   std::vector<Waste> wastes;           // where the file has labels
   std::vector<PhasePeak> phases;       // where the file has them; by step, in the program's order
   std::vector<RepeatedSteps> repeats;  // of the file
@@ -104,16 +110,19 @@ struct Named {
   const Snapshot& snapshot;
 };
 /// "out of memory: module layers.3, forward model.py:3 wanted 100 bytes and the device had 60
-/// free: at least 40 bytes have to be freed"; "" without one.
-std::string oom_text(const DeviceSummary& device);
+/// free beside the allocator's 40: 30 in use, 10 in gaps and roundings; at least 30 bytes are
+/// lacking".
+std::string oom_text(const OutOfMemory& oom);
 std::string snapshot_text(const Named& snapshot, std::size_t top);
-/// A device's `parts`: every kind with its sum and its `top` largest parts, a line each.
-std::string parts_text(const DeviceSummary& device, std::size_t top);
+/// Every kind with its sum and its `top` largest parts, a line each.
+std::string parts_text(const std::vector<Part>& parts, std::size_t top);
 /// A device's `phases`: a row for each of the first `top` steps, the highest and the last; a column
 /// for each name.
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& device, std::size_t top);
 /// A line for each of a device's `repeats`: "steps 3 to 4: the same events came again 1,998 times".
 std::vector<std::string> repeats_lines(const DeviceSummary& device);
+/// "10 of 300 bytes"; or why that is not known.
+std::string waste_figure(const Waste& waste);
 /// A device's `wastes`: each with its bytes and its `top` largest parts.
 std::string wastes_text(const DeviceSummary& device, std::size_t top);
 std::string snapshot_summary_json(const Named& snapshot);

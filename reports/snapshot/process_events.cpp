@@ -18,6 +18,8 @@ namespace {
 using recorder::kDevices;
 using recorder::kHeader;
 using recorder::Tag;
+static_assert(recorder::kOom == static_cast<std::uint64_t>(Action::oom) &&
+              recorder::kOom == static_cast<std::uint64_t>(AllocatorAction::oom));
 
 /// Follows the entries of a record, and composes the snapshot at their end.
 class EventReader {

@@ -6,6 +6,7 @@
 #include "harness/record/json.h"
 #include "reports/html.h"
 #include "reports/snapshot/analysis.h"
+#include "reports/snapshot/lines.h"
 #include "reports/snapshot/parts.h"
 #include "reports/units.h"
 
@@ -59,16 +60,6 @@ std::string pending_line(const PendingFree& p) {
   return out;
 }
 
-/// A line for each of the first items, and how many more there are.
-std::string first_lines(const auto& items, std::size_t top, std::string_view indent, auto line) {
-  std::string out;
-  for (const auto& item : items | std::views::take(top))
-    out += fmt::format("{}{}\n", indent, line(item));
-  if (items.size() > top)
-    out += fmt::format("{}and {} more (--top N)\n", indent, items.size() - top);
-  return out;
-}
-
 std::string sites_text(const DeviceSummary& d, std::size_t top) {
   const auto sites = at_peak(d);
   return fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size()) +
@@ -82,11 +73,11 @@ std::string sites_text(const DeviceSummary& d, std::size_t top) {
 
 std::string device_text(const DeviceSummary& d, std::size_t top) {
   std::string out = fmt::format("\ndevice {}: {} events", d.device, d.events);
-  if (d.oom) out += fmt::format(", {} out of memory\n  {}", d.ooms, oom_text(d));
+  if (d.oom) out += fmt::format(", {} out of memory\n  {}", d.ooms, oom_text(*d.oom));
   out += fmt::format("\n  peak: {}{}\n  end:  {}\n", holdings(d.peak), when(d), holdings(d.end));
   if (d.events > 0) out += fmt::format("  begin: {}\n", holdings(d.begin));
   out += d.parts.empty() ? sites_text(d, top)
-                         : "  alive at the peak, by kind of tensor\n" + parts_text(d, top);
+                         : "  alive at the peak, by kind of tensor\n" + parts_text(d.parts, top);
   if (const auto rows = phase_rows(d, top); !rows.empty()) {
     out += "  peaks of active bytes by step and phase\n";
     for (const auto& row : rows) {
@@ -179,13 +170,6 @@ Json device_json(const DeviceSummary& d) {
 
 std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + exact(by); }
 
-std::string part_line(const Part& part) {
-  return fmt::format("{:>24} in {}{}{}{}{}", exact(part.bytes), plural(part.count, "block"),
-                     part.module.empty() ? "" : ", ", one_line(part.module),
-                     part.site.empty() ? "" : ", ", part.site);
-}
-
-/// "4 x 1,024 + 1 x 8" of what was alive at the peak, the sizes with most bytes first.
 std::string sizes_text(const std::map<std::int64_t, Site>& sizes) {
   constexpr std::size_t kShown = 3;
   std::vector<const Site*> alive;
@@ -217,27 +201,6 @@ std::string change_line(const SiteChange& c) {
 }
 
 }  // namespace
-
-std::string parts_text(const DeviceSummary& d, std::size_t top) {
-  std::string out;
-  for (const TensorKind& kind : kinds_of(d.parts)) {
-    out +=
-        fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, exact(kind.bytes),
-                    100.0 * static_cast<double>(kind.bytes) / static_cast<double>(d.peak.active));
-    out += first_lines(kind.parts, top, "      ", part_line);
-  }
-  return out;
-}
-
-std::string oom_text(const DeviceSummary& d) {
-  if (!d.oom) return "";
-  const std::string where = d.oom->module.empty() ? "" : "module " + one_line(d.oom->module) + ", ";
-  return fmt::format(
-      "out of memory: {}{} wanted {} bytes and the device had {} free: at least {} bytes have to "
-      "be freed",
-      where, d.oom->site, exact(d.oom->wanted), exact(d.oom->device_free),
-      exact(std::max<std::int64_t>(0, d.oom->wanted - d.oom->device_free)));
-}
 
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top) {
   std::vector<std::string> names{"step"};
@@ -272,18 +235,6 @@ std::vector<std::string> repeats_lines(const DeviceSummary& d) {
                                     : fmt::format("steps {} to {}", one.first, one.last),
                                 plural(one.count, "time")));
   return lines;
-}
-
-std::string wastes_text(const DeviceSummary& d, std::size_t top) {
-  std::string out;
-  for (const Waste& waste : d.wastes) {
-    out += fmt::format("    {}: {}\n", waste.name,
-                       waste.bytes
-                           ? fmt::format("{} of {} bytes", exact(*waste.bytes), exact(waste.active))
-                           : "not known, no optimizer of torch.optim has stepped");
-    out += first_lines(waste.parts, top, "      ", part_line);
-  }
-  return out;
 }
 
 std::string snapshot_text(const Named& named, std::size_t top) {

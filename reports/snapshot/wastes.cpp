@@ -15,18 +15,40 @@ class Search {
       : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels) {
     for (const ProgramPhase& phase : s_.phases)
       if (static_cast<std::size_t>(phase.device) == device && phase.name == "optimizer")
-        steps_.insert(phase.begin);
+        moments_.insert(phase.begin);
+    const bool steps = !moments_.empty();
+    if (!steps) find_backwards(device);
+    const std::string when = steps ? "before an optimizer's step" : "when a backward has ended";
+    activations_.name = "activations that outlive the backward, " + when;
+    buffers_.name = "gathered parameters and buckets that outlive the backward, " + when;
   }
 
   std::vector<Waste> run(std::size_t peak_event) {
     while (walk_.next()) {
       if (walk_.place() + 1 == peak_event) take_peak();
-      if (walk_.moved() && steps_.contains(walk_.moment())) take_step();
+      if (walk_.moved() && moments_.contains(walk_.moment())) take_moment();
     }
     return {std::move(streams_), std::move(activations_), std::move(buffers_)};
   }
 
  private:
+  // Ends of backwards that leave no forward without its own, and of the last one.
+  void find_backwards(std::size_t device) {
+    std::vector<ProgramPhase::Moment> forwards, backwards;
+    for (const ProgramPhase& phase : s_.phases) {
+      if (static_cast<std::size_t>(phase.device) != device) continue;
+      if (phase.name == "forward") forwards.push_back(phase.begin);
+      if (phase.name == "backward") backwards.push_back(phase.end);
+    }
+    std::ranges::sort(backwards);
+    for (std::size_t i = 0; i < backwards.size(); ++i) {
+      const auto begun = std::ranges::count_if(
+          forwards, [&](const ProgramPhase::Moment& one) { return one < backwards[i]; });
+      if (i + 1 == backwards.size() || begun <= static_cast<std::ptrdiff_t>(i + 1))
+        moments_.insert(backwards[i]);
+    }
+  }
+
   const Part& part(std::size_t event) {
     const auto [found, fresh] = parts_.try_emplace(event);
     if (fresh) found->second = part_of(s_, trace_[event], labels_);
@@ -39,9 +61,12 @@ class Search {
     keep_most(streams_, streams, walk_.active());
   }
 
-  void take_step() {
+  void take_moment() {
     std::vector<Part> activations, buffers;
+    const std::vector<std::size_t> waiting = walk_.freed();
+    const std::set<std::size_t> freed(waiting.begin(), waiting.end());
     for (const auto& [address, event] : walk_.live()) {
+      if (freed.contains(event)) continue;
       const Part& one = part(event);
       if (one.kind == "activations") activations.push_back(one);
       if (one.kind == "sharding buffers") buffers.push_back(one);
@@ -54,13 +79,10 @@ class Search {
   const std::vector<TraceEvent>& trace_;
   const LabelOf& labels_;
   TraceWalk walk_{trace_};
-  std::set<ProgramPhase::Moment> steps_;
+  std::set<ProgramPhase::Moment> moments_;  // at which no backward is to come
   std::unordered_map<std::size_t, Part> parts_;
   Waste streams_{.name = "freed, but held for another stream, at the highest peak"};
-  Waste activations_{.name = "activations that outlive the backward, before an optimizer's step"};
-  Waste buffers_{
-      .name =
-          "gathered parameters and buckets that outlive the backward, before an optimizer's step"};
+  Waste activations_, buffers_;
 };
 
 }  // namespace

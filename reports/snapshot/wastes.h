@@ -13,12 +13,13 @@ namespace tidemark {
 /// program has freed and that
 ///   are still held because another stream uses them (record_stream);
 /// * before an optimizer's step, when all backwards have ended, where it is most of all such
-/// moments: activations (blocks allocated in a module's
-///   forward that are no labelled tensors); and sharding buffers (gathered parameters and gradient
-///   buckets of FSDP, DDP, DeepSpeed);
+///   moments: activations (blocks that a module's forward or an operator in autograd's graph has
+///   allocated, that are no labelled tensors and not freed); and sharding buffers (gathered
+///   parameters and gradient buckets of FSDP, DDP, DeepSpeed). Without an optimizer, when a
+///   backward has ended;
 /// * when a backward begins: gathered inputs of tensor-parallel layers (gathered_waste).
-/// Bytes as requested. `labels` are labels_of the device. Without a step of an optimizer the second
-/// and third are not known.
+/// Bytes as requested. `labels` are labels_of the device. Without a backward
+/// the last three are not known.
 std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
                              std::size_t peak_event);
 

@@ -70,7 +70,31 @@ TEST(Wastes, OfAnOptimizerAreUnknownWhereNoneHasStepped) {
   EXPECT_EQ(text_of(wastes[1]), "? of 0");
   DeviceSummary device;
   device.wastes = wastes;
-  EXPECT_THAT(wastes_text(device, 3), HasSubstr("backward, before an optimizer's step: not known"));
+  EXPECT_THAT(wastes_text(device, 3), HasSubstr("backward, when a backward has ended: not known"));
+}
+
+ProgramPhase phase(const char* name, ProgramPhase::Moment begin, ProgramPhase::Moment end) {
+  return {0, begin, end, name, 1};
+}
+
+// A backward that leaves a forward without its own is not the last of its step.
+TEST(Wastes, WithoutAnOptimizerAreOfTheEndsOfBackwards) {
+  Snapshot s = training();
+  s.phases = {phase("forward", {0, 0}, {3, 0}), phase("forward", {3, 0}, {4, 0}),
+              phase("backward", {4, 0}, {4, 1}), phase("backward", {4, 1}, {4, 2})};
+  auto wastes = of_device_0(s, kPeak);
+  EXPECT_EQ(wastes[1].name, "activations that outlive the backward, when a backward has ended");
+  EXPECT_EQ(text_of(wastes[1]), "300 of 340; 300 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[2]), "0 of 340");
+  s.phases.resize(3);
+  wastes = of_device_0(s, kPeak);
+  EXPECT_EQ(text_of(wastes[1]), "300 of 410; 300 layers.*.mlp forward model.py:3") << "the last";
+}
+
+TEST(Wastes, WhatIsFreedAndWaitsIsNotKept) {
+  Snapshot s = training();
+  s.phases = {step_at(0, 4, 0)};  // the block of 900 waits
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "300 of 1310; 300 layers.*.mlp forward model.py:3");
 }
 
 TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {

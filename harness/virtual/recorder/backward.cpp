@@ -1,5 +1,6 @@
 #include "harness/virtual/recorder/backward.h"
 
+#include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
@@ -18,6 +19,8 @@ namespace {
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
 thread_local Number node_here = 0, node_before = 0, module_here = 0;
+// Of the operator that runs: the number of the node that it makes, if it makes one; -1: none runs.
+thread_local std::int64_t operator_here = -1;
 
 // The place of every node that a thread has made, in the order of their sequence numbers: a new
 // row where it differs from the one before.
@@ -60,20 +63,23 @@ Number node_of(State& state, const at::RecordFunction& call) {
 }
 
 struct Before : at::ObserverContext {
-  explicit Before(Number node) : node(node) {}
-  Number node;
+  Number node = node_here;
+  std::int64_t op = operator_here;
 };
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
   State* state = recording();
   if (state == nullptr || !state->history) return nullptr;
   if (call.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    auto before = std::make_unique<Before>(node_here);
+    auto before = std::make_unique<Before>();
     node_here = node_before = node_of(*state, call);
     return before;
   }
-  if (at::GradMode::is_enabled() && call.seqNr() >= 0) note_forward(*state, call.seqNr());
-  return nullptr;
+  if (!at::GradMode::is_enabled() || call.seqNr() < 0) return nullptr;
+  note_forward(*state, call.seqNr());
+  auto before = std::make_unique<Before>();
+  operator_here = call.seqNr();
+  return before;
 }
 
 // A gradient that autograd leaves at a parameter.
@@ -96,6 +102,7 @@ void label_gradient(State& state) {
 void end(const at::RecordFunction& call, at::ObserverContext* context) {
   if (context == nullptr) return;
   node_here = static_cast<Before*>(context)->node;
+  operator_here = static_cast<Before*>(context)->op;
   if (State* state = recording(); state != nullptr && std::string_view(call.name()) == kAccumulate)
     label_gradient(*state);
 }
@@ -115,7 +122,11 @@ void follow_operators() {
 Number node_now() {
   return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
 }
-Number module_now() { return module_here; }
+Number module_now(Names& names) {
+  if (module_here != 0 || operator_here < 0) return module_here;
+  const bool in_graph = at::sequence_number::peek() > static_cast<std::uint64_t>(operator_here);
+  return in_graph ? names.string(kOutsideModules) : 0;
+}
 void set_module_now(Number module) { module_here = module; }
 
 }  // namespace tidemark::recorder

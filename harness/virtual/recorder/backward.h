@@ -11,8 +11,9 @@ void follow_operators();
 /// The node that runs on this thread, as State::names() has it; 0 outside a backward.
 Number node_now();
 
-/// The module that runs forward on this thread (Names::string); set by tidemark_record_module.
-Number module_now();
+/// The module that runs forward on this thread (Names::string); set by tidemark_record_module. In
+/// an operator outside of all modules that makes a node of autograd: "outside modules".
+Number module_now(Names& names);
 void set_module_now(Number module);
 
 }  // namespace tidemark::recorder

@@ -17,26 +17,30 @@ enum class Tag : std::uint8_t {
   frame,       // function and file (strings), line
   stack,       // the caller's stack, frame
   node,        // of autograd: name (string), stack and module (string) of its forward
-  event,       // action (of the allocator, in PyTorch's order), device, s address (less that of the
-               // entry before in this step), size as requested (of oom: what the device had free),
-               // stream, stack, module (string), node, s microseconds since the entry before
-  block,       // device, size of the block of its last allocation, if not the request rounded up
-               // to 512 bytes
-  label,       // s address (as of an event), kind and name (strings): the block there from now on
-  phase,       // name (string), s microseconds: begins
-  phase_end,   // name (string), s microseconds: the innermost one of that name ends
-  gather,      // device, s output, s shard (addresses, likewise), bytes of the shard
-  step,        // number of the training step, microseconds since the record began: begins; the
-               // address before is 0
-  repeats,     // count of steps before, 8 bytes (not LEB128): how often they came again; of the
-               // last such entry the moment may say more
-  setting,     // of the allocator: name and value (texts)
-  failure,     // text: the record ends here, and why
+  event,  // action (of the allocator, in PyTorch's order; kOom), device, s address (less that of
+          // the entry before in this step), size as requested (of oom: what the device had free),
+          // stream, stack, module (string), node, s microseconds since the entry before
+  block,  // device, size of the block of its last allocation, if not the request rounded up
+          // to 512 bytes
+  label,  // s address (as of an event), kind and name (strings): the block there from now on
+  phase,  // name (string), s microseconds: begins
+  phase_end,  // name (string), s microseconds: the innermost one of that name ends
+  gather,     // device, s output, s shard (addresses, likewise), bytes of the shard
+  step,       // number of the training step, microseconds since the record began: begins; the
+              // address before is 0
+  repeats,    // count of steps before, 8 bytes (not LEB128): how often they came again; of the
+              // last such entry the moment may say more
+  setting,    // of the allocator: name and value (texts)
+  failure,    // text: the record ends here, and why
 };
 
 constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
+constexpr std::uint64_t kOom = 7;                        // an event's action: out of memory
 constexpr std::uint64_t kDevices = 16;                   // of one process
 constexpr std::uint64_t kHeader = 4096;                  // bytes before the first entry
+
+/// Name of a module: none ran, but an operator that made a node of autograd.
+constexpr const char* kOutsideModules = "outside modules";
 
 /// The block of a request, unless the allocator leaves a rest with it: its blocks are multiples of
 /// 512 bytes.
