@@ -241,7 +241,7 @@ void Engine::complete(const Mark& m) {
 void Engine::learn(const Mark& m) {
   done.merge(m.clock);
   if (schedule == Schedule::lagging) ++news;
-  if (race::is_on()) race::host_synchronised();
+  if (race::is_on()) race::host_learned(m.clock);
 }
 
 }  // namespace tidemark::device

@@ -40,6 +40,7 @@ std::atomic<std::uint64_t> operations{0};
 
 struct Detector {
   Shadow shadow;
+  VectorClock known;  // what any thread of the host has learned to be done, watchdogs aside
   Labels labels;
   Blocks blocks;
   Findings findings;
@@ -141,13 +142,13 @@ struct Detector {
     access.place = s.count;
     access.block = blocks.at(access.where.begin);
     check_alive(access, operation);
-    shadow.record(access, {s.clock, engine().done}, conflicts);
+    shadow.record(access, {s.clock, known}, conflicts);
     report(access, operation);
     if (shadow.size() > sweep_at) sweep();
   }
 
   void sweep() {
-    shadow.forget(engine().done);
+    shadow.forget(known);
     sweep_at = std::max(kSweepFrom, 2 * shadow.size());
   }
 
@@ -188,11 +189,12 @@ void note(const Stream& stream, std::string_view name, const Footprint& where, b
 
 std::string_view current_operator() { return frame.depth > 0 ? frame.name : ""; }
 
-void host_synchronised() {
-  const device::Engine& e = engine();
-  std::uint64_t done = 0;
-  for (const auto& [stream, count] : e.done.entries()) done += count;
-  if (done == e.appended) detector().shadow.clear();
+void host_learned(const VectorClock& done) {
+  Detector& d = detector();
+  d.known.merge(done);
+  std::uint64_t all = 0;
+  for (const auto& [stream, count] : d.known.entries()) all += count;
+  if (all == engine().appended) d.shadow.clear();
 }
 
 void ignore_this_thread() { ignored = true; }
@@ -205,6 +207,7 @@ void tidemark_races_detect(int wanted) {
   std::lock_guard lock(engine().mutex);
   if (wanted) {
     detector().clear();
+    detector().known = engine().done;
     engine().forget_numbers();
   }
   on = wanted != 0;
@@ -259,7 +262,7 @@ void tidemark_races_host_access(const char* name, const void* address, uint64_t 
   access.stream = kHost;
   access.label = d.labels.add(name ? name : "", {});
   static const VectorClock nothing;
-  d.shadow.compare(access, {nothing, e.done}, d.conflicts);
+  d.shadow.compare(access, {nothing, d.known}, d.conflicts);
   d.report(access, ++operations);
 }
 

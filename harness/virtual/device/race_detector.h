@@ -10,7 +10,8 @@
 
 namespace tidemark::device {
 struct Stream;
-}
+class VectorClock;
+}  // namespace tidemark::device
 
 namespace tidemark::race {
 
@@ -22,8 +23,8 @@ void appended(std::uint32_t stream);
 /// The stream's last operation (a copy, a memset, a collective) touches these bytes. Inside an
 /// operator it goes by the operator's name.
 void note(const device::Stream& stream, std::string_view name, const Footprint& where, bool write);
-/// The host has learned that something is done.
-void host_synchronised();
+/// A thread of the program has learned that this is done.
+void host_learned(const device::VectorClock& done);
 /// The operator that the calling thread is in, or "" (no lock needed).
 std::string_view current_operator();
 /// The calling thread runs host functions: what it does is part of a stream, and not looked at.

@@ -9,6 +9,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/idle.h"
 #include "harness/virtual/device/pool.h"
+#include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/watchdog.h"
 
 namespace tidemark::device {
@@ -118,7 +119,10 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   Engine& e = engine();
   if (callbacks_pending(mark.clock)) return false;
   if (!drives_device(e)) {  // a watchdog: its polls must not move the clock of those who work
-    if (seems_done(e, mark)) return true;
+    if (seems_done(e, mark)) {
+      if (race::is_on() && !is_watchdog()) race::host_learned(mark.clock);
+      return true;
+    }
     const Mark* const waited = idle_polls.waits_for(mark, e.activity);
     if (waited == nullptr) return false;
     synchronise_with(lock, Mark(*waited));

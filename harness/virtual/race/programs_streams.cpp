@@ -94,6 +94,19 @@ void stream_programs(const Add& add) {
     s.x.neg();
   });
 
+  // As the pinned allocator's event, which whichever thread allocates next asks for.
+  add("another_thread_asks_about_another_event", kFill, kNeg, [](Scene& s) {
+    CUDAEvent before, after;
+    before.record(s.side);
+    s.fill_on_side();
+    after.record(s.side);
+    std::thread([&] {
+      while (!(s.right ? after : before).query()) {
+      }
+    }).join();
+    s.x.neg();
+  });
+
   add("another_device_synchronised", kFill, kNeg, [](Scene& s) {
     s.fill_on_side();
     c10::cuda::set_device(s.right ? 0 : 1);
