@@ -15,6 +15,7 @@
 #include "reports/renderings.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/trace.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -139,6 +140,15 @@ class Drafts {
     if (!out) refuse(path, std::string("cannot be written: ") + std::strerror(errno), remedy_);
   }
 
+  std::vector<fs::path> write_all(const fs::path& folder, const std::vector<File>& files) {
+    std::vector<fs::path> paths;
+    for (const File& file : files) {
+      paths.push_back(folder / file.path);
+      write(paths.back(), file.bytes);
+    }
+    return paths;
+  }
+
   void publish(const std::vector<fs::path>& paths) {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       std::error_code error;
@@ -179,12 +189,7 @@ std::string trial_folder(const TrialRecord& trial) {
 void write_files(const fs::path& folder, const std::vector<File>& files,
                  const std::string& remedy) {
   Drafts drafts(remedy);
-  std::vector<fs::path> paths;
-  for (const File& file : files) {
-    paths.push_back(folder / file.path);
-    drafts.write(paths.back(), file.bytes);
-  }
-  drafts.publish(paths);
+  drafts.publish(drafts.write_all(folder, files));
 }
 
 void write_all(const fs::path& folder, const Report& report) {
@@ -192,10 +197,34 @@ void write_all(const fs::path& folder, const Report& report) {
     refuse(folder, "holds a report already", "choose another output folder (--out)");
   Report written = report;
   for (TrialRecord& trial : written.trials) put_in_order(trial.verdicts);
-  std::vector<File> files = files_of_variants(folder, written, true);
-  add_renderings(files, written);
-  files.push_back({"report.json", head_text(written)});  // last: who sees it sees the others too
-  write_files(folder, files);
+  std::vector<File> rest = files_of_variants(folder, written, true);
+  const auto needed = std::ranges::stable_partition(
+      rest, [](const File& file) { return file.path.starts_with(kDetails); });
+  std::vector<File> files(std::move_iterator(rest.begin()), std::move_iterator(needed.begin()));
+  rest.erase(rest.begin(), needed.begin());
+  add_renderings(rest, written);
+  files.push_back({"report.json", head_text(written)});
+  Drafts drafts(
+      "make room there, then write the report by tidemark report; or choose another output folder "
+      "(--out)");
+  const std::vector<fs::path> paths = drafts.write_all(folder, files);
+  std::vector<std::string> missing;
+  for (const File& file : rest) {
+    try {
+      write_files(folder, {file});
+    } catch (const std::runtime_error& error) {
+      missing.emplace_back(missing.empty() ? error.what() : file.path);
+    }
+  }
+  drafts.publish(paths);  // last: who sees report.json sees the others too
+  if (missing.empty()) return;
+  const std::size_t others = missing.size() - 1;
+  throw std::runtime_error(fmt::format(
+      "{}{}; report.json and {}/ are whole: make room, then write the others by "
+      "tidemark report {}",
+      missing.front(),
+      others == 0 ? "" : ", and " + plural(static_cast<std::int64_t>(others), "more file"),
+      kDetails, folder.string()));
 }
 
 Report read_whole(const fs::path& path) {

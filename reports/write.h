@@ -10,8 +10,9 @@
 namespace tidemark {
 
 /// report.json, details/, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/,
-/// snapshot/. All or nothing: everything is written under other names first. Throws
-/// std::runtime_error in one line, also where there is a report already.
+/// snapshot/. Files appear whole, report.json last. Throws std::runtime_error in one line, also
+/// where there is a report already. Where report.json and details/ can be written and others
+/// cannot (no space is left), the error names the first of those, and what fits is there.
 void write_all(const std::filesystem::path& folder, const Report& report);
 
 /// The record with the details beside it. `path` is report.json or its folder. Throws

@@ -116,6 +116,27 @@ TEST_F(Files, NothingHalfWritten) {
   EXPECT_TRUE(contents(scratch / "full").empty());
 }
 
+TEST_F(Files, WhatFitsOnAFullDiskIsThere) {
+  fs::create_directories(scratch / "rest");
+  fs::create_symlink("/dev/full", scratch / "rest/report.html.partial");
+  fs::create_symlink("/dev/full", scratch / "rest/junit.xml.partial");
+  EXPECT_THAT(refusal([&] { write_all(scratch / "rest", sample_report(2)); }),
+              AllOf(HasSubstr("junit.xml: cannot be written: No space left"),
+                    HasSubstr(", and 1 more file; report.json and details/ are whole: make room, "
+                              "then write the others by tidemark report ")));
+  EXPECT_TRUE(fs::exists(scratch / "rest/summary.md"));
+  EXPECT_FALSE(fs::exists(scratch / "rest/report.html"));
+  rerender(scratch / "rest");
+  EXPECT_TRUE(fs::exists(scratch / "rest/report.html") && fs::exists(scratch / "rest/junit.xml"));
+
+  fs::create_directories(scratch / "none");
+  fs::create_symlink("/dev/full", scratch / "none/report.json.partial");
+  EXPECT_THAT(
+      refusal([&] { write_all(scratch / "none", sample_report(2)); }),
+      HasSubstr("report.json: cannot be written: No space left on device: make room there"));
+  EXPECT_TRUE(contents(scratch / "none").empty());
+}
+
 TEST_F(Files, WritesIntoAnEmptyFolderAndSaysWhereItCannot) {
   write_all(scratch.path(), small_report());
   EXPECT_TRUE(fs::exists(scratch / "report.json"));
