@@ -58,6 +58,10 @@ def case_loader():
     same("loader.py", ranks)
 
 
+def case_compiled():
+    same("compiled.py", ranks)
+
+
 def case_one_device():
     same("one_device.py", ranks)
 
