@@ -2,9 +2,10 @@
 from tidemark.formula import Misuse
 from tidemark.memory import Figures, Measured, Memory
 from tidemark.pairs import pair
+from tidemark.program import Run, load_ipython_extension, run
 from tidemark.settings import as_rank, capacity, devices, gpu, limit, limit_growth, mode, races, ranks, schedule, sizes, timeout
 from tidemark.version import __version__
 from tidemark.world import World
 
-__all__ = ["Figures", "Measured", "Memory", "Misuse", "World", "__version__", "as_rank", "capacity", "devices", "gpu", "limit", "limit_growth", "mode", "pair", "races", "ranks", "schedule",
+__all__ = ["Figures", "Measured", "Memory", "Misuse", "Run", "World", "__version__", "as_rank", "capacity", "devices", "gpu", "limit", "limit_growth", "load_ipython_extension", "mode", "pair", "races", "ranks", "run", "schedule",
            "sizes", "timeout"]

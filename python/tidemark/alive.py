@@ -1,6 +1,7 @@
 """Blocks of this process, by kind, module and line: read from the record of its memory, by `tidemark snapshot show`."""
 from __future__ import annotations
 
+import ctypes
 import glob
 import json
 import os
@@ -24,6 +25,9 @@ def devices() -> list[dict[str, Any]]:
     path = record()
     if not path:
         return []
+    layer = ctypes.PyDLL(None)
+    layer.tidemark_record_end(1)  # so that the record has all that is known until now,
+    layer.tidemark_record_end(0)  # and goes on
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     done = subprocess.run([launch.executable(), "snapshot", "show", path, "--format", "json"], capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
