@@ -1,8 +1,11 @@
 """Goldens: written, compared, changed, edited by hand, missing, twice in a test, by ranks that differ."""
 import re
+from pathlib import Path
 
 import pytest
 from test_outcomes import run
+
+from tidemark import golden
 
 TEST = """import pytest, tidemark, torch
 @pytest.mark.parametrize("size", [{size}])
@@ -40,6 +43,7 @@ def test_what_is_written(written):
     """The weight has 256 x 256 floats, the input and the output 512 x 256 each; cuBLAS has its workspace besides."""
     text = written[1].read_text()
     assert '["every rank".phases."forward"]' in text and "allocated = " in text and "parameters\" = 262_144\n" in text, text
+    assert '"cuBLAS workspaces" = 33_554_432\n' in text, text
     assert re.search(r'\["made with"\]\ngpu = "\S+"\ncapacity = [\d_]+\ntorch = "2\.', text) and 'ranks = 2\n' in text, text
     kinds = [int(size.replace("_", "")) for size in re.findall(r"= ([\d_]+)", text.split('"alive at the peak"]')[1])]
     assert sum(kinds) == int(re.search(r'"test"\]\n(?:.*\n)*?requested = ([\d_]+)', text)[1].replace("_", "")), text
@@ -49,9 +53,11 @@ def test_the_same_and_changed(written):
     folder, path = written
     assert pytest_of(folder)[0][0] == "passed"
     before = path.read_text()
-    (folder / "goldens" / path.name.replace("512", "513")).write_text(before)  # as if the golden of another size were this test's
+    Path(golden.place(str(folder), "test_it.py::test_it[513]", "")).write_text(before)  # as if the golden of another size were this test's
     found, output = pytest_of(folder, size=513)
-    assert found[0] == "failure" and "phase forward, requested: " in found[1] and "(+1,024)" in found[1] and "--tidemark-update" in found[1], output
+    assert found[0] == "failure", output  # one more row of the input, and one of the output
+    for line in ("phase forward, requested: 34,865,152 -> 34,867,200 (+2,048)", "alive at the peak, activations: 524,288 -> 525,312 (+1,024)", "if this is wanted: pytest --tidemark-update"):
+        assert line in output, output
 
 
 def test_edited_by_hand(written):

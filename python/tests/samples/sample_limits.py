@@ -1,4 +1,6 @@
 """Limits of tests; test_limits.py looks at what pytest says."""
+import os
+
 import pytest
 import torch
 
@@ -62,4 +64,4 @@ def world():
 
 
 def test_own_fixture(world):
-    assert world == "the project's own" and not torch.cuda.is_available()
+    assert world == "the project's own" and "TIDEMARK_EXEC" not in os.environ
