@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from upstream import TIDEMARK
+
 from tidemark.report import SCHEMA, VERSION, grouped, rank, recorded, summary
 
 RELEASED = "released"

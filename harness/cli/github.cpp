@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <optional>
+#include <regex>
 
 #include "reports/cause.h"
 #include "reports/compare/render.h"
@@ -25,6 +28,32 @@ std::string escaped(const std::string& text, const char* more) {
     out += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
   }
   return out;
+}
+
+// The one file of this name below the current folder, without hidden folders; or the name.
+std::string path_of(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::string found;
+  std::error_code none;
+  for (fs::recursive_directory_iterator it(".", none), end; !none && it != end;
+       it.increment(none)) {
+    const std::string here = it->path().filename();
+    if (here.starts_with(".") && it->is_directory(none)) it.disable_recursion_pending();
+    if (here != name) continue;
+    if (!found.empty()) return name;
+    found = it->path().lexically_normal();
+  }
+  return found.empty() ? name : found;
+}
+
+// "alive/activations, layers.*, forward train.py:61" of a program that holds more.
+std::optional<Annotation> line_that_grew(const Change& change) {
+  static const std::regex place(R"(^alive/.* ([^ ]+\.py):(\d+)( \(.*\))?$)");
+  std::smatch parts;
+  if (change.after.value_or(0) <= change.before.value_or(0) ||
+      !std::regex_match(change.metric, parts, place))
+    return std::nullopt;
+  return Annotation{"holds more memory", sentence(change), path_of(parts[1]), std::stoi(parts[2])};
 }
 
 bool on_github() {
@@ -49,7 +78,11 @@ void add_summary(std::string markdown) {
 }  // namespace
 
 std::string annotation_line(const Annotation& annotation) {
-  return fmt::format("::error title={}::{}\n", escaped(annotation.title, ":,"),
+  const std::string place =
+      annotation.file.empty()
+          ? ""
+          : fmt::format("file={},line={},", escaped(annotation.file, ":,"), annotation.line);
+  return fmt::format("::error {}title={}::{}\n", place, escaped(annotation.title, ":,"),
                      escaped(annotation.message, ""));
 }
 
@@ -97,6 +130,9 @@ void tell_github(const Comparison& comparison, const std::string& markdown) {
   for (const Change& change : comparison.changes)
     if (change.effect == Effect::regression)
       all.push_back({change.metric + " regressed", sentence(change)});
+  if (!all.empty())
+    for (const Change& change : comparison.changes)
+      if (auto one = line_that_grew(change)) all.push_back(std::move(*one));
   if (!comparison.allow_missing)
     for (const std::string& what : comparison.missing) all.push_back({"missing in NEW", what});
   tell_github(all, markdown);

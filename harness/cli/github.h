@@ -12,6 +12,8 @@ namespace tidemark {
 
 struct Annotation {
   std::string title, message;
+  std::string file;  // below the current folder; empty: of no line
+  int line = 0;
 };
 
 /// Under GITHUB_ACTIONS: the annotations as ::error lines on stdout, `markdown` at the end of the

@@ -7,7 +7,8 @@ import re
 import xml.etree.ElementTree as xml
 
 from checks import check, in_scratch
-from command import read, run as run_command
+from command import read
+from command import run as run_command
 
 RANKS, KILLED = 3, 2
 PLAN = ["fsdp_prefetch/stash", "fsdp_prefetch/per_collective", "frozen_reshard/multi_grad_hook"]

@@ -5,7 +5,8 @@ import json
 import pickle
 
 from checks import in_scratch
-from command import read, run as run_command
+from command import read
+from command import run as run_command
 
 GRANULE = 2 << 20
 RUN = ["run", "zero_bubble_detach/retained", "zero_bubble_detach/detach_outputs_loss", "--size", "seed", "--set", "layers=4", "--set", "microbatches=6",

@@ -7,6 +7,7 @@
 
 #include "harness/cli/files.h"
 #include "reports/snapshot/analysis.h"
+#include "reports/snapshot/process_record.h"
 
 namespace tidemark {
 namespace {
@@ -23,14 +24,19 @@ CLI::App* subcommand(CLI::App* parent, const std::shared_ptr<SnapshotArguments>&
   auto* command = parent->add_subcommand(name, what);
   command
       ->add_option("file", arguments->file,
-                   "a snapshot: the pickle of torch.cuda.memory._dump_snapshot(), or its JSON")
+                   "a snapshot: the pickle of torch.cuda.memory._dump_snapshot(), or its JSON; or "
+                   "the record of a process under tidemark exec")
       ->required();
   return command;
 }
 
+Snapshot read(const std::string& file) {
+  return file.ends_with(".record") ? record_snapshot(file) : read_snapshot(file);
+}
+
 int show(const SnapshotArguments& a) {
   a.output.check();
-  const Snapshot snapshot = read_snapshot(a.file);
+  const Snapshot snapshot = read(a.file);
   const Named named{a.file, snapshot};
   a.output.deliver(a.output.format == "json"   ? snapshot_summary_json(named)
                    : a.output.format == "html" ? snapshot_html(named, a.top)
@@ -43,7 +49,7 @@ int convert(const SnapshotArguments& a) {
   a.output.check();
   if (a.to == "pickle" && a.output.out.empty())
     throw std::runtime_error("--to pickle needs --out FILE: a pickle is binary");
-  const Snapshot snapshot = read_snapshot(a.file);
+  const Snapshot snapshot = read(a.file);
   try {
     a.output.deliver(a.to == "json"     ? snapshot_json(snapshot)
                      : a.to == "pickle" ? pickle(snapshot, a.protocol)

@@ -12,12 +12,16 @@
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/exec/job.h"
+#include "harness/exec/project.h"
 #include "reports/units.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::set<std::string> kModes{"known", "math", "shapes"};
+const std::set<std::string> kSchedules{"instant", "calibrated", "lagging", "random"};
 
 constexpr const char* kFooter =
     "PROGRAM is any command that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
@@ -55,14 +59,14 @@ int parse(int argc, char** argv, ExecOptions& exec) {
          "when the device works, as in tidemark run (calibrated); several, with commas: the "
          "program runs under each, and the report compares them")
       ->delimiter(',')
-      ->check(CLI::IsMember({"instant", "calibrated", "lagging", "random"}));
+      ->check(CLI::IsMember(kSchedules));
   app.add_option("--alloc-conf", exec.alloc_conf,
                  "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
   app.add_option(
          "--mode", exec.mode,
          "known: values that are known and small are computed, all others do not exist; math: "
          "PyTorch's CPU kernels compute everything; shapes: nothing is computed (known)")
-      ->check(CLI::IsMember({"known", "math", "shapes"}));
+      ->check(CLI::IsMember(kModes));
   app.add_option(
       "--known-limit", exec.known_limit,
       "mode known: largest floating-point tensor that is computed, as in 1MiB; for other "
@@ -117,6 +121,27 @@ void check_sizes(const std::string& sizes) {
                      ": expected balanced, N% (at most 100, as in 50%), or both (balanced,50%)");
 }
 
+// Where a flag is not given, the setting of the project counts.
+void take_project_settings(ExecOptions& exec) {
+  const auto project = project_settings(fs::current_path());
+  if (!project) return;
+  const auto take = [](std::string& flag, const std::string& setting) {
+    if (flag.empty()) flag = setting;
+  };
+  take(exec.gpu, project->gpu);
+  take(exec.capacity, project->capacity);
+  take(exec.mode, project->mode);
+  if (exec.schedules.empty() && !project->schedule.empty()) exec.schedules = {project->schedule};
+  if (exec.timeout == 0) exec.timeout = project->timeout;
+  std::fprintf(stderr, "tidemark: %s: %s\n", project->file.c_str(), project->text().c_str());
+  if (!kModes.contains(exec.mode) && !exec.mode.empty())
+    throw UsageError("exec: mode " + exec.mode + " is none of known, math, shapes");
+  for (const std::string& one : exec.schedules)
+    if (!kSchedules.contains(one))
+      throw UsageError("exec: schedule " + one +
+                       " is none of instant, calibrated, lagging, random");
+}
+
 void check(ExecOptions& exec) {
   if (exec.program.empty())
     throw UsageError("exec: no program is given: tidemark exec [flags] -- PROGRAM ARGUMENTS...");
@@ -126,6 +151,7 @@ void check(ExecOptions& exec) {
   if (std::getenv("TIDEMARK_EXEC") != nullptr)
     throw UsageError(
         "exec: this process was itself started by tidemark exec: start the program directly");
+  take_project_settings(exec);
   if (exec.as_ranks.empty() != (exec.of == 0))
     throw UsageError("exec: --as-rank R needs --of W, and --of W needs --as-rank R");
   if (!exec.as_ranks.empty() && exec.ranks > 0)

@@ -1,5 +1,7 @@
 """The command `tidemark` of the wheel: becomes the executable that the wheel brings. Its scenarios (run, list, bench) are linked to
 one version of PyTorch, whose libraries are found here, where Python finds them."""
+from __future__ import annotations
+
 import glob
 import importlib.util
 import json
@@ -9,9 +11,10 @@ import sys
 
 from tidemark import launch
 from tidemark.formula import Misuse
+from tidemark.version import other_distribution
 
 
-def folder_of(module):
+def folder_of(module: str) -> str:
     """The folder of an installed module, which is not imported; "" without it."""
     try:
         spec = importlib.util.find_spec(module)
@@ -20,7 +23,7 @@ def folder_of(module):
     return list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else ""
 
 
-def why_no_scenarios(torch, built):
+def why_no_scenarios(torch: str, built: dict[str, str]) -> str:
     """Why the scenarios cannot run on the PyTorch in this folder, in a line; "" where they can."""
     wanted = f"torch {built['torch'].split('+')[0]} for CUDA {built['cuda']}"
     install = f"pip install torch=={built['torch'].split('+')[0]}"
@@ -34,7 +37,7 @@ def why_no_scenarios(torch, built):
     return ""
 
 
-def set_places(platform):
+def set_places(platform: str) -> None:
     """Lets the scenarios find PyTorch's libraries and ZeroMQ's, or says why there are none."""
     with open(os.path.join(platform, "virtual", "python", "built.json"), encoding="utf-8") as file:
         built = json.load(file)
@@ -49,7 +52,10 @@ def set_places(platform):
         os.environ.setdefault("TIDEMARK_LIBZMQ", library)
 
 
-def main():
+def main() -> None:
+    """Becomes the executable; its exit code is then that of the command. Exit code 1 with one line where there is none."""
+    if said := other_distribution():
+        print(f"tidemark: {said}", file=sys.stderr)
     try:
         found = launch.executable(on_path=False)
     except Misuse as error:

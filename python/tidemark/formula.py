@@ -1,10 +1,14 @@
 """Formulas as text with named values, evaluated exactly: `2*B*S*H + block(P/W)`. Operators are + - * / ^ (or **), comparisons and
 `a if c else b`; functions are min, max, ceil, floor, block(n) (n bytes rounded up to the caching allocator's 512) and roundup(n, granule)."""
+from __future__ import annotations
+
 import ast
 import math
 import numbers
 import operator
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any, NoReturn
 
 FUNCTIONS = {"min": min, "max": max, "ceil": lambda n: Fraction(math.ceil(n)), "floor": lambda n: Fraction(math.floor(n)),
              "roundup": lambda n, granule: granule * math.ceil(n / granule), "block": lambda n: Fraction(512 * math.ceil(n / 512))}
@@ -23,7 +27,7 @@ class Formula:
     """`text` with `values` by name. Raises Misuse where the text is none, or names a value that is missing; values that it does
     not name are left out."""
 
-    def __init__(self, text, values):
+    def __init__(self, text: Any, values: Mapping[str, Any]) -> None:
         self.text, self.values = str(text), {}
         try:
             self.tree = ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
@@ -39,21 +43,21 @@ class Formula:
                 self.wrong(f"needs a whole number for {name}, and not {value!r}")
             self.values[name] = value if isinstance(value, Fraction) else int(value)  # numpy's too
 
-    def wrong(self, what):
+    def wrong(self, what: str) -> NoReturn:
         raise Misuse(f"formula '{self.text}' {what}")
 
-    def evaluate(self):
+    def evaluate(self) -> int:
         """The value, a whole number."""
         value = self.of(self.tree)
         if value.denominator != 1:
             self.wrong(f"is {float(value)}, which is not a whole number: use floor, ceil or block")
         return int(value)
 
-    def terms(self):
+    def terms(self) -> list[tuple[str, Fraction]]:
         """The summands of the outermost sum, each as (text, value)."""
         found = []
 
-        def split(node, sign):
+        def split(node: ast.expr, sign: int) -> None:
             if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
                 split(node.left, sign)
                 split(node.right, -sign if isinstance(node.op, ast.Sub) else sign)
@@ -63,13 +67,13 @@ class Formula:
         split(self.tree, 1)
         return found
 
-    def of(self, node):
+    def of(self, node: ast.expr) -> Fraction:
         value = self.exactly(node)
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
             self.wrong(f"has a number of more than {MOST_BITS} bits")
         return value
 
-    def exactly(self, node):
+    def exactly(self, node: ast.expr) -> Fraction:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float) and math.isfinite(node.value):
             return Fraction(str(node.value))
         if isinstance(node, ast.Name) and node.id in self.values:

@@ -1,4 +1,6 @@
 """Starts the ranks of one test under `tidemark exec` and reads what they say."""
+from __future__ import annotations
+
 import ctypes
 import json
 import os
@@ -8,25 +10,33 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from tidemark import pool
 from tidemark.formula import Misuse
-from tidemark.places import place_of
-from tidemark.settings import flags_of, ranks_of
+from tidemark.places import Place, place_of
+from tidemark.settings import Settings, flags_of, ranks_of
+from tidemark.verdict import Verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PATIENCE = 15  # seconds between asking the ranks to end and killing them
 
 # Options of pytest that choose tests, or write what one process alone may write.
-NOT_FOR_CHILDREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
+NOT_FOR_RANKREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
                     "collectonly", "usepdb", "trace", "maxfail", "numprocesses", "maxprocesses", "dist", "distload", "tx", "px", "looponfail",
                     "file_or_dir", "cov_source", "htmlpath", "durations", "cacheclear", "cacheshow", "version", "help", "tidemark_report", "pyargs",
-                    "reruns", "log_file", "strict", "strict_config", "strict_markers"}
+                    "reruns", "log_file", "strict", "strict_config", "strict_markers", "tidemark_update", "tidemark_fresh"}
 
 
-def executable(on_path=True):
-    """The `tidemark` that is started: TIDEMARK, the wheel's own, or that of PATH."""
+def executable(on_path: bool = True) -> str:
+    """The `tidemark` that is started: TIDEMARK, the wheel's own, or that of PATH. Raises Misuse where there is none."""
+    if not sys.platform.startswith("linux"):
+        raise Misuse(f"tidemark: runs on Linux alone, and this is {sys.platform}: use the image (docker run --rm -v \"$PWD:/src\" -w /src tidemark "
+                     "tidemark exec -- python train.py)")
     own = os.path.join(HERE, "platform", "tidemark")
     found = os.environ.get("TIDEMARK") or (own if os.path.exists(own) else shutil.which("tidemark") if on_path else None)
     if found is None:
@@ -39,7 +49,7 @@ def executable(on_path=True):
 class Said:
     """The results of the ranks: their reports and records by rank, and why some of them did not end."""
 
-    def __init__(self, ranks, folder, code, timed_out, place):
+    def __init__(self, ranks: list[int], folder: str, code: int, timed_out: str | None, place: Place) -> None:
         self.place, self.code, self.reports, self.records, self.problems, missing, gone = place, code, {}, {}, [], [], {}
         for rank in ranks:
             lines = read_lines(os.path.join(folder, f"rank{rank}.jsonl"))
@@ -64,38 +74,38 @@ class Said:
         elif (missing or code != 0) and not failed:
             self.problems.append((missing[0] if missing else 0, reason(self.output, code), ""))
 
-    def verdicts(self):
+    def verdicts(self) -> list[Verdict]:
         return [one for record in self.records.values() if record for one in record["verdicts"]]
 
 
-def read_lines(path):
+def read_lines(path: Any) -> list[dict[str, Any]]:
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-def reason(output, code):
+def reason(output: str, code: int) -> str:
     """Why a test has no result, in a line."""
     said = re.findall(r"^(?:error: |tidemark: )(.*(?:was ended by signal|error|exec:|cannot|ended with).*)$", output, re.M)
     said = said or [line for line in output.splitlines() if re.match(r"\w*(Error|Exception|Interrupt)\b", line)]
     return said[0] if said else f"the process ended with exit code {code} before the test had"
 
 
-def options_for_child(config, basetemp):
+def options_for_child(config: pytest.Config, basetemp: str) -> dict[str, Any]:
     """The options of this pytest that its children have too, as plain data."""
-    options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_CHILDREN and plain(value)}
+    options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_RANKREN and plain(value)}
     lax = [*(options.get("override_ini") or []), "strict=false", "strict_config=false", "strict_markers=false"]  # this pytest has checked them
     return {**options, "basetemp": basetemp, "usepdb": False, "dist": "no", "numprocesses": None, "tx": [], "maxfail": 0, "override_ini": lax}
 
 
-def plain(value):
+def plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(plain, value))
     return value is None or isinstance(value, (str, int, float))
 
 
-def run(item, settings, variant=None, results=None):
+def run(item: pytest.Item, settings: Settings, variant: str | None = None, results: str | None = None) -> Said:
     """Runs a test in a world of its own; `variant` is that of a pair, and its results go into the folder `results`."""
     config, ranks = item.config, ranks_of(settings)
     if os.environ.get("TIDEMARK_EXEC"):
@@ -106,7 +116,10 @@ def run(item, settings, variant=None, results=None):
         temporary = getattr(config, "_tmp_path_factory", None)
         basetemp = str(temporary.mktemp("tidemark")) if temporary else os.path.join(folder, "tmp")
         order = {"folder": folder, "nodeid": item.nodeid, "ranks": ranks, "variant": variant, "results": results, "path": place.path, "before": place.before,
-                 "after": place.after, "trees": [str(place.tree), str(place.copy)] if place.copy else None, "args": [place.at(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp), "markers": config.getini("markers")}
+                 "after": place.after, "trees": [str(place.tree), str(place.copy)] if place.copy else None,
+                 "args": [place.at(item.path) + item.nodeid[len(item.nodeid.split("::", 1)[0]):]], "options": options_for_child(config, basetemp),
+                 "markers": config.getini("markers"), "goldens": str(item.path.parent), "update": config.getoption("tidemark_update"),
+                 "cwd": place.at(config.invocation_params.dir), "launched": settings.get("ranks") is not None}
         if variant is not None:
             order["options"]["runxfail"] = True  # the pair as a whole is expected to fail, and no variant
         order["options"]["rootdir"] = place.at(config.rootpath)
@@ -115,37 +128,67 @@ def run(item, settings, variant=None, results=None):
             json.dump(order, file)
         if len(ranks) > 1:
             place.environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
-        command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "child.py"), os.path.join(folder, "order.json")]
-        with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
-            shown = None if config.getoption("capture") == "no" else output
-            running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=place.environment,
-                                       cwd=place.at(config.invocation_params.dir), start_new_session=True, preexec_fn=ends_with(os.getpid()))
-            code, timed_out = wait(running, limit)
-        return Said(ranks, folder, code, timed_out, place)
+        place.environment["TIDEMARK_EXEC_HISTORY"] = "1"  # for what is alive
+        alone = config.getoption("tidemark_fresh") or config.getoption("capture") == "no" or place.elsewhere or settings.get("as_rank") is not None
+        code, timed_out = (run_alone if alone else run_in_server)(program, settings, order, place, limit)
+        return Said(ranks, folder, code, f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)" if timed_out else None, place)
 
 
-def ends_with(parent):
+def run_alone(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, bool]:
+    """(exit code, whether its time ran out) of the ranks, each a Python that `tidemark exec` starts."""
+    command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "rank.py"), os.path.join(order["folder"], "order.json")]
+    with open(os.path.join(order["folder"], "output"), "w", encoding="utf-8") as output:
+        shown = None if order["options"].get("capture") == "no" else output
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=place.environment, cwd=order["cwd"],
+                                   start_new_session=True, preexec_fn=ends_with(os.getpid()))
+        return wait(running, limit)
+
+
+def run_in_server(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, bool]:
+    """The same of ranks that a server with torch forks."""
+    devices = settings.get("devices") or settings.get("ranks")  # as many as ranks are started
+    command = [program, "exec", *flags_of({**settings, "ranks": None, "devices": devices}), "--", place.python]
+    with open(os.path.join(order["folder"], "output"), "a", encoding="utf-8") as output:
+        try:
+            server = pool.server(command, place.path, place.environment, order["cwd"], ends_with(os.getpid()))
+        except pool.NotStarted as error:
+            output.write(error.output)
+            return error.code or 3, False
+        try:
+            code, said, timed_out = server.run(order, limit)
+        except (EOFError, OSError):
+            pool.forget(server)
+            output.write("error: the server of tests ended with the ranks\n")
+            return 3, False
+        if said:
+            output.write(f"tidemark: {said}\n")
+        return code, timed_out
+
+
+def ends_with(parent: int) -> Callable[[], None]:
     """Ties the life of a process to this one: it calls this before it runs its program, and then ends when this process ends, even if this process is killed."""
-    def call():
-        LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+    libc = ctypes.CDLL(None)
+
+    def call() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
         if os.getppid() != parent:  # it has ended before
             os._exit(1)
     return call
 
 
-def wait(running, limit):
-    """(exit code, that it was ended for its time or None); ends the ranks with this process's own interruption."""
+def wait(running: subprocess.Popen[bytes], limit: int) -> tuple[int, bool]:
+    """(exit code, whether it was ended for its time); ends the ranks with this process's own interruption."""
     try:
-        return running.wait(limit), None
+        return running.wait(limit), False
     except subprocess.TimeoutExpired:
         end(running)
-        return running.returncode, f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)"
+        return running.returncode, True
     except BaseException:
         end(running)
         raise
 
 
-def end(running):
+def end(running: subprocess.Popen[bytes]) -> None:
     running.terminate()
     try:
         running.wait(PATIENCE)

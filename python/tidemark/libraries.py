@@ -1,5 +1,8 @@
 """`import torch` in pytest itself where NVIDIA's libraries are not installed: the platform's take their place there too, without a GPU. A test's module
 may import torch at its head, and `torch.cuda.is_available()` is False in ordinary tests, as with NVIDIA's libraries and no GPU."""
+from __future__ import annotations
+
+import contextlib
 import ctypes
 import glob
 import importlib.machinery
@@ -7,6 +10,9 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
+
+import pytest
 
 from tidemark import launch
 from tidemark.formula import Misuse
@@ -15,7 +21,7 @@ from tidemark.formula import Misuse
 class Finder:
     """Stands before Python's finders until torch is looked for, and finds nothing itself."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: object | None = None) -> None:
         if name == "torch" and self in sys.meta_path:
             sys.meta_path.remove(self)
             spec = importlib.machinery.PathFinder.find_spec("torch")
@@ -25,12 +31,12 @@ class Finder:
                     print(f"tidemark: NVIDIA's libraries are not installed, and tidemark's do not take their place: {problem}", file=sys.stderr)
 
 
-def wait_for_torch():
+def wait_for_torch() -> None:
     if "torch" not in sys.modules and not os.environ.get("TIDEMARK_EXEC"):
         sys.meta_path.insert(0, Finder())
 
 
-def are_missing(torch):
+def are_missing(torch: str) -> bool:
     """That this is a torch with CUDA and cuDNN, which it always needs, is neither installed for Python nor for the machine."""
     if not os.path.exists(os.path.join(torch, "lib", "libtorch_cuda.so")):
         return False
@@ -38,14 +44,14 @@ def are_missing(torch):
     return not any(glob.glob(os.path.join(place, "libcudnn.so*")) for place in places) and not can_be_loaded("libcudnn.so.9")
 
 
-def can_be_loaded(library):
+def can_be_loaded(library: str) -> bool:
     try:
         return bool(ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL))
     except OSError:
         return False
 
 
-def platforms():
+def platforms() -> tuple[list[str], str]:
     """(the platform's libraries for this Python's torch, what is wrong where there are none)"""
     try:
         script = os.path.join(os.path.dirname(os.path.realpath(launch.executable())), "virtual", "python", "tidemark_wheel.py")
@@ -59,7 +65,14 @@ def platforms():
     return said.get("libraries", []), f"{sys.executable} {said.get('problem', 'cannot load them')}"
 
 
-def load(libraries):
+def prepare(config: pytest.Config) -> None:
+    """Has the platform's libraries for this Python's torch prepared, where they are not yet, before the time of a test runs. The terminal shows how far it is."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        platforms()
+
+
+def load(libraries: list[str]) -> bool:
     """Loads them, each after those that it needs, and lets the virtual device know that this process has no GPU. False where one cannot be loaded."""
     before = os.environ.get("TIDEMARK_DEVICES")
     os.environ["TIDEMARK_DEVICES"] = "0"  # read by the first call below

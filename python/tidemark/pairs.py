@@ -1,7 +1,11 @@
 """Pairs: one function that runs as a wasteful baseline, as its fixes and as controls (wrong fixes), each in a world of its own. Fixed is equal to
 the baseline bit for bit, saves what its formula says, returns to rest and has no race; each control is caught by a verdict of its family."""
+from __future__ import annotations
+
 import os
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union
 
 import pytest
 from _pytest.skipping import evaluate_xfail_marks
@@ -9,15 +13,17 @@ from _pytest.skipping import evaluate_xfail_marks
 from tidemark import launch, parity, report
 from tidemark import verdict as verdicts
 from tidemark.formula import Formula, Misuse
-from tidemark.settings import ranks_of
+from tidemark.settings import Settings, ranks_of
+from tidemark.verdict import Record, Verdict
 
+Variant = Union[str, Callable[..., Any]]
 FAMILIES = ("memory", "saving", "parity", "races", "rest", "growth", "failure")
 
 
 class Pair:
     """The variants by name; what the function is given of each is the name, or the callable that was named."""
 
-    def __init__(self, baseline, fixed, controls, pythons, commits):
+    def __init__(self, baseline: Variant, fixed: Sequence[Variant], controls: dict[Any, str], pythons: dict[Any, Any], commits: dict[Any, str]) -> None:
         self.baseline, self.values = name_of(baseline), {}
         self.controls = {name_of(one): family for one, family in controls.items()}
         for one in (baseline, *fixed, *controls):
@@ -40,32 +46,32 @@ class Pair:
                 if not isinstance(asked, (str, os.PathLike)) or not str(asked):
                     raise Misuse(f"tidemark.pair: {kind}s[{name!r}] must be a string or path, not {asked!r}")
 
-    def place(self, name):
+    def place(self, name: str) -> dict[str, str]:
         """The arguments of places.place_of."""
         return {kind: str(of_variants[name]) for kind, of_variants in self.places.items() if name in of_variants}
 
-    def role(self, name):
+    def role(self, name: str) -> str:
         return "baseline" if name == self.baseline else "control" if name in self.controls else "fixed"
 
 
-def name_of(variant):
+def name_of(variant: Variant) -> str:
     return variant if isinstance(variant, str) else variant.__name__
 
 
-def pair(*, baseline, fixed=(), controls=None, pythons=None, commits=None):
+def pair(*, baseline: Variant, fixed: Sequence[Variant] = (), controls: Mapping[Any, str] | None = None, pythons: Mapping[Any, str | os.PathLike[str]] | None = None, commits: Mapping[Any, str] | None = None) -> Callable[[Any], Any]:
     """A decorator; the function has the parameters `variant` and `memory` and returns what has to be equal: loss, module, optimizer. `controls` says
     which family of verdicts must catch each: {"no_wait": "races/"}. A variant named in `pythons` runs in that environment (its folder or its Python; relative
     to pytest's rootdir), one in `commits` in a checkout of that commit, with today's test."""
     made = Pair(baseline, tuple(fixed), dict(controls or {}), dict(pythons or {}), dict(commits or {}))
 
-    def decorate(test):
+    def decorate(test: Any) -> Any:
         test = pytest.mark.tidemark(pair=made, mode="math", races="on")(test)
-        return pytest.mark.usefixtures("tidemark_platform", "memory")(test)
+        return pytest.mark.usefixtures("tidemark_platform", "tidemark_memory")(test)
 
     return decorate
 
 
-def run(item, settings):
+def run(item: pytest.Item, settings: Settings) -> list[pytest.TestReport]:
     """Runs all variants and judges them; returns pytest's reports."""
     made, ranks = settings["pair"], ranks_of(settings)
     if settings["mode"] == "math" and settings.get("as_rank") is not None:
@@ -102,7 +108,7 @@ def run(item, settings):
     return [pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "setup"), call]
 
 
-def outcome(item, when, what, longrepr, settings, made, said=None, all_verdicts=(), **more):
+def outcome(item: pytest.Item, when: str, what: str, longrepr: Any, settings: Settings, made: Pair, said: Any = None, all_verdicts: Sequence[Verdict] = (), **more: Any) -> pytest.TestReport:
     """A report of pytest, with what a trial needs."""
     one = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, what, longrepr, when)
     vars(one).update(more)
@@ -110,7 +116,7 @@ def outcome(item, when, what, longrepr, settings, made, said=None, all_verdicts=
     return one
 
 
-def as_expected(call, expected):
+def as_expected(call: pytest.TestReport, expected: Any) -> None:
     """A failure that the mark xfail expects, as pytest reports it."""
     if call.failed and (expected.raises is None or issubclass(AssertionError, expected.raises)):
         call.outcome, call.wasxfail = "skipped", expected.reason
@@ -120,13 +126,13 @@ def as_expected(call, expected):
         call.wasxfail = expected.reason
 
 
-def skipped_by_all(said):
+def skipped_by_all(said: launch.Said) -> Record | None:
     """The report of a skip of every rank, or None."""
     skips = [next((one for one in reports if one["outcome"] == "skipped"), None) for reports in said.reports.values()]
     return skips[0] if skips and all(skips) and not said.problems else None
 
 
-def stop_at_error(name, said, made):
+def stop_at_error(name: str, said: launch.Said, made: Pair) -> None:
     """A variant that says nothing about the pair ends it with an error; only a control may end by itself."""
     for reports in said.reports.values():
         for one in reports:
@@ -139,13 +145,13 @@ def stop_at_error(name, said, made):
         raise Misuse(f"{name}: {line}" if len(said.reports) == 1 else f"{name}: rank {rank}: {line}")
 
 
-def message_of(report):
+def message_of(report: Record) -> str:
     longrepr = report["longrepr"]
     crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
     return crash["message"] if crash else str(longrepr).strip().splitlines()[-1]
 
 
-def judge(made, name, said, ranks, folder, settings):
+def judge(made: Pair, name: str, said: dict[str, launch.Said], ranks: list[int], folder: dict[str, str], settings: Settings) -> list[Verdict]:
     found = []
     for rank, line, _ in said[name].problems:
         found.append(verdicts.verdict("failure/ended", False, why=line, unit="", rank=rank))
@@ -168,11 +174,11 @@ def judge(made, name, said, ranks, folder, settings):
     return found
 
 
-def peak_of(record, wanted):
+def peak_of(record: Any, wanted: Record) -> int | None:
     return max((one["peak"][wanted["statistic"]] for one in record["phases"] if one["name"] == wanted["phase"]), default=None)
 
 
-def saving(wanted, base, record):
+def saving(wanted: Record, base: Record, record: Record) -> Verdict:
     name = f"saving/{wanted['statistic']}/{wanted['phase']}"
     before, after = peak_of(base, wanted), peak_of(record, wanted)
     if before is None:
@@ -180,14 +186,14 @@ def saving(wanted, base, record):
     return verdicts.equality(name, before - after, Formula(wanted["formula"], wanted["values"]), record["rank"])
 
 
-def caught(name, family, mine):
+def caught(name: str, family: str, mine: list[Verdict]) -> Verdict:
     by = [one for one in mine if one["status"] == verdicts.FAIL and one["name"].startswith(family)]
     others = sorted({one["name"] for one in mine if one["status"] == verdicts.FAIL})
     why = f"by {by[0]['name']}" if by else f"no verdict of {family} has failed; " + (f"{', '.join(others)} have" if others else "all verdicts hold")
     return {**verdicts.verdict(f"caught/{family}", bool(by), why=why, unit=""), "variant": name}
 
 
-def text_of(wrong):
+def text_of(wrong: list[Verdict]) -> str:
     """All failures; those of several ranks that say the same, once."""
     groups = {}
     for one in wrong:
@@ -195,7 +201,7 @@ def text_of(wrong):
     return "\n".join(verdicts.text(all_of[0], sorted({one["rank"] for one in all_of})) for all_of in groups.values())
 
 
-def table(made, all_verdicts):
+def table(made: Pair, all_verdicts: Sequence[Verdict]) -> str:
     lines = []
     for name in made.values:
         mine = [one["status"] for one in all_verdicts if one["variant"] == name and not one["name"].startswith("caught/")]

@@ -1,18 +1,24 @@
 """The results of a pair's function as bytes, in a file of each rank, and the comparison of two such files."""
+from __future__ import annotations
+
 import ctypes
 import json
 import math
 import os
 import struct
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 from tidemark import verdict as verdicts
 from tidemark.formula import Misuse
+from tidemark.verdict import Verdict
 
 NUMBERS = {"torch.float64": "d", "torch.float32": "f", "torch.float16": "e", "torch.int64": "q", "torch.int32": "i", "torch.int16": "h",
            "torch.int8": "b", "torch.uint8": "B", "torch.bool": "?"}
 
 
-def tensors_of(torch, value, name):
+def tensors_of(torch: ModuleType, value: Any, name: str) -> Iterator[tuple[str, Any]]:
     """(name, tensor) of all tensors: of a module its parameters, their gradients and its buffers, of an optimizer its state."""
     if isinstance(value, torch.nn.Module):
         for key, parameter in value.named_parameters():
@@ -40,7 +46,7 @@ def tensors_of(torch, value, name):
                      "dicts of them")
 
 
-def write(torch, value, place):
+def write(torch: ModuleType, value: Any, place: str) -> None:
     """`place`.json names the tensors, `place`.bin has their bytes."""
     index, names = [], set()
     with open(place + ".bin", "wb") as file:
@@ -63,20 +69,20 @@ def write(torch, value, place):
         json.dump(index, file)
 
 
-def read(place):
+def read(place: str) -> Any:
     if not os.path.exists(place + ".json"):
         return None
     with open(place + ".json", encoding="utf-8") as file:
         return json.load(file)
 
 
-def number(data, dtype):
+def number(data: bytes, dtype: str) -> Any:
     if dtype == "torch.bfloat16":
         return struct.unpack("f", b"\0\0" + data)[0]
     return struct.unpack(NUMBERS[dtype], data)[0] if dtype in NUMBERS else "0x" + data[::-1].hex()
 
 
-def compare(base, other, rank, may_differ):
+def compare(base: str, other: str, rank: int, may_differ: bool) -> Verdict:
     """parity/bits of one rank. Where names or shapes differ: Misuse, or where they may (a control) a failure."""
     before, after = read(base), read(other)
     if before is None or after is None:

@@ -1,15 +1,21 @@
 """Places in which a test's processes run: in the Python and the tree of the pytest that starts them, or, as a variant of a pair may ask, in another Python or in
 another commit of the repository."""
+from __future__ import annotations
+
 import contextlib
 import os
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from importlib import metadata
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tidemark.formula import Misuse
+from tidemark.version import facts_folder
 
 PACKAGE = Path(os.path.dirname(os.path.abspath(__file__)))
 PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli")  # and what it imports
@@ -21,13 +27,13 @@ OF_THE_JOB = {"CUDA_VISIBLE_DEVICES", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL
 class Place:
     """`path` is the processes' sys.path; None: their Python's own, between `before` and `after`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.python, self.path, self.before, self.after = sys.executable, [place for place in sys.path if place != str(PACKAGE)], [], []
         self.environment = {name: value for name, value in os.environ.items() if name not in OF_THE_JOB}
         self.tree = self.copy = None  # the working tree and the commit's
         self.elsewhere, self.commit = False, ""
 
-    def at(self, path):
+    def at(self, path: Any) -> Any:
         """The same file or folder in the commit's tree, where it is there."""
         path = os.path.realpath(path or os.getcwd())
         if self.copy is None or not Path(path).is_relative_to(self.tree):
@@ -35,7 +41,7 @@ class Place:
         other = self.copy / Path(path).relative_to(self.tree)
         return str(other) if other.exists() else path
 
-    def take_commit(self, folder, item, commit):
+    def take_commit(self, folder: str, item: pytest.Item, commit: str | None) -> None:
         """A checkout in which the test's file, the conftest.py files above it and pytest's settings alone are today's."""
         of_test = item.path.parent
         self.tree = Path(git(of_test, "rev-parse", "--show-toplevel")[0])
@@ -54,7 +60,7 @@ class Place:
         self.path = [self.at(place) for place in self.path]
         self.commit = f"commit {found[0][:12]}"
 
-    def take_python(self, root, python):
+    def take_python(self, root: str, python: str | None) -> None:
         """Another Python: of the path of this one it sees the project's own folders, tidemark, and pytest where it has none."""
         python = os.path.join(root, python)
         if os.path.isdir(python):
@@ -66,22 +72,21 @@ class Place:
         if kept := [self.at(place) for place in of_variable if place and self.is_projects(place, root)]:
             self.environment["PYTHONPATH"] = os.pathsep.join(kept)
 
-    def is_projects(self, place, root):
+    def is_projects(self, place: str, root: str) -> bool:
         """In the project, and no folder of packages that belongs to this Python."""
         place = Path(os.path.realpath(place or os.getcwd()))
         of_python = [sys.prefix, *sysconfig.get_paths().values()]
         return any(place.is_relative_to(own) for own in (root, self.copy) if own) and not any(place.is_relative_to(os.path.realpath(one)) for one in of_python)
 
-    def link_packages(self, folder):
+    def link_packages(self, folder: str) -> None:
         """This tidemark comes first, whatever the other place has; pytest last."""
         first, last = os.path.join(folder, "first"), os.path.join(folder, "last")
         os.mkdir(first)
         os.mkdir(last)
         os.symlink(PACKAGE, os.path.join(first, "tidemark"))
-        with contextlib.suppress(metadata.PackageNotFoundError):  # by its entry point pytest finds the plugin
-            facts = Path(str(metadata.distribution("tidemark").locate_file("")), f"tidemark-{metadata.version('tidemark')}.dist-info")
-            if facts.is_dir():
-                os.symlink(facts, os.path.join(first, facts.name))
+        facts = facts_folder()
+        if os.path.isdir(facts):  # by its entry point pytest finds the plugin
+            os.symlink(facts, os.path.join(first, os.path.basename(facts)))
         for name in PYTEST:
             module = sys.modules.get(name)
             if module is not None and module.__file__:
@@ -94,7 +99,7 @@ class Place:
             self.path = [first, *self.path]
 
 
-def git(folder, *words, **environment):
+def git(folder: Any, *words: str, **environment: str) -> list[str]:
     """The lines that git prints; none where it fails."""
     try:
         done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, check=False, env={**os.environ, **environment})
@@ -106,7 +111,7 @@ def git(folder, *words, **environment):
 
 
 @contextlib.contextmanager
-def place_of(item, python=None, commit=None):
+def place_of(item: pytest.Item, python: str | None = None, commit: str | None = None) -> Iterator[Place]:
     """The place of a test's processes, or of a variant's that names a Python or a commit. Raises Misuse."""
     found = Place()
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
@@ -120,9 +125,9 @@ def place_of(item, python=None, commit=None):
         yield found
 
 
-def strays(tree, copy):
+def strays(tree: str, copy: str) -> list[str]:
     """Modules that a process of another commit has imported from the working tree."""
-    def stray(file):
+    def stray(file: Any) -> bool:
         return file and Path(file).is_relative_to(tree) and not Path(file).is_relative_to(PACKAGE) and Path(copy, Path(file).relative_to(tree)).exists()
 
     return sorted(name for name, module in list(sys.modules.items()) if stray(getattr(module, "__file__", None)))

@@ -1,56 +1,83 @@
 """The pytest plugin: tests with tidemark's marks or fixtures run in ranks on the virtual platform, each in processes of its own; pytest itself
 stays an ordinary one. In a rank's process the same plugin provides the fixtures."""
-import json
+from __future__ import annotations
+
 import os
 import time
 import traceback
-import types
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 import pytest
 from _pytest.runner import CallInfo
 
-from tidemark import child, launch, libraries, pairs, parity, places, report
+from tidemark import alive, child, golden, launch, libraries, pairs, parity, places, pool, report
 from tidemark.formula import Misuse
-from tidemark.settings import settings_of
+from tidemark.memory import Memory
+from tidemark.settings import Settings, settings_of
+from tidemark.verdict import Record
+from tidemark.version import other_distribution
+from tidemark.world import World
 
-OURS = ("memory", "world", "tidemark_platform", "variant")
+PREPARED = pytest.StashKey[bool]()  # that this session has the libraries for its torch
+RUN = "run"  # the phase of a report with the outcome error: neither setup nor teardown, whose errors pytest words as such
+SHORT = ("memory", "world", "variant")
+OURS = (*SHORT, "tidemark_memory", "tidemark_world", "tidemark_variant", "tidemark_platform")
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tidemark", "memory tests on tidemark's virtual platform")
     group.addoption("--tidemark", action="store_true", help="run all tests on the virtual platform, and not only those with its marks or fixtures")
     group.addoption("--tidemark-report", metavar="DIR", help="write a report of the tests, each a trial with its verdicts, into this empty folder")
+    group.addoption("--tidemark-update", action="store_true", help="write the goldens of the tests (memory.matches_golden) instead of comparing with them")
+    group.addoption("--tidemark-fresh", action="store_true", help="start a Python for every rank, instead of copies of one that has imported torch")
     parser.addini("tidemark_timeout", "seconds after which a test on the virtual platform is ended, with an error", default="600")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config):
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     libraries.wait_for_torch()
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "tidemark(...): runs on the virtual platform (decorators of the package tidemark)")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(report.Writer(config), "tidemark_writer")
 
 
-def is_child(config):
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    said = other_distribution()
+    return [f"tidemark: {said}"] if said else []
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    return ("error", "E", "ERROR") if report.failed and report.when == RUN else None
+
+
+def pytest_sessionfinish() -> None:
+    pool.close_all()
+
+
+def is_child(config: pytest.Config) -> bool:
     return hasattr(config, "tidemark_child")
 
 
-def is_ours(item):
+def is_ours(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function):
         return False
     fixtures = item._fixtureinfo.name2fixturedefs
-    named = any(name in fixtures and fixtures[name][-1].func.__module__ == __name__ for name in OURS)
+    named = any(name in fixtures and all(one.func.__module__ == __name__ for one in fixtures[name]) for name in OURS)
     return named or item.config.getoption("tidemark") or item.get_closest_marker("tidemark") is not None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     if is_child(item.config) or not is_ours(item):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    if not item.session.stash.get(PREPARED, False):
+        item.session.stash[PREPARED] = True
+        libraries.prepare(item.config)
     begun = time.time()
     try:
         settings = settings_of(item)
@@ -59,7 +86,7 @@ def pytest_runtest_protocol(item, nextitem):
         reports = unjudged(item, str(error))
     except Exception as error:
         reports = unjudged(item, f"tidemark itself failed: {type(error).__name__}: {error}", [("tidemark", traceback.format_exc())])
-    setup = next((one for one in reports if one.when == "setup"), None)
+    setup = next((one for one in reports if one.when in ("setup", RUN)), None)
     if setup is not None:  # what no phase of the test itself has taken: the start of the processes
         setup.duration = max(setup.duration, time.time() - begun - sum(one.duration for one in reports if one is not setup))
     own = CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")  # fixtures that the test before has left
@@ -71,19 +98,19 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-def unjudged(item, line, sections=()):
+def unjudged(item: pytest.Item, line: str, sections: Sequence[tuple[str, str]] = ()) -> list[pytest.TestReport]:
     """The reports of a test that no rank has run."""
     reports = [problem_report(item, line, sections)]
     report.attach(reports, {}, {"test": "baseline"}, {})
     return reports
 
 
-def problem_report(item, line, sections=()):
+def problem_report(item: pytest.Item, line: str, sections: Sequence[tuple[str, str]] = ()) -> pytest.TestReport:
     """The outcome error, in a line."""
-    return pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed", line, "setup", sections=list(sections))
+    return pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed", line, RUN, sections=list(sections))
 
 
-def merged(item, said, settings):
+def merged(item: pytest.Item, said: launch.Said, settings: Settings) -> list[pytest.TestReport]:
     """The reports of all ranks as one a phase. What says nothing about the test is an error, whatever the ranks that ended have said."""
     sections = [("tidemark exec", said.output)] if said.output.strip() else []
     if said.problems:
@@ -100,18 +127,23 @@ def merged(item, said, settings):
     failing = [one for one in reports if one.failed]
     if any(getattr(one, "tidemark_kind", "") in ("refused", "misuse") and one.when == "call" for one in failing):
         error = next(one for one in failing if one.when == "call")
-        error.when = "setup"
+        error.when = RUN
         reports = [error]
+    records = [one for one in said.records.values() if one]
+    if item.config.getoption("tidemark_update") and not any(one.failed for one in reports):
+        changed = golden.update(str(item.path.parent), item.nodeid, records)
+        if changed and reports:
+            reports[-1].sections.append(("goldens written", "\n".join(changed)))
     report.attach(reports, {"test": said}, {"test": "baseline"}, settings, [{**one, "variant": "test"} for one in said.verdicts()])
     return reports
 
 
-def worst(reports, when):
+def worst(reports: list[Record], when: str) -> Record | None:
     """The report of a phase; of two, where the test has forked and its copy went on, the one that failed."""
     return max((one for one in reports if one["when"] == when), key=lambda one: one["outcome"] == "failed", default=None)
 
 
-def read_report(item, data):
+def read_report(item: pytest.Item, data: Record) -> pytest.TestReport:
     data["location"] = tuple(data["location"])  # which JSON has made lists
     if isinstance(data["longrepr"], list):
         data["longrepr"] = tuple(data["longrepr"])
@@ -121,9 +153,9 @@ def read_report(item, data):
 URGENCY = {"assertion": 0, "misuse": 1, "refused": 1, "exception": 2}
 
 
-def merge(of_ranks, count, sections):
+def merge(of_ranks: dict[int, pytest.TestReport], count: int, sections: Sequence[tuple[str, str]]) -> pytest.TestReport:
     """One report of one phase: failed where it failed on any rank, skipped where it was on all."""
-    def order(rank):
+    def order(rank: int) -> tuple[int, int]:
         one = of_ranks[rank]
         return ({"failed": 0, "passed": 1, "skipped": 2}[one.outcome], URGENCY.get(getattr(one, "tidemark_kind", ""), 2))
 
@@ -140,7 +172,7 @@ def merge(of_ranks, count, sections):
     return found
 
 
-def name_ranks(found, first, failing, count):
+def name_ranks(found: pytest.TestReport, first: int, failing: list[int], count: int) -> None:
     crash = getattr(found.longrepr, "reprcrash", None)
     if crash is None:
         found.longrepr = f"rank {first}: {found.longrepr}"
@@ -150,37 +182,38 @@ def name_ranks(found, first, failing, count):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     made = yield
     if is_child(item.config) and made.failed and call.excinfo is not None:
         made.tidemark_kind = child.kind_of(call.excinfo, Misuse)
+        if call.when == "call" and made.tidemark_kind != "misuse" and (found := alive.largest_or_why(10)):
+            made.sections.append(("alive at the highest peak, the ten largest by module and line", found))
     return made
 
 
 @pytest.fixture
-def tidemark_platform(request):
+def tidemark_platform(request: pytest.FixtureRequest) -> None:
     """Makes sure that the test runs on the virtual platform."""
     if not is_child(request.config) or not os.environ.get("TIDEMARK_EXEC"):
         raise Misuse("tidemark: the test does not run on the virtual platform")
 
 
 @pytest.fixture
-def memory(request, tidemark_platform):
-    """Memory of the test (tidemark.memory.Memory)."""
+def tidemark_memory(request: pytest.FixtureRequest, tidemark_platform: None) -> Iterator[Memory]:
+    """Memory of the test (tidemark.Memory)."""
     import torch
-
-    from tidemark.memory import Memory
 
     if os.environ.get("LOCAL_RANK"):
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    kept = Memory(torch, request.config.tidemark_child.order["variant"])
+    order = request.config.tidemark_child.order
+    kept = Memory(torch, order["variant"], order)
     yield kept
     request.config.tidemark_child.write(record=kept.record())
 
 
 @pytest.fixture
-def world(request, tidemark_platform):
-    """The default process group, of NCCL: its rank, size and device."""
+def tidemark_world(request: pytest.FixtureRequest, tidemark_platform: None) -> Iterator[World]:
+    """The default process group, of NCCL (tidemark.World)."""
     import torch
     import torch.distributed as dist
 
@@ -189,13 +222,13 @@ def world(request, tidemark_platform):
         os.environ.setdefault(name, value)
     torch.cuda.set_device(local)
     dist.init_process_group("nccl", device_id=torch.device("cuda", local))
-    yield types.SimpleNamespace(rank=dist.get_rank(), size=dist.get_world_size(), device=torch.device("cuda", local))
+    yield World(dist.get_rank(), dist.get_world_size(), torch.device("cuda", local))
     if not request.config.tidemark_child.failed and dist.is_initialized():  # after a failure a partner may not come
         dist.destroy_process_group()
 
 
 @pytest.fixture
-def variant(request, tidemark_platform):
+def tidemark_variant(request: pytest.FixtureRequest, tidemark_platform: None) -> Any:
     """The variant of a pair that this process runs: its name, or what the pair named."""
     name = request.config.tidemark_child.order["variant"]
     if name is None:
@@ -203,19 +236,44 @@ def variant(request, tidemark_platform):
     return settings_of(request.node)["pair"].values[name]
 
 
+def short(request: pytest.FixtureRequest, name: str) -> Any:
+    """The fixture of another plugin that has the same short name, or else tidemark's."""
+    known = request.node._fixtureinfo.name2fixturedefs[name]
+    return request.getfixturevalue(name if known[0].func.__module__ != __name__ else "tidemark_" + name)
+
+
+@pytest.fixture
+def memory(request: pytest.FixtureRequest) -> Memory:
+    """Short name of tidemark_memory; a fixture of this name of the project or of another plugin comes first."""
+    return short(request, "memory")
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> World:
+    """Short name of tidemark_world; likewise."""
+    return short(request, "world")
+
+
+@pytest.fixture
+def variant(request: pytest.FixtureRequest) -> Any:
+    """Short name of tidemark_variant; likewise."""
+    return short(request, "variant")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """The function of a pair returns what has to be equal."""
     if not is_child(pyfuncitem.config) or pyfuncitem.config.tidemark_child.order["variant"] is None:
         return None
-    order = pyfuncitem.config.tidemark_child.order
+    settings, order = settings_of(pyfuncitem), pyfuncitem.config.tidemark_child.order
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     returned = pyfuncitem.obj(**arguments)
-    pyfuncitem.funcargs["memory"].finish()
+    kept: Memory = pyfuncitem.funcargs["tidemark_memory"]
+    kept.finish()
     if order["trees"] and (found := places.strays(*order["trees"])):
         raise Misuse(f"tidemark.pair: {order['variant']} has imported {', '.join(found[:3])} from the working tree, not from its commit: let pytest's setting "
                      "pythonpath name the package's folder")
-    if settings_of(pyfuncitem).get("mode") == "math":
+    if settings.get("mode") == "math":
         import torch
 
         parity.write(torch, returned, os.path.join(order["results"], "rank" + os.environ.get("RANK", "0")))

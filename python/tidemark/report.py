@@ -1,13 +1,22 @@
 """The tests of a pytest run as an ordinary report of tidemark (tidemark report --schema), for --tidemark-report: each test is a trial, a pair one with
 its variants. `tidemark report` renders it, `tidemark compare` holds two together."""
+from __future__ import annotations
+
 import datetime
 import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from tidemark import launch
 from tidemark.formula import Misuse
+from tidemark.settings import Settings
+from tidemark.verdict import Record, Verdict
+from tidemark.version import __version__
 
 SCHEMA, VERSION = "tidemark/report", "2.1"
 STATISTICS = ("allocated", "active", "reserved", "requested")
@@ -16,7 +25,7 @@ MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "laggi
 ENDED = ("failure/ended", "failure/exception")
 
 
-def attach(reports, said, roles, settings, verdicts=()):
+def attach(reports: Any, said: dict[str, launch.Said], roles: dict[str, str], settings: Settings, verdicts: Sequence[Verdict] = ()) -> None:
     """Leaves with pytest's reports, as plain data, what a trial needs."""
     for one in reports:
         one.tidemark_trial = {"roles": roles, "records": {name: list(each.records.values()) for name, each in said.items()}, "verdicts": list(verdicts),
@@ -24,22 +33,20 @@ def attach(reports, said, roles, settings, verdicts=()):
                               "settings": {key: value for key, value in settings.items() if key != "pair"}}
 
 
-def what_of(said):
+def what_of(said: launch.Said) -> str:
     """Torch and commit of a variant with its own place."""
     record = next((one for one in said.records.values() if one), None)
     return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([said.place.commit] if said.place.commit else [])) if said.place.elsewhere else ""
 
 
 class Writer:
-    def __init__(self, config):
+    def __init__(self, config: pytest.Config) -> None:
         self.folder, self.tests, self.argv = config.getoption("tidemark_report"), {}, ["pytest", *map(str, config.invocation_params.args)]
         self.begun = datetime.datetime.now(datetime.timezone.utc)
         if self.folder and os.path.exists(self.folder) and (not os.path.isdir(self.folder) or os.listdir(self.folder)):
-            from pytest import UsageError
+            raise pytest.UsageError(f"--tidemark-report {self.folder}: is not an empty folder: name another")
 
-            raise UsageError(f"--tidemark-report {self.folder}: is not an empty folder: name another")
-
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test's trial; of its phases the first that did not pass says how it ended."""
         if not self.folder or not hasattr(report, "tidemark_trial"):
             return
@@ -49,7 +56,7 @@ class Writer:
             found["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
             found["why"] = why_of(report)
 
-    def pytest_sessionfinish(self):
+    def pytest_sessionfinish(self) -> None:
         if not self.folder:
             return
         run = next((record["run"] for test in self.tests.values() for records in test["records"].values() for record in records if record), {})
@@ -63,31 +70,22 @@ class Writer:
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
             print(f"\ntidemark: {self.folder}/report.json was written and not rendered: {getattr(error, 'stderr', b'') or error}")
 
-    def run(self, said):
+    def run(self, said: Record) -> Record:
         now = datetime.datetime.now(datetime.timezone.utc)
         return {"id": f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
-                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": version(), "git": "",
+                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": __version__, "git": "",
                 "host": platform.node(), "device": {"kind": "virtual", "profile": said.get("profile", ""), "capacity_bytes": said.get("capacity_bytes", 0)},
                 "torch": said.get("torch", ""), "nccl": said.get("nccl", ""), "mpi": "", "env": {}}
 
 
-def version():
-    from importlib import metadata
-
-    try:
-        return metadata.version("tidemark")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def why_of(report):
+def why_of(report: pytest.TestReport) -> str:
     longrepr = report.longrepr
     crash = getattr(longrepr, "reprcrash", None)
     text = crash.message if crash else longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
     return " ".join(text.split())[:500]
 
 
-def trial(name, test):
+def trial(name: str, test: Record) -> Record:
     settings, verdicts = test["settings"], [as_recorded(one) for one in test["verdicts"] if test["roles"][one["variant"]] != "control" or
                                             one["name"].startswith("caught/")]
     first = next((record for records in test["records"].values() for record in records if record), None)
@@ -106,17 +104,17 @@ def trial(name, test):
             "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
 
 
-def one_of(words, word):
+def one_of(words: Sequence[str], word: Any) -> str:
     """`word` if it is valid, else the first of `words` (for tests that did not run)."""
     return word if word in words else words[0]
 
 
-def variant(name, role, records, error, what):
+def variant(name: str, role: str, records: list[Record], error: str | None, what: str) -> Record:
     return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(one) for one in records if one], "sweep": [],
             "growth": [], "what": what}
 
 
-def rank(record):
+def rank(record: Record) -> Record:
     steps = {}
     for phase in record["phases"]:
         steps.setdefault(phase["step"], []).append({"name": phase["name"], **{each: {"peak": phase["peak"][each], "end": phase["end"][each]}
@@ -129,23 +127,23 @@ def rank(record):
             "races": races, "rest": {"before": before, "after": after}, "steps": all_steps}
 
 
-def side(access):
+def side(access: Record) -> Record:
     return {"op": access["op"], "stream": access["stream"], "span": -1}
 
 
-def as_recorded(one):
+def as_recorded(one: Verdict) -> Verdict:
     family, _, rest = one["name"].partition("/")
     name = "run" if one["name"] in ENDED else f"{FAMILIES.get(family, family)}/{rest}"
-    return recorded(name, one["variant"], one["status"], one["rank"], one["expected"], one["formula"], one["values"], one["measured"], one["unit"], one["why"])
+    return recorded(name, one["variant"], one["status"], one["rank"], one["expected"], one["formula"], one["values"], one["measured"], one["unit"], one["why"], low=one.get("low", one["expected"]))
 
 
-def recorded(name, of_variant, status, of_rank=0, expected=None, formula="", values=None, measured=None, unit="bytes", why=""):
-    out = {"name": name, "variant": of_variant, "status": status, "expected": {"low": expected, "high": expected, "formula": formula, "values": values or {}},
+def recorded(name: str, of_variant: str, status: str, of_rank: int = 0, expected: int | None = None, formula: str = "", values: Record | None = None, measured: int | None = None, unit: str = "bytes", why: str = "", low: int | None = None) -> Verdict:
+    out = {"name": name, "variant": of_variant, "status": status, "expected": {"low": low, "high": expected, "formula": formula, "values": values or {}},
            "measured": measured, "rank": of_rank}
     return {**out, **({"unit": unit} if unit != "bytes" else {}), **({"why": why} if why else {})}
 
 
-def grouped(verdicts):
+def grouped(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Verdicts that differ in the rank alone, once."""
     found = {}
     for one in verdicts:
@@ -154,7 +152,7 @@ def grouped(verdicts):
     return list(found.values())
 
 
-def summary(trials):
+def summary(trials: list[Record]) -> Record:
     count = {status: sum(len(one["ranks"]) for trial in trials for one in trial["verdicts"] if one["status"] == status) for status in ("pass", "fail", "skip")}
     skipped, broke = sum(trial["skipped"] is not None for trial in trials), any(one["error"] for trial in trials for one in trial["variants"])
     code = 4 if not trials else 3 if broke else 77 if skipped == len(trials) else 1 if count["fail"] else 0 if count["pass"] else 4

@@ -14,11 +14,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from edits import VARIANTS, install
 from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
-
-from edits import VARIANTS, install
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from upstream import programs  # noqa: E402

@@ -8,15 +8,16 @@ import threading
 def follow_ranges(torch, begin, end):
     """`begin(name, caller)` is called before each range of record_function (`caller`: the frame) and NVTX (None), `end(what it returned)` after it."""
     function, nvtx, pushed = torch.autograd.profiler.record_function, torch.cuda.nvtx, threading.local()
+    own = f"tidemark_range_{id(begin)}"  # a range has several followers
     enter, leave, push, pop = function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop
 
     def entered(self):
-        self.tidemark_range = begin(str(self.name), sys._getframe(1))
+        setattr(self, own, begin(str(self.name), sys._getframe(1)))
         return enter(self)
 
     def left(self, *error):
-        if hasattr(self, "tidemark_range"):
-            end(self.tidemark_range)
+        if hasattr(self, own):
+            end(getattr(self, own))
         return leave(self, *error)
 
     def range_push(message):

@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -113,7 +114,7 @@ def locked(path, say):
 
 
 def make(wheel, built, out, place, say):
-    compiler = Compiler(wheel, built)
+    compiler = Compiler(wheel, built, say)
     begun = time.monotonic()
     say(f"tidemark: preparing the virtual libraries for torch {wheel.version} (CUDA {wheel.cuda}), once ... ")
     shutil.rmtree(out, ignore_errors=True)  # of a process that was killed; its name is always the same, for ccache
@@ -199,7 +200,7 @@ def files_of(patterns):
 
 
 class Compiler:
-    def __init__(self, wheel, built):
+    def __init__(self, wheel, built, say):
         candidates = [os.environ["CXX"]] if os.environ.get("CXX") else [built["compiler"], "c++", "g++", "clang++"]
         self.found = next(filter(None, map(shutil.which, candidates)), None)
         if not self.found or not shutil.which("nm") or not shutil.which("readelf"):
@@ -224,7 +225,7 @@ class Compiler:
         self.torch = [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", include, "-isystem", os.path.join(include, "torch", "csrc", "api", "include")]
         self.cache = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
         self.device = os.path.join(built["virtual"], "libtidemark_device.so.1")
-        self.pool, self.futures = concurrent.futures.ThreadPoolExecutor(os.cpu_count()), []
+        self.pool, self.futures, self.say, self.said, self.lock = concurrent.futures.ThreadPoolExecutor(os.cpu_count()), [], say, 0, threading.Lock()
 
     def run(self, command):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, check=False)
@@ -236,6 +237,7 @@ class Compiler:
     def start(self, source, target, *options):
         command = [*self.cache, self.found, *self.plain, *options, *self.after, "-c", source, "-o", target]
         self.futures.append(self.pool.submit(self.run, command))
+        self.futures[-1].add_done_callback(lambda _: self.progress())
         return target, self.futures[-1]
 
     def start_each(self, work, files):
@@ -254,6 +256,14 @@ class Compiler:
     def link(self, path, started, *options):
         objects = [target for target, future in started if not future.result()]
         self.run([self.found, "-shared", "-o", path, "-Wl,-soname," + os.path.basename(path), *objects, *options])
+
+    def progress(self):
+        """Says each tenth of the parts that have been compiled, of those that are known."""
+        with self.lock:
+            tenths = 10 * sum(future.done() and not future.cancelled() for future in list(self.futures)) // len(self.futures)
+            if tenths > self.said:
+                self.said = tenths
+                self.say(f"{10 * tenths} % ")
 
     def give_up(self):
         for future in self.futures:

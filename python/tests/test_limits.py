@@ -1,0 +1,55 @@
+"""Limits, and what a failure shows."""
+import re
+
+import pytest
+from test_outcomes import run
+
+import tidemark
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("limits")
+    outcomes, output, code = run(folder, "sample_limits.py", "--tidemark-report", folder / "report")
+    assert code == 1, output
+    assert (folder / "report" / "report.html").exists(), output
+    return outcomes, output
+
+
+@pytest.mark.parametrize("test, outcome, line", [
+    ("test_keeps_its_limit", "passed", ""), ("test_grows_as_it_may", "passed", ""), ("test_baseline_may_be_over", "passed", ""), ("test_own_fixture", "passed", ""),
+    ("test_is_over_its_limit", "failure", r"FAIL memory/allocated/limit: rank 0\s+expected at most 2,097,152 bytes\s+measured 2,097,664 bytes \(\+512\)"),
+    ("test_reserves_more", "failure", r"FAIL memory/reserved/limit: rank 0\s+expected at most 19,922,944 bytes\s+measured 20,971,520 bytes"),
+    ("test_grows_more", "failure", r"FAIL growth/limit: rank 0\s+expected at most 2,097,152 bytes\s+measured 2,097,154 bytes \(\+2\)\s+held 2,097,154 bytes after step 1"),
+    ("test_has_no_steps", "error", r"tidemark.limit_growth: 0 steps, and at least 3"),
+])
+def test_limit(said, test, outcome, line):
+    assert said[0][test][0] == outcome and re.search(line, said[0][test][1] or ""), said
+
+
+def test_a_failure_shows_the_largest_blocks(said):
+    """By module and line: the output of the model, its weight, its input (bytes: 256 x 1024, 1024 x 1024 and 256 x 1024 floats)."""
+    shown = said[1][said[1].index("test_fails_with_blocks"):]
+    assert "alive at the highest peak, the ten largest by module and line" in shown
+    assert re.search(r"4,194,304 bytes in 1 block, parameters: .*sample_limits\.py:\d+", shown), shown
+    assert re.search(r"1,048,576 bytes in 1 block, other: .*sample_limits\.py:\d+", shown), shown
+
+
+def test_a_mistake_in_the_body_is_not_one_of_the_setup(said):
+    assert "ERROR at run of test_has_no_steps" in said[1] and "ERROR at setup" not in said[1], said[1]
+
+
+@pytest.mark.parametrize("size, expected", [(7, 7), ("6GiB", 6 << 30), ("1.5 KiB", 1536), ("2MB", 2_000_000), ("0B", 0)])
+def test_size(size, expected):
+    assert tidemark.limit(size).mark.kwargs["limit"] == expected
+
+
+@pytest.mark.parametrize("size", ["80", "GiB", "1e3MiB", -1, True, None, 1.5])
+def test_no_size(size):
+    with pytest.raises(tidemark.Misuse, match="give bytes as a number, or a text with a unit"):
+        tidemark.limit(size)
+
+
+def test_no_statistic():
+    with pytest.raises(tidemark.Misuse, match="'all' is none of allocated, active, reserved, requested"):
+        tidemark.limit(1, of="all")

@@ -1,0 +1,136 @@
+"""Servers that have imported torch (server.py), one for each kind of virtual device and environment. A test costs a fork of one, and not a Python
+with torch of its own."""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MOST = 3  # servers at a time; each holds a few hundred MB
+START = 600  # seconds for Python and torch
+PATIENCE = 15  # seconds between asking the ranks to end and killing them
+# Of the environment, what differs between two tests and no import of torch reads.
+OF_A_TEST = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
+
+
+class NotStarted(Exception):
+    """The server has ended before it could take an order: its output, and its exit code."""
+
+    def __init__(self, output: str, code: int) -> None:
+        super().__init__(output)
+        self.output, self.code = output, code
+
+
+class Server:
+    def __init__(self, command: list[str], path: list[str], environment: dict[str, str], cwd: str, tie: Callable[[], None]) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="tidemark-")
+        place, paths, said = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output"))
+        with open(paths, "w", encoding="utf-8") as file:
+            json.dump(path, file)
+        with socket.socket(socket.AF_UNIX) as listener, open(said, "w", encoding="utf-8") as output:
+            listener.bind(place)
+            listener.listen(1)
+            listener.settimeout(0.05)
+            self.process = subprocess.Popen([*command, os.path.join(HERE, "server.py"), place, paths], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                            env=environment, cwd=cwd, start_new_session=True, preexec_fn=tie)
+            until = time.monotonic() + START
+            while True:
+                try:
+                    self.connection, _ = listener.accept()
+                    break
+                except socket.timeout:
+                    code = self.process.poll()
+                    if code is not None or time.monotonic() > until:
+                        self.process.kill()
+                        with open(said, encoding="utf-8", errors="replace") as file:
+                            raise NotStarted(file.read(), code if code is not None else -1) from None
+        self.answers = self.connection.makefile("r", encoding="utf-8")
+        self.connection.settimeout(None)
+        self.read()
+
+    def read(self) -> dict[str, Any]:
+        line = self.answers.readline()
+        if not line:
+            raise EOFError
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, order: dict[str, Any], limit: int) -> tuple[int, str, bool]:
+        """(exit code of the first rank that failed or 0, how it ended, whether the time ran out)."""
+        self.connection.sendall(json.dumps(order).encode() + b"\n")
+        pids = self.read()["pids"]
+        try:
+            timed_out = not self.wait(limit)
+        except BaseException:  # of another plugin, or the user's
+            self.stop(pids)
+            self.read()
+            raise
+        if timed_out:
+            self.stop(pids)
+        answer = self.read()
+        return answer["code"], answer["said"], timed_out
+
+    def wait(self, seconds: float) -> bool:
+        """That the answer is there."""
+        import select
+
+        return bool(select.select([self.connection], [], [], seconds)[0])
+
+    def stop(self, pids: list[int]) -> None:
+        for number, patience in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, PATIENCE)):
+            for pid in pids:
+                try:
+                    os.killpg(pid, number)
+                except ProcessLookupError:
+                    pass
+            if self.wait(patience):
+                return
+
+    def close(self) -> None:
+        self.answers.close()
+        self.connection.close()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.folder.cleanup()
+
+
+SERVERS: dict[str, Server] = {}
+
+
+def server(command: list[str], path: list[str], environment: dict[str, str], cwd: str, tie: Callable[[], None]) -> Server:
+    """A server of this kind, which may have run tests before. Raises NotStarted."""
+    kept = {name: value for name, value in environment.items() if name not in OF_A_TEST}
+    key = json.dumps([command, kept], sort_keys=True)
+    found = SERVERS.pop(key, None)
+    if found is not None and found.process.poll() is not None:
+        found = None
+    if found is None:
+        while len(SERVERS) >= MOST:
+            SERVERS.pop(next(iter(SERVERS))).close()
+        found = Server(command, path, kept, cwd, tie)
+    SERVERS[key] = found  # the last is the one that was used last
+    return found
+
+
+def forget(one: Server) -> None:
+    """A server that does not answer."""
+    for key in [key for key, other in SERVERS.items() if other is one]:
+        del SERVERS[key]
+    one.close()
+
+
+@atexit.register
+def close_all() -> None:
+    while SERVERS:
+        SERVERS.popitem()[1].close()
