@@ -21,12 +21,22 @@ HighestPeak highest_peak(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
+  constexpr std::size_t kMoments = 1 << 18;  // kept of a picture
   HighestPeak out;
+  out.folder = folder;
   for (const auto& file : files) {
     try {
-      for (DeviceSummary& device : analyse(read_snapshot(file)))
+      const Snapshot snapshot = read_snapshot(file);
+      for (DeviceSummary& device : analyse(snapshot)) {
+        MemoryPicture picture = picture_of(snapshot, device);
+        if (!picture.events.empty()) {
+          picture.where = file.stem();
+          if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
+          out.pictures.push_back(thinned(std::move(picture), kMoments));
+        }
         if (out.file.empty() || device.peak.active > out.device.peak.active)
           out.device = std::move(device), out.file = file;
+      }
     } catch (const SnapshotError& error) {
       out.unreadable.emplace_back(error.what());
     }
@@ -49,7 +59,15 @@ std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
                      peak.device.parts};
 }
 
-std::string alive_text(const std::vector<HighestPeak>& peaks) {
+const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks) {
+  const StepGrowth* out = nullptr;
+  for (const HighestPeak& peak : peaks)
+    for (const StepGrowth& one : peak.growths)
+      if (out == nullptr || one.most > out->most) out = &one;
+  return out;
+}
+
+std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity) {
   constexpr std::size_t kLines = 3;  // of a kind
   std::string text;
   for (const HighestPeak& one : peaks)
@@ -64,6 +82,8 @@ std::string alive_text(const std::vector<HighestPeak>& peaks) {
   text += parts_text(peak.device, kLines);
   if (!peak.device.wastes.empty())
     text += "held without need, bytes as requested:\n" + wastes_text(peak.device, kLines);
+  if (const StepGrowth* growth = worst_growth(peaks))
+    text += "grows: " + growth_text(*growth, capacity) + "\n";
   return text + fmt::format("all parts: tidemark snapshot show {}\n", peak.file.string());
 }
 

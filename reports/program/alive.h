@@ -6,14 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "reports/program/growth.h"
+#include "reports/program/picture.h"
 #include "reports/snapshot/analysis.h"
 
 namespace tidemark {
 
 /// The snapshot with the highest peak of active memory, of those in a folder.
 struct HighestPeak {
+  std::filesystem::path folder;
   std::filesystem::path file;  // empty: there is none
   DeviceSummary device;
+  std::vector<MemoryPicture> pictures;  // of all snapshots
+  std::vector<StepGrowth> growths;      // of the devices whose memory grows
   std::vector<std::string> unreadable;  // a line each
 };
 
@@ -31,8 +36,12 @@ const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);
 /// Its part of the program's record; none without a file.
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak);
 
+/// The device that grows most in a step; nullptr where none grows.
+const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks);
+
 /// The bytes of the highest by kind of tensor, module and Python line, which sum to that peak; or
-/// one line where there is none. Before it a line for each file that cannot be read.
-std::string alive_text(const std::vector<HighestPeak>& peaks);
+/// one line where there is none; then what grows, on a GPU of that `capacity`. Before it a line for
+/// each file that cannot be read.
+std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity);
 
 }  // namespace tidemark
