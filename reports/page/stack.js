@@ -75,6 +75,7 @@ export function stackOf(course, state, { choose, zoom }) {
         lineStyle: { width: 0 }, areaStyle: { color: tone, opacity: 1 }, emphasis: { disabled: true },
       };
     });
+    frame.element.dataset.active = String(course.active[state.moment]); // of all blocks, by their ends
     const bands = course.phases
       .filter(({ name }) => MAIN.includes(name))
       .map(({ name, from, to }) => ({ name, from: course.eventOf(from), to: course.eventOf(to) }));
@@ -178,11 +179,10 @@ export function stackOf(course, state, { choose, zoom }) {
     else if (ends[1] > ends[0] + 1) zoom(ends);
   });
   element.addEventListener('pointercancel', () => { from = null; band.hidden = true; });
-  element.dataset.moment = String(state.moment);
   const seen = course.levels(course.columns(0, course.last, 400));
   return {
     element,
-    redraw: () => { element.dataset.moment = String(state.moment); frame.draw(); },
+    redraw: () => frame.draw(),
     say: (text) => frame.say(text),
     legend: legend([
       ...course.kinds
