@@ -119,6 +119,9 @@ std::string html(const Document& document) {
     if (!section.title.empty()) body += "<h2>" + markup_text(section.title) + "</h2>\n";
     body += text_of(section.text);
     for (const Chart& chart : section.charts) body += figure(chart);
+    if (!section.memory.empty())
+      body += fmt::format("<div id=\"memory\"><script type=\"text/plain\">{}</script></div>\n",
+                          section.memory);
     body += table(section.rows) + "</section>\n";
   }
   return filled(markup_text(fmt::format("tidemark {}: {}", document.command, document.headline)),

@@ -32,6 +32,8 @@ struct Section {
   std::vector<Chart> charts;
   /// The first row is the header. A cell that starts with a digit, '+' or '-' is set as a figure.
   std::vector<std::vector<std::string>> rows;
+  /// What page/memory.js draws (program/picture_data.h), packed; empty: nothing.
+  std::string memory = {};
 };
 
 struct Document {

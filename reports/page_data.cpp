@@ -210,13 +210,17 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
 std::string packed_page_data(const Report& report, const Report* base, PageBudget budget) {
   for (;;) {
     const Json data = page_data(report, budget, base);
-    std::string packed = gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace));
-    if (packed.size() <= budget.packed || budget.assertions == 0) return base64(packed);
+    std::string text = packed(data);
+    if (text.size() / 4 * 3 <= budget.packed || budget.assertions == 0) return text;
     if (samples_of(report, budget) > kFewestSamples)
       budget.samples /= 2;
     else
       budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
   }
+}
+
+std::string packed(const Json& data) {
+  return base64(gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
 std::string base64(std::string_view bytes) {

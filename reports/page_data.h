@@ -31,5 +31,7 @@ std::string packed_page_data(const Report& report, const Report* base = nullptr,
                              PageBudget budget = {});
 
 std::string base64(std::string_view bytes);
+/// Gzipped JSON in base64.
+std::string packed(const nlohmann::ordered_json& data);
 
 }  // namespace tidemark

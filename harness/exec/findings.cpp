@@ -42,7 +42,7 @@ void Findings::add(ProgramRecord program) {
 int Findings::finish(const Report& base, Ns duration) {
   report_.run.duration_ns = duration;
   std::vector<ProgramRecord>& programs = report_.programs;
-  if (!peaks_.empty()) say(alive_text(peaks_));
+  if (!peaks_.empty()) say(alive_text(peaks_, report_.run.capacity_bytes));
   say(bracket_text(programs));
   Grown more;
   if (!exec_.base.empty()) {
@@ -66,7 +66,7 @@ int Findings::finish(const Report& base, Ns duration) {
 void Findings::write() const {
   const std::string text = json_text(report_);
   if (!exec_.report.empty()) {
-    std::vector<File> files = program_files(report_, peaks_);
+    std::vector<File> files = program_files(report_, peaks_, exec_.report);
     files.push_back({"report.json", text});
     write_files(exec_.report, files, "name another folder (--report)");
     say("report: " + (fs::path(exec_.report) / "report.html").string() + "\n");

@@ -25,7 +25,7 @@ void recover_report(const std::filesystem::path& folder) {
       peaks.push_back(highest_peak(snapshots_of(folder, program.schedule), program.schedule));
       program.alive = alive_at(peaks.back());
     }
-    std::vector<File> files = program_files(report, peaks);
+    std::vector<File> files = program_files(report, peaks, folder);
     files.push_back({"report.json", json_text(report)});
     write_files(folder, files, "make the folder writable");
   }

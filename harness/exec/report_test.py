@@ -2,6 +2,7 @@
 """report_test.py TIDEMARK SITE CASE: what `tidemark exec` writes of small programs: --report, --compare, several schedules, races."""
 import gzip
 import json
+import re
 import subprocess
 
 from testing.said import MIB, FOLDER, TIDEMARK, python, run
@@ -109,6 +110,40 @@ torch.empty(200 << 20, dtype=torch.uint8, device='cuda')
     said.check(said.err.count(f"alive at that moment, bytes as requested:\n    other                  {180 * MIB:>16,} bytes  100.0%") == 2, "the blocks of that moment")
     for flag in "80", "1048575":
         python("", "--capacity", flag).refuses(f"--capacity {flag}", "below 1 MiB with its unit")
+
+
+def case_answers():
+    """The page answers three questions: what grows, what a larger batch costs, and where memory ran out. Without an optimizer backwards are steps."""
+    evaluate = """
+from torch import nn
+model = nn.Linear(1024, 1024, bias=False).cuda()
+def evaluate(x):
+    return model(x)
+def main():
+    total = 0
+    for step in range(12):
+        evaluate(torch.ones(64, 1024, device="cuda")).sum().backward()
+        total = total + evaluate(torch.ones(ROWS, 1024, device="cuda")).pow(2).mean()
+main()
+"""
+    folder, more = FOLDER / "leak", FOLDER / "more"
+    # The graph of each evaluation keeps its input and output, of 1 MiB each.
+    said = python(evaluate.replace("ROWS", "256"), "--report", folder, "--capacity", "100MiB").ends(0, "grows by 2 MiB a backward since backward 1: 1 MiB in 1 block, activations")
+    page = (folder / "report.html").read_text()
+    said.check("Memory grows: process" in page and "The peak is" in page and 'id="memory"' in page and "of 100 MiB of the virtual GPU" in page, "the page says it")
+    said.check(python(evaluate.replace("ROWS", "256").replace("total + ", ""), "--report", FOLDER / "fine").ends(0).err.count("grows by") == 0, "one graph stays alive")
+    grew = python(evaluate.replace("ROWS", "512"), "--report", more, "--compare", folder).ends(1, "FAIL --compare", "arguments: exec ")
+    lines = grew.err[grew.err.index("peak of active under") :].splitlines()
+    lines = lines[: next(i for i, line in enumerate(lines) if line.startswith("report: "))]
+    total = int(re.search(r"([+-][\d,]+) bytes:", lines[0])[1].replace(",", ""))
+    parts = [int(line.split()[0].replace(",", "")) for line in lines[1:]]
+    grew.check(total > 20 * MIB and sum(parts) == total, f"the parts sum to the change of the peak: {lines}")
+    full = python(evaluate.replace("ROWS", "256"), "--report", FOLDER / "full", "--capacity", "24MiB").ends(1, "out of memory: ", "grows by 2 MiB a backward")
+    page = (FOLDER / "full" / "report.html").read_text()
+    full.check(": out of memory: " in page and "this was not enough" in page and 'id="memory"' in page, "the page of a program that ran out of memory")
+    first = python("torch.empty(1 << 30, device='cuda')", "--report", FOLDER / "first", "--capacity", "64MiB").ends(1, "out of memory: ")
+    page = (FOLDER / "first" / "report.html").read_text()
+    first.check("nothing was alive" in page and 'id="memory"' not in page, "no empty picture")
 
 
 def case_repeats():

@@ -9,6 +9,7 @@
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
 #include "reports/program/places.h"
+#include "reports/program/text.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -61,7 +62,7 @@ Report read_base(const std::filesystem::path& path) {
 }
 
 Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds) {
-  constexpr std::size_t kMost = 5;
+  constexpr std::size_t kMost = 8;
   CompareOptions options;
   options.thresholds = thresholds;
   const Comparison comparison = compare(base, now, options);
@@ -69,10 +70,17 @@ Grown grown(const Report& base, const Report& now, const std::vector<Threshold>&
   for (const Change& change : comparison.changes)
     if (change.kind == Kind::memory && change.effect == Effect::regression)
       out.failures.push_back("--compare: " + sentence(change));
-  for (const Change& change : comparison.changes)
-    if (!out.failures.empty() && change.metric.starts_with("alive/") &&
-        change.after > change.before && out.parts.size() < kMost)
-      out.parts.push_back(sentence(change));
+  if (!out.failures.empty())
+    for (const ProgramRecord& program : now.programs) {
+      const auto before =
+          std::ranges::find(base.programs, program.schedule, &ProgramRecord::schedule);
+      if (before == base.programs.end()) continue;
+      for (std::string& line : waterfall(*before, program, kMost))
+        out.parts.push_back(std::move(line));
+    }
+  if (!out.parts.empty())
+    out.parts.insert(out.parts.begin(), comparison.differently.begin(),
+                     comparison.differently.end());
   for (const ProgramRecord& program : now.programs)
     for (const ProcessRecord& process : program.processes)
       if (process.devices.empty())

@@ -31,8 +31,8 @@ struct Grown {
   /// more than its threshold, or that one of the two runs does not have. A process that was killed
   /// has no peaks.
   std::vector<std::string> failures;
-  /// The first few kinds, modules and lines that hold more at the highest peak. Empty if no peak
-  /// grew, or if a run has no memory snapshots.
+  /// What was different about the runs, then what the new peak is made of beyond the old one, by
+  /// kind, module and line. Empty if no peak grew, or if a run has no memory snapshots.
   std::vector<std::string> parts;
 };
 Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds);

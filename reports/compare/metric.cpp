@@ -224,6 +224,7 @@ std::vector<Metric> metrics_of(const AliveAtPeak& alive) {
     for (const std::string& more : {part.module, part.site})
       if (!more.empty()) name += ", " + more;
     out.push_back(bytes(std::move(name), part.bytes, Worse::neither, true));
+    out.back().scale = 1;  // a line is as large as its bytes, not as its percentage
   }
   return out;
 }

@@ -72,12 +72,12 @@ struct Part {
 
 /// Parts of every rendering; parts without a line are left out.
 std::vector<Part> parts(const Comparison& c) {
-  std::vector<Part> out{{"Regressions", sentences(c, Effect::regression)},
+  std::vector<Part> out{{"The runs were made differently", c.differently},  // the cause first
+                        {"Regressions", sentences(c, Effect::regression)},
                         {missing_title(c), c.missing},
                         {"Improvements", sentences(c, Effect::improvement)},
                         {"Other changes", sentences(c, Effect::changed)},
-                        {"New", c.fresh},
-                        {"The runs were made differently", c.differently}};
+                        {"New", c.fresh}};
   std::erase_if(out, [](const Part& part) { return part.lines.empty(); });
   return out;
 }

@@ -1,7 +1,8 @@
 // Unpacks what page_data.cpp packed into the page.
 import { together } from './model.js';
 
-async function unpacked(element) {
+/** The JSON that a block holds in base64 of gzip; the block is removed. */
+export async function unpacked(element) {
   const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
   element.remove(); // megabytes that nobody reads again
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
@@ -9,7 +10,7 @@ async function unpacked(element) {
 }
 
 /** Running sums: page_data.cpp writes differences. */
-function summed(differences) {
+export function summed(differences) {
   let sum = 0;
   return differences.map((difference) => (sum += difference));
 }

@@ -6,6 +6,7 @@ import { groupsOf, scenariosOf } from './model.js';
 import { setCard } from './card.js';
 import { addCopy } from './controls.js';
 import { drawFigures } from './figures.js';
+import { drawMemory } from './memory.js';
 import { scenarioPage } from './scenario.js';
 import { verdicts } from './verdicts.js';
 
@@ -101,6 +102,7 @@ async function start() {
   const page = document.getElementById('page');
   if (!data.textContent) {
     drawFigures();
+    await drawMemory();
     page.dataset.shown = 'true';
     return;
   }

@@ -6,6 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { launch } from './browser.mjs';
 import * as content from './test_content.mjs';
 import * as limits from './test_limits.mjs';
+import * as memory from './test_memory.mjs';
 
 const [tools, samples, out] = process.argv.slice(2);
 const { browser, axe } = await launch(tools);
@@ -13,7 +14,7 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 execFileSync(samples, [`${out}/reports`, 'huge']);
 const given = { browser, axe, out, file: (name) => `${out}/reports/${name}/report.html` };
-const tests = { ...content.tests(given), ...limits.tests(given) };
+const tests = { ...content.tests(given), ...memory.tests(given), ...limits.tests(given) };
 
 let failed = 0;
 for (const [name, test] of Object.entries(tests)) {

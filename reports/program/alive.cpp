@@ -75,17 +75,25 @@ HighestPeak highest_peak(const fs::path& folder, const std::string& schedule) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".pickle") files.push_back(entry.path());
   std::ranges::sort(files);
-  HighestPeak out{.schedule = schedule};
+  constexpr std::size_t kMoments = 1 << 18;  // kept of a picture
+  HighestPeak out{.schedule = schedule, .folder = folder};
   std::vector<Waste> wastes;
   for (const auto& file : files) {
     try {
-      for (DeviceSummary& device : analyse(read_snapshot(file))) {
+      const Snapshot snapshot = read_snapshot(file);
+      for (DeviceSummary& device : analyse(snapshot)) {
         keep_most(wastes, device.wastes, file.stem().string());
         if (device.oom) {
           device.oom->process = file.stem().string();
           out.ooms.push_back(*device.oom);
         }
         out.left.push_back({file.stem().string(), device.end.allocated, device.left});
+        MemoryPicture picture = picture_of(snapshot, device);
+        if (!picture.events.empty()) {
+          picture.where = file.stem();
+          if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
+          out.pictures.push_back(thinned(std::move(picture), kMoments));
+        }
         if (out.file.empty() || device.peak.active > out.device.peak.active)
           out.device = std::move(device), out.file = file;
       }
@@ -114,7 +122,15 @@ std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
                      peak.device.parts};
 }
 
-std::string alive_text(const std::vector<HighestPeak>& peaks) {
+const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks) {
+  const StepGrowth* out = nullptr;
+  for (const HighestPeak& peak : peaks)
+    for (const StepGrowth& one : peak.growths)
+      if (out == nullptr || one.most > out->most) out = &one;
+  return out;
+}
+
+std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity) {
   constexpr std::size_t kLines = 3;  // of a kind
   std::string text;
   for (const HighestPeak& one : peaks)
@@ -134,6 +150,8 @@ std::string alive_text(const std::vector<HighestPeak>& peaks) {
   else if (!peak.device.wastes.empty())
     text += fmt::format("held without need: {}\n", nothing_text(peak.device.wastes));
   text += left_text(peak.left);
+  if (const StepGrowth* growth = worst_growth(peaks))
+    text += "grows: " + growth_text(*growth, capacity) + "\n";
   return text + fmt::format("all parts: tidemark snapshot show {}\n", peak.file.string());
 }
 

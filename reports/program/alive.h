@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/program/growth.h"
+#include "reports/program/picture.h"
 #include "reports/snapshot/analysis.h"
 
 namespace tidemark {
@@ -21,10 +23,13 @@ struct LeftAtEnd {
 /// are, of each kind, the most of all processes.
 struct HighestPeak {
   std::string schedule;
+  std::filesystem::path folder;
   std::filesystem::path file;  // empty: there is none
   DeviceSummary device;
   std::vector<OutOfMemory> ooms;        // the last one of every device that had one
   std::vector<LeftAtEnd> left;          // of every device
+  std::vector<MemoryPicture> pictures;  // of all snapshots
+  std::vector<StepGrowth> growths;      // of the devices whose memory grows
   std::vector<std::string> unreadable;  // a line each
 };
 
@@ -42,8 +47,12 @@ const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);
 /// Its part of the program's record; none without a file.
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak);
 
+/// The device that grows most in a step; nullptr where none grows.
+const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks);
+
 /// The bytes of the highest by kind of tensor, module and Python line, which sum to that peak; or
-/// one line where there is none. Before it a line for each file that cannot be read.
-std::string alive_text(const std::vector<HighestPeak>& peaks);
+/// one line where there is none; then what grows, on a GPU of that `capacity`. Before it a line for
+/// each file that cannot be read.
+std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity);
 
 }  // namespace tidemark

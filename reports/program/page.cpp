@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
 #include "reports/headline.h"
 #include "reports/html.h"
+#include "reports/page_data.h"
+#include "reports/program/answer.h"
+#include "reports/program/picture_data.h"
 #include "reports/program/places.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
 #include "reports/snapshot/parts.h"
-#include "reports/thin.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -40,10 +43,12 @@ Section peaks(const Report& report) {
       "Peaks by rank",
       {fmt::format(
           "Peaks of PyTorch's caching allocator over the whole process, on the virtual GPU "
-          "{} in mode {}.",
-          report.run.profile, report.programs.front().mode)},
+          "{}{} in mode {}.",
+          report.run.profile,
+          report.run.capacity_bytes > 0 ? " with " + bytes_text(report.run.capacity_bytes) : "",
+          report.programs.front().mode)},
       {},
-      {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", ""}}};
+      {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", "end"}}};
   for (const ProgramRecord& program : report.programs)
     for (const ProcessRecord& process : program.processes)
       if (process.devices.empty())
@@ -58,7 +63,7 @@ Section peaks(const Report& report) {
                             figure(device.active), figure(device.reserved),
                             std::to_string(device.retries), std::to_string(device.ooms),
                             std::to_string(process.races.size()),
-                            process.ended ? "" : "ended early"});
+                            process.ended ? "by itself" : "early"});
   return out;
 }
 
@@ -115,44 +120,8 @@ Section collectives(const ProgramRecord& program) {
   return out;
 }
 
-std::vector<Section> alive(const HighestPeak& peak) {
+std::vector<Section> held(const HighestPeak& peak) {
   const DeviceSummary& d = peak.device;
-  const auto sum = static_cast<double>(d.peak.active);
-  Section kinds{
-      "Alive at the highest peak",
-      {fmt::format(
-           "The highest peak of active memory is that of {}: {}, in bytes as requested. Every "
-           "block has one kind, so the parts sum to the peak.",
-           peak.file.stem().string(), figure(d.peak.active)),
-       fmt::format("Reserved at that moment: {}.", figure(d.peak.reserved))},
-      {},
-      {{"kind", "bytes", "share"}}};
-  for (const OutOfMemory& oom : peak.ooms)
-    kinds.text.insert(kinds.text.begin(), oom.process + ": " + oom_text(oom) + ".");
-  Section parts{"Alive at the highest peak, by module and line",
-                {},
-                {},
-                {{"bytes", "blocks", "kind", "module", "line"}}};
-  for (const TensorKind& kind : kinds_of(d.parts))
-    kinds.rows.push_back({kind.name, figure(kind.bytes),
-                          fmt::format("{:.1f} %", 100 * static_cast<double>(kind.bytes) / sum)});
-  for (const Part& part : d.parts)
-    parts.rows.push_back(
-        {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
-  constexpr std::size_t kMostPoints = 4000;
-  const auto active_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].active); };
-  const auto reserved_at = [&](std::size_t i) { return static_cast<double>(d.curve[i].reserved); };
-  Line active{"active"}, reserved{"reserved"};
-  for (const std::size_t i : extremes(d.curve.size(), kMostPoints, {active_at, reserved_at})) {
-    active.points.emplace_back(i + 1, active_at(i));
-    reserved.points.emplace_back(i + 1, reserved_at(i));
-  }
-  Section time{
-      "Memory over the allocator's events",
-      {fmt::format("Active memory in bytes as requested, and reserved memory. The trace has {}; at "
-                   "least the highest and the lowest of every stretch are drawn.",
-                   plural(std::ssize(d.curve), "event"))},
-      {{"Active and reserved", "event", "memory", true, {std::move(active), std::move(reserved)}}}};
   const Fragmentation& f = d.fragmentation;
   Section end{"Left at the program's end",
               {fmt::format("Allocated {}, reserved {}.", figure(f.allocated), figure(f.reserved)),
@@ -174,24 +143,35 @@ std::vector<Section> alive(const HighestPeak& peak) {
                   "requested, beside all active bytes of that moment."},
                  {},
                  {{"kind", "bytes", "blocks", "module", "line"}}};
+  std::vector<std::string> none, unknown;
   for (const Waste& waste : d.wastes) {
-    wastes.rows.push_back({waste.name, waste_figure(waste), "", "", ""});
+    if (!waste.bytes || *waste.bytes == 0) {
+      (waste.bytes ? none : unknown).push_back(waste.name);
+      continue;
+    }
+    wastes.rows.push_back({waste.name,
+                           fmt::format("{} of {}{}", figure(*waste.bytes), figure(waste.active),
+                                       waste.process.empty() ? "" : ", of " + waste.process),
+                           "", "", ""});
     for (const Part& part : waste.parts)
       wastes.rows.push_back(
-          {"", exact(part.bytes), std::to_string(part.count), part.module, part.site});
+          {"", figure(part.bytes), std::to_string(part.count), part.module, part.site});
   }
-  return {std::move(kinds), std::move(phases), std::move(wastes),
-          std::move(time),  std::move(parts),  std::move(end)};
+  if (!none.empty()) wastes.text.push_back(fmt::format("None: {}.", fmt::join(none, "; ")));
+  if (!unknown.empty())
+    wastes.text.push_back(
+        fmt::format("Not known, since their moment has not come: {}.", fmt::join(unknown, "; ")));
+  return {std::move(wastes), std::move(phases), std::move(end)};
 }
 
 }  // namespace
 
-std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of) {
+std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of,
+                         const fs::path& folder) {
   const ProgramRecord& first = report.programs.front();
-  Document out{"exec",
-               headline(report),
-               headline_status(report),
-               {{"", {fmt::format("{}", fmt::join(first.program, " "))}}}};
+  Document out{"exec", headline(report), headline_status(report), {}};
+  const HighestPeak* highest = highest_of(peaks_of);
+  out.sections.push_back({"", answer(report, peaks_of)});
   Section failed{"Verdicts that failed"};
   bool measured = false;
   for (const ProgramRecord& program : report.programs) {
@@ -203,15 +183,12 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
         {"The program branched on values that are not known", lines_of(decided)});
+  if (const auto data = picture_data(report, peaks_of, folder / "report.html"); !data.is_null())
+    out.sections.push_back({.title = "Memory over time", .memory = packed(data)});
+  if (highest != nullptr)
+    for (Section& section : held(*highest)) out.sections.push_back(std::move(section));
   if (measured) out.sections.push_back(peaks(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
-  const HighestPeak* highest = highest_of(peaks_of);
-  if (highest == nullptr) {
-    out.sections.push_back({"Alive at the highest peak",
-                            {"Not known: no process that has ended left a memory snapshot."}});
-  } else {
-    for (Section& section : alive(*highest)) out.sections.push_back(std::move(section));
-  }
   if (Section calls = collectives(first); !calls.rows.empty())
     out.sections.push_back(std::move(calls));
   Section races{"Races"};
@@ -225,8 +202,9 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   return html(out);
 }
 
-std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks) {
-  return {{"report.html", program_page(report, peaks)},
+std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
+                                const fs::path& folder) {
+  return {{"report.html", program_page(report, peaks, folder)},
           {"summary.md", markdown(report)},
           {"junit.xml", junit(report)}};
 }
@@ -235,7 +213,7 @@ void rerender_programs(const fs::path& folder, const Report& report) {
   std::vector<HighestPeak> peaks;
   for (const ProgramRecord& program : report.programs)
     peaks.push_back(highest_peak(snapshots_of(folder, program.schedule), program.schedule));
-  write_files(folder, program_files(report, peaks), "make the folder writable");
+  write_files(folder, program_files(report, peaks, folder), "make the folder writable");
 }
 
 }  // namespace tidemark

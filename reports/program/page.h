@@ -12,11 +12,14 @@
 
 namespace tidemark {
 
-/// The page. `peaks`: of each program the snapshot with the highest peak; may be empty.
-std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks);
+/// The page of the report in `folder`. `peaks`: of each program what its snapshots hold; may be
+/// empty.
+std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks,
+                         const std::filesystem::path& folder);
 
 /// report.html, summary.md and junit.xml of a report with programs.
-std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks);
+std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
+                                const std::filesystem::path& folder);
 
 /// Writes these files again, from report.json and the snapshots beside it. Throws
 /// std::runtime_error in one line.

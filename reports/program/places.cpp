@@ -15,6 +15,13 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
              : fmt::format("{} cuda:{}", name_of(process), device.device);
 }
 
+std::string place_name(const std::string& snapshot, std::size_t device) {
+  std::string out = snapshot;
+  if (const std::size_t number = out.find_first_of("0123456789"); number != out.npos && number > 0)
+    out.insert(number, " ");
+  return device == 0 ? out : fmt::format("{} cuda:{}", out, device);
+}
+
 std::string unrecorded(const ProcessRecord& process) {
   return name_of(process) +
          " used CUDA memory, and no peaks were recorded for it: it is not a Python that imports "

@@ -92,6 +92,38 @@ TEST(Program, CompareNamesWhatGrewByLine) {
   EXPECT_EQ(compare(more, base, {}).exit_code(), 0);
 }
 
+TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
+  ProgramRecord before = program("lagging", {1000}), after = program("lagging", {1000});
+  before.alive->parts = {{"activations", "", "a t.py:1", 1, 600},
+                         {"activations", "", "b t.py:2", 1, 100},
+                         {"other", "", "c t.py:3", 1, 300}};
+  after.alive->parts = {{"activations", "", "a t.py:1", 1, 900},
+                        {"activations", "", "b t.py:2", 1, 200},
+                        {"backward", "", "d t.py:4", 1, 50}};
+  after.alive->active = 1150;
+  EXPECT_THAT(waterfall(before, after, 2),
+              ElementsAre("peak of active under lagging: 1000 bytes -> 1.1 KiB, +150 bytes:",
+                          "                +300  activations, a t.py:1",
+                          "                -300  other, c t.py:3",
+                          "                +150  in 2 more lines"));
+  Bytes sum = 0;
+  for (const AlivePart& part : beyond(*before.alive, *after.alive)) sum += part.bytes;
+  EXPECT_EQ(sum, 150);
+  before.alive.reset();
+  EXPECT_TRUE(waterfall(before, after, 2).empty());
+}
+
+TEST(Program, CompareOrdersLinesByBytes) {
+  Report base = report({program("lagging", {100'000})}), more = base;
+  base.programs[0].alive->parts = {{"activations", "", "large", 1, 90'000},
+                                   {"other", "", "small", 1, 10}};
+  more.programs[0].alive->parts = {{"activations", "", "large", 1, 99'000},
+                                   {"other", "", "small", 1, 1000}};
+  const Comparison c = compare(base, more, {});
+  ASSERT_EQ(c.changes.size(), 2u);
+  EXPECT_EQ(c.changes[0].metric, "alive/activations, large") << "10 %, and 9,000 bytes";
+}
+
 TEST(Program, CompareMissesWhatWasNotMeasured) {
   const Report base = report({program("lagging", {1000, 1000})});
   Report killed = base;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
@@ -35,6 +36,12 @@ std::vector<UnknownValue> events_of(const ProgramRecord& program) {
 }
 
 std::string signed_bytes(Bytes bytes) { return (bytes > 0 ? "+" : "") + exact(bytes); }
+
+std::string part_line(const AlivePart& part) {
+  return fmt::format("{:>20}  {}{}{}", signed_bytes(part.bytes), part.kind,
+                     part.module.empty() ? "" : ", " + part.module,
+                     part.site.empty() ? "" : ", " + part.site);
+}
 
 }  // namespace
 
@@ -131,6 +138,11 @@ RunAhead run_ahead(const std::vector<ProgramRecord>& programs) {
     if (!out.high || program.alive->active > out.high->alive->active) out.high = &program;
   }
   if (out.low == out.high) return {};
+  out.parts = beyond(*out.low->alive, *out.high->alive);
+  return out;
+}
+
+std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& after) {
   using Key = std::tuple<std::string, std::string, std::string>;
   std::map<Key, AlivePart> sums;
   const auto add = [&](const AlivePart& part, int sign) {
@@ -138,11 +150,33 @@ RunAhead run_ahead(const std::vector<ProgramRecord>& programs) {
     sum.kind = part.kind, sum.module = part.module, sum.site = part.site;
     sum.count += sign * part.count, sum.bytes += sign * part.bytes;
   };
-  for (const AlivePart& part : out.high->alive->parts) add(part, 1);
-  for (const AlivePart& part : out.low->alive->parts) add(part, -1);
+  for (const AlivePart& part : after.parts) add(part, 1);
+  for (const AlivePart& part : before.parts) add(part, -1);
+  std::vector<AlivePart> out;
   for (auto& [key, part] : sums)
-    if (part.bytes != 0) out.parts.push_back(std::move(part));
-  std::ranges::stable_sort(out.parts, std::greater(), &AlivePart::bytes);
+    if (part.bytes != 0) out.push_back(std::move(part));
+  std::ranges::stable_sort(out, std::greater(),
+                           [](const AlivePart& part) { return std::abs(part.bytes); });
+  return out;
+}
+
+std::vector<std::string> waterfall(const ProgramRecord& before, const ProgramRecord& after,
+                                   std::size_t most) {
+  if (!before.alive || !after.alive) return {};
+  const std::vector<AlivePart> parts = beyond(*before.alive, *after.alive);
+  std::vector<std::string> out{
+      fmt::format("peak of active under {}: {} -> {}, {} bytes:", after.schedule,
+                  bytes_text(before.alive->active), bytes_text(after.alive->active),
+                  signed_bytes(after.alive->active - before.alive->active))};
+  Bytes rest = after.alive->active - before.alive->active;
+  for (std::size_t i = 0; i < std::min(parts.size(), most); ++i) {
+    out.push_back(part_line(parts[i]));
+    rest -= parts[i].bytes;
+  }
+  if (parts.size() > most)
+    out.push_back(
+        fmt::format("{:>20}  in {}", signed_bytes(rest),
+                    plural(std::ssize(parts) - static_cast<std::ptrdiff_t>(most), "more line")));
   return out;
 }
 
@@ -163,10 +197,7 @@ std::string bracket_text(const std::vector<ProgramRecord>& programs) {
   text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
                       peak(*ahead.high), peak(*ahead.low));
   for (std::size_t i = 0; i < std::min(ahead.parts.size(), kMost); ++i) {
-    const AlivePart& part = ahead.parts[i];
-    text += fmt::format("{:>20}  {}{}{}\n", signed_bytes(part.bytes), part.kind,
-                        part.module.empty() ? "" : ", " + part.module,
-                        part.site.empty() ? "" : ", " + part.site);
+    text += part_line(ahead.parts[i]) + "\n";
   }
   if (ahead.parts.size() > kMost)
     text += fmt::format("{:>20}  more parts\n", ahead.parts.size() - kMost);

@@ -28,6 +28,14 @@ struct RunAhead {
   const ProgramRecord* high = nullptr;  // with the highest
   std::vector<AlivePart> parts;         // they sum to the difference; the largest first
 };
+/// What `after` holds beyond `before`, by kind, module and line: the differences, which sum to that
+/// of the two peaks; the largest number of bytes first, whatever its sign.
+std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& after);
+/// "peak of active under lagging: 1 GiB -> 1.5 GiB, +536,870,912 bytes:", and a line for each of
+/// the first `most` of these differences; then how many more there are, and their sum.
+std::vector<std::string> waterfall(const ProgramRecord& before, const ProgramRecord& after,
+                                   std::size_t most);
+
 /// Empty with a single schedule, without snapshots, and where the peaks are equal.
 RunAhead run_ahead(const std::vector<ProgramRecord>& programs);
 

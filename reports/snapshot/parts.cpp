@@ -16,24 +16,6 @@ namespace {
 
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
-/// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of
-/// one layer apart, unless it is the only one.
-std::string without_numbers(const std::string& path) {
-  std::string out;
-  bool before = false;  // a number has come
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find('.', at), path.size());
-    const std::string word = path.substr(at, end - at);
-    const bool number = !word.empty() && std::ranges::all_of(word, [](unsigned char letter) {
-      return std::isdigit(letter) != 0;
-    });
-    out += (at > 0 ? "." : "") + (number && !(before && end == path.size()) ? "*" : word);
-    before = before || number;
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
@@ -55,6 +37,22 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
 }
 
 }  // namespace
+
+std::string without_numbers(const std::string& path) {
+  std::string out;
+  bool before = false;  // a number has come
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('.', at), path.size());
+    const std::string word = path.substr(at, end - at);
+    const bool number = !word.empty() && std::ranges::all_of(word, [](unsigned char letter) {
+      return std::isdigit(letter) != 0;
+    });
+    out += (at > 0 ? "." : "") + (number && !(before && end == path.size()) ? "*" : word);
+    before = before || number;
+    at = end + 1;
+  }
+  return out;
+}
 
 std::string BlockLabel::module() const {
   const auto word_of = [](const std::string& path, std::size_t at) {
@@ -102,14 +100,15 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   return out;
 }
 
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels) {
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels,
+             bool numbers) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);
   if (const auto found = labels.find(&event); found != labels.end()) {
     part.kind = found->second.kind;
     part.module = found->second.module();
   }
-  part.module = without_numbers(part.module);
+  if (!numbers) part.module = without_numbers(part.module);
   return part;
 }
 

@@ -31,8 +31,14 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
 /// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
 /// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
-/// `event` is the allocation, in the snapshot's trace.
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels);
+/// `event` is the allocation, in the snapshot's trace. The module is "layers.*.up", or with
+/// `numbers` "layers.3.up".
+Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels,
+             bool numbers = false);
+
+/// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of
+/// one layer apart, unless it is the only one.
+std::string without_numbers(const std::string& path);
 
 /// The parts of one kind, and their sum.
 struct TensorKind {

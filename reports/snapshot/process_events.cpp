@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <unordered_map>
@@ -18,8 +19,12 @@ namespace {
 using recorder::kDevices;
 using recorder::kHeader;
 using recorder::Tag;
-static_assert(recorder::kOom == static_cast<std::uint64_t>(Action::oom) &&
-              recorder::kOom == static_cast<std::uint64_t>(AllocatorAction::oom));
+
+/// By PyTorch's numbers, which have an order of their own at the end.
+constexpr std::array kPyTorchs{
+    Action::alloc,         Action::free_requested, Action::free_completed,
+    Action::segment_alloc, Action::segment_free,   Action::segment_map,
+    Action::segment_unmap, Action::snapshot,       Action::oom};
 
 /// Follows the entries of a record, and composes the snapshot at their end.
 class EventReader {
@@ -198,12 +203,12 @@ class EventReader {
   }
 
   void event() {
-    const std::uint64_t action = entries_.number(), number = entries_.number();
-    if (action > static_cast<std::uint64_t>(Action::oom))
-      throw SnapshotError("an event of no action");
+    const std::uint64_t code = entries_.number(), number = entries_.number();
+    if (code >= kPyTorchs.size()) throw SnapshotError("an event of no action");
+    const Action action = kPyTorchs[code];
     Device& one = device_at(number);
     TraceEvent event;
-    event.action = static_cast<Action>(action);
+    event.action = action;
     event.address = address();
     event.size = entries_.bytes();
     if (event.action == Action::oom) event.device_free = entries_.bytes(), event.address = 0;
@@ -213,6 +218,7 @@ class EventReader {
     event.stack = place;
     event.module = modules_[known(strings_, in)];
     event.time_us = time_ += entries_.signed_number();
+    if (action == Action::snapshot) return;  // nothing has changed
     BlockChange change;
     change.action = static_cast<AllocatorAction>(action);
     change.address = event.address;

@@ -158,6 +158,30 @@ TEST(ProcessRecord, WhenAProcessIsKilledEveryCommittedEventIsThere) {
   }
 }
 
+TEST(ProcessRecord, ActionsHavePyTorchsNumbers) {
+  Written record;
+  record.step("a");
+  constexpr std::uint64_t kSnapshot = 7, kOutOfMemory = 8;  // TraceEntry::Action of PyTorch
+  for (const std::uint64_t action : {kSnapshot, kOutOfMemory}) {
+    std::string event{static_cast<char>(Tag::event)};
+    put(event, action);
+    put(event, 0);  // device
+    put_signed(event, 0);
+    put(event, 4096);
+    if (action == kOutOfMemory) put(event, 1024);  // free on the device
+    for (int i = 0; i < 4; ++i) put(event, 0);     // stream, stack, module, node
+    put_signed(event, 7);
+    record.file().append(event);
+    record.file().commit();
+  }
+  const Snapshot snapshot = record_snapshot(record.path());
+  ASSERT_EQ(snapshot.traces.at(0).size(), 4u);  // three of the step
+  const TraceEvent& last = snapshot.traces[0].back();
+  EXPECT_EQ(last.action, Action::oom);
+  EXPECT_EQ(last.size, 4096);
+  EXPECT_EQ(last.device_free, 1024);
+}
+
 TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {
   Written record;
   record.step("abcd");

@@ -55,6 +55,12 @@ std::string text(const StackFrame& frame) {
 
 bool is_users_python(const StackFrame& frame) { return is_python(frame) && !pytorchs_own(frame); }
 
+const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {
+  for (const std::uint32_t at : snapshot.stacks[stack])
+    if (is_users_python(snapshot.frames[at])) return &snapshot.frames[at];
+  return nullptr;
+}
+
 std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   const auto& frames = snapshot.stacks[stack];
   if (frames.empty()) return "(no stack was recorded)";
@@ -67,7 +73,7 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   // A node as `tidemark exec` writes it down, before the line that it runs or that made it.
   const std::string named =
       frame(frames[0]).file == "autograd" ? one_line(frame(frames[0]).function) : "";
-  if (const auto* users = first(is_users_python))
+  if (const auto* users = users_frame(snapshot, stack))
     return text(*users) + (named.empty() ? "" : " (" + named + ")");
   if (!named.empty()) return named;
   if (const auto* node = first([](const StackFrame& f) { return !node_of(f).empty(); }))

@@ -10,6 +10,8 @@ namespace tidemark {
 
 /// True for a frame of the user's Python code, not PyTorch's or torch.compile's.
 bool is_users_python(const StackFrame& frame);
+/// The innermost of them in a stack; nullptr where there is none.
+const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack);
 
 /// "step train.py:12" of the innermost Python frame that is the user's. In a backward that
 /// tidemark exec has recorded, with autograd's node: "forward model.py:9 (MmBackward0)". Without

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reports/html.h"
+#include "reports/program/samples.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
 
@@ -25,6 +26,7 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "cut", tidemark::cut_report());
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
   tidemark::write_all(folder / "empty", {});
+  tidemark::write_programs(folder, argc == 3);
   if (argc == 3) {
     tidemark::Report before = tidemark::sample_report();
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)

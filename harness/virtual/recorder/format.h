@@ -17,13 +17,13 @@ enum class Tag : std::uint8_t {
   frame,       // function and file (strings), line
   stack,       // the caller's stack, frame
   node,        // of autograd: name (string), stack and module (string) of its forward
-  event,  // action (of the allocator, in PyTorch's order; kOom), device, s address (less that of
+  event,       // action (of the allocator, PyTorch's number), device, s address (less that of
           // the entry before in this step), size as requested (of oom: what the device had free),
           // stream, stack, module (string), node, s microseconds since the entry before
-  block,  // device, size of the block of its last allocation, if not the request rounded up
-          // to 512 bytes
-  label,  // s address (as of an event), kind and name (strings): the block there from now on
-  phase,  // name (string), s microseconds: begins
+  block,      // device, size of the block of its last allocation, if not the request rounded up
+              // to 512 bytes
+  label,      // s address (as of an event), kind and name (strings): the block there from now on
+  phase,      // name (string), s microseconds: begins
   phase_end,  // name (string), s microseconds: the innermost one of that name ends
   gather,     // device, s output, s shard (addresses, likewise), bytes of the shard
   step,       // number of the training step, microseconds since the record began: begins; the
@@ -35,7 +35,6 @@ enum class Tag : std::uint8_t {
 };
 
 constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
-constexpr std::uint64_t kOom = 7;                        // an event's action: out of memory
 constexpr std::uint64_t kDevices = 16;                   // of one process
 constexpr std::uint64_t kHeader = 4096;                  // bytes before the first entry
 

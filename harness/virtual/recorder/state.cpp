@@ -109,7 +109,7 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Numb
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
   const Number stack = made ? names_.stack() : 0;
   std::string out = begun(Tag::event);
-  put(out, oom ? kOom : static_cast<std::uint64_t>(entry.action_));
+  put(out, static_cast<std::uint64_t>(entry.action_));
   put(out, device);
   put_address(out, oom ? last_address_ : at);
   put(out, entry.size_);

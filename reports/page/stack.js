@@ -1,0 +1,198 @@
+// Memory over time, stacked by kind: a column is the highest moment of its stretch. A click chooses a moment, a drag zooms.
+import { bandNames, bandsOption, carrier } from './bands.js';
+import { cardLine, cardSeries } from './card.js';
+import { lastAtMost } from './course.js';
+import { h } from './dom.js';
+import { axisOf, bytes, exact, plural, unitFor } from './format.js';
+import { frameOf, legend, textStyle, tooltip } from './frame.js';
+import { toneOfKind } from './kinds.js';
+
+const HEIGHT = 340;
+const GRID = { left: 58, right: 12, top: 30, bottom: 30, outerBoundsMode: 'none' };
+const MAIN = ['forward', 'backward', 'optimizer'];
+
+/** What stands at one column, as elements. */
+function readingOf(course, moment, levels) {
+  const rows = course.kinds.map((name, k) => [name, levels[k]]).filter(([, level]) => level > 0);
+  const row = (tone, name, level) =>
+    h('tr', {}, h('th', { class: tone }, tone && h('i', { class: 'swatch' }), ` ${name}`), h('td', { class: 'figure' }, bytes(level)));
+  const phase = course.phaseAt(moment);
+  return h(
+    'div',
+    { class: 'reading' },
+    h('div', { class: 'quiet' }, `event ${exact(course.eventOf(moment))}${phase && ` · ${phase}`}`),
+    h(
+      'table',
+      {},
+      rows.reverse().map(([name, level]) => row(toneOfKind(name), name, level)),
+      row(null, 'active', course.active[moment]),
+      row(null, 'reserved', course.reserved(moment)),
+    ),
+  );
+}
+
+/** The steps' begins as lines, the names where there is room. */
+function stepLines(course, [first, last], pixels, colour) {
+  const begins = new Map();
+  for (const { step, from } of course.phases) begins.set(step, Math.min(from, begins.get(step) ?? Infinity));
+  const seen = [...begins].map(([step, from]) => [step, course.eventOf(from)]).filter(([, at]) => at >= first && at <= last);
+  const every = Math.ceil((seen.length * 56) / Math.max(56, pixels));
+  return carrier('steps', 0, {
+    markLine: {
+      silent: true,
+      symbol: 'none',
+      lineStyle: { color: colour('quiet'), type: 'dotted', width: 1 },
+      data: seen
+        .filter((_, i) => i % every === 0)
+        .map(([step, at]) => ({
+          xAxis: at,
+          label: { formatter: `step ${step}`, color: colour('quiet'), fontSize: 11.5, position: 'end', align: 'left', distance: 2 },
+        })),
+    },
+  });
+}
+
+/** `state`: {moment, window: [first, last] moments or null}; choose(moment) and zoom(window) change it. */
+export function stackOf(course, state, { choose, zoom }) {
+  const [first, last] = state.window ?? [0, course.last];
+  let shown = { at: [], levels: [] };
+
+  function option(colour, width) {
+    const at = course.columns(first, last, Math.max(50, Math.floor(width / 2)));
+    const levels = course.levels(at);
+    shown = { at, levels };
+    const xs = at.map(course.eventOf);
+    const highest = Math.max(1, ...at.map((moment) => Math.max(course.active[moment], course.reserved(moment))));
+    const mark = cardLine(highest);
+    const unit = unitFor(highest);
+    const axis = axisOf(0, Math.max(highest, mark?.value ?? 0), unit);
+    const sums = at.map(() => 0);
+    const areas = course.kinds.map((name, k) => {
+      const data = xs.map((x, i) => [x, (sums[i] += levels[k][i])]);
+      const tone = colour(toneOfKind(name));
+      return {
+        type: 'line', name, data, step: 'end', symbol: 'none', silent: true, z: 20 - k,
+        lineStyle: { width: 0 }, areaStyle: { color: tone, opacity: 1 }, emphasis: { disabled: true },
+      };
+    });
+    frame.element.dataset.active = String(course.active[state.moment]); // of all blocks, by their ends
+    const bands = course.phases
+      .filter(({ name }) => MAIN.includes(name))
+      .map(({ name, from, to }) => ({ name, from: course.eventOf(from), to: course.eventOf(to) }));
+    const range = [xs[0], Math.max(xs.at(-1), xs[0] + 1)];
+    const names = bandNames(bands, range, width - 70);
+    names.data.forEach((band, i) => { band[0].itemStyle = { opacity: i % 2 ? 0 : 0.6 }; });
+    return {
+      grid: [{ ...GRID, height: HEIGHT - GRID.top - GRID.bottom }],
+      xAxis: {
+        type: 'value', min: range[0], max: range[1], minInterval: 1, splitNumber: Math.max(2, Math.round(width / 140)),
+        splitLine: { show: false }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour('line') } },
+        axisLabel: { ...textStyle(colour), hideOverlap: true, formatter: (value) => exact(Math.round(value)), alignMinLabel: 'left', alignMaxLabel: 'right' },
+      },
+      yAxis: {
+        type: 'value', name: unit.name, nameGap: 12, nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
+        min: 0, max: axis.max, interval: axis.interval, axisLine: { show: false }, axisTick: { show: false },
+        splitLine: { lineStyle: { color: colour('line') } }, axisLabel: { ...textStyle(colour), formatter: axis.format },
+      },
+      tooltip: {
+        ...tooltip(colour),
+        trigger: 'axis',
+        axisPointer: { lineStyle: { color: colour('quiet') } },
+        formatter: ([item]) => readingOf(course, at[item.dataIndex], levels.map((level) => level[item.dataIndex])),
+      },
+      series: [
+        ...areas,
+        {
+          type: 'line', name: 'reserved', step: 'end', symbol: 'none', silent: true, z: 21, emphasis: { disabled: true },
+          data: xs.map((x, i) => [x, course.reserved(at[i])]), lineStyle: { width: 1.4, color: colour('ink'), type: [5, 3] },
+        },
+        bandsOption(0, names, colour),
+        stepLines(course, range, width, colour),
+        ...cardSeries({ mark }, 0, colour),
+        carrier('chosen', 0, {
+          markLine: {
+            silent: true, symbol: 'none', label: { show: false }, lineStyle: { color: colour('focus'), type: 'solid', width: 2 }, z: 30,
+            data: state.moment >= first && state.moment <= last ? [{ xAxis: course.eventOf(state.moment) }] : [],
+          },
+        }),
+      ],
+    };
+  }
+
+  const pixelTo = (x) => {
+    const box = frame.element.getBoundingClientRect();
+    const event = frame.chart().convertFromPixel({ xAxisIndex: 0 }, x - box.left);
+    return Math.min(last, Math.max(first, course.momentOf(Math.round(event))));
+  };
+  /** The moment of the column at another one. */
+  const columnAt = (moment) => shown.at[Math.max(0, lastAtMost(shown.at, moment))];
+  const around = (moment, span) => {
+    const begin = Math.round(Math.min(course.last - span, Math.max(0, moment - span / 2)));
+    zoom(span >= course.last ? null : [Math.max(0, begin), Math.min(course.last, begin + Math.max(2, Math.round(span)))]);
+  };
+
+  function keys(key, { shiftKey }) {
+    const i = lastAtMost(shown.at, state.moment);
+    const go = (steps) => choose(shown.at[Math.min(shown.at.length - 1, Math.max(0, i + steps * (shiftKey ? 20 : 1)))]);
+    const act = {
+      ArrowLeft: () => go(-1),
+      ArrowRight: () => go(1),
+      Home: () => choose(course.peak),
+      '+': () => around(state.moment, (last - first) / 2),
+      '-': () => around(state.moment, (last - first) * 2),
+      0: () => zoom(null),
+    }[key];
+    act?.();
+    return Boolean(act);
+  }
+
+  const frame = frameOf({
+    label: `Memory over time by kind, from event ${exact(course.eventOf(first))} to ${exact(course.eventOf(last))}; the highest is ${bytes(course.active[course.peak])} at event ${exact(course.eventOf(course.peak))}. Arrow keys choose a moment, Home the peak, plus and minus zoom, zero shows all.`,
+    height: HEIGHT,
+    option,
+    keys,
+  });
+  const element = frame.element;
+  element.classList.add('stacked');
+  const band = h('div', { class: 'band', hidden: true });
+  element.append(band);
+  let from = null;
+  element.addEventListener('pointerdown', (event) => {
+    if (event.button !== 0 || !frame.chart()) return;
+    from = event.clientX;
+    element.setPointerCapture(event.pointerId);
+  });
+  element.addEventListener('pointermove', (event) => {
+    if (from === null) return;
+    const box = element.getBoundingClientRect();
+    band.hidden = Math.abs(event.clientX - from) < 5;
+    band.style.left = `${Math.min(from, event.clientX) - box.left}px`;
+    band.style.width = `${Math.abs(event.clientX - from)}px`;
+  });
+  element.addEventListener('pointerup', (event) => {
+    if (from === null) return;
+    const ends = [from, event.clientX].map(pixelTo).sort((a, b) => a - b);
+    const dragged = Math.abs(event.clientX - from) >= 5;
+    from = null;
+    band.hidden = true;
+    if (!dragged) choose(columnAt(ends[0]));
+    else if (ends[1] > ends[0] + 1) zoom(ends);
+  });
+  element.addEventListener('pointercancel', () => { from = null; band.hidden = true; });
+  const seen = course.levels(course.columns(0, course.last, 400));
+  return {
+    element,
+    redraw: () => frame.draw(),
+    say: (text) => frame.say(text),
+    legend: legend([
+      ...course.kinds
+        .map((name, k) => ({ tone: toneOfKind(name), name, here: seen[k].some((level) => level > 0) }))
+        .filter(({ here }) => here),
+      { tone: 'of-reserved', name: 'reserved', dashed: true, note: 'with what the allocator caches' },
+    ]),
+    note:
+      last - first + 1 > 50
+        ? `${plural(course.inAll, 'event')} of PyTorch's allocator${course.moments < course.inAll + 1 ? `, of which ${exact(course.moments)} moments are here` : ''}. Every column is the highest moment of its stretch, and shows its bytes as requested.`
+        : `${plural(course.inAll, 'event')} of PyTorch's allocator; bytes as requested.`,
+  };
+}

@@ -1,0 +1,106 @@
+#include "reports/program/answer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "reports/program/places.h"
+#include "reports/snapshot/parts.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+std::string gpu(const RunRecord& run) {
+  const bool other = run.profile_bytes > 0 && run.profile_bytes != run.capacity_bytes;
+  return fmt::format("{} of the virtual GPU {}", bytes_text(run.capacity_bytes),
+                     run.profile + (other ? ", which has another capacity by itself" : ""));
+}
+
+/// ", in backward of step 2, when ... allocated 512 MiB".
+std::string moment(const HighestPeak& peak) {
+  const auto picture = std::ranges::find_if(peak.pictures, [&](const MemoryPicture& one) {
+    return one.where == peak.file.stem() && one.device == peak.device.device;
+  });
+  if (picture == peak.pictures.end()) return "";
+  std::string out;
+  if (const auto* phase = phase_at(*picture, picture->peak))
+    out = fmt::format(", in {} of step {}", one_line(phase->name), phase->step);
+  const auto last = std::ranges::find_if(picture->blocks, [&](const MemoryPicture::Block& block) {
+    return block.from == picture->peak;
+  });
+  if (last == picture->blocks.end()) return out;
+  const MemoryPicture::Place& place = picture->places[last->place];
+  out += fmt::format(", when {}{} allocated {}", place.site.empty() ? place.kind : place.site,
+                     place.module.empty() ? "" : ", module " + place.module + ",",
+                     bytes_text(last->bytes));
+  return out;
+}
+
+std::string made_of(const DeviceSummary& device) {
+  std::vector<std::string> kinds;
+  for (const TensorKind& kind : kinds_of(device.parts))
+    kinds.push_back(fmt::format(
+        "{} {} ({:.1f} %)", kind.name, bytes_text(kind.bytes),
+        100 * static_cast<double>(kind.bytes) / static_cast<double>(device.peak.active)));
+  return fmt::format("It is made of {}.", fmt::join(kinds, ", "));
+}
+
+std::string fit(const Report& report) {
+  Bytes reserved = 0;
+  std::string where;
+  bool full = false, whole = true;
+  for (const ProgramRecord& program : report.programs)
+    for (const ProcessRecord& process : program.processes) {
+      whole = whole && process.ended && !process.devices.empty();
+      for (const DeviceRecord& device : process.devices) {
+        full = full || device.ooms > 0;
+        if (device.reserved <= reserved) continue;
+        reserved = device.reserved, where = place_of(process, device);
+      }
+    }
+  const Bytes capacity = report.run.capacity_bytes;
+  if (reserved == 0 || capacity <= 0) return "";
+  std::string out = fmt::format("PyTorch's allocator reserves {} at most ({}), of {}",
+                                bytes_text(reserved), where, gpu(report.run));
+  if (full) return out + ": this was not enough.";
+  if (!whole) return out + "; a process has ended early, so what it needs in all is not known.";
+  return fmt::format(
+      "{}: {} are left for what is not PyTorch's, such as the CUDA context and NCCL.", out,
+      bytes_text(capacity - reserved));
+}
+
+}  // namespace
+
+std::vector<std::string> answer(const Report& report, const std::vector<HighestPeak>& peaks) {
+  std::vector<std::string> out;
+  const HighestPeak* highest = highest_of(peaks);
+  if (highest == nullptr) {
+    out.push_back("What was alive is not known: no process of the program left a memory snapshot.");
+  } else {
+    const DeviceSummary& device = highest->device;
+    for (const HighestPeak& peak : peaks)
+      for (const OutOfMemory& oom : peak.ooms)
+        out.push_back(fmt::format("{}{}: {}.", peaks.size() > 1 ? peak.schedule + ", " : "",
+                                  oom.process, oom_text(oom)));
+    if (device.peak.active > 0) {
+      std::string schedule;
+      for (std::size_t i = 0; peaks.size() > 1 && i < peaks.size(); ++i)
+        if (&peaks[i] == highest) schedule = " under " + report.programs[i].schedule;
+      out.push_back(
+          fmt::format("The peak is {} of active memory on {}{}{}.", bytes_text(device.peak.active),
+                      place_name(highest->file.stem(), device.device), schedule, moment(*highest)));
+      out.push_back(made_of(device));
+    } else {
+      out.push_back("The program's allocations failed: nothing was alive.");
+    }
+  }
+  if (const StepGrowth* growth = worst_growth(peaks))
+    out.push_back("Memory grows: " + growth_text(*growth, report.run.capacity_bytes) + ".");
+  if (const std::string fits = fit(report); !fits.empty()) out.push_back(fits);
+  out.push_back(fmt::format("Command: {}", fmt::join(report.programs.front().program, " ")));
+  return out;
+}
+
+}  // namespace tidemark

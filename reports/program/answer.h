@@ -1,0 +1,17 @@
+// The answer with which the page of a program begins: its peak, and whether it fits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+#include "reports/program/alive.h"
+
+namespace tidemark {
+
+/// Sentences: the highest peak of active memory with its rank, step, phase and line; what it is
+/// made of; what the GPU has left, or how much more an allocation that failed needs at least; and
+/// the command.
+std::vector<std::string> answer(const Report& report, const std::vector<HighestPeak>& peaks);
+
+}  // namespace tidemark

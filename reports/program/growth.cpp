@@ -1,0 +1,133 @@
+#include "reports/program/growth.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "reports/program/places.h"
+#include "reports/snapshot/parts.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kFewest = 3;  // steps that show a growth
+constexpr std::size_t kYoung = 2;   // last steps, of which something may be kept for the next
+
+struct Steps {
+  std::string unit;
+  std::vector<std::size_t> begins;  // moments
+  std::int64_t first = 1;           // the number of the first
+};
+
+std::vector<std::size_t> begins_of(const MemoryPicture& picture, const char* name) {
+  std::vector<std::size_t> out;
+  std::size_t end = 0;  // of the phase that is open
+  for (const MemoryPicture::Phase& phase : picture.phases) {
+    if (phase.name != name || phase.from < end) continue;
+    out.push_back(phase.from);
+    end = phase.to;
+  }
+  return out;
+}
+
+Steps steps_of(const MemoryPicture& picture) {
+  std::map<std::int64_t, std::size_t> begins;
+  for (const MemoryPicture::Phase& phase : picture.phases) {
+    const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
+    if (!fresh) at->second = std::min(at->second, phase.from);
+  }
+  Steps out{"step", {}, 1};
+  if (begins.size() >= kFewest + kYoung) {
+    out.first = begins.begin()->first;
+    for (const auto& [step, from] : begins) out.begins.push_back(from);
+    return out;
+  }
+  for (const char* name : {"backward", "forward"})
+    if (std::vector<std::size_t> some = begins_of(picture, name); some.size() >= kFewest + kYoung)
+      return {name, std::move(some), 1};
+  return out;
+}
+
+/// Of one place: the bytes and blocks that each step has left behind.
+struct Left {
+  Part part;
+  std::vector<std::int64_t> bytes, blocks;
+  /// The first step since which each has left something; none: `bytes.size()`.
+  std::size_t since() const {
+    std::size_t first = bytes.size();
+    while (first > 0 && bytes[first - 1] > 0) --first;
+    return first;
+  }
+};
+
+}  // namespace
+
+std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
+  const Steps steps = steps_of(picture);
+  if (steps.begins.size() < kFewest + kYoung) return {};
+  const std::size_t end = steps.begins.back(), count = steps.begins.size() - kYoung;
+  std::map<std::tuple<std::string, std::string, std::string>, Left> all;
+  for (const MemoryPicture::Block& block : picture.blocks) {
+    if (block.from <= steps.begins.front() || block.from > end || block.until <= end) continue;
+    const auto after = std::ranges::lower_bound(steps.begins, block.from);
+    const auto step = static_cast<std::size_t>(after - steps.begins.begin()) - 1;
+    if (step >= count) continue;
+    const MemoryPicture::Place& place = picture.places[block.place];
+    const std::string module = without_numbers(place.module);
+    Left& left = all[{place.kind, module, place.site}];
+    left.part = {place.kind, module, place.site, 0, 0};
+    left.bytes.resize(count), left.blocks.resize(count);
+    left.bytes[step] += block.bytes, left.blocks[step] += 1;
+  }
+  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, {}};
+  std::size_t since = 0;  // of the place that leaves most behind
+  for (auto& [key, left] : all) {
+    if (left.since() + kFewest > count) continue;
+    left.part.bytes = left.bytes.back(), left.part.count = left.blocks.back();
+    if (out.parts.empty() || left.part.bytes > std::ranges::max(out.parts, {}, &Part::bytes).bytes)
+      since = left.since();
+    out.parts.push_back(left.part);
+  }
+  if (out.parts.empty()) return {};
+  std::ranges::stable_sort(out.parts, std::greater(), &Part::bytes);
+  std::vector<std::int64_t> sums(count - since);
+  for (const auto& [key, left] : all)
+    for (std::size_t step = since; left.since() + kFewest <= count && step < count; ++step)
+      sums[step - since] += left.bytes[step];
+  std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
+  out.since = steps.first + static_cast<std::int64_t>(since);
+  out.last = steps.first + static_cast<std::int64_t>(count) - 1;
+  const std::vector<std::int64_t> active = active_of(picture);
+  for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
+    out.peak = std::max(out.peak, active[at]);
+  return out;
+}
+
+std::string growth_text(const StepGrowth& growth, Bytes capacity) {
+  constexpr std::size_t kMost = 3;  // places
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
+    const Part& part = growth.parts[i];
+    places.push_back(fmt::format("{} in {}, {}{}{}", bytes_text(part.bytes),
+                                 plural(part.count, "block"), part.kind,
+                                 part.module.empty() ? "" : ", module " + part.module,
+                                 part.site.empty() ? "" : ", " + part.site));
+  }
+  if (growth.parts.size() > kMost)
+    places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
+  std::string out = fmt::format(
+      "{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
+      growth.least < growth.most ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
+      growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
+  if (capacity <= growth.peak || growth.most == 0) return out;
+  const std::int64_t full = growth.last + (capacity - growth.peak) / growth.most + 1;
+  return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",
+                           bytes_text(capacity), growth.unit, full);
+}
+
+}  // namespace tidemark

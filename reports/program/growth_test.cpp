@@ -1,0 +1,87 @@
+// Growth from step to step: what counts as one, and what a step may keep for the next.
+#include "reports/program/growth.h"
+
+#include <gmock/gmock.h>
+
+namespace tidemark {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+/// Steps of 100 moments each. A block of the n-th step, from 0, begins 10 moments after it.
+struct Program {
+  MemoryPicture picture;
+
+  explicit Program(std::size_t steps, const std::string& phase = "forward", bool numbered = true) {
+    picture.where = "rank3";
+    picture.events.resize(steps * 100 + 50);
+    picture.places = {{"activations", "layers.3.up", "evaluate leak.py:8", "", 0},
+                      {"other", "", "main leak.py:20", "", 0}};
+    for (std::size_t i = 0; i < steps; ++i)
+      picture.phases.push_back(
+          {phase, numbered ? static_cast<std::int64_t>(i) + 1 : 1, i * 100, i * 100 + 50});
+  }
+  /// `for_steps`: how many steps it outlives.
+  void block(std::size_t step, std::int64_t bytes, std::size_t for_steps, std::size_t place = 0) {
+    const std::size_t from = step * 100 + 10, end = picture.events.size();
+    const std::size_t until = std::min(end, from + for_steps * 100 + 20);
+    picture.blocks.push_back({place, bytes, from, until, until});
+  }
+};
+
+TEST(Growth, OfEveryStepSinceTheSecond) {
+  Program p(8);
+  for (std::size_t step = 1; step < 8; ++step)
+    p.block(step, 192 * kMiB, 99), p.block(step, 32 * kMiB, 99, 1);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_EQ(growth->since, 2);
+  EXPECT_EQ(growth->last, 6);
+  EXPECT_EQ(growth->least, 224 * kMiB);
+  EXPECT_EQ(growth->most, 224 * kMiB);
+  EXPECT_EQ(growth->peak, 5 * 224 * kMiB);
+  // The sixth step ends with 1,120 MiB; the 14th with 2,912, the 15th with 3,136.
+  const std::string text = growth_text(*growth, 3000 * kMiB);
+  EXPECT_THAT(text, HasSubstr("rank 3 grows by 224 MiB a step since step 2: 192 MiB in 1 block, "
+                              "activations, module layers.*.up, evaluate leak.py:8; 32 MiB in 1 "
+                              "block, other, main leak.py:20;"));
+  EXPECT_THAT(text, HasSubstr("full in step 15"));
+}
+
+TEST(Growth, WhatAStepKeepsForTheNextIsNone) {
+  Program p(8);
+  for (std::size_t step = 0; step < 8; ++step) p.block(step, kMiB, 1), p.block(step, kMiB, 2, 1);
+  EXPECT_FALSE(growth_of(p.picture));
+}
+
+TEST(Growth, WhatTheFirstStepMakesIsNone) {
+  Program p(8);
+  p.block(0, kMiB, 99);
+  p.block(1, kMiB, 99);
+  EXPECT_FALSE(growth_of(p.picture));
+}
+
+TEST(Growth, OfDifferentSizesHasBothEnds) {
+  Program p(8);
+  for (std::size_t step = 0; step < 8; ++step)
+    p.block(step, (1 + static_cast<std::int64_t>(step) % 3) * kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0), HasSubstr("grows by 1 MiB to 3 MiB a step since step 1:"));
+}
+
+TEST(Growth, WithoutAnOptimizerBackwardsAreSteps) {
+  Program p(6, "backward", false);
+  for (std::size_t step = 0; step < 6; ++step) p.block(step, kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0), HasSubstr("a backward since backward 1"));
+  Program few(4, "backward", false);
+  for (std::size_t step = 0; step < 4; ++step) few.block(step, kMiB, 99);
+  EXPECT_FALSE(growth_of(few.picture)) << "three steps and the two young ones are five";
+}
+
+}  // namespace
+}  // namespace tidemark
