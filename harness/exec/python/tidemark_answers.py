@@ -1,14 +1,14 @@
 """Functions of PyTorch's Python part that answer on the virtual platform: the version of cuDNN, printing, saving what is not known, and
 Inductor's autotuning."""
+import ctypes
 import functools
 
 
 def name_cudnn(cudnn):
-    """The virtual cuDNN has the version that this torch was compiled with, and nothing else."""
+    """The virtual cuDNN says the version that this torch was compiled with."""
     if cudnn:
         major, minor, patch = cudnn.getCompileVersion()
-        number = major * (10000 if major >= 9 else 1000) + minor * 100 + patch
-        cudnn.getRuntimeVersion, cudnn.getVersionInt = cudnn.getCompileVersion, lambda: number
+        ctypes.CDLL(None).tidemark_cudnn_set_version(ctypes.c_size_t(major * 10000 + minor * 100 + patch))
 
 
 def print_host_copies():

@@ -61,6 +61,8 @@ class Events:
         self.program = program
         self.counts, self.lock = {}, threading.Lock()
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
+        self.cudnn = ctypes.CDLL(None).tidemark_cudnn_modelled
+        self.cudnn.restype = ctypes.c_size_t
         layer.tidemark_numbers_on_event(self.listener)
         atexit.register(layer.tidemark_numbers_on_event, None)
 
@@ -74,6 +76,8 @@ class Events:
     def all(self):
         with self.lock:
             counts = dict(self.counts)
+        if workspace := self.cudnn():
+            counts["sizes of cuDNN's workspaces", f"those of a model, {workspace:,} bytes at most", False, ""] = 1
         names = ("operation", "answer", "decides", "line")
         return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 

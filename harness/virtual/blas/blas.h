@@ -7,8 +7,7 @@
 
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/device.h"
-#include "harness/virtual/device/known.h"
-#include "harness/virtual/device/refusal.h"
+#include "harness/virtual/device/library_call.h"
 
 #define CUBLAS extern "C" [[gnu::visibility("default")]]
 
@@ -42,14 +41,7 @@ device::Number rate_of(cudaDataType type, int math_mode, int compute);
 
 inline constexpr cudaDataType S = CUDA_R_32F, D = CUDA_R_64F, C = CUDA_C_32F, Z = CUDA_C_64F;
 
-/// Whether this operation computes nothing where its result would be read; the caller returns
-/// not_supported, which is all that cuBLAS's callers look at.
-inline bool refused(const char* name) {
-  const bool admitted = device::admits_kernel(name);
-  if (!admitted) device::take_refusal();
-  if (device::follows_known()) device::forget_all(name);
-  return !admitted;
-}
+using device::refused;
 
 /// One operation of `multiply_adds` and `elements` (read + written) on the handle's stream.
 Status work(const Handle* handle, const char* name, cudaDataType type, double multiply_adds,

@@ -13,7 +13,9 @@ using device::call;
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   return call(device::allocate, address, bytes);
 }
-cudaError_t cudaFree(void* address) { return call(device::release, address); }
+cudaError_t cudaFree(void* address) {
+  return call(device::is_managed(address) ? device::release_managed : device::release, address);
+}
 cudaError_t cudaMemGetInfo(size_t* left, size_t* total) {
   return call(device::memory_left, left, total);
 }
@@ -57,7 +59,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* addre
       a->type = cudaMemoryTypeDevice;
       a->devicePointer = plain;
     } else if (device::is_pinned(address)) {
-      a->type = cudaMemoryTypeHost;
+      a->type = device::is_managed(address) ? cudaMemoryTypeManaged : cudaMemoryTypeHost;
       a->device = 0;
       a->devicePointer = a->hostPointer = plain;
     } else {

@@ -137,8 +137,10 @@ int value_of(int a, int device, const Profile& p) {
       return p.major >= 9 ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
       return p.major >= 9 ? 4 : 1;
-    // Everything else (managed memory, IPC, multicast, fabric handles, textures of other APIs) it
-    // cannot.
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+      return 1;
+    // Everything else (IPC, multicast, fabric handles, textures of other APIs) it cannot.
     default:
       return 0;
   }

@@ -35,6 +35,11 @@ cudaError_t unregister_pinned(void* address);
 cudaError_t pinned_flags(void* address, unsigned* flags);
 /// The pinned range around `address`: false where there is none.
 bool is_pinned(const void* address);
+/// Managed memory. It lies on the host, and counts for no device: pages move to a GPU when it
+/// touches them, and away when it needs the room.
+cudaError_t allocate_managed(void** address, std::size_t bytes, unsigned flags);
+cudaError_t release_managed(void* address);
+bool is_managed(const void* address);
 
 /// Device memory behind a variable of a module: outside the capacity, as a loaded module's is.
 void* module_variable(int device, const void* symbol, std::size_t bytes);

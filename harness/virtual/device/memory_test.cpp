@@ -235,4 +235,31 @@ TEST_F(DeviceMemory, VirtualMemoryIsCountedWhileItExistsAndReadableWhenAccessIsS
   ASSERT_EQ(CUDA_SUCCESS, cuMemAddressFree(begin, 8 * kMiB));
 }
 
+// Both sides read and write it, and it takes nothing of the device.
+TEST_F(DeviceMemory, ManagedMemoryIsOnTheHost) {
+  std::size_t before = 0, after = 0, total = 0;
+  CUDA(cudaMemGetInfo(&before, &total));
+  int* numbers = nullptr;
+  CUDA(cudaMallocManaged(reinterpret_cast<void**>(&numbers), kMiB, cudaMemAttachGlobal));
+  CUDA(cudaMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  numbers[7] = 3;
+  cudaPointerAttributes attributes;
+  CUDA(cudaPointerGetAttributes(&attributes, numbers + 7));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_EQ(attributes.devicePointer, attributes.hostPointer);
+  const cudaMemLocation here{.type = cudaMemLocationTypeDevice, .id = 0},
+      nowhere{.type = cudaMemLocationTypeDevice, .id = 9};
+  CUDA(cudaMemAdvise(numbers, kMiB, cudaMemAdviseSetPreferredLocation, here));
+  CUDA(cudaMemPrefetchAsync(numbers, kMiB, here, 0, nullptr));
+  EXPECT_EQ(cudaMemPrefetchAsync(numbers, kMiB, nowhere, 0, nullptr), cudaErrorInvalidDevice);
+  CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(numbers[7], 3);
+  EXPECT_EQ(cudaFreeHost(numbers), cudaErrorInvalidValue);
+  CUDA(cudaFree(numbers));
+  EXPECT_EQ(cudaMemAdvise(numbers, kMiB, cudaMemAdviseSetReadMostly, here), cudaErrorInvalidValue);
+  void* none = nullptr;
+  EXPECT_EQ(cudaMallocManaged(&none, kMiB, 5), cudaErrorInvalidValue);
+}
+
 }  // namespace

@@ -14,6 +14,7 @@ struct Pinned {
   std::size_t bytes;
   unsigned flags;
   bool ours;  // allocated here, not merely registered
+  bool managed = false;
 };
 
 std::map<std::uintptr_t, Pinned>& pinned() { return immortal<std::map<std::uintptr_t, Pinned>>(); }
@@ -26,10 +27,10 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 
 }  // namespace
 
-cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
-  if (!address || (flags & ~7u)) return cudaErrorInvalidValue;
+namespace {
+
+cudaError_t take(void** address, std::size_t bytes, unsigned flags, bool managed) {
   *address = nullptr;
-  if (bytes == 0) return cudaSuccess;
   auto [e, lock] = locked();
   if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   const std::size_t rounded = round_up(bytes, 4096);
@@ -37,26 +38,48 @@ cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return cudaErrorMemoryAllocation;
   e.now += e.profile.allocate;
-  pinned()[number(got)] = {rounded, flags, true};
+  pinned()[number(got)] = {rounded, flags, true, managed};
   *address = got;
   return cudaSuccess;
 }
 
-cudaError_t release_pinned(void* address) {
+cudaError_t give_back(void* address, bool managed) {
   if (!address) return cudaSuccess;
   auto [e, lock] = locked();
-  auto found = pinned().find(number(address));
-  if (found == pinned().end() || !found->second.ours) return cudaErrorInvalidValue;
+  const auto find = [&] {
+    const auto found = pinned().find(number(address));
+    const bool same =
+        found != pinned().end() && found->second.ours && found->second.managed == managed;
+    return same ? found : pinned().end();
+  };
+  if (find() == pinned().end()) return cudaErrorInvalidValue;
   if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   synchronise_with(lock, e.mark_all(-1));
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;
-  found = pinned().find(number(address));
+  const auto found = find();
   if (found == pinned().end()) return cudaErrorInvalidValue;
   munmap(address, found->second.bytes);
   pinned().erase(found);
   return cudaSuccess;
 }
+
+}  // namespace
+
+cudaError_t allocate_pinned(void** address, std::size_t bytes, unsigned flags) {
+  if (!address || (flags & ~7u)) return cudaErrorInvalidValue;
+  *address = nullptr;
+  return bytes == 0 ? cudaSuccess : take(address, bytes, flags, false);
+}
+
+cudaError_t release_pinned(void* address) { return give_back(address, false); }
+
+cudaError_t allocate_managed(void** address, std::size_t bytes, unsigned flags) {
+  const bool known = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
+  return !address || bytes == 0 || !known ? cudaErrorInvalidValue : take(address, bytes, 0, true);
+}
+
+cudaError_t release_managed(void* address) { return give_back(address, true); }
 
 cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
   if (!address || bytes == 0) return cudaErrorInvalidValue;
@@ -90,6 +113,12 @@ cudaError_t pinned_flags(void* address, unsigned* flags) {
 bool is_pinned(const void* address) {
   std::lock_guard lock(engine().mutex);
   return around(number(address)) != pinned().end();
+}
+
+bool is_managed(const void* address) {
+  std::lock_guard lock(engine().mutex);
+  const auto found = around(number(address));
+  return found != pinned().end() && found->second.managed;
 }
 
 }  // namespace tidemark::device

@@ -18,6 +18,8 @@ bool admits_kernel(std::string_view name);
 /// Whether a launch of this thread was refused since the caller last asked for errors
 /// (cudaGetLastError) or for this; extensions launch without looking at the result.
 bool take_refusal();
+/// One line on stderr, once a process and text.
+void say_once(const std::string& text);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop
@@ -29,8 +31,6 @@ namespace tidemark::device {
 bool accepts_unknown();
 /// Says on stderr why `bytes` are not copied to the host. Returns cudaErrorNotSupported.
 cudaError_t refuse_read(std::size_t bytes);
-/// One line on stderr, once a process and text.
-void say_once(const std::string& text);
 /// Without its arguments, and not longer than a line can be read.
 std::string kernel_name(std::string_view mangled);
 

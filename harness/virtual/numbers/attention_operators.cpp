@@ -146,6 +146,55 @@ void efficient_backward(HostCall& call) {
   give(call, g.query, g.key, g.value, wants_bias ? g.bias : at::Tensor());
 }
 
+// A state's part in a tensor of one element, as cuDNN's host code has made it.
+at::Tensor scalar_like(const c10::IValue& output, std::uint64_t value) {
+  if (!output.isTensor() || output.toTensor().numel() != 1) return {};
+  const at::Tensor& made = output.toTensor();
+  return at::full(made.sizes(), static_cast<std::int64_t>(value),
+                  at::TensorOptions().dtype(made.scalar_type()));
+}
+
+// From torch 2.5 on (query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal,
+// return_debug_mask, scale), of the layer's operator (..., attn_bias, cum_seq_q, cum_seq_k, max_q,
+// max_k, compute_log_sumexp, ...)
+//   -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, philox_seed, philox_offset, debug)
+template <std::size_t extra>
+void cudnn_attention(HostCall& call) {
+  auto& s = call.stack;
+  refuse(s.size() != 9 + extra, call, "this release of torch");
+  refuse(extra > 0 && tensor_at(call, 4).defined(), call, "sequences of different lengths");
+  refuse(s[7 + extra].toBool(), call, "return_debug_mask");
+  Attention a = attention(call, as_it_is, 0, 8 + extra, 5 + extra);
+  a.bias = tensor_at(call, 3);
+  a.random = call.random;
+  a.causal = s[6 + extra].toBool();
+  const AttentionResult r = attention_forward(a);
+  const at::Tensor& made = call.outputs[1].toTensor();
+  const at::Tensor none;
+  give(call, r.output,
+       made.defined() && made.numel() > 0 ? r.logsumexp.reshape(made.sizes()) : none, none, none,
+       a.query.size(2), a.key.size(2), scalar_like(call.outputs[6], call.random.seed),
+       scalar_like(call.outputs[7], call.random.offset), none);
+}
+
+// (grad_out, query, key, value, out, logsumexp, philox_seed, philox_offset, attn_bias, cum_seq_q,
+// cum_seq_k, max_q, max_k, dropout_p, is_causal, scale)
+void cudnn_attention_backward(HostCall& call) {
+  auto& s = call.stack;
+  refuse(s.size() != 16, call, "this release of torch");
+  refuse(tensor_at(call, 9).defined(), call, "sequences of different lengths");
+  Attention a = attention(call, as_it_is, 1, 15, 13);
+  a.bias = tensor_at(call, 8);
+  if (a.dropout > 0)
+    a.random = {static_cast<std::uint64_t>(tensor_at(call, 6).item().toLong()),
+                static_cast<std::uint64_t>(tensor_at(call, 7).item().toLong())};
+  a.causal = s[14].toBool();
+  const auto g = attention_backward(
+      a, tensor_at(call, 0), tensor_at(call, 4),
+      tensor_at(call, 5).reshape({a.query.size(0), a.query.size(1), a.query.size(2)}));
+  give(call, g.query, g.key, g.value);
+}
+
 bool causal(const c10::IValue& mask_type) {
   return mask_type.toInt() != 0;
 }  // 1 top left, 2 bottom right
@@ -201,6 +250,10 @@ void add_attention(Compositions& table) {
   table["aten::_flash_attention_backward"] = flash_backward<swapped>;
   table["aten::_scaled_dot_product_efficient_attention"] = efficient;
   table["aten::_scaled_dot_product_efficient_attention_backward"] = efficient_backward;
+  table["aten::_scaled_dot_product_cudnn_attention"] = cudnn_attention<0>;
+  table["aten::_scaled_dot_product_cudnn_attention_backward"] = cudnn_attention_backward;
+  table["aten::_cudnn_attention_forward"] = cudnn_attention<4>;
+  table["aten::_cudnn_attention_backward"] = cudnn_attention_backward;
   table["aten::_efficient_attention_forward"] = efficient_layer;
   table["aten::_efficient_attention_backward"] = efficient_layer_backward;
 }

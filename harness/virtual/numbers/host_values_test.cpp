@@ -21,8 +21,8 @@ TEST(HostValues, EveryOperatorThatGivesOneIsKnown) {
       {"aten::_use_miopen_ctc_loss", "of sizes"},
       {"aten::_use_miopen_ctc_loss.Tensor", "of sizes"},
       {"aten::_cslt_sparse_mm_search", "refused: no CPU kernel"},
-      {"aten::_cudnn_attention_forward", "refused: no CPU kernel"},
-      {"aten::_scaled_dot_product_cudnn_attention", "refused: no CPU kernel"},
+      {"aten::_cudnn_attention_forward", "lengths, of sizes"},
+      {"aten::_scaled_dot_product_cudnn_attention", "lengths, of sizes"},
       {"aten::_scaled_dot_product_flash_attention", "lengths, of sizes"},
       {"aten::_scaled_dot_product_flash_attention.quantized", "refused: no CPU kernel"},
       {"aten::_efficient_attention_forward", "lengths, of sizes"}};

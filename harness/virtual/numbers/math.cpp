@@ -185,7 +185,8 @@ class MathKernel {
 
   void keep(const c10::IValue& output, const c10::IValue& result) const {
     store(output, result, signature_.name);
-    if (keeping_ && !result.isNone()) each_tensor(output, keeping_->kept);
+    const bool undefined = result.isTensor() && !result.toTensor().defined();
+    if (keeping_ && !result.isNone() && !undefined) each_tensor(output, keeping_->kept);
   }
 
   Signature signature_;

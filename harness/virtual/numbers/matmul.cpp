@@ -37,14 +37,8 @@ void added(HostCall& call) {
   give(call, result);
 }
 
-// The value that tensor cores read of an fp32 operand if PyTorch allows TF32: 10 bits of the
-// mantissa, to nearest, ties away from zero (PTX: cvt.rna.tf32.f32). The products are then added up
-// in fp32.
 at::Tensor as_read(const at::Tensor& operand) {
-  if (operand.scalar_type() != at::kFloat || !at::globalContext().allowTF32CuBLAS()) return operand;
-  at::Tensor rounded = operand.clone(at::MemoryFormat::Contiguous);
-  rounded.view(at::kInt).add_(0x1000).bitwise_and_(~0x1fff);
-  return rounded;
+  return at::globalContext().allowTF32CuBLAS() ? as_tf32(operand) : operand;
 }
 
 // The CPU's own, on operands `first` and the one after it.
@@ -55,6 +49,13 @@ void as_gemm(HostCall& call) {
 }
 
 }  // namespace
+
+at::Tensor as_tf32(const at::Tensor& operand) {
+  if (operand.scalar_type() != at::kFloat) return operand;
+  at::Tensor rounded = operand.clone(at::MemoryFormat::Preserve);
+  rounded.view(at::kInt).add_(0x1000).bitwise_and_(~0x1fff);
+  return rounded;
+}
 
 void add_matmul(Compositions& table) {
   for (const char* name : {"aten::mm", "aten::mm.out", "aten::bmm", "aten::bmm.out"})

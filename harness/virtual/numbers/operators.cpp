@@ -90,7 +90,7 @@ bool reads_inner_values(const std::string& name) {
                            "aten::histc.out",          "aten::repeat_interleave.Tensor",
                            "aten::isin.Tensor_Tensor", "aten::isin.Tensor_Tensor_out",
                            "aten::segment_reduce",     "aten::multinomial",
-                           "aten::multinomial.out"};
+                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight"};
   return names.count(name) != 0;
 }
 
@@ -145,9 +145,14 @@ std::vector<std::size_t> silently_written(const std::string& name) {
 }
 
 bool draws_silently(const std::string& name) {
-  static const Names names{"aten::native_dropout", "aten::_scaled_dot_product_flash_attention",
+  static const Names names{"aten::native_dropout",
+                           "aten::_scaled_dot_product_flash_attention",
                            "aten::_scaled_dot_product_efficient_attention",
-                           "aten::_flash_attention_forward", "aten::_efficient_attention_forward"};
+                           "aten::_scaled_dot_product_cudnn_attention",
+                           "aten::_cudnn_attention_forward",
+                           "aten::_cudnn_rnn",
+                           "aten::_flash_attention_forward",
+                           "aten::_efficient_attention_forward"};
   return names.count(name) != 0;
 }
 
@@ -199,12 +204,9 @@ void run_cpu_kernel(HostCall& call) {
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {
     std::unordered_map<std::string, HostKernel> table;
-    add_attention(table);
-    add_dropout(table);
-    add_matmul(table);
-    add_norms(table);
-    add_histogram(table);
-    add_softmax(table);
+    for (const auto add : {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout,
+                           add_histogram, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
+      add(table);
     return table;
   }();
   const auto found = all.find(name);

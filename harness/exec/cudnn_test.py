@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""cudnn_test.py TIDEMARK SITE CASE: programs with the operators of cuDNN."""
+import re
+
+from testing.said import FOLDER, HERE, Said, python, run
+
+NUMBERS = str(HERE / "cudnn_numbers.py")
+WARNING = "cuDNN's workspaces are modelled"
+
+
+def agree(part, count, least, *flags):
+    said = Said("--mode", "math", *flags, "--", "python3", NUMBERS, part, count).ends(0)
+    found = re.search(r"(\d+) compared, (\d+) differ", said.out)
+    said.check(found and int(found[1]) >= least and found[2] == "0", f"{part}: {said.out[-400:]}")
+
+
+def case_convolutions():
+    agree("convolution", 40, 160)
+
+
+def case_norms():
+    agree("batch_norm", 12, 48)
+    agree("cells", 2, 30)
+
+
+def case_recurrent():
+    agree("recurrent", 25, 150)
+    agree("dropout", 1, 3)
+
+
+def case_attention():
+    """On Hopper the backend that hardware takes: cuDNN's from torch 2.9 on, and by name."""
+    agree("attention", 4, 16)
+    program = ("q = torch.randn(2, 3, 16, 64, device='cuda', dtype=torch.bfloat16, requires_grad=True)\n"
+               "y = torch.nn.functional.scaled_dot_product_attention(q, q, q)\nprint(y.grad_fn.name())")
+    said = python(program, "--gpu", "a100-80g").ends(0)
+    said.check("Flash" in said.out and WARNING not in said.err, "Ampere takes flash attention, whose memory is exact")
+
+
+WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), torch.randn(2, 64, 128, 128, device='cuda', dtype={type}).contiguous(memory_format={format})\n"
+             "y = torch.empty(2, 64, 128, 128, device='cuda', dtype={type})\n"
+             "before = torch.cuda.memory_stats()['requested_bytes.all.allocated']\n"
+             "y = torch.nn.functional.conv2d(x, w, padding=1)\n"
+             "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before - y.numel() * y.element_size())")
+
+
+def case_workspaces():
+    """Bytes that the convolution takes beside its result."""
+    def workspace(gpu, type="torch.float32", format="torch.contiguous_format", first=""):
+        said = python(first + WORKSPACE.format(type=type, format=format), "--gpu", gpu).ends(0, WARNING)
+        return int(said.out)
+
+    x, w = 2 * 64 * 128 * 128, 64 * 64 * 9
+    def check(measured, wanted, what):
+        Said("--", "true").check(measured == wanted, f"{what}: {measured:,} for {wanted:,}")
+
+    check(8_536_576, 4 * (x + w) + 512, "the rule on paper")
+    check(16_925_184, 4 * (2 * x + w) + 512, "the rule on paper")
+    check(workspace("a100-80g"), 8_536_576, "as recorded on Ampere: the input and the filter, transformed")
+    check(workspace("b200-180g"), 16_925_184, "as recorded on Blackwell: the result too")
+    check(workspace("a100-80g", "torch.float16"), 2 * (x + w) + 512, "of half the bytes")
+    check(workspace("a100-80g", "torch.float16", "torch.channels_last"), 2 * w, "PyTorch's own copy of the filter, and no workspace")
+    check(workspace("a100-80g", first="torch.backends.cudnn.allow_tf32 = False\n"), 0, "without tensor cores none")
+    check(workspace("t4-16g"), 0, "Turing has no TF32")
+
+
+def case_peaks():
+    """A training step of convolutions, batch norm and an LSTM has the same peaks in both modes."""
+    program = FOLDER / "train.py"
+    program.write_text("""import torch
+from torch import nn
+net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2, groups=2), nn.BatchNorm2d(32),
+                    nn.ConvTranspose2d(32, 8, 2), nn.Flatten(2)).cuda().to(memory_format=torch.channels_last)
+rnn, scaler = nn.LSTM(64, 32, 2, dropout=0.1).cuda(), torch.amp.GradScaler()
+optimizer = torch.optim.SGD([*net.parameters(), *rnn.parameters()], 0.1)
+torch.backends.cudnn.benchmark = True
+for step in range(3):
+    with torch.autocast("cuda", torch.float16):
+        loss = rnn(net(torch.randn(4, 3, 19, 19, device="cuda").to(memory_format=torch.channels_last))[..., :64])[0].float().square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+""")
+    peaks = {}
+    for mode in ("known", "math"):
+        said = Said("--mode", mode, "--", "python3", program).ends(0, WARNING)
+        peaks[mode] = re.search(r"process \d+ +(.*)", said.err)[1]
+    said.check(peaks["known"] == peaks["math"], str(peaks))
+
+
+def case_refused():
+    """Turing has no bf16 in cuDNN: PyTorch takes its own kernels. What is not modelled is refused by name."""
+    said = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)
+    said.check(WARNING not in said.err, "no workspace of cuDNN")
+    python("import os\nos.environ['TORCH_CUDNN_V8_API_DISABLED'] = '1'\nx = torch.ones(1, 8, 8, 8, device='cuda')\ntorch.nn.functional.conv2d(x, x)").ends(
+        1, "is not modelled by the virtual device", "CUDNN_STATUS_NOT_SUPPORTED")
+
+
+if __name__ == "__main__":
+    run(globals())
