@@ -83,7 +83,7 @@ std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity) {
   if (!peak.device.wastes.empty())
     text += "held without need, bytes as requested:\n" + wastes_text(peak.device, kLines);
   if (const StepGrowth* growth = worst_growth(peaks))
-    text += "grows: " + growth_text(*growth, capacity) + "\n";
+    text += "grows: " + growth_text(*growth, peak.device.ooms > 0 ? 0 : capacity) + "\n";
   return text + fmt::format("all parts: tidemark snapshot show {}\n", peak.file.string());
 }
 
