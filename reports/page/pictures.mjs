@@ -1,15 +1,21 @@
-// pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch.
+// pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch, or of a program.
 //
 //     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page tidemark-out/latest/report.html reports
+//     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page DIR/report.html reports    # DIR: of tidemark exec --report
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
 import { launch, open, settled } from './browser.mjs';
 import { choose } from './looking.mjs';
 
-/** overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
+/** Of a program program.png; else overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
 export async function pictures(browser, report, out) {
   const width = 1160;
   let page = await open(browser, report, { width });
+  if ((await page.locator('#memory').count()) > 0) {
+    const { y, height } = await page.locator('.icicle').boundingBox();
+    await page.screenshot({ path: `${out}/program.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 24 } });
+    return;
+  }
   await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 700 } });
   page = await open(browser, report, { width, hash: '#/fsdp_prefetch' });
   const trials = page.getByLabel('Trial');

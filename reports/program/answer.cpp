@@ -96,8 +96,11 @@ std::vector<std::string> answer(const Report& report, const std::vector<HighestP
       out.push_back("The program's allocations failed: nothing was alive.");
     }
   }
-  if (const StepGrowth* growth = worst_growth(peaks))
-    out.push_back("Memory grows: " + growth_text(*growth, report.run.capacity_bytes) + ".");
+  if (const StepGrowth* growth = worst_growth(peaks)) {
+    const bool full = highest != nullptr && highest->device.ooms > 0;
+    out.push_back("Memory grows: " + growth_text(*growth, full ? 0 : report.run.capacity_bytes) +
+                  ".");
+  }
   if (const std::string fits = fit(report); !fits.empty()) out.push_back(fits);
   out.push_back(fmt::format("Command: {}", fmt::join(report.programs.front().program, " ")));
   return out;

@@ -102,9 +102,8 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
   out.since = steps.first + static_cast<std::int64_t>(since);
   out.last = steps.first + static_cast<std::int64_t>(count) - 1;
-  const std::vector<std::int64_t> active = active_of(picture);
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
-    out.peak = std::max(out.peak, active[at]);
+    out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;
 }
 
@@ -124,8 +123,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
       "{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
       growth.least < growth.most ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
       growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
-  if (capacity <= growth.peak || growth.most == 0) return out;
-  const std::int64_t full = growth.last + (capacity - growth.peak) / growth.most + 1;
+  if (capacity <= growth.reserved || growth.most == 0) return out;
+  const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.most + 1;
   return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",
                            bytes_text(capacity), growth.unit, full);
 }

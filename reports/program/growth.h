@@ -20,7 +20,7 @@ struct StepGrowth {
   std::string unit;
   std::int64_t since = 0, last = 0;  // the first and the last of them that are compared, from 1
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind
-  std::int64_t peak = 0;             // of active, in the last
+  std::int64_t reserved = 0;         // at its highest in the last
   std::vector<Part> parts;           // of the last, the largest first
 };
 
@@ -30,7 +30,8 @@ struct StepGrowth {
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture);
 
 /// "rank 0 grows by 224.2 MiB a step since step 2: 192 MiB in 6 blocks, activations, evaluate
-/// leak.py:8; ...; at this rate 4 GiB are full in step 17". `capacity`: of the GPU; 0: not known.
+/// leak.py:8; ...; at this rate 4 GiB are full in step 17", since reserved grows by as much.
+/// `capacity`: of the GPU; 0: not known, or it has been full.
 std::string growth_text(const StepGrowth& growth, Bytes capacity);
 
 }  // namespace tidemark
