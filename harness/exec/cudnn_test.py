@@ -29,7 +29,7 @@ def case_recurrent():
 
 
 def case_attention():
-    """On Hopper the backend that hardware takes: cuDNN's from torch 2.9 on, and by name."""
+    """On Hopper the backend that hardware takes: cuDNN's in torch 2.11."""
     agree("attention", 4, 16)
     program = ("q = torch.randn(2, 3, 16, 64, device='cuda', dtype=torch.bfloat16, requires_grad=True)\n"
                "y = torch.nn.functional.scaled_dot_product_attention(q, q, q)\nprint(y.grad_fn.name())")

@@ -77,7 +77,7 @@ class Events:
         with self.lock:
             counts = dict(self.counts)
         if workspace := self.cudnn():
-            counts["sizes of cuDNN's workspaces", f"those of a model, {workspace:,} bytes at most", False, ""] = 1
+            counts["size of a workspace", f"that of a model, {workspace:,} bytes at most", False, "cuDNN"] = 1
         names = ("operation", "answer", "decides", "line")
         return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 

@@ -14,7 +14,8 @@ struct Problem {
   const char* name;
   at::ScalarType type;
   std::int64_t heads, key_heads, queries, keys, dim;
-  bool causal, masked, flash;
+  bool causal, masked;
+  const char* kernel;
 };
 std::ostream& operator<<(std::ostream& out, const Problem& p) { return out << p.name; }
 
@@ -22,7 +23,10 @@ class Attention : public testing::TestWithParam<Problem> {
  protected:
   static void SetUpTestSuite() { at::globalContext().lazyInitDevice(c10::kCUDA); }
   void SetUp() override { enter("math"); }
-  void TearDown() override { enter("off"); }
+  void TearDown() override {
+    at::globalContext().setSDPUseCuDNN(true);
+    enter("off");
+  }
 };
 
 at::Tensor plain(const Tensors& t, const Problem& p, const at::Tensor& mask) {
@@ -51,6 +55,7 @@ TEST_P(Attention, ForwardAndBackwardFollowTheFormula) {
   const at::Tensor grad = base[3].to(p.type);
   const at::Tensor expected = plain(exact, p, p.masked ? mask.to(p.type).to(at::kDouble) : mask);
   expected.backward(grad.to(at::kDouble));
+  at::globalContext().setSDPUseCuDNN(std::string(p.kernel) == "CudnnAttention");
   const auto output = at::scaled_dot_product_attention(
       device[0], device[1], device[2],
       p.masked ? std::make_optional(mask.to(p.type).to(at::kCUDA)) : std::nullopt, 0, p.causal,
@@ -58,7 +63,7 @@ TEST_P(Attention, ForwardAndBackwardFollowTheFormula) {
   // An odd head dimension is padded before and sliced after the kernel.
   const auto last = output.grad_fn();
   const std::string node = last->name() + " " + last->next_edge(0).function->name();
-  EXPECT_THAT(node, testing::HasSubstr(p.flash ? "FlashAttention" : "EfficientAttention"));
+  EXPECT_THAT(node, testing::HasSubstr(p.kernel));
   output.backward(grad.to(at::kCUDA));
   const double tolerance = p.type == at::kBFloat16 ? 4e-2 : 1e-5;
   const auto close = [&](const at::Tensor& measured, const at::Tensor& formula, const char* what) {
@@ -72,13 +77,19 @@ TEST_P(Attention, ForwardAndBackwardFollowTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Attention,
-    testing::Values(Problem{"flash", at::kBFloat16, 4, 4, 17, 17, 16, false, false, true},
-                    Problem{"flash_causal", at::kBFloat16, 4, 4, 17, 17, 16, true, false, true},
-                    Problem{"flash_grouped", at::kBFloat16, 4, 2, 9, 9, 32, true, false, true},
-                    Problem{"flash_odd_head", at::kBFloat16, 2, 2, 9, 13, 20, false, false, true},
-                    Problem{"efficient", at::kFloat, 4, 4, 17, 9, 16, false, false, false},
-                    Problem{"efficient_causal", at::kFloat, 4, 4, 17, 17, 16, true, false, false},
-                    Problem{"efficient_masked", at::kFloat, 2, 2, 8, 16, 16, false, true, false}),
+    testing::Values(
+        Problem{"cudnn", at::kBFloat16, 4, 4, 17, 17, 16, false, false, "CudnnAttention"},
+        Problem{"cudnn_causal", at::kBFloat16, 4, 4, 16, 24, 64, true, false, "CudnnAttention"},
+        Problem{"cudnn_grouped", at::kBFloat16, 4, 2, 9, 9, 32, true, false, "CudnnAttention"},
+        Problem{"flash", at::kBFloat16, 4, 4, 17, 17, 16, false, false, "FlashAttention"},
+        Problem{"flash_causal", at::kBFloat16, 4, 4, 17, 17, 16, true, false, "FlashAttention"},
+        Problem{"flash_grouped", at::kBFloat16, 4, 2, 9, 9, 32, true, false, "FlashAttention"},
+        Problem{"flash_odd_head", at::kBFloat16, 2, 2, 9, 13, 20, false, false, "FlashAttention"},
+        Problem{"efficient", at::kFloat, 4, 4, 17, 9, 16, false, false, "EfficientAttention"},
+        Problem{"efficient_causal", at::kFloat, 4, 4, 17, 17, 16, true, false,
+                "EfficientAttention"},
+        Problem{"efficient_masked", at::kFloat, 2, 2, 8, 16, 16, false, true,
+                "EfficientAttention"}),
     [](const auto& one) { return one.param.name; });
 
 // Dropout is random, but backward must drop what forward dropped: the gradient of the values tells
