@@ -26,12 +26,18 @@ struct Chart {
   std::vector<Line> lines;
 };
 
+/// A figure that a module of page/ draws from its own data: JSON with a "kind".
+struct Picture {
+  std::string title, json;
+};
+
 struct Section {
   std::string title;
   std::vector<std::string> text;  // a line each
   std::vector<Chart> charts;
   /// The first row is the header. A cell that starts with a digit, '+' or '-' is set as a figure.
   std::vector<std::vector<std::string>> rows;
+  std::vector<Picture> pictures;
 };
 
 struct Document {

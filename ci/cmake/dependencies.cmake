@@ -35,6 +35,7 @@ tidemark_needs(fmt libfmt-dev)
 tidemark_needs(muparser libmuparser-dev)
 tidemark_needs(SQLite3 libsqlite3-dev)
 tidemark_needs(ZLIB zlib1g-dev)
+tidemark_needs(tomlplusplus libtomlplusplus-dev)
 tidemark_needs(Python3 python3 COMPONENTS Interpreter)
 # For the tests.
 tidemark_needs(GTest "libgtest-dev, libgmock-dev")
