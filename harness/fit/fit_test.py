@@ -79,7 +79,7 @@ def exec_reserved(gpu, capacity, *command):
 
 def case_brute():
     """The answer for two GPUs is what running every value at their capacities gives."""
-    train, count = script("train.py", TRAIN), 8
+    train, count = script("train.py", TRAIN), 5
     profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
     for name, total in (("small", 120 * MIB), ("middle", 151 * MIB)):
         profile["name"] = name
