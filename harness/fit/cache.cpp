@@ -22,7 +22,7 @@ constexpr std::size_t kMostFiles = 4000;
 constexpr std::uintmax_t kMostBytes = 4 << 20;  // of a file whose content is read; else size, time
 
 bool is_input(const fs::path& file) {
-  static const std::set<std::string> endings{".py", ".toml", ".yaml", ".yml", ".json"};
+  static const std::set<std::string> endings{".py", ".toml", ".yaml", ".yml"};
   return endings.contains(file.extension().string());
 }
 

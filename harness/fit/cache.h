@@ -14,7 +14,7 @@ namespace tidemark {
 class CacheKey {
  public:
   void add(const std::string& text);
-  /// The content of each word that names a file, and of the Python, TOML, YAML and JSON files in
+  /// The content of each word that names a file, and of the Python, TOML and YAML files in
   /// the folder of each that ends in .py and below it.
   void add_inputs(const std::vector<std::string>& program);
   std::string name() const;  // 32 hexadecimal digits

@@ -152,6 +152,7 @@ FitAnswer Question::answer(const Store& store) const {
   FitAnswer out;
   out.values = listed_;
   out.gpu = gpu_.memory.name;
+  out.room = room_;
   out.capacity = capacity(store);
   const Known all = known(store);
   const std::int64_t best = largest(all);

@@ -64,9 +64,10 @@ std::vector<Chart> curves(const FitRecord& record, const FitVariable* searched) 
   return {chart};
 }
 
-const FitRun* run_of(const FitRecord& record, const FitValues& values) {
-  const auto found = std::ranges::find_if(
-      record.runs, [&](const FitRun& run) { return run.room && run.values == values; });
+const FitRun* run_of(const FitRecord& record, const std::string& room, const FitValues& values) {
+  const auto found = std::ranges::find_if(record.runs, [&](const FitRun& run) {
+    return run.room && run.gpu == room && run.values == values;
+  });
   return found == record.runs.end() ? nullptr : &*found;
 }
 
@@ -88,7 +89,8 @@ std::vector<Picture> maps(const FitRecord& record) {
     for (const std::string& value : down.values) {
       ordered_json cells = ordered_json::array();
       for (const std::string& column : columns) {
-        const FitRun* run = run_of(record, {{down.name, value}, {across.name, column}});
+        const FitRun* run =
+            run_of(record, answer.room, {{down.name, value}, {across.name, column}});
         if (run == nullptr)
           cells.push_back(nullptr);
         else if (run->exit_code != 0 || !run->unknown.empty())
