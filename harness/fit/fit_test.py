@@ -211,29 +211,6 @@ def case_ranks():
     said.check(said.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
 
 
-def case_advise():
-    """Each change is tried by a run, and what is printed is what exec measures of the changed program."""
-    script("deep.py", "import torch\nfrom torch import nn\n"
-           "model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.ReLU()) for _ in range(6)]).cuda()\n"
-           "optimizer = torch.optim.AdamW(model.parameters())\nfor _ in range(3):\n"
-           "    model(torch.ones(8192, 1024, device='cuda')).square().mean().backward()\n    optimizer.step()\n    optimizer.zero_grad(set_to_none=False)\n")
-    done = subprocess.run([TIDEMARK, "advise", "--gpu", "t4-16g", "--", "python3", "deep.py"], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    rows = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
-    base, changed, what = rows["the program as it is"], rows.get("recompute all repeated modules", ""), done.stdout + done.stderr
-
-    def reserved(line):
-        figure, unit = re.search(r"  ([\d.,]+) (MiB|GiB)", line).groups()
-        return float(figure) * {"MiB": 1, "GiB": 1024}[unit]
-
-    if done.returncode != 0 or not changed or not reserved(changed) < reserved(base) or "DDP: gradient_as_bucket_view (nothing to change)" not in what:
-        sys.exit(f"FAILED: advise\n{what}")
-    (FOLDER / "deeper.py").write_text((FOLDER / "deep.py").read_text().replace("optimizer = ", "from torch.utils.checkpoint import checkpoint\nimport functools\n"
-                                      "for child in model: child.forward = functools.partial(checkpoint, child.forward, use_reentrant=False)\noptimizer = "))
-    code, _, by_hand, _ = exec_reserved("t4-16g", 8 << 30, "python3", "deeper.py")
-    if code != 0 or abs(by_hand / MIB - reserved(changed)) > 0.01 * by_hand / MIB:
-        sys.exit(f"FAILED: by hand {by_hand}\n{what}")
-
-
 def case_hardware():
     """Three training steps that others recorded on a GPU: each fits a GPU with the bytes that theirs had reserved, and not one with less."""
     measured = Path(__file__).resolve().parents[2] / "reports" / "measured"
