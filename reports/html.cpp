@@ -51,6 +51,15 @@ nlohmann::ordered_json line_json(const Line& line) {
 }
 
 /// A figure whose data stand in a block that no browser runs.
+std::string figure(const std::string& title, const nlohmann::ordered_json& json) {
+  std::string data;
+  for (char c : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+    c == '<' ? data += "\\u003c" : data += c;
+  return fmt::format(
+      "<figure><figcaption>{}</figcaption><script type=\"application/json\">{}</script></figure>\n",
+      markup_text(title), data);
+}
+
 std::string figure(const Chart& chart) {
   nlohmann::ordered_json json{{"title", chart.title},
                               {"x", chart.x},
@@ -59,13 +68,7 @@ std::string figure(const Chart& chart) {
                               {"lines", nlohmann::ordered_json::array()}};
   for (const Line& line : chart.lines)
     if (!line.points.empty()) json["lines"].push_back(line_json(line));
-  if (json["lines"].empty()) return "";
-  std::string data;
-  for (char c : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-    c == '<' ? data += "\\u003c" : data += c;
-  return fmt::format(
-      "<figure><figcaption>{}</figcaption><script type=\"application/json\">{}</script></figure>\n",
-      markup_text(chart.title), data);
+  return json["lines"].empty() ? "" : figure(chart.title, json);
 }
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -122,6 +125,8 @@ std::string html(const Document& document) {
     if (!section.memory.empty())
       body += fmt::format("<div id=\"memory\"><script type=\"text/plain\">{}</script></div>\n",
                           section.memory);
+    for (const Picture& picture : section.pictures)
+      body += figure(picture.title, nlohmann::ordered_json::parse(picture.json));
     body += table(section.rows) + "</section>\n";
   }
   return filled(markup_text(fmt::format("tidemark {}: {}", document.command, document.headline)),

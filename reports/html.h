@@ -26,6 +26,11 @@ struct Chart {
   std::vector<Line> lines;
 };
 
+/// A figure that a module of page/ draws from its own data: JSON with a "kind".
+struct Picture {
+  std::string title, json;
+};
+
 struct Section {
   std::string title;
   std::vector<std::string> text;  // a line each
@@ -34,6 +39,7 @@ struct Section {
   std::vector<std::vector<std::string>> rows;
   /// What page/memory.js draws (program/picture_data.h), packed; empty: nothing.
   std::string memory = {};
+  std::vector<Picture> pictures = {};
 };
 
 struct Document {

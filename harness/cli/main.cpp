@@ -1,6 +1,6 @@
 // tidemark, the command. What needs no PyTorch runs in this process, which starts within
-// milliseconds: exec, and the commands on files. Everything else is the program tidemark_scenarios
-// beside it, which this process becomes.
+// milliseconds: exec, fit, and the commands on files. Everything else is the program
+// tidemark_scenarios beside it, which this process becomes.
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +16,8 @@
 #include "harness/cli/suggest.h"
 #include "harness/errors.h"
 #include "harness/exec/exec.h"
+#include "harness/fit/advise.h"
+#include "harness/fit/fit.h"
 
 namespace tidemark {
 namespace {
@@ -56,6 +58,8 @@ int run_main(int argc, char** argv) {
   version.tidemark = TIDEMARK_VERSION, version.git = TIDEMARK_GIT;
   if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
     return exec_program(argc, argv, version);
+  if (argc > 1 && std::string_view(argv[1]) == "fit") return fit_program(argc, argv, version);
+  if (argc > 1 && std::string_view(argv[1]) == "advise") return advise_program(argc, argv, version);
   Act act;
   CLI::App app("tidemark measures the peak GPU memory of parallel training steps; no GPU is needed",
                "tidemark");
@@ -82,6 +86,7 @@ int run_main(int argc, char** argv) {
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
   app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);

@@ -1,4 +1,5 @@
 """Memory of PyTorch programs on a virtual GPU, without a GPU: decorators of memory tests, and `run` for a program. torch is not imported here."""
+from tidemark.fit import fit
 from tidemark.formula import Misuse
 from tidemark.memory import Figures, Measured, Memory
 from tidemark.pairs import pair
@@ -7,5 +8,5 @@ from tidemark.settings import as_rank, capacity, devices, gpu, limit, limit_grow
 from tidemark.version import __version__
 from tidemark.world import World
 
-__all__ = ["Figures", "Measured", "Memory", "Misuse", "Run", "World", "__version__", "as_rank", "capacity", "devices", "gpu", "limit", "limit_growth", "load_ipython_extension", "mode", "pair", "races", "ranks", "run", "schedule",
+__all__ = ["Figures", "Measured", "Memory", "Misuse", "Run", "World", "__version__", "as_rank", "capacity", "devices", "fit", "gpu", "limit", "limit_growth", "load_ipython_extension", "mode", "pair", "races", "ranks", "run", "schedule",
            "sizes", "timeout"]

@@ -61,6 +61,6 @@ def main() -> None:
     except Misuse as error:
         sys.exit(f"error: {error}")
     platform = os.path.dirname(found)
-    if os.path.exists(os.path.join(platform, "tidemark_scenarios")) and sys.argv[1:2] != ["exec"]:
+    if os.path.exists(os.path.join(platform, "tidemark_scenarios")) and sys.argv[1:2] not in (["exec"], ["fit"], ["advise"]):
         set_places(platform)
     os.execv(found, ["tidemark", *sys.argv[1:]])

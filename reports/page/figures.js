@@ -1,7 +1,10 @@
-// The line charts of a document: figures that html.cpp wrote, each with its data.
+// The figures of a document that html.cpp wrote, each with its data: line charts, and those of other modules by their kind.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
+import { bars, heat } from './fit.js';
 import { axisOf, exact, exactBytes, unitFor } from './format.js';
+
+const KINDS = { bars, heat };
 
 function drawn({ title, x, y, bytes, lines }) {
   const series = lines.map(({ name, points }, i) => ({
@@ -43,6 +46,8 @@ function drawn({ title, x, y, bytes, lines }) {
 }
 
 export function drawFigures() {
-  for (const figure of document.querySelectorAll('figure'))
-    figure.append(...drawn(JSON.parse(figure.querySelector('script').textContent)).filter(Boolean));
+  for (const figure of document.querySelectorAll('figure')) {
+    const data = JSON.parse(figure.querySelector('script').textContent);
+    figure.append(...(KINDS[data.kind] ?? drawn)(data).filter(Boolean));
+  }
 }

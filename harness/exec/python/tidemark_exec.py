@@ -98,6 +98,10 @@ def wait_for_torch():
     if os.environ.get("TIDEMARK_EXEC_HISTORY"):
         import tidemark_frames  # noqa: F401  # likewise
         import tidemark_labels  # noqa: F401
+    if os.environ.get("TIDEMARK_STEADY"):
+        import tidemark_steady  # noqa: F401  # likewise
+    if os.environ.get("TIDEMARK_CHANGES"):
+        import tidemark_changes  # noqa: F401  # likewise
     if "torch" in sys.modules:
         begin_after_import(sys.modules["torch"])
     else:
@@ -125,4 +129,8 @@ def begin(torch):
     if mode == "known":
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
-    tidemark_record.begin(torch, layer)
+    record = tidemark_record.begin(torch, layer)
+    if os.environ.get("TIDEMARK_CHANGES"):
+        sys.modules["tidemark_changes"].Changes(torch)
+    if os.environ.get("TIDEMARK_STEADY"):
+        sys.modules["tidemark_steady"].Steady(torch, record)

@@ -229,3 +229,4 @@ def begin(torch, layer):
     record = Record(torch, layer, Events(program, layer))
     if os.environ.get("TIDEMARK_RACES") == "1":
         record.places = Places(program, layer)
+    return record

@@ -49,6 +49,14 @@ class Trace:
                 self.left_out += self.count()
                 self.libraries.tidemark_device_trace(1)
 
+    def length(self):
+        """Nanoseconds from the first to the last work of the device in this step; 0: not known."""
+        with self.lock:
+            spans = (Span * self.count())()
+            self.libraries.tidemark_device_spans(spans, ctypes.c_size_t(len(spans)))
+            work = [(span.begin, span.end) for span in spans if span.stream != HOST]
+            return max(end for _, end in work) - min(begin for begin, _ in work) if work and not self.left_out else 0
+
     def lane(self, stream):
         if stream == HOST:
             return "host waits"

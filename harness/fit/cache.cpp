@@ -1,0 +1,113 @@
+#include "harness/fit/cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "harness/record/file.h"
+#include "harness/record/fit_fields.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/one_line.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFiles = 4000;
+constexpr std::uintmax_t kMostBytes = 4 << 20;  // of a file whose content is read; else size, time
+
+bool is_input(const fs::path& file) {
+  static const std::set<std::string> endings{".py", ".toml", ".yaml", ".yml"};
+  return endings.contains(file.extension().string());
+}
+
+void add_file(CacheKey& key, const fs::path& file) {
+  std::error_code none;
+  const std::uintmax_t size = fs::file_size(file, none);
+  if (none) return;
+  if (size > kMostBytes) {
+    key.add(fmt::format("{} {}", size, fs::last_write_time(file, none).time_since_epoch().count()));
+    return;
+  }
+  try {
+    key.add(read_bytes(file));
+  } catch (const std::runtime_error&) {  // gone since: another content
+  }
+}
+
+std::vector<fs::path> beside(const fs::path& script) {
+  std::vector<fs::path> all;
+  std::error_code none;
+  const fs::path folder = fs::absolute(script).parent_path();
+  for (fs::recursive_directory_iterator
+           at(folder, fs::directory_options::skip_permission_denied, none),
+       end;
+       !none && at != end && all.size() < kMostFiles; at.increment(none)) {
+    const std::string name = at->path().filename();
+    if (at->is_directory(none) && (name.starts_with(".") || name == "__pycache__"))
+      at.disable_recursion_pending();
+    else if (is_input(at->path()) && at->is_regular_file(none))
+      all.push_back(at->path());
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+}  // namespace
+
+void CacheKey::add(const std::string& text) {
+  const auto mix = [&](unsigned char c) {  // FNV-1a, from two beginnings and with two primes
+    first_ = (first_ ^ c) * 0x100000001b3;
+    second_ = (second_ ^ c) * 0x10000000233;
+  };
+  for (const char c : text) mix(static_cast<unsigned char>(c));
+  mix(0xff), mix(0);
+}
+
+void CacheKey::add_inputs(const std::vector<std::string>& program) {
+  std::set<fs::path> folders;
+  std::error_code none;
+  for (const std::string& word : program) {
+    if (!fs::is_regular_file(word, none)) continue;
+    add_file(*this, word);
+    const fs::path file = word;
+    if (file.extension() != ".py" || !folders.insert(fs::absolute(file).parent_path()).second)
+      continue;
+    for (const fs::path& each : beside(file)) add(each.string()), add_file(*this, each);
+  }
+}
+
+std::string CacheKey::name() const { return fmt::format("{:016x}{:016x}", first_, second_); }
+
+std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name) {
+  const fs::path file = folder / (name + ".json");
+  std::error_code none;
+  if (!fs::exists(file, none)) return std::nullopt;
+  try {
+    const auto text = nlohmann::ordered_json::parse(read_bytes(file));
+    FitRun run;
+    JsonReader::read(Node(text, file.string()), run);
+    run.cached = true;
+    return run;
+  } catch (const std::exception&) {  // of another version, or damaged: it runs again
+    return std::nullopt;
+  }
+}
+
+void keep_run(const fs::path& folder, const std::string& name, const FitRun& run) {
+  static bool warned = false;
+  try {
+    fs::create_directories(folder);
+    write_files(folder, {{name + ".json", json_text(json_of(run))}});
+  } catch (const std::exception& error) {
+    if (!warned) fmt::print(stderr, "warning: results are not kept: {}\n", one_line(error.what()));
+    warned = true;
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,180 @@
+#include "harness/fit/fit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+
+#include "harness/exec/describe.h"
+#include "harness/fit/options.h"
+#include "harness/fit/question.h"
+#include "harness/fit/runs.h"
+#include "harness/fit/torch.h"
+#include "harness/record/fit_fields.h"
+#include "harness/record/json_writer.h"
+#include "reports/fit/page.h"
+#include "reports/fit/text.h"
+#include "reports/units.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+const FitVariable* searched_of(const FitOptions& fit) {
+  for (const Variable& each : fit.variables)
+    if (each.values.searched) return &each.values;
+  return nullptr;
+}
+
+std::vector<Question> questions_of(const FitOptions& fit) {
+  std::vector<Question> out;
+  for (const FitValues& listed : combinations(fit.variables))
+    for (const Gpu& gpu : fit.gpus) {
+      const auto first = std::ranges::find(fit.gpus, gpu.chip, &Gpu::chip);
+      out.emplace_back(listed, gpu, first->memory.name, searched_of(fit));
+    }
+  return out;
+}
+
+bool is_same(const Wanted& a, const Wanted& b) {
+  return a.values == b.values && a.gpu == b.gpu && a.capacity == b.capacity && a.again == b.again;
+}
+
+/// The same runs may be wanted for several GPUs.
+std::vector<Wanted> wanted_by(const std::vector<Question>& questions, const Store& store) {
+  std::vector<Wanted> all;
+  for (const Question& question : questions)
+    for (const Wanted& one : question.next(store))
+      if (std::ranges::none_of(all, [&](const Wanted& other) { return is_same(one, other); }))
+        all.push_back(one);
+  return all;
+}
+
+/// One answer of each GPU runs at its size, and what that shows holds for the program.
+std::vector<Wanted> checks(std::vector<Question>& questions, const Store& store) {
+  std::vector<Wanted> all;
+  std::set<std::string> checked;
+  for (Question& question : questions) {
+    if (!question.fits(store) || !checked.insert(question.gpu()).second) continue;
+    for (const Wanted& one : question.check(store)) all.push_back(one);
+    if (!question.adapts()) continue;
+    for (Question& other : questions)
+      if (other.gpu() == question.gpu()) other.adapt();
+  }
+  return all;
+}
+
+std::vector<Wanted> wanted_now(std::vector<Question>& questions, const Store& store) {
+  std::vector<Wanted> all = wanted_by(questions, store);
+  if (all.empty()) all = checks(questions, store);
+  return all.empty() ? wanted_by(questions, store) : all;
+}
+
+/// "refused by the program: batch 3, batch 5: ValueError: ...": values with the same line together.
+std::vector<std::string> refusals(const Store& store) {
+  std::map<std::string, std::set<std::string>> by_line;
+  std::set<std::string> without_steps;
+  for (const FitRun& run : store.all()) {
+    if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(text_of(run.values));
+    if (run.exit_code == 0 && !run.stepped) without_steps.insert(text_of(run.values));
+  }
+  std::vector<std::string> out;
+  for (const auto& [line, values] : by_line)
+    out.push_back(fmt::format("Refused by the program: {}: {}", fmt::join(values, "; "), line));
+  if (!without_steps.empty())
+    out.push_back(
+        fmt::format("No optimizer of torch.optim has stepped in {} of {} runs: their peaks are "
+                    "those of what ran.",
+                    without_steps.size(), store.all().size()));
+  return out;
+}
+
+std::vector<std::string> notes_of(const FitOptions& fit, const Store& store, const Runs& runs,
+                                  const std::vector<Question>& questions) {
+  std::vector<std::string> out;
+  const std::vector<FitRun> all = store.all();
+  for (const Question& question : questions)
+    for (const std::string& note : question.notes(store)) out.push_back(note);
+  for (const std::string& note : refusals(store)) out.push_back(note);
+  if (const FitVariable* searched = searched_of(fit))
+    out.push_back(fmt::format(
+        "Between the values of {} that ran, peaks are taken to grow with it (said above if they do "
+        "not).",
+        searched->name));
+  const auto steady = std::ranges::count_if(all, [](const FitRun& run) { return run.steady; });
+  if (steady > 0)
+    out.push_back(
+        fmt::format("{} of {} runs were ended when a step had the peaks of the one before "
+                    "(--no-until-steady runs to the end).",
+                    steady, all.size()));
+  const bool nccl = std::ranges::any_of(all, [](const FitRun& run) { return run.nccl; });
+  for (const Gpu& gpu : fit.gpus) {
+    const FitGpu& memory = gpu.memory;
+    out.push_back(fmt::format(
+        "{}: {} ({}), less {} of its context ({}){}.", memory.name, bytes_text(memory.total),
+        memory.total_source, bytes_text(memory.context), memory.context_source,
+        !nccl ? ""
+              : fmt::format(" and {} of NCCL ({})", bytes_text(memory.nccl), memory.nccl_source)));
+  }
+  out.push_back(fmt::format("{} here, {} from the cache.",
+                            plural(static_cast<std::int64_t>(runs.count()), "run"), runs.cached()));
+  return out;
+}
+
+void write_results(const FitOptions& fit, const FitRecord& record) {
+  nlohmann::ordered_json document{{"schema", "tidemark/fit"}, {"schema_version", "1.0"}};
+  document.update(json_of(record));
+  const std::string text = json_text(document);
+  if (!fit.report.empty()) {
+    fs::create_directories(fit.report);
+    write_files(fit.report, {{"fit.json", text}, {"report.html", fit_page(record)}},
+                "name another folder (--report)");
+    fmt::print(stderr, "report: {}\n", (fs::path(fit.report) / "report.html").string());
+  }
+  if (fit.out.empty()) return;
+  const fs::path out = fs::absolute(fit.out);
+  write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+}
+
+}  // namespace
+
+int fit_program(int argc, char** argv, const RunRecord& version) {
+  FitOptions fit;
+  if (const int code = parse_fit(argc, argv, fit); code >= 0) return code;
+  const auto begun = Clock::now();
+  const std::string torch = torch_of(fit);
+  FitRecord record;
+  record.program = fit.program;
+  record.run = describe_exec(argc, argv, torch, version);
+  for (const Gpu& gpu : fit.gpus) record.gpus.push_back(gpu.memory);
+  for (const Variable& each : fit.variables) record.variables.push_back(each.values);
+  Runs runs(fit, version.tidemark + " " + version.git, torch);
+  std::vector<Question> questions = questions_of(fit);
+  Store store;
+  for (auto wanted = wanted_now(questions, store); !wanted.empty() && runs.interrupted() == 0;
+       wanted = wanted_now(questions, store))
+    for (const FitRun& run : runs.run(wanted)) store.add(run);
+  for (const Question& question : questions) record.answers.push_back(question.answer(store));
+  record.runs = store.all();
+  record.notes = notes_of(fit, store, runs, questions);
+  record.run.duration_ns = std::chrono::nanoseconds(Clock::now() - begun).count();
+  if (runs.interrupted() != 0) {
+    record.run.interrupted = true;
+    record.notes.push_back(
+        "Interrupted: what has run is kept, and the same command goes on from there.");
+  }
+  fmt::print("{}", fit_text(record));
+  write_results(fit, record);
+  if (runs.interrupted() != 0) return 128 + runs.interrupted();
+  const bool fits =
+      std::ranges::any_of(record.answers, [](const FitAnswer& a) { return a.verdict == "fits"; });
+  return fits ? 0 : 1;
+}
+
+}  // namespace tidemark

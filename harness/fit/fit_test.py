@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""fit_test.py TIDEMARK SITE CASE: `tidemark fit` with small programs of the torch that can be imported from SITE."""
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIDEMARK, SITE, CASE = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), sys.argv[3]
+FOLDER = Path(tempfile.mkdtemp())
+MIB = 1 << 20
+(FOLDER / "tmp").mkdir()
+ENVIRONMENT = {**os.environ, "TMPDIR": str(FOLDER / "tmp"), "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FOLDER / "cache")}
+
+# A step has 8 MiB of parameters, gradients and two states of the optimizer each, and activations of 4 MiB a row of the batch.
+TRAIN = """
+import os, sys, torch
+batch = int(sys.argv[1])
+model = torch.nn.Linear(1024, 2048, bias=False).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(int(os.environ.get("STEPS", "3"))):
+    x = torch.ones(512 * batch, 1024, device="cuda")
+    model(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+class Said:
+    """One call of the command."""
+
+    def __init__(self, *words, **more):
+        self.words = [str(word) for word in words]
+        environment = {**ENVIRONMENT, **more}
+        done = subprocess.run([TIDEMARK, "fit", *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def check(self, holds, what):
+        if not holds:
+            sys.exit(f"FAILED: {what}: fit {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+
+    def ends(self, code, *texts):
+        self.check(self.code == code, f"no exit code {code}")
+        for text in texts:
+            self.check(text in self.out + self.err, f"no {text!r}")
+        return self
+
+    def refuses(self, *texts):
+        self.ends(2, *texts)
+        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith("error: fit: "), "one line of error")
+
+
+def script(name, text):
+    (FOLDER / name).write_text(text)
+    return name
+
+
+def fit(*words, **more):
+    out = FOLDER / f"out{time.monotonic_ns()}.json"
+    said = Said("--out", out, *words, **more)
+    said.record = json.loads(out.read_text()) if out.exists() else None
+    return said
+
+
+def exec_reserved(gpu, capacity, *command):
+    """(exit code, retries, bytes reserved) of one run at that capacity."""
+    out = FOLDER / f"exec{time.monotonic_ns()}.json"
+    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER, env=ENVIRONMENT,
+                   capture_output=True, check=False)
+    program, = json.loads(out.read_text())["programs"]
+    device, = program["ranks"][0]["devices"]
+    return program["exit_code"], device["retries"], device["reserved"], device["ooms"]
+
+
+def case_brute():
+    """The answer for two GPUs is what running every value at their capacities gives."""
+    train, count = script("train.py", TRAIN), 5
+    profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
+    for name, total in (("small", 120 * MIB), ("middle", 151 * MIB)):
+        profile["name"] = name
+        profile["torch"] = {key: {"value": value, "source": "of the test"} for key, value in (("total_bytes", total), ("context_bytes", MIB), ("nccl_bytes", 0))}
+        (FOLDER / f"{name}.json").write_text(json.dumps(profile))
+    said = fit("--vary", f"batch=1..{count}", "--gpu", "./small.json,./middle.json", "--", "python3", train, "{batch}").ends(0)
+    by_force = {gpu: [(value, *exec_reserved(gpu, capacity, "python3", train, value)) for value in range(1, count + 1)]
+                for gpu, capacity in (("./small.json", 119 * MIB), ("./middle.json", 150 * MIB))}
+    for answer in said.record["answers"]:
+        fitting = [row for row in by_force[answer["gpu"]] if row[1] == 0 and row[4] == 0]
+        value, _, retries, reserved, _ = fitting[-1]
+        said.check(1 < value < count, "the capacity cuts the range")
+        run = answer["run"]
+        said.check(answer["verdict"] == "fits" and answer["largest"] == str(value) and run["reserved"] == reserved and run["retries"] == retries,
+                   f"brute force says {value}, {reserved} bytes, {retries} retries for {answer['gpu']}; said {answer['largest']}, {run['reserved']}")
+        said.check(answer["next"] == str(value + 1) and answer["missing_bytes"] > 0, "the next value and what it needs")
+    said.check(len(said.record["runs"]) < 2 * count, "fewer runs than by force")
+
+
+def case_grid():
+    """Lists are a grid, of words, environment variables and keys of files; a file with prices names the cheapest."""
+    train = script("grid.py", "import json, os, sys, tomllib, torch\nwith open(sys.argv[1], 'rb') as file: config = tomllib.load(file)\n"
+                   "size = config['model']['width'] * int(os.environ['DEPTH'])\nx = torch.empty(size << 20, dtype=torch.uint8, device='cuda')\n")
+    (FOLDER / "config.toml").write_text("# kept\n[model]\nwidth = 100\n")
+    (FOLDER / "prices").write_text("t4-16g 0.5  # an hour\nl4-24g 0.8\n")
+    said = fit("--vary", "env:DEPTH=1,100,200", "--vary", "config.toml:model.width=100,110", "--gpu", "l4-24g,t4-16g", "--prices", "prices",
+               "--", "python3", train, "config.toml").ends(0, "cheapest GPU that fits, of those with a price: t4-16g, 0.5 an hour")
+    verdicts = {(answer["values"]["DEPTH"], answer["values"]["model.width"], answer["gpu"]): answer["verdict"] for answer in said.record["answers"]}
+    said.check(len(verdicts) == 12, "twelve combinations")
+    for (depth, width, gpu), verdict in verdicts.items():
+        capacity = next(each["total_bytes"] - each["context_bytes"] for each in said.record["gpus"] if each["name"] == gpu)
+        said.check(verdict == ("fits" if int(depth) * int(width) * MIB <= capacity else "does not fit"), f"{depth} x {width} on {gpu}")
+    said.check((FOLDER / "config.toml").read_text() == "# kept\n[model]\nwidth = 100\n", "the file stays as it was")
+    (FOLDER / "fit.toml").write_text(f'gpu = ["t4-16g"]\ncommand = ["python3", "{train}", "config.toml"]\n[vary]\n"env:DEPTH" = [1, 200]\n')
+    said = fit("--config", "fit.toml").ends(0)
+    said.check([answer["verdict"] for answer in said.record["answers"]] == ["fits", "does not fit"], "the command of fit.toml")
+    none = fit("--vary", "env:DEPTH=300,301", "--gpu", "t4-16g", "--", "python3", train, "config.toml").ends(1, "nothing fits t4-16g: the nearest, DEPTH 300")
+    missing = 300 * 100 * MIB - (none.record["gpus"][0]["total_bytes"] - none.record["gpus"][0]["context_bytes"])
+    said.check(none.record["answers"][0]["missing_bytes"] == missing, "by how much the nearest misses")
+
+
+def case_input():
+    train = script("train.py", TRAIN)
+    command = ("--", "python3", train, "{batch}")
+    Said("--vary", "batch=1..8", "--", "python3", train, "1").refuses("no word of the command has {batch}")
+    Said("--vary", "batch=9..8", *command).refuses("the range is empty: 9 is above 8")
+    Said("--vary", "batch=", *command).refuses("a value is empty")
+    Said("--vary", "batch=0..8:x2", *command).refuses("the values do not grow")
+    Said("--vary", "batch=1..8", "--vary", "x=1..3", "--", "python3", train, "{batch}", "{x}").refuses("batch and x are both ranges")
+    Said("--vary", "batch=1..8", "--gpu", "h100", *command).refuses("no GPU profile 'h100'", "h100-80g")
+    Said("--vary", "batch=1..8", "--reserve", "90", "--gpu", "t4-16g,t4-16g", *command).refuses("names t4-16g twice")
+    Said("--vary", "batch=1..8", "--reserve", "90GiB", *command).refuses("--reserve leaves nothing of h100-80g")
+    Said("--vary", "nothing.toml:a.b=1,2", *command).refuses("nothing.toml is not a file")
+    (FOLDER / "a.toml").write_text("a = 1\n")
+    Said("--vary", "a.toml:b=1,2", "--", "python3", train, "a.toml").refuses("a.toml: has no key b")
+    Said("--vary", "batch=1..8", "--", "nowhere", "{batch}").refuses("nowhere cannot be started")
+    Said("--vary", "batch=1..8").refuses("no command")
+    Said(*command).refuses("nothing varies")
+    Said("--config", "none.toml").refuses("none.toml: is not a file")
+    (FOLDER / "bad.toml").write_text("gpu = [\n")
+    Said("--config", "bad.toml").refuses("bad.toml: line")
+
+
+def case_program():
+    """Programs that refuse values, have no peaks, read the size of their GPU or are not deterministic."""
+    odd = script("odd.py", "import sys\nif int(sys.argv[1]) % 4: raise ValueError('batch must be divisible by 4')\n" + TRAIN)
+    said = fit("--vary", "batch=2..9", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(0, "ValueError: batch must be divisible by 4")
+    said.check(said.record["answers"][0]["largest"] == "8", "8 is the largest multiple of 4")
+    said = fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(1, "refused by the program")
+    said.check({answer["verdict"] for answer in said.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
+    none = script("none.py", "import torch")
+    fit("--vary", "batch=1,2", "--", "python3", none, "{batch}").ends(1, "unknown: the program has used no CUDA memory")
+    adapts = script("adapts.py", "import torch, sys\nfree, _ = torch.cuda.mem_get_info()\n"
+                    "x = torch.empty(min(int(free * 0.9), int(sys.argv[1]) << 30), dtype=torch.uint8, device='cuda')\n")
+    said = fit("--vary", "batch=1..64", "--gpu", "t4-16g", "--", "python3", adapts, "{batch}")
+    said.check(said.code == 0 and said.record["answers"][0]["largest"] in ("12", "64"), "runs at the real size")
+    chance = script("chance.py", "import os, sys, torch\nx = torch.empty((os.getpid() % 1000 + 1) << 12, device='cuda')\n")
+    fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", chance, "{batch}").ends(0, "not deterministic")
+    long = script("train.py", TRAIN)
+    for words, steady in ((("--until-steady",), True), (("--no-until-steady",), False)):
+        said = fit(*words, "--vary", "batch=2,3", "--gpu", "t4-16g", "--", "python3", long, "{batch}", STEPS="30").ends(0)
+        said.check(all(run["steady"] == steady for run in said.record["runs"]), f"steady: {steady}")
+        peaks = [run["reserved"] for run in said.record["runs"]]
+        said.check(steady or peaks == before, "the peaks of all steps are those until they repeat")
+        before = peaks
+
+
+def case_kept():
+    """Results are kept by command and inputs; an interrupted search goes on."""
+    train = script("train.py", TRAIN)
+    command = ("--vary", "batch=1,2,3", "--gpu", "t4-16g", "--jobs", "1", "--", "python3", train, "{batch}")
+    environment = {**ENVIRONMENT}
+    process = subprocess.Popen([TIDEMARK, "fit", *command], cwd=FOLDER, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    cache = FOLDER / "cache" / "tidemark" / "fit"
+    for _ in range(2400):
+        if list((FOLDER / "tmp").glob("tidemark-fit-*/notes*/0.ended")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    first = re.search(r"(\d+) runs? here", out)
+    if process.returncode != 130 or "Interrupted" not in out or not first or int(first[1]) < 1:
+        sys.exit(f"FAILED: interrupted\n{process.returncode}\n{out}\n{err}")
+    if not list(cache.glob("*.json")):
+        sys.exit("FAILED: what had run is kept")
+    said = fit(*command).ends(0)
+    said.check(int(re.search(r"(\d+) from the cache", said.out)[1]) >= 1, "goes on")
+    fit(*command).ends(0, "0 runs here, 4 from the cache")
+    script("train.py", TRAIN + "\n# changed\n")
+    fit(*command).ends(0, "4 runs here, 0 from the cache")
+
+
+def case_ranks():
+    """Ranks that differ: the worst decides and is named. Two ranks that meet end together when both repeat; NCCL's memory is kept for them."""
+    script("stages.py", "import os, sys, torch\nrank = int(os.environ['RANK'])\n"
+           "x = torch.empty((rank + 1) * int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n")
+    said = fit("--vary", "size=1000,3000", "--gpu", "t4-16g", "--as-rank", "0,3", "--of", "4", "--", "python3", "stages.py", "{size}").ends(0)
+    said.check([(each["run"]["worst"], each["run"]["reserved"]) for each in said.record["answers"]] == [("rank 3", 4000 * MIB), ("rank 3", 12000 * MIB)], "rank 3")
+    script("parallel.py", "import os, sys, torch\nimport torch.distributed as dist\ndist.init_process_group('nccl')\n"
+           "device = torch.device('cuda', int(os.environ['LOCAL_RANK']))\ntorch.cuda.set_device(device)\n"
+           "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1024, 1024).to(device), device_ids=[device.index])\n"
+           "optimizer = torch.optim.AdamW(model.parameters())\nfor _ in range(200):\n"
+           "    model(torch.ones(int(sys.argv[1]), 1024, device=device)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n")
+    said = fit("--vary", "batch=256", "--gpu", "t4-16g", "--", "python3", "-m", "torch.distributed.run", "--nproc-per-node", "2",
+               "parallel.py", "{batch}").ends(0)
+    run = said.record["answers"][0]["run"]
+    gpu, = said.record["gpus"]
+    said.check(run["steady"] and run["nccl"] and run["exit_code"] == 0, "both ranks repeat")
+    said.check(said.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
+
+
+def case_hardware():
+    """Three training steps that others recorded on a GPU: each fits a GPU with the bytes that theirs had reserved, and not one with less."""
+    measured = Path(__file__).resolve().parents[2] / "reports" / "measured"
+
+    def recorded(name):
+        with gzip.open(measured / f"medium_{name}_training.json.gz") as file:
+            return sum(segment["size"] for segment in json.load(file)["segments_at_end"])
+
+    small, middle, large = recorded(128), recorded(256), recorded(512)
+    profile = json.loads((TIDEMARK.parent / "virtual/profiles/a100-80g.json").read_text())
+    profile["name"] = "as-recorded"
+    profile["torch"] = {key: {"value": value, "source": "the recording"} for key, value in (("total_bytes", middle), ("context_bytes", 0), ("nccl_bytes", 0))}
+    (FOLDER / "as-recorded.json").write_text(json.dumps(profile))
+    more = {"TIDEMARK_PLACEMENT": "wsl2", "TIDEMARK_UNKNOWN": "nan"}
+    command = ("--", "python3", measured / "step.py", "--training", "--out", FOLDER / "step{context}.pickle", "--context", "{context}")
+    said = fit("--vary", "context=128,256", "--gpu", "./as-recorded.json", *command, **more).ends(0)
+    reserved = [answer["run"]["reserved"] for answer in said.record["answers"]]
+    said.check(reserved == [small, middle] and {answer["verdict"] for answer in said.record["answers"]} == {"fits"}, f"{reserved}, recorded {small}, {middle}")
+    said = fit("--vary", "context=512", "--gpu", "./as-recorded.json", *command, "--autocast", **more).ends(1)
+    said.check(said.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")
+
+
+globals()[f"case_{CASE}"]()
+print(f"fit {CASE}: passed")

@@ -1,0 +1,82 @@
+#include "harness/fit/gpus.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/device/linked_device.h"
+#include "harness/errors.h"
+#include "harness/record/number.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json read_profile(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
+  const char* folder = std::getenv("TIDEMARK_PROFILES");
+  const fs::path profiles = folder != nullptr ? fs::path(folder) : linked_folder() / "profiles";
+  std::ifstream in(is_path ? fs::path(name) : profiles / (name + ".json"));
+  return nlohmann::json::parse(in);
+}
+
+}  // namespace
+
+Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
+  if (const std::string wrong = check_linked_settings(name, ""); !wrong.empty())
+    throw UsageError("fit: --gpu: " + wrong);
+  const nlohmann::json profile = read_profile(name);
+  Gpu gpu;
+  FitGpu& memory = gpu.memory;
+  memory.name = name;
+  gpu.chip = profile.at("chip").dump();
+  const auto figure = [&](const char* key, Bytes& bytes, std::string& source) {
+    const nlohmann::json& one = profile.at("torch").at(key);
+    bytes = one.at("value").get<Bytes>();
+    source = one.at("source").get<std::string>();
+  };
+  if (profile.contains("torch")) {
+    figure("total_bytes", memory.total, memory.total_source);
+    figure("context_bytes", memory.context, memory.context_source);
+    figure("nccl_bytes", memory.nccl, memory.nccl_source);
+  } else {  // a profile of the user's
+    memory.total = profile.at("memory").at("bytes").at("value").get<Bytes>();
+    memory.total_source = memory.context_source = memory.nccl_source =
+        "the profile does not say what PyTorch can use: nothing is left out";
+  }
+  if (reserve) {
+    memory.context = *reserve, memory.nccl = 0;
+    memory.context_source = memory.nccl_source = "--reserve";
+  }
+  if (memory.capacity(true) <= 0)
+    throw UsageError(
+        fmt::format("fit: --reserve leaves nothing of {} ({})", name, bytes_text(memory.total)));
+  return gpu;
+}
+
+void read_prices(const std::string& file, std::vector<Gpu>& gpus) {
+  std::ifstream in(file);
+  if (!in) throw UsageError("fit: --prices " + file + ": cannot be read");
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name, text, more;
+    if (!(words >> name)) continue;
+    words >> text;
+    const auto price = parse_number(text);
+    if (!price || *price <= 0 || words >> more)
+      throw UsageError(fmt::format(
+          "fit: --prices {} line {}: write a GPU and its price an hour, as in h100-80g 2.5", file,
+          number));
+    for (Gpu& gpu : gpus)
+      if (gpu.memory.name == name) gpu.memory.price = *price;
+  }
+}
+
+}  // namespace tidemark

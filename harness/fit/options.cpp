@@ -1,0 +1,212 @@
+#include "harness/fit/options.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "harness/errors.h"
+#include "harness/fit/config_file.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "tidemark fit --vary batch=1..256 --gpu a100-40g,h100-80g -- python3 train.py --batch {batch}\n"
+    "VALUES are a range, 1..64, 8..64:8 or 1..64:x2, which is searched for the largest value that "
+    "fits, or a list, a,b,c, of which every value runs. NAME stands as {NAME} in the command; "
+    "env:NAME is an environment variable, FILE:KEY a key of a TOML or JSON file that the command "
+    "names.\n"
+    "exit codes: 0 a value fits; 1 none fits; 2 usage or bad input; 3 infrastructure; 130 "
+    "interrupted (what has run is kept: the same command goes on).";
+
+/// The flags as text, and those that go on to exec.
+struct Words {
+  std::vector<std::string> vary, gpus;
+  std::string reserve, config, prices;
+  std::string ranks, as_rank, of, devices, schedule, alloc_conf, mode, sizes, known_limit, timeout;
+};
+
+void add(CLI::App& app, Words& words, FitOptions& fit) {
+  app.footer(kFooter);
+  const auto last = CLI::MultiOptionPolicy::TakeLast;  // of --config and of the command line
+  app.add_option("--vary", words.vary, "NAME=VALUES, env:NAME=VALUES or FILE:KEY=VALUES; several")
+      ->allow_extra_args(false);
+  app.add_option("--reserve", words.reserve,
+                 "memory of a GPU that PyTorch's allocator cannot have, in place of the profile's "
+                 "context and NCCL: as in 1GiB, or 0")
+      ->multi_option_policy(last);
+  app.add_option("--config", words.config, "a TOML file with these flags and the command");
+  app.add_option("--prices", words.prices,
+                 "a file with lines 'GPU PRICE': names the cheapest GPU that fits")
+      ->multi_option_policy(last);
+  app.add_option("--out", fit.out, "write the result as JSON")->multi_option_policy(last);
+  app.add_option("--report", fit.report, "folder for a page and the JSON")
+      ->multi_option_policy(last);
+}
+
+/// Flags of how programs run, of fit and of advise.
+void add_running(CLI::App& app, Words& words, FitOptions& fit) {
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
+  app.prefix_command();
+  app.add_option("--gpu", words.gpus, "G[,G...]: profiles of GPUs, or files (h100-80g)")
+      ->allow_extra_args(false);
+  app.add_flag("--until-steady,!--no-until-steady", fit.until_steady,
+               "end a run when its training steps repeat (default)");
+  app.add_option("--jobs", fit.jobs, "runs at a time (as many as there are cores)")
+      ->check(CLI::Range(1, 1024))
+      ->multi_option_policy(last);
+  app.add_option("--cache", fit.cache,
+                 "folder with the results of runs ($XDG_CACHE_HOME/tidemark/fit)")
+      ->multi_option_policy(last);
+  app.add_flag("--fresh", fit.fresh, "run also what the cache has");
+  const auto passed = [&](const char* name, std::string& to, const char* what) {
+    app.add_option(name, to, std::string(what) + ", as in tidemark exec")
+        ->multi_option_policy(last)
+        ->group("Of each run");
+  };
+  passed("--ranks", words.ranks, "number of processes to start");
+  passed("--as-rank", words.as_rank, "R[,R...]: ranks without partners");
+  passed("--of", words.of, "number of ranks of the whole job");
+  passed("--devices", words.devices, "number of GPUs that a process sees");
+  passed("--schedule", words.schedule, "when the device works");
+  passed("--alloc-conf", words.alloc_conf, "PyTorch's allocator settings");
+  passed("--mode", words.mode, "which values are computed");
+  passed("--sizes", words.sizes, "answers for sizes that are not known");
+  passed("--known-limit", words.known_limit, "largest tensor that is computed");
+  passed("--timeout", words.timeout, "seconds that a rank waits for another");
+}
+
+fs::path usual_cache() {
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg != nullptr && *xdg != 0) return fs::path(xdg) / "tidemark" / "fit";
+  const char* home = std::getenv("HOME");
+  return fs::path(home != nullptr ? home : "/tmp") / ".cache" / "tidemark" / "fit";
+}
+
+void parse_words(CLI::App& app, std::vector<std::string> words) {
+  std::ranges::reverse(words);  // as CLI11 wants them
+  app.parse(words);
+}
+
+void take(const Words& words, FitOptions& fit) {
+  const std::pair<const char*, const std::string*> passed[] = {
+      {"--ranks", &words.ranks},
+      {"--as-rank", &words.as_rank},
+      {"--of", &words.of},
+      {"--devices", &words.devices},
+      {"--schedule", &words.schedule},
+      {"--alloc-conf", &words.alloc_conf},
+      {"--mode", &words.mode},
+      {"--sizes", &words.sizes},
+      {"--timeout", &words.timeout},
+      {"--known-limit", &words.known_limit}};
+  for (const auto& [flag, value] : passed)
+    if (!value->empty()) fit.exec.insert(fit.exec.end(), {flag, *value});
+  if (words.schedule.find(',') != std::string::npos)
+    throw UsageError("fit: --schedule takes one schedule: tidemark exec compares several");
+  for (const std::string& text : words.vary) fit.variables.push_back(parse_variable(text));
+  std::optional<Bytes> reserve;
+  if (words.reserve == "0") reserve = 0;
+  if (!words.reserve.empty() && words.reserve != "0") {
+    reserve = parse_bytes(words.reserve);
+    if (!reserve) throw UsageError("fit: " + not_bytes("--reserve", words.reserve));
+  }
+  std::set<std::string> names;
+  for (const std::string& some :
+       words.gpus.empty() ? std::vector<std::string>{"h100-80g"} : words.gpus)
+    for (const std::string& name : CLI::detail::split(some, ',')) {
+      if (!names.insert(name).second) throw UsageError("fit: --gpu names " + name + " twice");
+      fit.gpus.push_back(find_gpu(name, reserve));
+    }
+  if (!words.prices.empty()) read_prices(words.prices, fit.gpus);
+}
+
+void check(FitOptions& fit, bool varies) {
+  if (fit.program.empty())
+    throw UsageError(
+        varies ? "fit: no command: tidemark fit --vary NAME=1..64 -- python3 train.py {NAME}"
+               : "advise: no command: tidemark advise -- python3 train.py");
+  if (varies && fit.variables.empty())
+    throw UsageError("fit: nothing varies: add --vary NAME=1..64 (tidemark exec runs one program)");
+  check_variables(fit.variables, fit.program);
+  if (fit.cache.empty()) fit.cache = usual_cache();
+  fit.cache = fs::absolute(fit.cache);
+  if (fit.jobs == 0) {
+    cpu_set_t set;
+    fit.jobs = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  }
+  for (const auto& [flag, place] : {std::pair{"--out", fit.out}, std::pair{"--report", fit.report}})
+    if (!place.empty() && fs::exists(place))
+      throw UsageError(fmt::format("fit: {} {} exists already: give another name", flag, place));
+}
+
+int parse_advise(int argc, char** argv, Words& words, FitOptions& fit) {
+  CLI::App app(
+      "try changes of a PyTorch program that need no edit of it, each by a run, and list what they "
+      "save and cost: tidemark advise [flags] -- PROGRAM ARGUMENTS...",
+      "tidemark advise");
+  add_running(app, words, fit);
+  try {
+    parse_words(app, {argv + 2, argv + argc});
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError("advise: " + std::string(error.what()) +
+                     " (tidemark advise --help lists flags)");
+  }
+  fit.program = app.remaining();
+  if (!fit.program.empty() && fit.program.front() == "--") fit.program.erase(fit.program.begin());
+  take(words, fit);
+  check(fit, false);
+  return -1;
+}
+
+}  // namespace
+
+int parse_fit(int argc, char** argv, FitOptions& fit) {
+  Words words;
+  const bool varies = std::string(argv[1]) != "advise";
+  if (!varies) return parse_advise(argc, argv, words, fit);
+  CLI::App app(
+      "find the largest value, and the GPU, with which a PyTorch program fits: exact runs on the "
+      "virtual platform, without a GPU: tidemark fit [flags] -- PROGRAM ARGUMENTS...",
+      "tidemark fit");
+  add(app, words, fit);
+  add_running(app, words, fit);
+  try {
+    const std::vector<std::string> given(argv + 2, argv + argc);
+    parse_words(app, given);
+    fit.program = app.remaining();
+    if (!words.config.empty()) {
+      const std::string config = words.config;
+      const bool has_command = !fit.program.empty();
+      std::vector<std::string> all = words_of_config(config);
+      const auto dashes = std::ranges::find(all, "--");
+      const std::vector<std::string> command(dashes, all.end());
+      all.erase(dashes, all.end());
+      all.insert(all.end(), given.begin(), given.end());
+      if (!has_command) all.insert(all.end(), command.begin(), command.end());
+      words = {};
+      parse_words(app, all);
+      fit.program = app.remaining();
+    }
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError("fit: " + std::string(error.what()) + " (tidemark fit --help lists flags)");
+  }
+  if (!fit.program.empty() && fit.program.front() == "--") fit.program.erase(fit.program.begin());
+  take(words, fit);
+  check(fit, varies);
+  return -1;
+}
+
+}  // namespace tidemark

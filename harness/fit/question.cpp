@@ -1,0 +1,210 @@
+#include "harness/fit/question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/fit/result.h"
+#include "reports/fit/text.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+bool same_peaks(const FitRun& a, const FitRun& b) {
+  return a.allocated == b.allocated && a.active == b.active && a.reserved == b.reserved;
+}
+
+}  // namespace
+
+void Store::add(const FitRun& run) {
+  runs_[{text_of(run.values), run.gpu, run.capacity}].push_back(run);
+}
+
+const FitRun* Store::find(const FitValues& values, const std::string& gpu, Bytes capacity) const {
+  const auto found = runs_.find({text_of(values), gpu, capacity});
+  return found == runs_.end() ? nullptr : &found->second.front();
+}
+
+const FitRun* Store::second(const FitValues& values, const std::string& gpu, Bytes capacity) const {
+  const auto found = runs_.find({text_of(values), gpu, capacity});
+  return found == runs_.end() || found->second.size() < 2 ? nullptr : &found->second[1];
+}
+
+std::vector<FitRun> Store::all() const {
+  std::vector<FitRun> out;
+  for (const auto& [key, runs] : runs_) out.push_back(runs.front());
+  return out;
+}
+
+std::int64_t Question::count() const {
+  return searched_ == nullptr ? 1 : static_cast<std::int64_t>(searched_->values.size());
+}
+
+FitValues Question::values_at(std::int64_t place) const {
+  FitValues values = listed_;
+  if (searched_ != nullptr)
+    values[searched_->name] = searched_->values[static_cast<std::size_t>(place)];
+  return values;
+}
+
+// NCCL's memory counts for a program that calls it, whatever its values.
+Bytes Question::capacity(const Store& store) const {
+  for (std::int64_t place = 0; place < count(); ++place)
+    if (const FitRun* run = with_room(store, place); run != nullptr && run->nccl)
+      return gpu_.memory.capacity(true);
+  return gpu_.memory.capacity(false);
+}
+
+const FitRun* Question::with_room(const Store& store, std::int64_t place) const {
+  return store.find(values_at(place), room_, kRoom);
+}
+
+const FitRun* Question::real(const Store& store, std::int64_t place) const {
+  return store.find(values_at(place), gpu_.memory.name, capacity(store));
+}
+
+// With room to spare the allocator never frees what it has cached. A GPU with at least as much as
+// it reserved then runs the same; one with less than was allocated cannot hold it. Between the two
+// a run at the GPU's own size decides.
+Seen Question::seen(const Store& store, std::int64_t place, bool& at_edge) const {
+  const FitRun* room = with_room(store, place);
+  const FitRun* own = real(store, place);
+  const Bytes most = capacity(store);
+  at_edge = false;
+  if (adapts_) {
+    if (own == nullptr) return {};
+    if (own->ooms > 0) return {Fits::no, static_cast<double>(most) + 1};
+    if (own->exit_code != 0) return {Fits::refused, 0};
+    if (!own->unknown.empty()) return {};
+    return {Fits::yes, static_cast<double>(own->reserved)};
+  }
+  if (room == nullptr) return {};
+  const auto peak = static_cast<double>(room->reserved);
+  if (room->exit_code != 0 && room->ooms == 0) return {Fits::refused, 0};
+  if (!room->unknown.empty()) return {};
+  if (room->ooms > 0 || room->allocated > most) return {Fits::no, peak};
+  if (room->reserved <= most) return {Fits::yes, peak};
+  at_edge = own == nullptr;
+  if (own == nullptr) return {};
+  return {ended_well(*own) ? Fits::yes : Fits::no, peak};
+}
+
+Known Question::known(const Store& store) const {
+  Known all;
+  for (std::int64_t place = 0; place < count(); ++place) {
+    const FitRun* run = adapts_ ? real(store, place) : with_room(store, place);
+    bool at_edge = false;
+    if (run != nullptr) all[place] = seen(store, place, at_edge);
+  }
+  return all;
+}
+
+std::vector<Wanted> Question::next(const Store& store) const {
+  const Bytes most = capacity(store);
+  const Known seen_now = known(store);
+  std::vector<Wanted> out;
+  for (const auto& [place, one] : seen_now) {
+    bool at_edge = false;
+    seen(store, place, at_edge);
+    if (at_edge) out.push_back({values_at(place), gpu_.memory.name, most, false, false});
+    if (one.fits == Fits::unknown && !at_edge) return {};  // nothing can be said
+  }
+  if (!out.empty()) return out;
+  for (const std::int64_t place : next_places(seen_now, count(), static_cast<double>(most)))
+    out.push_back(adapts_ ? Wanted{values_at(place), gpu_.memory.name, most, false, false}
+                          : Wanted{values_at(place), room_, kRoom, true, false});
+  return out;
+}
+
+// A program that ran without a retry must have the same peaks at the GPU's own size. If not, it
+// reads the size, or no two of its runs are alike, which a second one with room shows.
+std::vector<Wanted> Question::check(const Store& store) {
+  const std::int64_t place = largest(known(store));
+  if (place < 0 || adapts_ || differs_) return {};
+  const FitRun* room = with_room(store, place);
+  const FitRun* own = real(store, place);
+  if (own == nullptr) return {{values_at(place), gpu_.memory.name, capacity(store), false, false}};
+  if (room->reserved > capacity(store) || (ended_well(*own) && same_peaks(*room, *own))) return {};
+  const FitRun* again = store.second(values_at(place), room_, kRoom);
+  if (again == nullptr) return {{values_at(place), room_, kRoom, true, true}};
+  differs_ = !same_peaks(*room, *again);
+  adapts_ = !differs_;
+  return {};
+}
+
+void Question::tell_miss(FitAnswer& answer, const Store& store, const Known& all) const {
+  const std::int64_t best = largest(all);
+  const FitRun* nearest = nullptr;
+  for (const auto& [place, one] : all) {
+    const FitRun* run = with_room(store, place);
+    if (one.fits != Fits::no || place < best || run == nullptr || run->ooms > 0) continue;
+    if (nearest == nullptr || (best < 0 && run->reserved < nearest->reserved)) nearest = run;
+  }
+  if (nearest == nullptr) return;
+  if (searched_ != nullptr) answer.next = nearest->values.at(searched_->name);
+  answer.missing = std::max<Bytes>(nearest->reserved - answer.capacity, 0);
+  if (best < 0) answer.run = *nearest;
+  answer.because = grown_most(best < 0 ? nullptr : with_room(store, best), *nearest);
+}
+
+FitAnswer Question::answer(const Store& store) const {
+  FitAnswer out;
+  out.values = listed_;
+  out.gpu = gpu_.memory.name;
+  out.room = room_;
+  out.capacity = capacity(store);
+  const Known all = known(store);
+  const std::int64_t best = largest(all);
+  bool refused = !all.empty();
+  for (const auto& [place, one] : all) {
+    refused = refused && one.fits == Fits::refused;
+    const FitRun* run = adapts_ ? real(store, place) : with_room(store, place);
+    if (one.fits == Fits::unknown)
+      out.why = run->unknown.empty() ? "the run at the GPU's size has not ended" : run->unknown;
+    if (one.fits == Fits::refused && best < 0) out.why = run->last;
+  }
+  const bool open = !next(store).empty();
+  if (all.empty() || (open && best < 0)) {
+    out.verdict = "not run";
+  } else if (best >= 0) {
+    out.verdict = "fits";
+    if (open) out.why = "not all runs have ended: larger values may fit";
+    if (searched_ != nullptr) out.largest = values_at(best).at(searched_->name);
+    const FitRun* own = real(store, best);
+    const FitRun* room = with_room(store, best);
+    out.run = own != nullptr ? *own : *room;
+    if (room != nullptr && !out.run->alive) out.run->alive = room->alive;
+    if (room != nullptr && out.run->step_ns == 0) out.run->step_ns = room->step_ns;
+  } else {
+    const bool unknown = std::ranges::any_of(
+        all, [](const auto& each) { return each.second.fits == Fits::unknown; });
+    out.verdict = unknown ? "unknown" : refused ? "refused by the program" : "does not fit";
+  }
+  tell_miss(out, store, all);
+  return out;
+}
+
+std::vector<std::string> Question::notes(const Store& store) const {
+  std::vector<std::string> out;
+  const std::string where = (listed_.empty() ? "" : text_of(listed_) + " on ") + gpu_.memory.name;
+  const Known all = known(store);
+  if (adapts_)
+    out.push_back(where +
+                  ": the program does something else on a GPU of this size than with room "
+                  "to spare: it reads the size. The answer is from runs at that size.");
+  if (differs_)
+    out.push_back(where +
+                  ": two runs of the same command have other peaks: the program is not "
+                  "deterministic, and the answer is that of one run.");
+  if (searched_ == nullptr || all.size() < 2) return out;
+  const auto above = static_cast<std::int64_t>(
+      std::ranges::count_if(all, [&](const auto& one) { return one.first > largest(all); }));
+  if (!grows(all))
+    out.push_back(
+        fmt::format("{}: the peaks do not grow with {}, so {} of {} larger values were tried.",
+                    where, searched_->name, above, count() - 1 - largest(all)));
+  return out;
+}
+
+}  // namespace tidemark

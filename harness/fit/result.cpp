@@ -1,0 +1,124 @@
+#include "harness/fit/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "harness/errors.h"
+#include "harness/record/file.h"
+#include "harness/record/json.h"
+#include "harness/record/one_line.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string output_of(const fs::path& folder) {
+  try {
+    return read_bytes(folder / "log");
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
+std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
+  const std::string who =
+      process.rank ? fmt::format("rank {}", *process.rank) : std::string("the process");
+  return device.device == 0 ? who : fmt::format("{} cuda:{}", who, device.device);
+}
+
+void add_peaks(FitRun& run, const ProgramRecord& program) {
+  for (const ProcessRecord& process : program.processes) {
+    if (!process.collectives.empty()) run.nccl = true;
+    if (process.devices.empty())
+      run.unknown = fmt::format("{} used CUDA memory and recorded no peaks",
+                                process.rank ? fmt::format("rank {}", *process.rank)
+                                             : fmt::format("process {}", process.pid));
+    for (const DeviceRecord& device : process.devices) {
+      if (run.worst.empty() || device.reserved > run.reserved)
+        run.worst = place_of(process, device);
+      run.allocated = std::max(run.allocated, device.allocated);
+      run.active = std::max(run.active, device.active);
+      run.reserved = std::max(run.reserved, device.reserved);
+      run.retries += device.retries;
+      run.ooms += device.ooms;
+    }
+  }
+  if (program.processes.empty()) run.unknown = "the program has used no CUDA memory";
+}
+
+/// Reads the marks: how many processes have stepped and how many repeat, and the time of a step.
+void add_marks(FitRun& run, const fs::path& folder) {
+  std::size_t stepped = 0, steady = 0;
+  std::error_code none;
+  for (const auto& file : fs::directory_iterator(folder, none)) {
+    const std::string ending = file.path().extension();
+    if (ending == ".steady") ++steady;
+    if (ending != ".steps") continue;
+    ++stepped;
+    std::int64_t time = 0;
+    std::ifstream(file.path()) >> time;
+    run.step_ns = std::max(run.step_ns, time);
+  }
+  run.stepped = stepped > 0;
+  run.steady = stepped > 0 && steady == stepped;
+}
+
+}  // namespace
+
+std::string last_line(const std::string& output) {
+  static const std::regex error(
+      R"((\[rank\d+\]:? ?)?([A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)?): .+)");
+  static const std::regex ours("(tidemark|error|warning): .*|peaks, .*|report: .*|all parts: .*");
+  std::istringstream in(output);
+  std::string last, raised;
+  bool traced = false;
+  for (std::string line; std::getline(in, line);) {
+    line = one_line(line);
+    if (line.empty()) continue;
+    if (line.find("Traceback (most recent call last)") != std::string::npos) traced = true;
+    if (traced && line.front() != ' ' && std::regex_match(line, error) &&
+        line.find("Traceback") == std::string::npos) {
+      raised = line;
+      traced = false;
+    }
+    if (line.starts_with("peaks, ")) break;  // exec's own lines follow
+    if (!std::regex_match(line, ours)) last = line;
+  }
+  constexpr std::size_t kLongest = 200;
+  std::string found = raised.empty() ? last : raised;
+  if (found.size() > kLongest) found = one_line(found.substr(0, kLongest)) + " ...";
+  return found;
+}
+
+FitRun read_run(const FitValues& values, const fs::path& folder) {
+  const std::string output = output_of(folder);
+  FitRun run;
+  run.values = values;
+  if (!fs::exists(folder / "report" / "report.json")) {
+    std::istringstream in(output);
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("error: exec: ")) throw UsageError("fit: " + line.substr(13));
+    throw std::runtime_error("fit: a run of tidemark exec has left no report: " +
+                             last_line(output));
+  }
+  const Report report = read_report(folder / "report");
+  if (report.programs.size() != 1) throw std::runtime_error("fit: a run has another report");
+  const ProgramRecord& program = report.programs.front();
+  run.exit_code = program.exit_code;
+  run.seconds = static_cast<double>(report.run.duration_ns) * 1e-9;
+  run.alive = program.alive;
+  std::ifstream changed(folder / "changed");
+  std::getline(changed, run.changed);
+  add_peaks(run, program);
+  add_marks(run, folder / "steady");
+  if (run.steady) run.exit_code = 0;
+  if (run.exit_code != 0) run.last = last_line(output);
+  return run;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,55 @@
+// Runs of a program under `tidemark exec`, several at a time, each once.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/fit/options.h"
+
+namespace tidemark {
+
+/// One run that is wanted.
+struct Wanted {
+  FitValues values;
+  std::string gpu;
+  Bytes capacity = 0;
+  bool room = false;
+  bool again = false;                              // also if the cache has it
+  std::map<std::string, std::string> environment;  // of this run
+  std::string label;
+};
+
+/// More memory than any GPU has.
+inline constexpr Bytes kRoom = Bytes{1} << 40;
+
+class Runs {
+ public:
+  /// `version` names this tidemark, `torch` the torch of the program.
+  Runs(const FitOptions& fit, std::string version, std::string torch);
+  ~Runs();
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+
+  /// Runs all, as many at a time as there are jobs, and returns the results in the same order;
+  /// after Ctrl-C only those that have ended, and `interrupted` is the signal. Throws UsageError if
+  /// a run says that the command itself is wrong, and std::runtime_error if tidemark failed.
+  std::vector<FitRun> run(const std::vector<Wanted>& wanted);
+
+  int interrupted() const { return interrupted_; }
+  std::size_t count() const { return count_; }    // that have run now
+  std::size_t cached() const { return cached_; }  // that the cache had
+
+ private:
+  struct Place;
+
+  const FitOptions& fit_;
+  std::string version_, torch_;
+  std::filesystem::path folder_;
+  std::size_t count_ = 0, cached_ = 0;
+  int interrupted_ = 0;
+  double seconds_ = 0;  // of all runs together, for the estimate
+};
+
+}  // namespace tidemark

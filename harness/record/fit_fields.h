@@ -1,0 +1,79 @@
+// Fields of the record of `tidemark fit`; fields.h says how they are named.
+#pragma once
+
+#include "harness/record/fields.h"
+#include "harness/record/fit.h"
+
+namespace tidemark {
+
+void visit(FitGpu& x, auto& f) {
+  f.title("fit_gpu", "a GPU: total less context, and less nccl, is left for PyTorch's allocator");
+  f("name", x.name, meaning::name);
+  f("total_bytes", x.total, meaning::bytes);
+  f("context_bytes", x.context, meaning::bytes);
+  f("nccl_bytes", x.nccl, meaning::bytes);
+  f("total_source", x.total_source);
+  f("context_source", x.context_source);
+  f("nccl_source", x.nccl_source);
+  f.optional("price", x.price);
+}
+
+void visit(FitVariable& x, auto& f) {
+  f.title("fit_variable");
+  f("name", x.name, meaning::name);
+  f("searched", x.searched);
+  f("values", x.values);
+}
+
+void visit(FitRun& x, auto& f) {
+  f.title("fit_run", "one run of the program; bytes are those of its worst GPU");
+  f("values", x.values);
+  f("gpu", x.gpu, meaning::name);
+  f("capacity_bytes", x.capacity, meaning::bytes);
+  f("room", x.room);
+  f("exit_code", x.exit_code);
+  f("steady", x.steady);
+  f("nccl", x.nccl);
+  f("stepped", x.stepped);
+  f.optional("last", x.last);
+  f.optional("unknown", x.unknown);
+  f.optional("changed", x.changed);
+  f("worst", x.worst);
+  f("allocated", x.allocated, meaning::bytes);
+  f("active", x.active, meaning::bytes);
+  f("reserved", x.reserved, meaning::bytes);
+  f("retries", x.retries, meaning::count);
+  f("ooms", x.ooms, meaning::count);
+  f("step_ns", x.step_ns, meaning::ns, "of the virtual clock; 0: not measured");
+  f("seconds", x.seconds);
+  f("cached", x.cached);
+  f.optional("alive", x.alive);
+}
+
+void visit(FitAnswer& x, auto& f) {
+  f.title("fit_answer", "a combination of the listed values on a GPU");
+  f("values", x.values);
+  f("gpu", x.gpu, meaning::name);
+  f("room_gpu", x.room, meaning::name, "whose runs with room to spare count for this GPU");
+  f("capacity_bytes", x.capacity, meaning::bytes);
+  f("verdict", x.verdict, meaning::name);
+  f.optional("largest", x.largest);
+  f.optional("next", x.next);
+  f.optional("missing_bytes", x.missing, meaning::bytes);
+  f.optional("because", x.because);
+  f.optional("why", x.why);
+  f.optional("run", x.run);
+}
+
+void visit(FitRecord& x, auto& f) {
+  f.title("fit");
+  f("program", x.program);
+  f("run", x.run);
+  f("gpus", x.gpus);
+  f("variables", x.variables);
+  f("answers", x.answers);
+  f("runs", x.runs);
+  f("notes", x.notes);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+// Result of `tidemark fit` for the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/record/fit.h"
+
+namespace tidemark {
+
+/// The part that grows most from one run to another, as "activations, forward train.py:54"; of the
+/// second alone where `from` is nullptr. Empty where nothing is known of what is alive.
+std::string grown_most(const FitRun* from, const FitRun& to);
+
+/// What is alive at the peak, the three largest kinds: "activations 47 %, gradients 20 %, ...".
+std::string kinds_text(const FitRun& run);
+
+/// A line for each GPU: the largest value, its peak, and what the next one needs.
+std::string answer_lines(const FitRecord& record);
+
+/// The table, a row for each combination and GPU. The first row is the header.
+std::vector<std::vector<std::string>> fit_rows(const FitRecord& record);
+
+/// Rows as text, the columns below each other.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+/// The lines, the table and the notes.
+std::string fit_text(const FitRecord& record);
+
+}  // namespace tidemark
