@@ -21,6 +21,7 @@ def said(tmp_path_factory):
     ("test_is_over_its_limit", "failure", r"FAIL memory/allocated/limit: rank 0\s+expected at most 2,097,152 bytes\s+measured 2,097,664 bytes \(\+512\)"),
     ("test_reserves_more", "failure", r"FAIL memory/reserved/limit: rank 0\s+expected at most 19,922,944 bytes\s+measured 20,971,520 bytes"),
     ("test_grows_more", "failure", r"FAIL growth/limit: rank 0\s+expected at most 2,097,152 bytes\s+measured 2,097,154 bytes \(\+2\)\s+held 2,097,154 bytes after step 1"),
+    ("test_pair_has_no_golden", "error", r"wide: tidemark.*: memory.matches_golden: a variant of a pair has no golden"),
     ("test_has_no_steps", "error", r"tidemark.limit_growth: 0 steps, and at least 3"),
 ])
 def test_limit(said, test, outcome, line):

@@ -222,6 +222,8 @@ class Memory:
 
         Raises AssertionError with the differences, or where there is no golden; Misuse where it cannot be read or was edited by hand."""
         __tracebackhide__ = True
+        if self.variant is not None:
+            raise Misuse("memory.matches_golden: a variant of a pair has no golden: give its figures formulas, or test it outside the pair")
         if name in self.goldens:
             raise Misuse("memory.matches_golden: was called twice" + (f" with the name {name!r}" if name else "; a second golden needs a name: memory.matches_golden('after')"))
         self.goldens[name] = golden.taken(self)

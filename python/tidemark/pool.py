@@ -3,6 +3,7 @@ with torch of its own."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
@@ -71,7 +72,8 @@ class Server:
             timed_out = not self.wait(limit)
         except BaseException:  # of another plugin, or the user's
             self.stop(pids)
-            self.read()
+            with contextlib.suppress(EOFError, OSError):
+                self.read()
             raise
         if timed_out:
             self.stop(pids)
@@ -87,10 +89,10 @@ class Server:
     def stop(self, pids: list[int]) -> None:
         for number, patience in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, PATIENCE)):
             for pid in pids:
-                try:
-                    os.killpg(pid, number)
-                except ProcessLookupError:
-                    pass
+                for kill in (os.killpg, os.kill):  # the process alone where it is about to have a group
+                    with contextlib.suppress(ProcessLookupError):
+                        kill(pid, number)
+                        break
             if self.wait(patience):
                 return
 

@@ -51,6 +51,11 @@ def test_baseline_may_be_over(variant, memory):
     return torch.zeros(MIB if variant == "wide" else MIB // 4, device="cuda").sum()
 
 
+@tidemark.pair(baseline="wide", fixed=["narrow"])
+def test_pair_has_no_golden(variant, memory):
+    memory.matches_golden()
+
+
 @tidemark.ranks(2)
 def test_fails_with_blocks(memory):
     model = torch.nn.Linear(1024, 1024, bias=False, device="cuda")
