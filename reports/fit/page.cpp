@@ -153,9 +153,9 @@ std::string fit_page(const FitRecord& record) {
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   page.headline = lines.empty() ? "nothing has run" : lines.front();
   if (!lines.empty()) lines.erase(lines.begin());
-  page.sections.push_back({"", lines, curves(record, searched), {}, maps(record)});
-  page.sections.push_back({"Combinations", {}, {}, fit_rows(record), alive(record, searched)});
-  page.sections.push_back({"How it was found", record.notes, {}, {}, {}});
+  page.sections.push_back({"", lines, curves(record, searched), {}, {}, maps(record)});
+  page.sections.push_back({"Combinations", {}, {}, fit_rows(record), {}, alive(record, searched)});
+  page.sections.push_back({"How it was found", record.notes, {}, {}});
   return html(page);
 }
 
