@@ -167,6 +167,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);
