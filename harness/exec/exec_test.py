@@ -382,7 +382,7 @@ def case_refused():
     for sizes in ("half", "101%", "50%,50%"):
         Said("--sizes", sizes, "--", "true").refuses(f"--sizes {sizes}")
     Said("--known-limit", "some", "--", "true").refuses("--known-limit some")
-    Said("--known-limit", "4095", "--", "true").refuses("--known-limit 4095 is too small: give at least 4KiB")
+    Said("--known-limit", "4095B", "--", "true").refuses("--known-limit 4095B is too small: give at least 4KiB")
     Said("--mode", "math", "--sizes", "50%", "--", "true").refuses("need --mode known")
     Said("--as-rank", 0, "--of", 8, "--mode", "math", "--", "true").refuses("--mode math needs all ranks")
     Said("--", TIDEMARK, "exec", "--", "true").ends(2, "itself started by tidemark exec")

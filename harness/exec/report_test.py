@@ -61,7 +61,7 @@ for step in range(3):
     said.check([names.count(name) for name in ("forward", "loss", "backward", "optimizer", "aten::addmm")] == [1, 1, 1, 1, 6], "the last step alone, six linear layers")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
     page = (folder / "report.html").read_text(encoding="utf-8")
-    said.check("Alive at the highest peak" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
+    said.check("Memory over time" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
     device, = json.loads(shown.stdout)["devices"]
     kinds = {}
     for part in device["parts"]:

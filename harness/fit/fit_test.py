@@ -130,7 +130,7 @@ def case_input():
     Said("--vary", "batch=0..8:x2", *command).refuses("the values do not grow")
     Said("--vary", "batch=1..8", "--vary", "x=1..3", "--", "python3", train, "{batch}", "{x}").refuses("batch and x are both ranges")
     Said("--vary", "batch=1..8", "--gpu", "h100", *command).refuses("no GPU profile 'h100'", "h100-80g")
-    Said("--vary", "batch=1..8", "--reserve", "90", "--gpu", "t4-16g,t4-16g", *command).refuses("names t4-16g twice")
+    Said("--vary", "batch=1..8", "--gpu", "t4-16g,t4-16g", *command).refuses("names t4-16g twice")
     Said("--vary", "batch=1..8", "--reserve", "90GiB", *command).refuses("--reserve leaves nothing of h100-80g")
     Said("--vary", "nothing.toml:a.b=1,2", *command).refuses("nothing.toml is not a file")
     (FOLDER / "a.toml").write_text("a = 1\n")
