@@ -56,7 +56,6 @@ void set_arithmetic() {
   torch.setAllowBF16ReductionCuBLAS(false);
   torch.setAllowFP16AccumulationCuBLAS(false);
   torch.setAllowFP16BF16ReductionMathSDP(false);
-  torch.setSDPUseCuDNN(false);  // attention is flash on every GPU: its memory is in the formulas
 }
 
 Arithmetic arithmetic() {

@@ -8,7 +8,7 @@ namespace tidemark {
 
 /// Has PyTorch multiply fp32 in fp32 (no TF32) and add products of 16-bit numbers up in fp32, to
 /// the end (no reduced-precision reductions). To be called before the first product; wins over
-/// TORCH_ALLOW_TF32_CUBLAS_OVERRIDE. Attention is flash attention, not cuDNN's.
+/// TORCH_ALLOW_TF32_CUBLAS_OVERRIDE.
 void set_arithmetic();
 
 struct Arithmetic {

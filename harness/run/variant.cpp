@@ -97,6 +97,7 @@ void prepare_device(const Trial& trial) {
         at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));
     generator.set_current_seed(trial.seed);
   }
+  at::globalContext().setSDPUseCuDNN(false);  // flash on every GPU: its memory is in the formulas
   rewind_streams();
   platform().begin(trial.schedule, trial.mode, trial.seed);
   set_current_category("activations");
