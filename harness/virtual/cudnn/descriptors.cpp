@@ -17,19 +17,6 @@ std::size_t Shape::bytes() const {
 
 namespace {
 
-template <class T>
-Status create(T** descriptor) {
-  if (!descriptor) return fail(null_pointer, "the place for a descriptor is null");
-  *descriptor = new T;
-  return success;
-}
-
-template <class T>
-Status destroy(T* descriptor) {
-  delete descriptor;
-  return success;
-}
-
 bool is_shape(int type, int dims, const int* sizes) {
   return bytes_of(type) > 0 && dims >= 1 && dims <= 8 && sizes &&
          std::all_of(sizes, sizes + dims, [](int size) { return size > 0; });
@@ -65,9 +52,6 @@ Status sampled(const Handle* handle, const char* name, const Sampler* sampler) {
 
 using namespace tidemark::cudnn;
 
-#define KIND(Name, Type)                                                                    \
-  CUDNN int cudnnCreate##Name##Descriptor(Type** descriptor) { return create(descriptor); } \
-  CUDNN int cudnnDestroy##Name##Descriptor(Type* descriptor) { return destroy(descriptor); }
 KIND(Tensor, Shape)
 KIND(Filter, Shape)
 KIND(Dropout, Dropout)

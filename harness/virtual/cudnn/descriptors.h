@@ -26,4 +26,22 @@ struct Sampler {
   std::vector<int> sizes;
 };
 
+template <class T>
+Status create(T** descriptor) {
+  if (!descriptor) return fail(null_pointer, "the place for a descriptor is null");
+  *descriptor = new T;
+  return success;
+}
+
+template <class T>
+Status destroy(T* descriptor) {
+  delete descriptor;
+  return success;
+}
+
 }  // namespace tidemark::cudnn
+
+/// The functions that make and delete descriptors of a kind.
+#define KIND(Name, Type)                                                                    \
+  CUDNN int cudnnCreate##Name##Descriptor(Type** descriptor) { return create(descriptor); } \
+  CUDNN int cudnnDestroy##Name##Descriptor(Type* descriptor) { return destroy(descriptor); }

@@ -87,15 +87,9 @@ void place(Shape* shape, void** address, int type, std::int64_t rows, std::int64
 
 using namespace tidemark::cudnn;
 
-CUDNN int cudnnCreateRNNDescriptor(Rnn** rnn) {
-  if (!rnn) return fail(null_pointer, "the place for a descriptor is null");
-  *rnn = new Rnn;
-  return success;
-}
-CUDNN int cudnnDestroyRNNDescriptor(Rnn* rnn) {
-  delete rnn;
-  return success;
-}
+KIND(RNN, Rnn)
+KIND(RNNData, Sequences)
+
 CUDNN int cudnnSetRNNDescriptor_v8(Rnn* rnn, int, int cell, int bias_mode, int direction,
                                    int input_mode, int type, int, int math_type, std::int32_t input,
                                    std::int32_t hidden, std::int32_t projected, std::int32_t layers,
@@ -118,15 +112,6 @@ CUDNN int cudnnSetRNNDescriptor_v8(Rnn* rnn, int, int cell, int bias_mode, int d
   return success;
 }
 
-CUDNN int cudnnCreateRNNDataDescriptor(Sequences** sequences) {
-  if (!sequences) return fail(null_pointer, "the place for a descriptor is null");
-  *sequences = new Sequences;
-  return success;
-}
-CUDNN int cudnnDestroyRNNDataDescriptor(Sequences* sequences) {
-  delete sequences;
-  return success;
-}
 CUDNN int cudnnSetRNNDataDescriptor(Sequences* sequences, int type, int, int longest, int batch,
                                     int vector, const int* lengths, void*) {
   if (!sequences || !lengths) return fail(null_pointer, "sequences or their lengths are null");
