@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,12 +149,6 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
            {"TIDEMARK_EXEC_PRESENT", fmt::format("{}", fmt::join(exec.as_ranks, ","))}});
   }
   return all;
-}
-
-/// The cores that this process may use.
-int cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 /// Runs the program once, and returns its exit code. Its processes leave their records in `folder`.

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 4000;
-constexpr std::uintmax_t kMostBytes = 4 << 20;  // of a file whose content is read; else size, time
+constexpr std::uintmax_t kMostBytes = 4 << 20;  // a larger file counts by its size and time
 
 bool is_input(const fs::path& file) {
   static const std::set<std::string> endings{".py", ".toml", ".yaml", ".yml"};

@@ -42,17 +42,12 @@ std::vector<Question> questions_of(const FitOptions& fit) {
   return out;
 }
 
-bool is_same(const Wanted& a, const Wanted& b) {
-  return a.values == b.values && a.gpu == b.gpu && a.capacity == b.capacity && a.again == b.again;
-}
-
 /// The same runs may be wanted for several GPUs.
 std::vector<Wanted> wanted_by(const std::vector<Question>& questions, const Store& store) {
   std::vector<Wanted> all;
   for (const Question& question : questions)
     for (const Wanted& one : question.next(store))
-      if (std::ranges::none_of(all, [&](const Wanted& other) { return is_same(one, other); }))
-        all.push_back(one);
+      if (std::ranges::find(all, one) == all.end()) all.push_back(one);
   return all;
 }
 

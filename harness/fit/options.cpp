@@ -1,16 +1,17 @@
 #include "harness/fit/options.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "harness/errors.h"
 #include "harness/fit/config_file.h"
+#include "harness/ranks/processes.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -18,6 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::string kFit =
+    "find the largest value, and the GPU, with which a PyTorch program fits: exact runs on the "
+    "virtual platform, without a GPU";
+const std::string kAdvise =
+    "try changes of a PyTorch program that need no edit of it, each by a run, and list what they "
+    "save and cost";
 constexpr const char* kFooter =
     "tidemark fit --vary batch=1..256 --gpu a100-40g,h100-80g -- python3 train.py --batch {batch}\n"
     "VALUES are a range, 1..64, 8..64:8 or 1..64:x2, which is searched for the largest value that "
@@ -27,11 +34,24 @@ constexpr const char* kFooter =
     "exit codes: 0 a value fits; 1 none fits; 2 usage or bad input; 3 infrastructure; 130 "
     "interrupted (what has run is kept: the same command goes on).";
 
-/// The flags as text, and those that go on to exec.
+/// Flags that go on to exec, with what their help says of them.
+constexpr std::pair<const char*, const char*> kPassed[] = {
+    {"--ranks", "number of processes to start"},
+    {"--as-rank", "R[,R...]: ranks without partners"},
+    {"--of", "number of ranks of the whole job"},
+    {"--devices", "number of GPUs that a process sees"},
+    {"--schedule", "when the device works"},
+    {"--alloc-conf", "PyTorch's allocator settings"},
+    {"--mode", "which values are computed"},
+    {"--sizes", "answers for sizes that are not known"},
+    {"--known-limit", "largest tensor that is computed"},
+    {"--timeout", "seconds that a rank waits for another"}};
+
+/// The flags as text.
 struct Words {
   std::vector<std::string> vary, gpus;
   std::string reserve, config, prices;
-  std::string ranks, as_rank, of, devices, schedule, alloc_conf, mode, sizes, known_limit, timeout;
+  std::array<std::string, std::size(kPassed)> passed;
 };
 
 void add(CLI::App& app, Words& words, FitOptions& fit) {
@@ -67,21 +87,11 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
                  "folder with the results of runs ($XDG_CACHE_HOME/tidemark/fit)")
       ->multi_option_policy(last);
   app.add_flag("--fresh", fit.fresh, "run also what the cache has");
-  const auto passed = [&](const char* name, std::string& to, const char* what) {
-    app.add_option(name, to, std::string(what) + ", as in tidemark exec")
+  for (std::size_t i = 0; i < std::size(kPassed); ++i)
+    app.add_option(kPassed[i].first, words.passed[i],
+                   std::string(kPassed[i].second) + ", as in tidemark exec")
         ->multi_option_policy(last)
         ->group("Of each run");
-  };
-  passed("--ranks", words.ranks, "number of processes to start");
-  passed("--as-rank", words.as_rank, "R[,R...]: ranks without partners");
-  passed("--of", words.of, "number of ranks of the whole job");
-  passed("--devices", words.devices, "number of GPUs that a process sees");
-  passed("--schedule", words.schedule, "when the device works");
-  passed("--alloc-conf", words.alloc_conf, "PyTorch's allocator settings");
-  passed("--mode", words.mode, "which values are computed");
-  passed("--sizes", words.sizes, "answers for sizes that are not known");
-  passed("--known-limit", words.known_limit, "largest tensor that is computed");
-  passed("--timeout", words.timeout, "seconds that a rank waits for another");
 }
 
 fs::path usual_cache() {
@@ -97,21 +107,13 @@ void parse_words(CLI::App& app, std::vector<std::string> words) {
 }
 
 void take(const Words& words, FitOptions& fit) {
-  const std::pair<const char*, const std::string*> passed[] = {
-      {"--ranks", &words.ranks},
-      {"--as-rank", &words.as_rank},
-      {"--of", &words.of},
-      {"--devices", &words.devices},
-      {"--schedule", &words.schedule},
-      {"--alloc-conf", &words.alloc_conf},
-      {"--mode", &words.mode},
-      {"--sizes", &words.sizes},
-      {"--timeout", &words.timeout},
-      {"--known-limit", &words.known_limit}};
-  for (const auto& [flag, value] : passed)
-    if (!value->empty()) fit.exec.insert(fit.exec.end(), {flag, *value});
-  if (words.schedule.find(',') != std::string::npos)
-    throw UsageError("fit: --schedule takes one schedule: tidemark exec compares several");
+  for (std::size_t i = 0; i < std::size(kPassed); ++i) {
+    const auto& [flag, value] = std::pair(std::string(kPassed[i].first), words.passed[i]);
+    if (value.empty()) continue;
+    if (flag == "--schedule" && value.find(',') != std::string::npos)
+      throw UsageError("fit: --schedule takes one schedule: tidemark exec compares several");
+    fit.exec.insert(fit.exec.end(), {flag, value});
+  }
   for (const std::string& text : words.vary) fit.variables.push_back(parse_variable(text));
   std::optional<Bytes> reserve;
   if (words.reserve == "0") reserve = 0;
@@ -139,34 +141,10 @@ void check(FitOptions& fit, bool varies) {
   check_variables(fit.variables, fit.program);
   if (fit.cache.empty()) fit.cache = usual_cache();
   fit.cache = fs::absolute(fit.cache);
-  if (fit.jobs == 0) {
-    cpu_set_t set;
-    fit.jobs = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  }
+  if (fit.jobs == 0) fit.jobs = cores();
   for (const auto& [flag, place] : {std::pair{"--out", fit.out}, std::pair{"--report", fit.report}})
     if (!place.empty() && fs::exists(place))
       throw UsageError(fmt::format("fit: {} {} exists already: give another name", flag, place));
-}
-
-int parse_advise(int argc, char** argv, Words& words, FitOptions& fit) {
-  CLI::App app(
-      "try changes of a PyTorch program that need no edit of it, each by a run, and list what they "
-      "save and cost: tidemark advise [flags] -- PROGRAM ARGUMENTS...",
-      "tidemark advise");
-  add_running(app, words, fit);
-  try {
-    parse_words(app, {argv + 2, argv + argc});
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw UsageError("advise: " + std::string(error.what()) +
-                     " (tidemark advise --help lists flags)");
-  }
-  fit.program = app.remaining();
-  if (!fit.program.empty() && fit.program.front() == "--") fit.program.erase(fit.program.begin());
-  take(words, fit);
-  check(fit, false);
-  return -1;
 }
 
 }  // namespace
@@ -174,12 +152,11 @@ int parse_advise(int argc, char** argv, Words& words, FitOptions& fit) {
 int parse_fit(int argc, char** argv, FitOptions& fit) {
   Words words;
   const bool varies = std::string(argv[1]) != "advise";
-  if (!varies) return parse_advise(argc, argv, words, fit);
+  const std::string command = varies ? "fit" : "advise";
   CLI::App app(
-      "find the largest value, and the GPU, with which a PyTorch program fits: exact runs on the "
-      "virtual platform, without a GPU: tidemark fit [flags] -- PROGRAM ARGUMENTS...",
-      "tidemark fit");
-  add(app, words, fit);
+      (varies ? kFit : kAdvise) + (": tidemark " + command) + " [flags] -- PROGRAM ARGUMENTS...",
+      "tidemark " + command);
+  if (varies) add(app, words, fit);
   add_running(app, words, fit);
   try {
     const std::vector<std::string> given(argv + 2, argv + argc);
@@ -190,10 +167,10 @@ int parse_fit(int argc, char** argv, FitOptions& fit) {
       const bool has_command = !fit.program.empty();
       std::vector<std::string> all = words_of_config(config);
       const auto dashes = std::ranges::find(all, "--");
-      const std::vector<std::string> command(dashes, all.end());
+      const std::vector<std::string> program(dashes, all.end());
       all.erase(dashes, all.end());
       all.insert(all.end(), given.begin(), given.end());
-      if (!has_command) all.insert(all.end(), command.begin(), command.end());
+      if (!has_command) all.insert(all.end(), program.begin(), program.end());
       words = {};
       parse_words(app, all);
       fit.program = app.remaining();
@@ -201,7 +178,8 @@ int parse_fit(int argc, char** argv, FitOptions& fit) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    throw UsageError("fit: " + std::string(error.what()) + " (tidemark fit --help lists flags)");
+    throw UsageError(
+        fmt::format("{0}: {1} (tidemark {0} --help lists flags)", command, error.what()));
   }
   if (!fit.program.empty() && fit.program.front() == "--") fit.program.erase(fit.program.begin());
   take(words, fit);

@@ -67,11 +67,10 @@ const FitRun* Question::real(const Store& store, std::int64_t place) const {
 // With room to spare the allocator never frees what it has cached. A GPU with at least as much as
 // it reserved then runs the same; one with less than was allocated cannot hold it. Between the two
 // a run at the GPU's own size decides.
-Seen Question::seen(const Store& store, std::int64_t place, bool& at_edge) const {
+Seen Question::seen(const Store& store, std::int64_t place) const {
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
   const Bytes most = capacity(store);
-  at_edge = false;
   if (adapts_) {
     if (own == nullptr) return {};
     if (own->ooms > 0) return {Fits::no, static_cast<double>(most) + 1};
@@ -85,8 +84,7 @@ Seen Question::seen(const Store& store, std::int64_t place, bool& at_edge) const
   if (!room->unknown.empty()) return {};
   if (room->ooms > 0 || room->allocated > most) return {Fits::no, peak};
   if (room->reserved <= most) return {Fits::yes, peak};
-  at_edge = own == nullptr;
-  if (own == nullptr) return {};
+  if (own == nullptr) return {.at_edge = true};
   return {ended_well(*own) ? Fits::yes : Fits::no, peak};
 }
 
@@ -94,8 +92,7 @@ Known Question::known(const Store& store) const {
   Known all;
   for (std::int64_t place = 0; place < count(); ++place) {
     const FitRun* run = adapts_ ? real(store, place) : with_room(store, place);
-    bool at_edge = false;
-    if (run != nullptr) all[place] = seen(store, place, at_edge);
+    if (run != nullptr) all[place] = seen(store, place);
   }
   return all;
 }
@@ -105,10 +102,8 @@ std::vector<Wanted> Question::next(const Store& store) const {
   const Known seen_now = known(store);
   std::vector<Wanted> out;
   for (const auto& [place, one] : seen_now) {
-    bool at_edge = false;
-    seen(store, place, at_edge);
-    if (at_edge) out.push_back({values_at(place), gpu_.memory.name, most, false, false});
-    if (one.fits == Fits::unknown && !at_edge) return {};  // nothing can be said
+    if (one.at_edge) out.push_back({values_at(place), gpu_.memory.name, most, false, false});
+    if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
   }
   if (!out.empty()) return out;
   for (const std::int64_t place : next_places(seen_now, count(), static_cast<double>(most)))

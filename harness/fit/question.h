@@ -52,7 +52,7 @@ class Question {
   Bytes capacity(const Store& store) const;
   const FitRun* with_room(const Store& store, std::int64_t place) const;
   const FitRun* real(const Store& store, std::int64_t place) const;
-  Seen seen(const Store& store, std::int64_t place, bool& at_edge) const;
+  Seen seen(const Store& store, std::int64_t place) const;
   Known known(const Store& store) const;
   void tell_miss(FitAnswer& answer, const Store& store, const Known& seen) const;
 

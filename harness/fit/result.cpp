@@ -11,6 +11,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
+#include "reports/program/places.h"
 
 namespace tidemark {
 namespace {
@@ -25,9 +26,9 @@ std::string output_of(const fs::path& folder) {
   }
 }
 
-std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
-  const std::string who =
-      process.rank ? fmt::format("rank {}", *process.rank) : std::string("the process");
+/// Without the number of the process, which is another one in each run.
+std::string worst_place(const ProcessRecord& process, const DeviceRecord& device) {
+  const std::string who = process.rank ? name_of(process) : "the process";
   return device.device == 0 ? who : fmt::format("{} cuda:{}", who, device.device);
 }
 
@@ -35,12 +36,10 @@ void add_peaks(FitRun& run, const ProgramRecord& program) {
   for (const ProcessRecord& process : program.processes) {
     if (!process.collectives.empty()) run.nccl = true;
     if (process.devices.empty())
-      run.unknown = fmt::format("{} used CUDA memory and recorded no peaks",
-                                process.rank ? fmt::format("rank {}", *process.rank)
-                                             : fmt::format("process {}", process.pid));
+      run.unknown = name_of(process) + " used CUDA memory and recorded no peaks";
     for (const DeviceRecord& device : process.devices) {
       if (run.worst.empty() || device.reserved > run.reserved)
-        run.worst = place_of(process, device);
+        run.worst = worst_place(process, device);
       run.allocated = std::max(run.allocated, device.allocated);
       run.active = std::max(run.active, device.active);
       run.reserved = std::max(run.reserved, device.reserved);

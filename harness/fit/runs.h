@@ -19,6 +19,7 @@ struct Wanted {
   bool again = false;                              // also if the cache has it
   std::map<std::string, std::string> environment;  // of this run
   std::string label;
+  bool operator==(const Wanted&) const = default;
 };
 
 /// More memory than any GPU has.

@@ -12,7 +12,8 @@ enum class Fits { yes, no, refused, unknown };
 /// What a run at one value of the range has shown.
 struct Seen {
   Fits fits = Fits::unknown;
-  double peak = 0;  // bytes reserved
+  double peak = 0;       // bytes reserved
+  bool at_edge = false;  // unknown until a run at the GPU's own size
 };
 /// By the value's place in the range.
 using Known = std::map<std::int64_t, Seen>;

@@ -1,5 +1,6 @@
 #include "harness/ranks/processes.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -81,6 +82,11 @@ std::string text_of(int status) {
 }
 
 }  // namespace
+
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
 
 ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool together,
                            const std::filesystem::path& notes) {

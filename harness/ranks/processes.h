@@ -26,6 +26,9 @@ struct ProcessesEnd {
   int left = 0;                              // processes that were still running, and were killed
 };
 
+/// The cores that this process may use.
+int cores();
+
 /// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
 /// file `NAME.waits` in the folder `notes` and is not counted; nor is one with `NAME.ready`, which
 /// goes on when the file is removed. One that has ended gets `NAME.ended` there. Where `together`,
