@@ -30,7 +30,7 @@ Findings::Findings(const ExecOptions& exec, RunRecord run) : exec_(exec) {
 void Findings::add(ProgramRecord program) {
   say_peaks(program);
   if (!exec_.report.empty()) {
-    peaks_.push_back(highest_peak(snapshots_of(exec_.report, program.schedule), program.schedule));
+    peaks_.push_back(highest_peak(exec_.report, program.schedule));
     program.alive = alive_at(peaks_.back());
   }
   const std::vector<std::string> lines = failures(program, exec_.wishes);

@@ -22,7 +22,7 @@ void recover_report(const std::filesystem::path& folder) {
                                "to report");
     std::vector<HighestPeak> peaks;
     for (ProgramRecord& program : report.programs) {
-      peaks.push_back(highest_peak(snapshots_of(folder, program.schedule), program.schedule));
+      peaks.push_back(highest_peak(folder, program.schedule));
       program.alive = alive_at(peaks.back());
     }
     std::vector<File> files = program_files(report, peaks, folder);

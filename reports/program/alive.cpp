@@ -12,11 +12,6 @@ namespace tidemark {
 
 namespace fs = std::filesystem;
 
-fs::path snapshots_of(const fs::path& report, const std::string& schedule) {
-  const fs::path below = report / schedule;
-  return fs::is_directory(below) ? below : report;
-}
-
 namespace {
 
 /// The most of each kind, of all processes.
@@ -69,7 +64,13 @@ std::string left_text(const std::vector<LeftAtEnd>& left) {
 
 }  // namespace
 
-HighestPeak highest_peak(const fs::path& folder, const std::string& schedule) {
+fs::path snapshots_of(const fs::path& report, const std::string& schedule) {
+  const fs::path below = report / schedule;
+  return fs::is_directory(below) ? below : report;
+}
+
+HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
+  const fs::path folder = snapshots_of(report, schedule);
   std::vector<fs::path> files;
   if (!fs::is_directory(folder)) return {};
   for (const auto& entry : fs::directory_iterator(folder))

@@ -19,7 +19,7 @@ struct LeftAtEnd {
   std::vector<Part> parts;
 };
 
-/// The snapshot with the highest peak of active memory, of those in a folder. Its device's wastes
+/// The snapshot with the highest peak of active memory, of those of one run. Its device's wastes
 /// are, of each kind, the most of all processes.
 struct HighestPeak {
   std::string schedule;
@@ -38,8 +38,8 @@ struct HighestPeak {
 std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 
-/// harness/exec/records.h writes the files.
-HighestPeak highest_peak(const std::filesystem::path& folder, const std::string& schedule);
+/// Of the run under `schedule` in a report's folder. harness/exec/records.h writes the files.
+HighestPeak highest_peak(const std::filesystem::path& report, const std::string& schedule);
 
 /// The highest of all; nullptr where none has a file.
 const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);

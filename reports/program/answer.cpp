@@ -85,9 +85,7 @@ std::vector<std::string> answer(const Report& report, const std::vector<HighestP
         out.push_back(fmt::format("{}{}: {}.", peaks.size() > 1 ? peak.schedule + ", " : "",
                                   oom.process, oom_text(oom)));
     if (device.peak.active > 0) {
-      std::string schedule;
-      for (std::size_t i = 0; peaks.size() > 1 && i < peaks.size(); ++i)
-        if (&peaks[i] == highest) schedule = " under " + report.programs[i].schedule;
+      const std::string schedule = peaks.size() > 1 ? " under " + highest->schedule : "";
       out.push_back(
           fmt::format("The peak is {} of active memory on {}{}{}.", bytes_text(device.peak.active),
                       place_name(highest->file.stem(), device.device), schedule, moment(*highest)));

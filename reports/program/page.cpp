@@ -212,7 +212,7 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
 void rerender_programs(const fs::path& folder, const Report& report) {
   std::vector<HighestPeak> peaks;
   for (const ProgramRecord& program : report.programs)
-    peaks.push_back(highest_peak(snapshots_of(folder, program.schedule), program.schedule));
+    peaks.push_back(highest_peak(folder, program.schedule));
   write_files(folder, program_files(report, peaks, folder), "make the folder writable");
 }
 

@@ -144,14 +144,12 @@ Json picture_data(const Report& report, const std::vector<HighestPeak>& peaks, c
   struct One {
     const MemoryPicture* picture;
     const HighestPeak* of;
-    std::string schedule;
     std::int64_t height;
   };
   std::vector<One> all;
-  for (std::size_t i = 0; i < peaks.size() && i < report.programs.size(); ++i)
-    for (const MemoryPicture& picture : peaks[i].pictures)
-      all.push_back(
-          {&picture, &peaks[i], report.programs[i].schedule, std::ranges::max(active_of(picture))});
+  for (const HighestPeak& peak : peaks)
+    for (const MemoryPicture& picture : peak.pictures)
+      all.push_back({&picture, &peak, std::ranges::max(active_of(picture))});
   if (all.empty()) return {};
   std::ranges::stable_sort(all, std::greater(), &One::height);
   Json pictures = Json::array();
@@ -163,7 +161,7 @@ Json picture_data(const Report& report, const std::vector<HighestPeak>& peaks, c
     const std::size_t share = pictures.empty() ? left * 3 / 4 : left / others;
     Json json = fitted(*one.picture, Sources(one.of->folder / (one.picture->where + ".pickle")),
                        budget.moments, share, size);
-    json["schedule"] = one.schedule;
+    json["schedule"] = one.of->schedule;
     const auto [at, fresh] = known.try_emplace(text_of(json), pictures.size());
     --others;
     const std::string name = place_name(one.picture->where, one.picture->device);

@@ -148,7 +148,7 @@ Report write_program(const std::filesystem::path& folder, const std::vector<Snap
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     files.push_back({fmt::format("rank{}.pickle", rank), pickle(ranks[rank])});
   write_files(folder, files);
-  const std::vector<HighestPeak> peaks{highest_peak(folder, "")};
+  const std::vector<HighestPeak> peaks{highest_peak(folder, "lagging")};
   Report report;
   report.run.profile = "h100-80g";
   report.run.capacity_bytes = capacity;

@@ -37,6 +37,7 @@ class TraceWalk {
   /// The live block that begins at the address, and the one that the address is in.
   std::optional<std::size_t> block_of(std::int64_t address) const;
   std::optional<std::size_t> block_at(std::int64_t address) const;
+  bool is_freed(std::int64_t address) const { return freed_.contains(address); }
   /// Live blocks that the program has freed and the allocator has not.
   std::vector<std::size_t> freed() const;
 

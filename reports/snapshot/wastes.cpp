@@ -63,10 +63,8 @@ class Search {
 
   void take_moment() {
     std::vector<Part> activations, buffers;
-    const std::vector<std::size_t> waiting = walk_.freed();
-    const std::set<std::size_t> freed(waiting.begin(), waiting.end());
     for (const auto& [address, event] : walk_.live()) {
-      if (freed.contains(event)) continue;
+      if (walk_.is_freed(address)) continue;
       const Part& one = part(event);
       if (one.kind == "activations") activations.push_back(one);
       if (one.kind == "sharding buffers") buffers.push_back(one);
