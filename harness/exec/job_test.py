@@ -77,7 +77,7 @@ def until(holds, what):
 
 
 def ended(pid):
-    """Whether the process has ended, also where nobody has waited for it yet."""
+    """True if the process has ended, also before its parent has waited for it."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -121,7 +121,7 @@ void check_sizes(const std::string& sizes) {
                      ": expected balanced, N% (at most 100, as in 50%), or both (balanced,50%)");
 }
 
-// Where a flag is not given, the setting of the project counts.
+// The project's setting counts for a flag that is not given.
 void take_project_settings(ExecOptions& exec) {
   const auto project = project_settings(fs::current_path());
   if (!project) return;

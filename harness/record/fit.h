@@ -56,7 +56,7 @@ struct FitRun {
 struct FitAnswer {
   FitValues values;  // of the lists
   std::string gpu;
-  std::string room;     // the profile whose runs with room to spare count
+  std::string room;     // profile of the runs with room to spare that count
   Bytes capacity = 0;   // for the allocator
   std::string verdict;  // "fits", "does not fit", "refused by the program", "unknown", "not run"
   std::string largest;  // of the searched variable; empty where nothing is searched or fits

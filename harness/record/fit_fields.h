@@ -54,7 +54,8 @@ void visit(FitAnswer& x, auto& f) {
   f.title("fit_answer", "a combination of the listed values on a GPU");
   f("values", x.values);
   f("gpu", x.gpu, meaning::name);
-  f("room_gpu", x.room, meaning::name, "whose runs with room to spare count for this GPU");
+  f("room_gpu", x.room, meaning::name,
+    "profile of the runs with room to spare that count for this GPU");
   f("capacity_bytes", x.capacity, meaning::bytes);
   f("verdict", x.verdict, meaning::name);
   f.optional("largest", x.largest);
