@@ -55,7 +55,7 @@ def case_timeout():
     """The time-out of a work, and of its group, is reached while a partner is missing."""
     text = """if rank == 0:
     try: dist.all_reduce(x, async_op=True).wait(datetime.timedelta(seconds=2))
-    except dist.DistBackendError as error: print('time-out' if 'timed out' in str(error) or 'imeout' in str(error) else error)
+    except dist.DistBackendError as error: print('time-out' if 'timed out' in str(error) or 'imeout' in str(error) else error, flush=True)
     store.set('go', '1')
 else:
     store.wait(['go'])
@@ -65,7 +65,7 @@ os._exit(0)"""
     said = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
     said.check(said.out == "time-out\n", "the work's time-out")
     text = "if rank == 0:\n dist.all_reduce(x, async_op=True)\ntime.sleep(40)"
-    said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math")
+    said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="500")  # four times this it waits
     said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """outside [--check | --write]: the memory of a GPU that PyTorch's allocator does not have, from out-of-memory messages that other people printed
-(outside.json). PyTorch prints the total and free memory of the GPU, that of the process, and what its allocator has (allocated, and reserved but
+(printed/outside.json). PyTorch prints the total and free memory of the GPU, that of the process, and what its allocator has (allocated, and reserved but
 unallocated). What the process has beyond its allocator is the context, the libraries' workspaces and NCCL.
 
 Prints every message with that difference, then what follows for each profile in harness/virtual/profiles:
@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROFILES = HERE.parent.parent / "harness" / "virtual" / "profiles"
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-PRINTED = "in reports/measured/outside.json"
+PRINTED = "in reports/measured/printed/outside.json"
 
 
 def size(text):
@@ -77,7 +77,7 @@ def with_group(text, figures):
 
 
 def main(arguments):
-    rows = json.loads((HERE / "outside.json").read_text())
+    rows = json.loads((HERE / "printed" / "outside.json").read_text())
     found = derive(rows)
     if arguments == ["--write"]:
         for name, figures in found.items():

@@ -132,6 +132,7 @@ def run(words, _store):
         dist.distributed_c10d._coalescing_manager = Coalesced
     if not a.collect:
         gc.disable()  # else the peak goes by counts of Python's objects
+    torch.backends.cuda.enable_cudnn_sdp(False)  # the scenario's attention: from 2.11 on PyTorch prefers cuDNN's on Hopper, which keeps less
     pipelining = install(VARIANTS[a.variant])
     dist.init_process_group("fake", rank=a.rank, world_size=a.ranks, store=FakeStore())
     torch.set_default_dtype(torch.bfloat16)

@@ -128,8 +128,8 @@ def make(wheel, built, out, place, say):
             json.dump(names, file)
         os.rename(out, place)
     except BaseException:
-        say("failed\n")
         compiler.give_up()
+        say("failed\n")
         shutil.rmtree(out, ignore_errors=True)
         raise
     finally:
@@ -258,14 +258,19 @@ class Compiler:
         self.run([self.found, "-shared", "-o", path, "-Wl,-soname," + os.path.basename(path), *objects, *options])
 
     def progress(self):
-        """Says each tenth of the parts that have been compiled, of those that are known."""
+        """Says each tenth of the parts that have been compiled, of those that are known; nothing once one of them has failed."""
         with self.lock:
-            tenths = 10 * sum(future.done() and not future.cancelled() for future in list(self.futures)) // len(self.futures)
+            ended = [future for future in list(self.futures) if future.done()]
+            if any(future.cancelled() or future.exception() for future in ended):
+                return
+            tenths = 10 * len(ended) // len(self.futures)
             if tenths > self.said:
                 self.said = tenths
                 self.say(f"{10 * tenths} % ")
 
     def give_up(self):
+        with self.lock:
+            self.said = 10  # no part that still ends is told
         for future in self.futures:
             future.cancel()
 
