@@ -132,8 +132,7 @@ TEST_F(Errors, UnmodelledCallsAreRefusedByName) {
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(cudaErrorNotSupported, cudaGraphConditionalHandleCreate(&handle, nullptr, 0, 0));
     cudaTextureObject_t texture{};
-    EXPECT_EQ(cudaErrorNotSupported,
-              cudaCreateTextureObject(&texture, nullptr, nullptr, nullptr));
+    EXPECT_EQ(cudaErrorNotSupported, cudaCreateTextureObject(&texture, nullptr, nullptr, nullptr));
   });
   EXPECT_NE(std::string::npos, text.find("cudaCreateTextureObject"));
   const char* const once = "cudaGraphConditionalHandleCreate";
