@@ -160,7 +160,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
     snapshots = snapshots_of(exec.report, schedule);
   }
   set("TIDEMARK_EXEC", folder);
-  set("TIDEMARK_EXEC_HISTORY", snapshots.empty() ? "" : "1");
+  set("TIDEMARK_EXEC_HISTORY", snapshots.empty() ? "" : exec.events.empty() ? "1" : "2");
   set("TIDEMARK_USERS", folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
   const fs::path notes = folder / "partners";

@@ -97,6 +97,10 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       "--report", exec.report,
       "write a page and a memory snapshot of every rank into this folder, and print what is "
       "alive at the highest peak, by kind of tensor, module and Python line");
+  app.add_option("--events", exec.events,
+                 "all: --report keeps the events of every step, in files that grow with them (the "
+                 "first steps, the last and the highest)")
+      ->check(CLI::IsMember({"all"}));
   app.add_option("--out", exec.out, "write the figures to this file, as JSON");
   try {
     app.parse(argc - 1, argv + 1);
@@ -203,6 +207,8 @@ void check(ExecOptions& exec) {
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("exec: ") + error.what());
   }
+  if (!exec.events.empty() && exec.report.empty())
+    throw UsageError("exec: --events needs --report DIR");
   if (!exec.report.empty()) exec.report = fs::absolute(exec.report);
 }
 

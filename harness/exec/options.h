@@ -17,7 +17,7 @@ struct ExecOptions {
   int of = 0;
   std::vector<std::string> schedules;  // the program runs once under each
   std::string gpu, capacity, alloc_conf, mode, known_limit, sizes, races, max_peak, out, report,
-      base;
+      base, events;
   std::vector<std::string> threshold_texts;
   std::vector<Threshold> thresholds;
   Wishes wishes;

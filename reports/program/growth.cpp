@@ -20,17 +20,20 @@ constexpr std::size_t kYoung = 2;   // last steps, of which something may be kep
 
 struct Steps {
   std::string unit;
-  std::vector<std::size_t> begins;  // moments
-  std::int64_t first = 1;           // the number of the first
+  std::vector<std::size_t> begins;    // moments
+  std::vector<std::int64_t> numbers;  // of each, of which some may be left out
 };
 
-std::vector<std::size_t> begins_of(const MemoryPicture& picture, const char* name) {
-  std::vector<std::size_t> out;
+Steps named(const MemoryPicture& picture, const char* name) {
+  Steps out{name, {}, {}};
   std::size_t end = 0;  // of the phase that is open
   for (const MemoryPicture::Phase& phase : picture.phases) {
     if (phase.name != name || phase.from < end) continue;
-    out.push_back(phase.from);
     end = phase.to;
+    // Nobody has counted those that are left out.
+    if (phase.from < picture.whole_from) continue;
+    out.begins.push_back(phase.from);
+    out.numbers.push_back(std::ssize(out.begins));
   }
   return out;
 }
@@ -41,15 +44,13 @@ Steps steps_of(const MemoryPicture& picture) {
     const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
     if (!fresh) at->second = std::min(at->second, phase.from);
   }
-  Steps out{"step", {}, 1};
+  Steps out{"step", {}, {}};
   if (begins.size() >= kFewest + kYoung) {
-    out.first = begins.begin()->first;
-    for (const auto& [step, from] : begins) out.begins.push_back(from);
+    for (const auto& [step, from] : begins) out.begins.push_back(from), out.numbers.push_back(step);
     return out;
   }
   for (const char* name : {"backward", "forward"})
-    if (std::vector<std::size_t> some = begins_of(picture, name); some.size() >= kFewest + kYoung)
-      return {name, std::move(some), 1};
+    if (Steps some = named(picture, name); some.begins.size() >= kFewest + kYoung) return some;
   return out;
 }
 
@@ -84,6 +85,13 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     left.bytes.resize(count), left.blocks.resize(count);
     left.bytes[step] += block.bytes, left.blocks[step] += 1;
   }
+  for (auto& [key, left] : all)
+    for (std::size_t step = 0; step < count; ++step) {
+      const std::int64_t steps_in_it = steps.numbers[step + 1] - steps.numbers[step];
+      left.bytes[step] /= steps_in_it;
+      if (left.blocks[step] > 0)
+        left.blocks[step] = std::max(left.blocks[step] / steps_in_it, std::int64_t{1});
+    }
   StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, {}};
   std::size_t since = 0;  // of the place that leaves most behind
   for (auto& [key, left] : all) {
@@ -100,8 +108,8 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     for (std::size_t step = since; left.since() + kFewest <= count && step < count; ++step)
       sums[step - since] += left.bytes[step];
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
-  out.since = steps.first + static_cast<std::int64_t>(since);
-  out.last = steps.first + static_cast<std::int64_t>(count) - 1;
+  out.since = steps.numbers[since];
+  out.last = steps.numbers[count] - 1;
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
     out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;

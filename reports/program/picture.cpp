@@ -77,6 +77,9 @@ class Composer {
         out_.phases.push_back({phase.name, phase.step, from->second, to->second});
     }
     std::ranges::stable_sort(out_.phases, {}, &MemoryPicture::Phase::from);
+    for (const SkippedSteps& one : summary_.skipped)
+      if (const auto at = moments_.find(one.at); at != moments_.end())
+        out_.whole_from = std::max(out_.whole_from, at->second);
   }
 
   bool whole() const {

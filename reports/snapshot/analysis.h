@@ -84,6 +84,7 @@ struct DeviceSummary {
   std::vector<Waste> wastes;           // where the file has labels
   std::vector<PhasePeak> phases;       // where the file has them; by step, in the program's order
   std::vector<RepeatedSteps> repeats;  // of the file
+  std::vector<SkippedSteps> skipped;   // of the device
   std::vector<PendingFree> pending;    // at the end, the largest first
   Fragmentation fragmentation;
   std::vector<Holdings> curve;  // after every event
@@ -119,7 +120,8 @@ std::string parts_text(const std::vector<Part>& parts, std::size_t top);
 /// A device's `phases`: a row for each of the first `top` steps, the highest and the last; a column
 /// for each name.
 std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& device, std::size_t top);
-/// A line for each of a device's `repeats`: "steps 3 to 4: the same events came again 1,998 times".
+/// A line for each of a device's `repeats`: "steps 3 to 4: the same events came again 1,998 times",
+/// and for each of its `skipped`: "steps 90 to 4,000: 81,234 events are not kept, ...".
 std::vector<std::string> repeats_lines(const DeviceSummary& device);
 /// "10 of 300 bytes"; or why that is not known.
 std::string waste_figure(const Waste& waste);

@@ -46,6 +46,7 @@ class Decoder {
       if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
       if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
       if (const auto repeats = find(root, "tidemark_repeats")) repeats_of(*repeats);
+      if (const auto skipped = find(root, "tidemark_skipped")) skipped_of(*skipped);
       out_.failure = text(root, "tidemark_failure", "");
     }
     out_.modules = modules_.all();
@@ -273,6 +274,19 @@ class Decoder {
       if (cells.size() != 3) fail("is not two steps and a count");
       out_.repeats.push_back(
           {integer(cells[0], "first"), integer(cells[1], "last"), integer(cells[2], "count")});
+    });
+  }
+
+  void skipped_of(Id list) {
+    each(list, "tidemark_skipped", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
+      if (cells.size() != 7) fail("is not a device, two steps, two counts and a moment");
+      out_.skipped.push_back({integer(cells[0], "device"),
+                              integer(cells[1], "first"),
+                              integer(cells[2], "last"),
+                              integer(cells[3], "count"),
+                              integer(cells[4], "events"),
+                              {integer(cells[5], "allocations"), integer(cells[6], "frees")}});
     });
   }
 

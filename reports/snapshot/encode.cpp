@@ -284,6 +284,10 @@ class Writer {
     });
     out_.key("tidemark_repeats");
     out_.list(s_.repeats, [&](const RepeatedSteps& r) { row(r.first, r.last, r.count); });
+    out_.key("tidemark_skipped");
+    out_.list(s_.skipped, [&](const SkippedSteps& one) {
+      row(one.device, one.first, one.last, one.count, one.events, one.at.allocations, one.at.frees);
+    });
     out_.key("tidemark_failure"), out_.text(s_.failure);
   }
 

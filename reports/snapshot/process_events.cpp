@@ -16,6 +16,7 @@
 namespace tidemark {
 namespace {
 
+using recorder::Entries;
 using recorder::kDevices;
 using recorder::kHeader;
 using recorder::Tag;
@@ -42,13 +43,20 @@ class EventReader {
       const std::size_t place = entries_.place();
       try {
         entry();
-      } catch (const SnapshotError& error) {
+      } catch (const std::runtime_error& error) {
         throw SnapshotError(fmt::format("byte {}: {}", kHeader + place, error.what()));
       }
     }
     if (counts_ > 0 && !out_.repeats.empty()) out_.repeats.back().count = counts_;
     std::erase_if(out_.repeats, [](const RepeatedSteps& one) { return one.count == 0; });
-    for (std::size_t device = 0; device < devices_.size(); ++device) segments(device);
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      segments(device);
+      for (auto& [one, at] : skipped_) {
+        one.device = static_cast<std::int64_t>(device);
+        one.at = device < at.size() ? at[device] : ProgramPhase::Moment{};
+        out_.skipped.push_back(one);
+      }
+    }
     for (const auto& [name, open] : open_)
       for (const OpenPhase& one : open) end_phase(name, one);
     std::ranges::stable_sort(out_.phases, {}, [](const ProgramPhase& phase) {
@@ -130,6 +138,8 @@ class EventReader {
         out_.repeats.push_back({*(steps_.end() - period), steps_.back(), count});
         return;
       }
+      case Tag::skipped:
+        return skipped();
       case Tag::setting: {
         std::string name = entries_.text();
         std::string value = entries_.text();
@@ -142,6 +152,16 @@ class EventReader {
         return;
     }
     throw SnapshotError("is not an entry");
+  }
+
+  void skipped() {
+    SkippedSteps one;
+    one.first = entries_.bytes(), one.last = entries_.bytes(), one.count = entries_.bytes();
+    one.events = entries_.bytes();
+    entries_.number();  // bytes
+    std::vector<ProgramPhase::Moment> at;
+    for (const Device& device : devices_) at.push_back(device.moment);
+    skipped_.push_back({one, std::move(at)});
   }
 
   const std::string& string() { return known(strings_, entries_.number()); }
@@ -301,6 +321,7 @@ class EventReader {
 
   Entries entries_;
   std::int64_t begin_us_, counts_, time_ = begin_us_, step_ = 1, address_ = 0;
+  std::vector<std::pair<SkippedSteps, std::vector<ProgramPhase::Moment>>> skipped_;  // by device
   std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
   // By their numbers in the record.

@@ -32,6 +32,9 @@ std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool e
   const auto size = std::filesystem::file_size(path);
   out.bytes.resize(kHeader + std::min<std::uint64_t>(committed, size - kHeader));
   file.read(out.bytes.data() + kHeader, static_cast<std::streamsize>(out.bytes.size() - kHeader));
+  const recorder::Moment& moment = out.header().moment();
+  if (moment.left_to > moment.left_from && kHeader + moment.left_from < out.bytes.size())
+    out.bytes.erase(kHeader + moment.left_from, moment.left_to - moment.left_from);
   return out;
 }
 

@@ -234,6 +234,13 @@ std::vector<std::string> repeats_lines(const DeviceSummary& d) {
                                     ? fmt::format("step {}", one.first)
                                     : fmt::format("steps {} to {}", one.first, one.last),
                                 plural(one.count, "time")));
+  for (const SkippedSteps& one : d.skipped)
+    lines.push_back(fmt::format(
+        "{}: {} that left nothing behind {} not kept, none of them at the highest peak "
+        "(tidemark exec --events all keeps them)",
+        one.first == one.last ? plural(one.count, "repetition")
+                              : fmt::format("steps {} to {}", exact(one.first), exact(one.last)),
+        plural(one.events, "event"), one.events == 1 ? "is" : "are"));
   return lines;
 }
 

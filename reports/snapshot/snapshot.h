@@ -100,6 +100,13 @@ struct RepeatedSteps {
   std::int64_t first = 0, last = 0, count = 0;
 };
 
+/// Steps of which the trace has only what is left of them: `events` events are not kept. `at`: the
+/// moment of the device from which on they lie.
+struct SkippedSteps {
+  std::int64_t device = 0, first = 0, last = 0, count = 0, events = 0;
+  ProgramPhase::Moment at;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;
   std::vector<std::vector<TraceEvent>> traces;                // by device
@@ -112,7 +119,8 @@ struct Snapshot {
   std::vector<ProgramPhase> phases;
   std::vector<Gather> gathers;  // in the order of `allocations`
   std::vector<RepeatedSteps> repeats;
-  std::string failure;  // why the record ends before its process; empty: it does not
+  std::vector<SkippedSteps> skipped;  // by device in the order of the trace
+  std::string failure;                // why the record ends before its process; empty: it does not
 };
 
 /// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line

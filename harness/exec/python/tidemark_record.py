@@ -103,7 +103,7 @@ class Record:
             getattr(self.layer, "tidemark_record_" + name).argtypes = types
         self.layer.tidemark_record_phase.restype = ctypes.c_int64
         self.layer.tidemark_record_error.restype = ctypes.c_char_p
-        self.history = bool(os.environ.get("TIDEMARK_EXEC_HISTORY"))
+        self.history = int(os.environ.get("TIDEMARK_EXEC_HISTORY") or 0)
         self.pid, self.rank = os.getpid(), None
         self.lock = threading.Lock()
         self.labels = None

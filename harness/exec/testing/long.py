@@ -1,14 +1,17 @@
 """A training loop of many small steps: what one costs at the begin and at the end. Its kind is the first argument."""
+import ctypes
 import os
 import random
+import re
 import sys
+import tempfile
 import time
 
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-KIND, STEPS, PART = sys.argv[1], 700, 100
+KIND, STEPS, PART = sys.argv[1], int(os.environ.get("TIDEMARK_SOAK_STEPS", "700")), 100
 device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
 torch.cuda.set_device(device)
 model = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4)]).to(device)
@@ -36,6 +39,21 @@ def step():
     model.zero_grad()
 
 
+def in_use():
+    """Bytes that malloc has given out and not got back, of all threads; exact, but for a few that each thread keeps."""
+    libc = ctypes.CDLL(None)
+    libc.fopen.restype = ctypes.c_void_p
+    with tempfile.NamedTemporaryFile() as file:
+        stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+        libc.malloc_info(0, stream)
+        libc.fclose(stream)
+        text = file.read().decode()
+    whole = text[text.rindex("</heap>"):]  # the sums
+    free = sum(map(int, re.findall(r'<total type="(?:fast|rest)" count="\d+" size="(\d+)"', whole)))
+    mapped = int(re.search(r'<total type="mmap" count="\d+" size="(\d+)"', whole)[1])
+    return int(re.search(r'<system type="current" size="(\d+)"', whole)[1]) - free + mapped
+
+
 def anonymous():
     """Bytes of this process's memory that are not of a file."""
     with open("/proc/self/status", encoding="ascii") as file:
@@ -47,6 +65,6 @@ for _ in range(STEPS // PART):
     begun = time.process_time()
     for _ in range(PART):
         step()
-    parts.append((time.process_time() - begun, anonymous()))
+    parts.append((time.process_time() - begun, anonymous(), in_use()))
 if os.environ.get("RANK", "0") == "0":
-    print(f"seconds {parts[1][0]:.3f} {min(seconds for seconds, _ in parts[-3:]):.3f} growth {parts[-1][1] - parts[1][1]}")
+    print(f"seconds {parts[1][0]:.3f} {min(seconds for seconds, *_ in parts[-3:]):.3f} growth {parts[-1][1] - parts[1][1]} in use {parts[-1][2] - parts[1][2]}")

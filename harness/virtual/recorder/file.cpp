@@ -61,31 +61,51 @@ bool RecordFile::show(std::uint64_t place) {
   return true;
 }
 
-bool RecordFile::append(std::string_view entry) {
-  std::uint64_t place = moment_.size;
-  while (!entry.empty()) {
+bool RecordFile::write(std::uint64_t place, std::string_view bytes) {
+  while (!bytes.empty()) {
     if (!show(place)) return false;
     const std::uint64_t count =
-        std::min<std::uint64_t>(entry.size(), window_begin_ + kWindow - place);
-    std::memcpy(at(place), entry.data(), count);
+        std::min<std::uint64_t>(bytes.size(), window_begin_ + kWindow - place);
+    std::memcpy(at(place), bytes.data(), count);
     place += count;
-    entry.remove_prefix(count);
+    bytes.remove_prefix(count);
   }
-  moment_.size = place;
   return true;
+}
+
+bool RecordFile::append(std::string_view entry) {
+  if (!write(moment_.size, entry)) return false;
+  moment_.size += entry.size();
+  return true;
+}
+
+bool RecordFile::rewrite(std::uint64_t begin, std::string_view entries) {
+  const std::uint64_t end = moment_.size;
+  if (!append(entries)) return false;
+  moment_.left_from = begin, moment_.left_to = end;
+  commit();
+  write(begin, entries);  // there is room: it was taken
+  moment_.left_from = moment_.left_to = 0;
+  moment_.size = begin + entries.size();
+  commit();
+  return true;
+}
+
+std::string RecordFile::read(std::uint64_t begin, std::uint64_t end) const {
+  std::string out(end - begin, '\0');
+  for (std::size_t done = 0; done < out.size();) {
+    const ssize_t count = pread(file_, out.data() + done, out.size() - done,
+                                static_cast<off_t>(kHeader + begin + done));
+    if (count <= 0) return {};
+    done += static_cast<std::size_t>(count);
+  }
+  return out;
 }
 
 void RecordFile::commit() {
   const std::uint64_t next = header_->now.load(std::memory_order_relaxed) ^ 1U;
   header_->moments[next] = moment_;
   header_->now.store(next, std::memory_order_release);
-}
-
-void RecordFile::replace(std::uint64_t place, std::string_view bytes) {
-  for (const char byte : bytes) {
-    if (!show(place)) return;
-    *at(place++) = byte;
-  }
 }
 
 }  // namespace tidemark::recorder

@@ -28,12 +28,18 @@ class RecordFile {
   /// Appends a whole entry. False if the file system has no room: nothing is written.
   bool append(std::string_view entry);
   /// Replaces bytes of entries.
-  void replace(std::uint64_t at, std::string_view bytes);
+  void replace(std::uint64_t at, std::string_view bytes) { write(at, bytes); }
+  /// The entries from `begin` on become these, which are no longer. At every moment the file has
+  /// the ones or the others. False if the file system has no room: nothing has changed.
+  bool rewrite(std::uint64_t begin, std::string_view entries);
+  /// Bytes of entries; empty if they cannot be read.
+  std::string read(std::uint64_t begin, std::uint64_t end) const;
   /// In the child of a fork: the file stays the parent's.
   void leave();
 
  private:
   bool show(std::uint64_t at);
+  bool write(std::uint64_t at, std::string_view bytes);
   char* at(std::uint64_t place) { return window_ + (place - window_begin_); }
 
   int file_ = -1;

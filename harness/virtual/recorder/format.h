@@ -32,6 +32,26 @@ enum class Tag : std::uint8_t {
               // last such entry the moment may say more
   setting,    // of the allocator: name and value (texts)
   failure,    // text: the record ends here, and why
+  skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
+            // bytes from here on is what is left of them
+};
+
+/// Of an event, as PyTorch numbers them.
+enum class EventAction : std::uint8_t {
+  alloc,
+  free_requested,
+  free_completed,
+  segment_alloc,
+  segment_free,
+  segment_map,
+  segment_unmap,
+  snapshot,
+  oom,
+};
+
+/// Steps, and how many events of theirs are not kept.
+struct SkippedCount {
+  std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
 constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
@@ -56,8 +76,9 @@ struct Figures {
 
 /// All that changes from entry to entry.
 struct Moment {
-  std::uint64_t size;     // bytes of entries
-  std::uint64_t repeats;  // of the last entry of that tag, while it counts; else 0
+  std::uint64_t size;                // bytes of entries
+  std::uint64_t left_from, left_to;  // bytes that are none while they are written again; else 0, 0
+  std::uint64_t repeats;             // of the last entry of that tag, while it counts; else 0
   Figures devices[kDevices];
 };
 

@@ -86,7 +86,7 @@ EXPORTED int tidemark_record_begin(const char* path, int history) {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(nullptr, nullptr, in_child); });
   try {
-    current = new State(path, history != 0);
+    current = new State(path, static_cast<History>(history));
     return 0;
   } catch (const std::exception& error) {
     last_error = error.what();

@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/// Begins the record of this process in a new file; `history` 0: the peaks alone. 0, or -1:
-/// tidemark_record_error() says why. The child of a fork has no record until it begins its own.
+/// Begins the record of this process in a new file; `history` 0: the peaks alone; 1: events
+/// too, in a file with a bound (bound.h); 2: every event. 0, or -1: tidemark_record_error() says
+/// why. The child of a fork has no record until it begins its own.
 int tidemark_record_begin(const char* path, int history);
 /// Follows PyTorch's allocator, whose CUDA must have been started. 0, or -1 where the program has
 /// another allocator, whose memory cannot be recorded.

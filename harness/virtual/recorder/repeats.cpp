@@ -64,18 +64,20 @@ void Repeats::limit() {
   while (steps_.size() > kept) steps_.pop_front();
 }
 
-void Repeats::next() {
+std::size_t Repeats::next() {
+  std::size_t begun = 0;
   if (!cycle_ || !continues()) {
     if (cycle_) end_cycle();
     steps_.push_back(std::move(step_));
     limit();
-    for (std::size_t period = 1; period <= kPeriod; ++period)
+    for (std::size_t period = 1; period <= kPeriod && begun == 0; ++period)
       if (repeats(period)) {
         begin_cycle(period);
-        break;
+        begun = counts() ? period : 0;
       }
   }
-  step_ = Step{{}, file_.size()};
+  step_ = Step{};
+  return begun;
 }
 
 }  // namespace tidemark::recorder

@@ -25,13 +25,15 @@ class Repeats {
   void add(std::string_view entry);
   /// The step has defined a name that later steps may refer to: it stays.
   void keep() { step_.defines = true; }
-  /// A step ends at the file's end, and the next begins.
-  void next();
+  /// A step ends at the file's end, and the next begins. Returns how many of the last steps will
+  /// be counted from now on if they come again; 0: no such repetition begins.
+  std::size_t next();
+  /// Whether steps are being counted.
+  bool counts() const { return cycle_.has_value(); }
 
  private:
   struct Step {
     std::string entries;
-    std::uint64_t begin = 0;  // in the file
     bool defines = false;
     bool too_long = false;  // for a comparison: its entries are forgotten
     bool repeats(const Step& before) const {

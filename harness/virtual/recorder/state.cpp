@@ -26,7 +26,8 @@ std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
 
 }  // namespace
 
-State::State(const std::string& path, bool with_history) : history(with_history), file_(path) {
+State::State(const std::string& path, History kind)
+    : history(kind != History::none), file_(path), bounded_(kind == History::bounded) {
   Header& header = file_.header();
   header.pid = getpid();
   header.begin_us = last_us_ = now_us();
@@ -158,7 +159,10 @@ void State::gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes
 }
 
 void State::begin_step() {
-  if (file_.size() > 0 && !failed_) repeats_.next();
+  if (file_.size() > 0 && !failed_) {
+    const std::size_t repeated = repeats_.next();
+    if (bounded_) bound_.next(repeated, repeats_.counts());
+  }
   last_address_ = 0;
   const std::int64_t time = now_us();
   last_us_ = time;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/virtual/recorder/bound.h"
 #include "harness/virtual/recorder/file.h"
 #include "harness/virtual/recorder/names.h"
 #include "harness/virtual/recorder/repeats.h"
@@ -21,14 +22,18 @@ namespace tidemark::recorder {
 using AllocatorEntry = c10::cuda::CUDACachingAllocator::TraceEntry;
 using AllocatorStats = decltype(c10::cuda::CUDACachingAllocator::getDeviceStats(0));
 
+/// What a record has beside its figures: the allocator's events, and whether also all those of
+/// steps that differ, in a file that grows with them.
+enum class History { none, bounded, all };
+
 /// Writer of the record's entries. Its lock is taken after the allocator's own and never before it,
 /// and no thread waits for Python's lock while it holds this one.
 class State {
  public:
-  State(const std::string& path, bool history);
+  State(const std::string& path, History history);
 
   std::mutex mutex;
-  const bool history;
+  const bool history;  // not figures alone
   RecordFile& file() { return file_; }
   Names& names() { return names_; }
 
@@ -60,10 +65,12 @@ class State {
   std::string definitions_;
   Names names_{definitions_};
   Repeats repeats_{file_};
+  Bound bound_{file_};
   std::uint64_t last_address_ = 0;
   std::int64_t last_us_ = 0;
   std::int64_t step_ = 1, repetition_ = 1;
   bool stepped_ = false, has_optimizer_ = false, failed_ = false;
+  const bool bounded_;
   std::vector<std::string> open_;  // phases, the innermost last
   std::map<std::uint64_t, std::pair<std::string, std::string>> labels_;  // kind, name
 };

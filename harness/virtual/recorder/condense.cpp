@@ -1,0 +1,314 @@
+#include "harness/virtual/recorder/condense.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "harness/virtual/recorder/entries.h"
+#include "harness/virtual/recorder/format.h"
+#include "harness/virtual/recorder/names.h"
+
+namespace tidemark::recorder {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+/// An entry as it is read; addresses and time are not relative to the entry before.
+struct Entry {
+  Tag tag{};
+  std::string_view head, tail;  // before the addresses, and behind them without the time
+  std::array<std::int64_t, 2> addresses{};
+  std::size_t addressed = 0;  // how many of them it has
+  std::int64_t time = 0;
+  bool timed = false, defines = false;
+  std::uint64_t action = 0, device = 0, size = 0, name = 0, count = 0;
+  SkippedCount skipped;
+};
+
+class Walk {
+ public:
+  explicit Walk(std::string_view entries) : in_(entries) {}
+
+  bool next() {
+    if (!in_.more()) return false;
+    entry_ = Entry{};
+    const std::size_t begin = in_.place();
+    entry_.tag = static_cast<Tag>(in_.byte());
+    read(begin);
+    return true;
+  }
+  const Entry& entry() const { return entry_; }
+  std::size_t place() const { return in_.place(); }
+
+ private:
+  void read(std::size_t begin) {
+    switch (entry_.tag) {
+      case Tag::string:
+        in_.text();
+        return define(begin);
+      case Tag::frame:
+      case Tag::node:
+        in_.number(), in_.number(), in_.number();
+        return define(begin);
+      case Tag::stack:
+        in_.number(), in_.number();
+        return define(begin);
+      case Tag::setting:
+        in_.text(), in_.text();
+        return define(begin);
+      case Tag::event:
+        return event(begin);
+      case Tag::block:
+        entry_.device = in_.number();
+        in_.number();
+        entry_.head = in_.since(begin);
+        return;
+      case Tag::label:
+        entry_.head = in_.since(begin);
+        address();
+        begin = in_.place();
+        in_.number(), in_.number();
+        entry_.tail = in_.since(begin);
+        return;
+      case Tag::gather:
+        entry_.head = in_.since(begin);
+        address(), address();
+        begin = in_.place();
+        in_.number();
+        entry_.tail = in_.since(begin);
+        return;
+      case Tag::phase:
+      case Tag::phase_end:
+        entry_.name = in_.number();
+        entry_.head = in_.since(begin);
+        return time();
+      case Tag::step:
+        entry_.name = in_.number();
+        time_ = in_.signed_number();
+        entry_.time = time_;
+        address_ = 0;
+        entry_.head = in_.since(begin);
+        return;
+      case Tag::repeats:
+        entry_.size = in_.number();
+        std::memcpy(&entry_.count, in_.take(sizeof entry_.count).data(), sizeof entry_.count);
+        return;
+      case Tag::skipped:
+        for (std::uint64_t* part : {&entry_.skipped.first, &entry_.skipped.last,
+                                    &entry_.skipped.steps, &entry_.skipped.events, &entry_.size})
+          *part = in_.number();
+        return;
+      case Tag::failure:
+        break;
+    }
+    throw CutOff("is no entry of a step");
+  }
+  void define(std::size_t begin) {
+    entry_.defines = true;
+    entry_.head = in_.since(begin);
+  }
+  void event(std::size_t begin) {
+    entry_.action = in_.number();
+    entry_.device = in_.number();
+    entry_.head = in_.since(begin);
+    address();
+    begin = in_.place();
+    entry_.size = in_.number();
+    const bool oom = entry_.action == static_cast<std::uint64_t>(EventAction::oom);
+    for (int i = 0; i < (oom ? 5 : 4); ++i) in_.number();  // what was free, stream, stack ...
+    entry_.tail = in_.since(begin);
+    time();
+  }
+  void address() { entry_.addresses[entry_.addressed++] = address_ += in_.signed_number(); }
+  void time() {
+    entry_.time = time_ += in_.signed_number();
+    entry_.timed = true;
+  }
+
+  Entries in_;
+  Entry entry_;
+  std::int64_t address_ = 0, time_ = 0;
+};
+
+/// Which entries stay.
+class Choice {
+ public:
+  explicit Choice(std::string_view entries) {
+    Walk walk(entries);
+    std::size_t within = 0;  // the end of steps that were condensed before
+    for (; walk.next(); ++number_) {
+      of_.push_back(kNone);
+      dropped_.push_back(false);
+      take(walk.entry(), walk.place(), within);
+    }
+  }
+  bool stays(std::size_t entry) const {
+    return !dropped_[entry] && (of_[entry] == kNone || !dropped_[of_[entry]]);
+  }
+  const SkippedCount& skipped() const { return skipped_; }
+
+ private:
+  struct Live {
+    std::uint32_t made, free_requested = kNone;
+    std::uint64_t bytes = 0;
+  };
+  using Places = std::map<std::int64_t, Live>;  // by address
+
+  void take(const Entry& entry, std::size_t end, std::size_t& within) {
+    switch (entry.tag) {
+      case Tag::skipped:
+        drop(number_);
+        add(entry.skipped);
+        within = end + entry.size;
+        return;
+      case Tag::step:
+        drop(number_);  // written before the first entry of it that stays
+        events_.push_back(0);
+        if (end > within) add({entry.name, entry.name, 1, 0});
+        return;
+      case Tag::repeats: {
+        drop(number_);
+        const std::size_t period = std::min<std::size_t>(entry.size, events_.size());
+        skipped_.steps += period * entry.count;
+        for (std::size_t i = events_.size() - period; i < events_.size(); ++i)
+          skipped_.events += events_[i] * entry.count;
+        return;
+      }
+      case Tag::event:
+        if (!events_.empty()) ++events_.back();
+        return event(entry);
+      case Tag::block:
+        if (const auto last = last_.find(entry.device); last != last_.end())
+          of_.back() = last->second;
+        return;
+      case Tag::label:
+      case Tag::gather:
+        return belongs(entry.addresses.front());
+      case Tag::phase:
+        open_[entry.name].push_back(number_);
+        return;
+      case Tag::phase_end:
+        if (auto& open = open_[entry.name]; !open.empty()) {
+          drop(open.back()), drop(number_);
+          open.pop_back();
+        }
+        return;
+      default:
+        return;  // a definition
+    }
+  }
+  void add(const SkippedCount& more) {
+    if (skipped_.steps == 0) skipped_.first = more.first;
+    skipped_.last = more.last;
+    skipped_.steps += more.steps;
+    skipped_.events += more.events;
+  }
+  void drop(std::uint32_t entry) { dropped_[entry] = true; }
+  void drop_event(std::uint32_t entry) {
+    if (entry == kNone) return;
+    drop(entry);
+    ++skipped_.events;
+  }
+
+  // To the block that this stretch has allocated around the address, if it has.
+  void belongs(std::int64_t address) {
+    for (auto& [device, blocks] : blocks_) {
+      const auto after = blocks.upper_bound(address);
+      if (after == blocks.begin()) continue;
+      const auto& [begin, live] = *std::prev(after);
+      const auto bytes = static_cast<std::int64_t>(std::max<std::uint64_t>(live.bytes, 1));
+      if (address < begin + bytes) of_.back() = live.made;
+    }
+  }
+
+  void event(const Entry& entry) {
+    const std::int64_t address = entry.addresses.front();
+    switch (static_cast<EventAction>(entry.action)) {
+      case EventAction::alloc:
+        blocks_[entry.device][address] = {number_, kNone, entry.size};
+        last_[entry.device] = number_;
+        return;
+      case EventAction::free_requested:
+        if (const auto live = blocks_[entry.device].find(address);
+            live != blocks_[entry.device].end())
+          live->second.free_requested = number_;
+        return;
+      case EventAction::free_completed:
+        return ends(blocks_[entry.device], address);
+      case EventAction::segment_alloc:
+      case EventAction::segment_map:
+        segments_[entry.device][address] = {number_, kNone, entry.size};
+        return;
+      case EventAction::segment_free:
+      case EventAction::segment_unmap: {
+        Places& segments = segments_[entry.device];
+        if (const auto same = segments.find(address);
+            same != segments.end() && same->second.bytes == entry.size)
+          return ends(segments, address);
+        // Parts of what was mapped: both stay.
+        const auto end = address + static_cast<std::int64_t>(entry.size);
+        std::erase_if(segments, [&](const auto& one) {
+          return one.first < end &&
+                 address < one.first + static_cast<std::int64_t>(one.second.bytes);
+        });
+        return;
+      }
+      default:
+        return;  // out of memory
+    }
+  }
+  void ends(Places& places, std::int64_t address) {
+    const auto live = places.find(address);
+    if (live == places.end()) return;
+    drop_event(live->second.made), drop_event(live->second.free_requested), drop_event(number_);
+    places.erase(live);
+  }
+
+  std::uint32_t number_ = 0;  // of the entry
+  std::vector<std::uint32_t> of_;
+  std::vector<bool> dropped_;
+  SkippedCount skipped_;
+  std::vector<std::uint64_t> events_;                         // of each step
+  std::map<std::uint64_t, Places> blocks_, segments_;         // by device
+  std::map<std::uint64_t, std::uint32_t> last_;               // allocation of each device
+  std::map<std::uint64_t, std::vector<std::uint32_t>> open_;  // phases, by name
+};
+
+}  // namespace
+
+std::string condensed(std::string_view entries) {
+  const Choice choice(entries);
+  std::string out;
+  std::string_view step;  // that begins, and is not written yet
+  std::int64_t step_time = 0, address = 0, time = 0;
+  Walk walk(entries);
+  for (std::size_t number = 0; walk.next(); ++number) {
+    const Entry& entry = walk.entry();
+    if (entry.tag == Tag::step) step = entry.head, step_time = entry.time;
+    if (!choice.stays(number)) continue;
+    if (!entry.defines && !step.empty()) {
+      out += step;
+      step = {};
+      address = 0, time = step_time;
+    }
+    out += entry.head;
+    for (std::size_t i = 0; i < entry.addressed; ++i) {
+      put_signed(out, entry.addresses[i] - address);
+      address = entry.addresses[i];
+    }
+    out += entry.tail;
+    if (entry.timed) put_signed(out, entry.time - time), time = entry.time;
+  }
+  const SkippedCount& skipped = choice.skipped();
+  std::string begin(1, static_cast<char>(Tag::skipped));
+  for (const std::uint64_t part :
+       {skipped.first, skipped.last, skipped.steps, skipped.events, std::uint64_t{out.size()}})
+    put(begin, part);
+  return begin + out;
+}
+
+}  // namespace tidemark::recorder

@@ -1,0 +1,52 @@
+// Reader of the parts of a record's entries (format.h), for the recorder itself and for reports.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace tidemark::recorder {
+
+struct CutOff : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads the parts of entries, one after the other. Throws CutOff where one is cut off.
+class Entries {
+ public:
+  explicit Entries(std::string_view bytes) : bytes_(bytes) {}
+  bool more() const { return at_ < bytes_.size(); }
+  std::size_t place() const { return at_; }
+  std::uint8_t byte() {
+    if (!more()) throw CutOff("an entry is cut off");
+    return static_cast<std::uint8_t>(bytes_[at_++]);
+  }
+  std::uint64_t number() {
+    std::uint64_t out = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint8_t one = byte();
+      out |= std::uint64_t{one & 0x7FU} << shift;
+      if ((one & 0x80U) == 0) return out;
+    }
+    throw CutOff("a number is too long");
+  }
+  std::int64_t bytes() { return static_cast<std::int64_t>(number()); }
+  std::int64_t signed_number() {
+    const std::uint64_t bits = number();
+    return static_cast<std::int64_t>((bits >> 1U) ^ (~(bits & 1U) + 1));
+  }
+  std::string text() { return take(number()); }
+  std::string take(std::uint64_t size) {
+    if (size > bytes_.size() - at_) throw CutOff("a text is cut off");
+    at_ += size;
+    return std::string(bytes_.substr(at_ - size, size));
+  }
+  std::string_view since(std::size_t place) const { return bytes_.substr(place, at_ - place); }
+
+ private:
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace tidemark::recorder
