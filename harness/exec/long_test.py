@@ -12,7 +12,7 @@ RATIO = 1.5
 STEPS = int(os.environ.get("TIDEMARK_SOAK_STEPS", "700"))  # more of them in ci/soak
 # Bytes of the process's own memory that may be added. The steps that differ are in the file; the process keeps no more than the last 16 MiB of them
 # for comparison, and its allocator's slack.
-GROWTH = {"sizes": 24 * MIB}
+GROWTH = {"sizes": 24 * MIB, "leak": 24 * MIB}
 # Bytes that malloc has given out and that may be added: the recorder keeps the places of 2^18 operators of a thread, 4 MiB. An entry of 2 KiB a step that
 # stays in some container exceeds this after 500 steps, one of 500 bytes after 10,000.
 IN_USE = min(2048 * (STEPS - 200), 5 * MIB)
@@ -31,8 +31,11 @@ def ends_as_it_begins(kind, *flags):
     said.check(last < RATIO * first, f"{kind}: the last hundred steps cost {last} CPU seconds, the second hundred {first}")
     said.check(growth < GROWTH.get(kind, 4 * MIB), f"{kind}: {growth} bytes more after {STEPS - 200} steps")
     said.check(in_use < IN_USE, f"{kind}: {in_use} bytes more are in use after {STEPS - 200} steps: something has an entry for each step")
+    if kind == "leak":
+        begins = re.search(r"leaks from (\d+)", said.out)[1]
+        said.check(f"a step since step {begins}: " in said.err, f"grows since step {begins}")
     size = max(file.stat().st_size for file in report.glob("*.pickle"))
-    said.check(size < (SNAPSHOT if kind == "sizes" else MIB), f"{kind}: a snapshot has {size} bytes")
+    said.check(size < (SNAPSHOT if kind in GROWTH else MIB), f"{kind}: a snapshot has {size} bytes")
 
 
 def case_long():
@@ -41,7 +44,7 @@ def case_long():
 
 
 def case_long_kinds():
-    for kind in "no optimizer", "checkpoints", "sizes":
+    for kind in "no optimizer", "checkpoints", "sizes", "leak":
         ends_as_it_begins(kind)
     ends_as_it_begins("collectives", "--ranks", 2)
 

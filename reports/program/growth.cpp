@@ -39,7 +39,7 @@ Steps named(const MemoryPicture& picture, const char* name) {
 }
 
 Steps steps_of(const MemoryPicture& picture) {
-  std::map<std::int64_t, std::size_t> begins;
+  std::map<std::int64_t, std::size_t> begins(picture.left_steps.begin(), picture.left_steps.end());
   for (const MemoryPicture::Phase& phase : picture.phases) {
     const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
     if (!fresh) at->second = std::min(at->second, phase.from);

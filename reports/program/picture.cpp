@@ -77,6 +77,11 @@ class Composer {
         out_.phases.push_back({phase.name, phase.step, from->second, to->second});
     }
     std::ranges::stable_sort(out_.phases, {}, &MemoryPicture::Phase::from);
+    for (const LeftStep& one : s_.left_steps) {
+      if (static_cast<std::size_t>(one.device) != summary_.device) continue;
+      if (const auto at = moments_.find(one.at); at != moments_.end())
+        out_.left_steps.emplace_back(one.step, at->second);
+    }
     for (const SkippedSteps& one : summary_.skipped)
       if (const auto at = moments_.find(one.at); at != moments_.end())
         out_.whole_from = std::max(out_.whole_from, at->second);

@@ -37,8 +37,9 @@ struct MemoryPicture {
   std::vector<std::int64_t> reserved;  // at each moment
   std::size_t peak = 0;                // the moment at which active is highest
   std::vector<Place> places;
-  std::vector<Block> blocks;   // by `from`
-  std::vector<Phase> phases;   // by `from`
+  std::vector<Block> blocks;                                     // by `from`
+  std::vector<Phase> phases;                                     // by `from`
+  std::vector<std::pair<std::int64_t, std::size_t>> left_steps;  // steps and where they begin
   std::size_t whole_from = 0;  // from this moment on no step is left out of the trace
 };
 

@@ -285,6 +285,8 @@ TEST(Bound, OfALeakKeepsTheLastStepsAndEveryBlock) {
   const Snapshot kept = program.read();
   EXPECT_EQ(blocks_of(kept), program.alive());
   ASSERT_EQ(kept.skipped.size(), 1u);
+  EXPECT_EQ(std::ssize(kept.left_steps), kept.skipped[0].count) << "each has left a block";
+  EXPECT_EQ(kept.left_steps.back().step, kept.skipped[0].last);
   EXPECT_LE(kept.skipped[0].last, 2001 - 8);
   EXPECT_EQ(analyse(kept).at(0).peak.active, 1999 * 1024 + 65536 + 512 * 19);
   EXPECT_LT(program.size(), kWhole + kGrowth * 8 + 2000 * 16);

@@ -47,6 +47,7 @@ class Decoder {
       if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
       if (const auto repeats = find(root, "tidemark_repeats")) repeats_of(*repeats);
       if (const auto skipped = find(root, "tidemark_skipped")) skipped_of(*skipped);
+      if (const auto steps = find(root, "tidemark_left_steps")) left_steps_of(*steps);
       out_.failure = text(root, "tidemark_failure", "");
     }
     out_.modules = modules_.all();
@@ -287,6 +288,16 @@ class Decoder {
                               integer(cells[3], "count"),
                               integer(cells[4], "events"),
                               {integer(cells[5], "allocations"), integer(cells[6], "frees")}});
+    });
+  }
+
+  void left_steps_of(Id list) {
+    each(list, "tidemark_left_steps", Type::list, [&](Id row) {
+      const auto& cells = tree_.items(row);
+      if (cells.size() != 4) fail("is not a device, a step and a moment");
+      out_.left_steps.push_back({integer(cells[0], "device"),
+                                 integer(cells[1], "step"),
+                                 {integer(cells[2], "allocations"), integer(cells[3], "frees")}});
     });
   }
 

@@ -288,6 +288,10 @@ class Writer {
     out_.list(s_.skipped, [&](const SkippedSteps& one) {
       row(one.device, one.first, one.last, one.count, one.events, one.at.allocations, one.at.frees);
     });
+    out_.key("tidemark_left_steps");
+    out_.list(s_.left_steps, [&](const LeftStep& one) {
+      row(one.device, one.step, one.at.allocations, one.at.frees);
+    });
     out_.key("tidemark_failure"), out_.text(s_.failure);
   }
 

@@ -51,11 +51,8 @@ class EventReader {
     std::erase_if(out_.repeats, [](const RepeatedSteps& one) { return one.count == 0; });
     for (std::size_t device = 0; device < devices_.size(); ++device) {
       segments(device);
-      for (auto& [one, at] : skipped_) {
-        one.device = static_cast<std::int64_t>(device);
-        one.at = device < at.size() ? at[device] : ProgramPhase::Moment{};
-        out_.skipped.push_back(one);
-      }
+      place(skipped_, device, out_.skipped);
+      place(left_steps_, device, out_.left_steps);
     }
     for (const auto& [name, open] : open_)
       for (const OpenPhase& one : open) end_phase(name, one);
@@ -128,6 +125,7 @@ class EventReader {
         steps_.push_back(step_);
         time_ = begin_us_ + entries_.signed_number();
         address_ = 0;
+        if (entries_.place() <= skipped_until_) left_steps_.push_back({{0, step_, {}}, moments()});
         return;
       case Tag::repeats: {
         const std::int64_t period = entries_.bytes();
@@ -158,10 +156,26 @@ class EventReader {
     SkippedSteps one;
     one.first = entries_.bytes(), one.last = entries_.bytes(), one.count = entries_.bytes();
     one.events = entries_.bytes();
-    entries_.number();  // bytes
-    std::vector<ProgramPhase::Moment> at;
-    for (const Device& device : devices_) at.push_back(device.moment);
-    skipped_.push_back({one, std::move(at)});
+    const std::uint64_t bytes = entries_.number();
+    skipped_until_ = entries_.place() + bytes;
+    skipped_.push_back({one, moments()});
+  }
+
+  std::vector<ProgramPhase::Moment> moments() const {
+    std::vector<ProgramPhase::Moment> out;
+    for (const Device& device : devices_) out.push_back(device.moment);
+    return out;
+  }
+
+  /// Those of a device, each with its moment there.
+  template <class T>
+  static void place(const std::vector<std::pair<T, std::vector<ProgramPhase::Moment>>>& all,
+                    std::size_t device, std::vector<T>& out) {
+    for (auto [one, at] : all) {
+      one.device = static_cast<std::int64_t>(device);
+      one.at = device < at.size() ? at[device] : ProgramPhase::Moment{};
+      out.push_back(one);
+    }
   }
 
   const std::string& string() { return known(strings_, entries_.number()); }
@@ -281,9 +295,7 @@ class EventReader {
   void phase() {
     const std::string& name = string();
     time_ += entries_.signed_number();
-    std::vector<ProgramPhase::Moment> begins;
-    for (const Device& one : devices_) begins.push_back(one.moment);
-    open_[name].push_back({step_, std::move(begins)});
+    open_[name].push_back({step_, moments()});
   }
 
   void phase_end() {
@@ -322,6 +334,8 @@ class EventReader {
   Entries entries_;
   std::int64_t begin_us_, counts_, time_ = begin_us_, step_ = 1, address_ = 0;
   std::vector<std::pair<SkippedSteps, std::vector<ProgramPhase::Moment>>> skipped_;  // by device
+  std::vector<std::pair<LeftStep, std::vector<ProgramPhase::Moment>>> left_steps_;   // likewise
+  std::size_t skipped_until_ = 0;
   std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
   // By their numbers in the record.

@@ -107,6 +107,12 @@ struct SkippedSteps {
   ProgramPhase::Moment at;
 };
 
+/// Begin of a step of which something is left, among those that are not kept.
+struct LeftStep {
+  std::int64_t device = 0, step = 0;
+  ProgramPhase::Moment at;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;
   std::vector<std::vector<TraceEvent>> traces;                // by device
@@ -120,6 +126,7 @@ struct Snapshot {
   std::vector<Gather> gathers;  // in the order of `allocations`
   std::vector<RepeatedSteps> repeats;
   std::vector<SkippedSteps> skipped;  // by device in the order of the trace
+  std::vector<LeftStep> left_steps;   // likewise
   std::string failure;                // why the record ends before its process; empty: it does not
 };
 

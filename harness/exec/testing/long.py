@@ -30,7 +30,7 @@ def forward(x):
 
 
 def step():
-    rows = random.randrange(8, 4096) if KIND == "sizes" else 32  # each step has other blocks
+    rows = random.randrange(8, 4096) if KIND in ("sizes", "leak") else 32  # each step has other blocks
     with torch.profiler.record_function("loss"):
         loss = forward(torch.ones(rows, 32, device=device)).square().mean()
     loss.backward()
@@ -60,11 +60,13 @@ def anonymous():
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
 
 
-parts = []
-for _ in range(STEPS // PART):
+parts, kept, leaks_from = [], [], random.randrange(STEPS // 2, STEPS - 10) if KIND == "leak" else STEPS + 1
+for part in range(STEPS // PART):
     begun = time.process_time()
-    for _ in range(PART):
+    for number in range(part * PART + 1, (part + 1) * PART + 1):
         step()
+        if number >= leaks_from:
+            kept.append(torch.empty(number, device=device))
     parts.append((time.process_time() - begun, anonymous(), in_use()))
 if os.environ.get("RANK", "0") == "0":
-    print(f"seconds {parts[1][0]:.3f} {min(seconds for seconds, *_ in parts[-3:]):.3f} growth {parts[-1][1] - parts[1][1]} in use {parts[-1][2] - parts[1][2]}")
+    print(f"leaks from {leaks_from} on, seconds {parts[1][0]:.3f} {min(seconds for seconds, *_ in parts[-3:]):.3f} growth {parts[-1][1] - parts[1][1]} in use {parts[-1][2] - parts[1][2]}")
