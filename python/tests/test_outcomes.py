@@ -1,6 +1,7 @@
 """Outcomes of tests on the platform as pytest prints them: passed or failed by the test itself, else error, each with one line."""
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -131,12 +132,14 @@ def test_torch_without_nvidias_libraries(tmp_path):
     assert outcomes == {"test_ordinary": ("passed", ""), "test_rank": ("passed", "")}, output
 
 
-def test_another_plugins_timeout(tmp_path):
-    """pytest-timeout interrupts the wait for the ranks: that is this test's error, and the session goes on."""
+@pytest.mark.parametrize("seconds", [3, random.uniform(0.02, 0.3)])
+def test_another_plugins_timeout(tmp_path, seconds):
+    """pytest-timeout interrupts the wait for the ranks, or what is prepared before: that is this test's error, and the session goes on."""
     (tmp_path / "test_it.py").write_text("import time\ndef test_it(memory):\n    time.sleep(1000)\ndef test_after():\n    pass\n")
     (tmp_path / "alarm.py").write_text("import signal, pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_protocol(item):\n"
-                                       "    signal.signal(signal.SIGALRM, lambda *_: pytest.fail('Timeout (>3.0s)'))\n    signal.alarm(3)\n"
-                                       "    try:\n        return (yield)\n    finally:\n        signal.alarm(0)\n")
+                                       "    signal.signal(signal.SIGALRM, lambda *_: pytest.fail('Timeout (>3.0s)'))\n"
+                                       f"    signal.setitimer(signal.ITIMER_REAL, {seconds})\n"
+                                       "    try:\n        return (yield)\n    finally:\n        signal.setitimer(signal.ITIMER_REAL, 0)\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"}
     outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), "-p", "alarm", environment=environment)
     assert outcomes["test_it"][0] == "error" and "Timeout (>3.0s)" in outcomes["test_it"][1] and outcomes["test_after"][0] == "passed", output

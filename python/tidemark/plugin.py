@@ -75,11 +75,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if is_child(item.config) or not is_ours(item):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    if not item.session.stash.get(PREPARED, False):
-        item.session.stash[PREPARED] = True
-        libraries.prepare(item.config)
     begun = time.time()
     try:
+        if not item.session.stash.get(PREPARED, False):
+            libraries.prepare(item.config)
+            item.session.stash[PREPARED] = True
+            begun = time.time()
         settings = settings_of(item)
         reports = pairs.run(item, settings) if settings.get("pair") else merged(item, launch.run(item, settings), settings)
     except (Misuse, pytest.fail.Exception) as error:  # the latter of another plugin that has interrupted the wait, such as pytest-timeout
