@@ -55,31 +55,23 @@ std::string section(const char* id, const char* title, const std::string& html) 
                             id, title, html);
 }
 
-std::size_t changed_peaks(const Pairs& pairs, std::size_t& all) {
-  std::size_t changed = 0;
-  for (const TrialPair& pair : pairs.trials)
-    for (const VariantRecord& variant : pair.fresh->variants) {
-      const VariantRecord* other = variant_in(*pair.base, variant.name);
-      if (other == nullptr || other->ranks.empty() || variant.ranks.empty()) continue;
-      for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
-        ++all;
-        changed += worst_peak(variant, s) != worst_peak(*other, s);
-      }
-    }
-  return changed;
+/// Fail before skip before pass.
+Status worse_of(Status a, Status b) {
+  for (const Status one : {Status::fail, Status::skip})
+    if (a == one || b == one) return one;
+  return Status::pass;
 }
 
-std::string base_text(const Report& base, const Pairs& pairs) {
-  std::size_t all = 0;
-  const std::size_t changed = changed_peaks(pairs, all);
+std::string base_text(const Report& base, const Changes* changes) {
   return element(
       "p", "gap base",
-      fmt::format("<b>Compared with run {}</b> of {}: {}. {} of {} peaks differ. Columns named "
-                  "“before” hold its figures; tidemark compare prints every difference.",
-                  text(base.run.id), text(base.run.started), text(headline(base)), changed, all));
+      fmt::format("<b>Compared with run {}</b> of {}: {}. Columns named “before” hold its "
+                  "figures.{}",
+                  text(base.run.id), text(base.run.started), text(headline(base)),
+                  changes == nullptr ? "" : " " + text(changes->summary) + "."));
 }
 
-std::string top(const Report& report, const Report* base, const Pairs& pairs) {
+std::string top(const Report& report, const Report* base, const Changes* changes) {
   const RunRecord& run = report.run;
   std::string facts = counts_text(report);
   for (const std::string& fact :
@@ -87,7 +79,10 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
     if (!fact.empty()) facts += " · " + fact;
   std::string out =
       fmt::format("<header class=\"top\">\n<h1 class=\"{}\" tabindex=\"-1\">{}</h1>\n",
-                  name_of(headline_status(report)), text(headline(report))) +
+                  name_of(worse_of(headline_status(report),
+                                   changes == nullptr ? Status::pass : changes->status)),
+                  text(headline(report) +
+                       (changes == nullptr ? "" : "; against the other run: " + changes->result))) +
       element("p", "facts", text(facts)) + "\n";
   for (const auto& lines : {run.faults, gaps(report), fits_text(report)})
     for (const std::string& line : lines) out += sentence(line) + "\n";
@@ -99,7 +94,7 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
                    "Step times are on a virtual clock: they compare variants and do not predict "
                    "hardware.") +
            "\n";
-  if (base != nullptr) out += base_text(*base, pairs) + "\n";
+  if (base != nullptr) out += base_text(*base, changes) + "\n";
   return out +
          "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
          "(the record), <a href=\"summary.md\">summary.md</a>, <a "
@@ -283,9 +278,12 @@ std::string provenance(const RunRecord& run) {
 
 }  // namespace
 
-std::string page_overview(const Report& report, const Report* base) {
+std::string page_overview(const Report& report, const Report* base, const Changes* changes) {
   const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
-  return top(report, base, pairs) + section("failed", "What failed", failed(report)) +
+  std::string changed;
+  if (changes != nullptr)
+    for (const Section& one : changes->sections) changed += section_html(one);
+  return top(report, base, changes) + section("failed", "What failed", failed(report)) + changed +
          section("scenarios", "Scenarios", scenarios(report, pairs, base != nullptr)) +
          section("provenance", "Provenance", provenance(report.run));
 }

@@ -279,10 +279,16 @@ TEST(Html, AnotherRunStandsBeside) {
   base.run.id = "last-night";
   for (Phase& phase : base.trials[1].variants[0].ranks[0].steps.back().phases)
     phase[Statistic::active].peak += 1 << 20;
-  const std::string page = html(report, &base);
+  const Changes changes{"1 regression",
+                        "12 comparisons: 1 regression",
+                        Status::fail,
+                        {{"Regressions (1)", {"active"}}}};
+  const std::string page = html(report, &base, &changes);
   EXPECT_THAT(page, HasSubstr("Compared with run last-night"));
-  EXPECT_THAT(page, HasSubstr(". 1 of 12 peaks differ."));
-  EXPECT_THAT(html(report, &report), HasSubstr(". 0 of 12 peaks differ."));
+  EXPECT_THAT(page, HasSubstr("<h1 class=\"fail\""));
+  EXPECT_THAT(page, HasSubstr("; against the other run: 1 regression</h1>"));
+  EXPECT_THAT(page, HasSubstr(" 12 comparisons: 1 regression."));
+  EXPECT_THAT(page, HasSubstr("<h2>Regressions (1)</h2>"));
   EXPECT_THAT(html(report), testing::Not(HasSubstr("Compared with run")));
 }
 

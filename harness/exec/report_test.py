@@ -137,7 +137,7 @@ main()
     lines = grew.err[grew.err.index("peak of active under") :].splitlines()
     lines = lines[: next(i for i, line in enumerate(lines) if line.startswith("report: "))]
     total = int(re.search(r"([+-][\d,]+) bytes:", lines[0])[1].replace(",", ""))
-    parts = [int(line.split()[0].replace(",", "")) for line in lines[1:]]
+    parts = [int(line.split()[0].replace(",", "")) for line in lines[1:] if line]
     grew.check(total > 10 * MIB and sum(parts) == total, f"the parts sum to the change of the peak: {lines}")
     full = python(evaluate.replace("ROWS", "256"), "--report", FOLDER / "full", "--capacity", "100MiB").ends(1, "out of memory: ", "grows by 2 MiB a backward")
     full.check("at this rate" not in full.err, "it is full already")
