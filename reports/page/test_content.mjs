@@ -53,7 +53,7 @@ export const tests = ({ browser, axe, file }) => ({
     await page.locator('#scenarios a').nth(1).click();
     await settled(page);
     assert.equal(await text(page, 'h1'), 'fsdp_prefetch');
-    assert.match(page.url(), /trial=1/);
+    assert.match(page.url(), /trial=2/, 'in the order of the run, in which seed is the second');
     assert.ok(
       await page.locator('h1').evaluate((h1) => h1 === document.activeElement),
       'focus follows',
