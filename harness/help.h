@@ -55,8 +55,7 @@ class Help : public CLI::Formatter {
     std::string out = "  " + wrapped(name, kDeep, 2);
     const std::size_t used = out.size() - (out.rfind('\n') + 1);
     if (what.empty()) return out + "\n";
-    out += used + 2 > kColumn ? "\n" + std::string(kColumn, ' ')
-                              : std::string(kColumn - used, ' ');
+    out += used + 2 > kColumn ? "\n" + std::string(kColumn, ' ') : std::string(kColumn - used, ' ');
     return out + wrapped(what, kColumn, kColumn) + "\n";
   }
 };

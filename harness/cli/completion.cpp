@@ -24,7 +24,8 @@ complete -o default -F _tidemark tidemark
 
 constexpr const char* kZsh = "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n";
 
-constexpr const char* kFish = R"fish(complete -c tidemark -n __fish_use_subcommand -f -a "(tidemark --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')"
+constexpr const char* kFish =
+    R"fish(complete -c tidemark -n __fish_use_subcommand -f -a "(tidemark --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')"
 complete -c tidemark -n 'not __fish_use_subcommand' -a "(tidemark (commandline -opc)[2] --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)"
 )fish";
 
@@ -43,7 +44,9 @@ void add_completion(CLI::App& app, Act& act) {
       "exit codes: 0 printed, 2 usage");
   command->callback([shell, &act] {
     act = [shell] {
-      fmt::print("{}", *shell == "bash" ? std::string(kBash) : *shell == "zsh" ? std::string(kZsh) + kBash : std::string(kFish));
+      fmt::print("{}", *shell == "bash"  ? std::string(kBash)
+                       : *shell == "zsh" ? std::string(kZsh) + kBash
+                                         : std::string(kFish));
       return 0;
     };
   });
