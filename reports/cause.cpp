@@ -136,6 +136,26 @@ std::string brief_error(const std::string& error) {
   return out;
 }
 
+bool ran_out_of_memory(const VariantRecord& variant) {
+  return brief_error(variant.error).find("out of memory") != std::string::npos;
+}
+
+std::string all_out_of_memory(const Report& report) {
+  std::int64_t count = 0;
+  Bytes capacity = report.run.capacity_bytes;
+  for (const TrialRecord& trial : report.trials) {
+    for (const VariantRecord& variant : trial.variants) {
+      if (!variant.not_run.empty()) continue;
+      if (!ran_out_of_memory(variant)) return "";
+      ++count;
+    }
+    if (capacity == 0) capacity = trial.capacity;
+  }
+  if (count == 0) return "";
+  return plural(count, "variant") + " ran out of memory" +
+         (capacity > 0 ? ": " + bytes_text(capacity) + " are too few" : "");
+}
+
 std::string shaped_by_capacity(const VariantRecord& variant) {
   std::int64_t most = 0;
   std::vector<int> ranks;

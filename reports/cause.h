@@ -14,6 +14,12 @@ namespace tidemark {
 /// record.
 std::string brief_error(const std::string& error);
 
+/// True if the variant ended because it ran out of memory.
+bool ran_out_of_memory(const VariantRecord& variant);
+/// "27 variants ran out of memory: 6 GiB are too few", where no variant came to its end for this
+/// reason; else empty.
+std::string all_out_of_memory(const Report& report);
+
 /// "the capacity affected this run: ..." where the allocator had to retry; else empty.
 std::string shaped_by_capacity(const VariantRecord& variant);
 

@@ -83,6 +83,8 @@ std::string headline(const Report& report) {
     return fmt::format(
         "Incomplete: {} of {} finished; {}", report.count(Course::finished), plural(all, "trial"),
         report.run.ended.empty() ? "why is not recorded" : one_line(report.run.ended));
+  if (const std::string full = all_out_of_memory(report); !full.empty())
+    return "Not judged: " + full;
   const std::string cause = common_cause(report);
   const std::string because = cause.empty() ? "" : ": " + one_line(cause);
   if (const int n = errors(report); n > 0)
@@ -155,6 +157,11 @@ std::vector<ControlTally> control_tallies(const Report& report) {
     for (const Verdict& verdict : trial.verdicts) {
       const auto control = controls.find(verdict.variant);
       if (control == controls.end() || !verdict.name.starts_with("control/")) continue;
+      const VariantRecord* ran = variant_in(trial, verdict.variant);
+      if (verdict.status == Status::fail && ran != nullptr && ran_out_of_memory(*ran)) {
+        control->second.why = "it ran out of memory";
+        continue;
+      }
       control->second.caught |= verdict.status == Status::pass;
       control->second.missed |= verdict.status == Status::fail;
       if (verdict.status == Status::skip) control->second.why = verdict.why;

@@ -46,6 +46,24 @@ TEST(Headline, ATrialThatDidNotRunIsNoSuccess) {
             "1 of 2 trials finished, 1 not run; 1 verdict passed, 0 failed, 0 skipped");
 }
 
+TEST(Headline, ARunInWhichAllIsOutOfMemoryHasOneCauseAndIsNotJudged) {
+  Report report = finished({verdict("control/early", "early", Status::fail)});
+  report.run.capacity_bytes = Bytes{6} << 30;
+  TrialRecord& trial = report.trials[0];
+  trial.variants.resize(2);
+  for (VariantRecord& variant : trial.variants) {
+    variant.ranks.clear();
+    variant.error = "rank 0: CUDA out of memory. Tried to allocate 7.00 GiB.";
+  }
+  trial.variants[1].name = "early", trial.variants[1].role = Role::control;
+  EXPECT_EQ(headline(report), "Not judged: 2 variants ran out of memory: 6 GiB are too few");
+  EXPECT_EQ(headline_status(report), Status::fail);
+  EXPECT_EQ(control_tallies(report)[0].text(),
+            "0 of 1 control caught, 1 not judged (early: it ran out of memory)");
+  trial.variants[0].error = "rank 0: something else";
+  EXPECT_THAT(headline(report), StartsWith("2 variants ended in error"));
+}
+
 TEST(Headline, ControlsThatWereNotTriedAreNotCaught) {
   Report report = finished({verdict("control/early", "early", Status::pass),
                             verdict("control/late", "late", Status::skip),

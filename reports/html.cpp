@@ -109,26 +109,28 @@ std::string text_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string html(const Report& report, const Report* base) {
-  return filled(markup_text("tidemark: " + headline(report)), page_overview(report, base),
+std::string html(const Report& report, const Report* base, const Changes* changes) {
+  return filled(markup_text("tidemark: " + headline(report)), page_overview(report, base, changes),
                 packed_page_data(report, base));
+}
+
+std::string section_html(const Section& section) {
+  std::string body = "<section>\n";
+  if (!section.title.empty()) body += "<h2>" + markup_text(section.title) + "</h2>\n";
+  body += text_of(section.text);
+  for (const Chart& chart : section.charts) body += figure(chart);
+  if (!section.memory.empty())
+    body += fmt::format("<div id=\"memory\"><script type=\"text/plain\">{}</script></div>\n",
+                        section.memory);
+  for (const Picture& picture : section.pictures)
+    body += figure(picture.title, nlohmann::ordered_json::parse(picture.json));
+  return body + table(section.rows) + "</section>\n";
 }
 
 std::string html(const Document& document) {
   std::string body = fmt::format("<header class=\"top\"><h1 class=\"{}\">{}</h1></header>\n",
                                  name_of(document.status), markup_text(document.headline));
-  for (const Section& section : document.sections) {
-    body += "<section>\n";
-    if (!section.title.empty()) body += "<h2>" + markup_text(section.title) + "</h2>\n";
-    body += text_of(section.text);
-    for (const Chart& chart : section.charts) body += figure(chart);
-    if (!section.memory.empty())
-      body += fmt::format("<div id=\"memory\"><script type=\"text/plain\">{}</script></div>\n",
-                          section.memory);
-    for (const Picture& picture : section.pictures)
-      body += figure(picture.title, nlohmann::ordered_json::parse(picture.json));
-    body += table(section.rows) + "</section>\n";
-  }
+  for (const Section& section : document.sections) body += section_html(section);
   return filled(markup_text(fmt::format("tidemark {}: {}", document.command, document.headline)),
                 body, "");
 }

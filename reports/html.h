@@ -11,9 +11,6 @@
 
 namespace tidemark {
 
-/// With the figures of another run of the same trials beside it where `base` is given.
-std::string html(const Report& report, const Report* base = nullptr);
-
 struct Line {
   std::string name;
   std::vector<std::pair<double, double>>
@@ -41,6 +38,20 @@ struct Section {
   std::string memory = {};
   std::vector<Picture> pictures = {};
 };
+
+/// What changed against another run (compare/render.h), for the page of a report.
+struct Changes {
+  std::string result;   // "2 regressions"
+  std::string summary;  // "12 comparisons (...): 2 regressions, ..."
+  Status status = Status::pass;
+  std::vector<Section> sections;  // the cause first
+};
+/// With the figures of another run of the same trials beside it where `base` is given.
+std::string html(const Report& report, const Report* base = nullptr,
+                 const Changes* changes = nullptr);
+
+/// A section of a page; its data are drawn by page/figures.js.
+std::string section_html(const Section& section);
 
 struct Document {
   std::string command, headline;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
@@ -55,31 +56,23 @@ std::string section(const char* id, const char* title, const std::string& html) 
                             id, title, html);
 }
 
-std::size_t changed_peaks(const Pairs& pairs, std::size_t& all) {
-  std::size_t changed = 0;
-  for (const TrialPair& pair : pairs.trials)
-    for (const VariantRecord& variant : pair.fresh->variants) {
-      const VariantRecord* other = variant_in(*pair.base, variant.name);
-      if (other == nullptr || other->ranks.empty() || variant.ranks.empty()) continue;
-      for (Statistic s : {Statistic::allocated, Statistic::active, Statistic::reserved}) {
-        ++all;
-        changed += worst_peak(variant, s) != worst_peak(*other, s);
-      }
-    }
-  return changed;
+/// Fail before skip before pass.
+Status worse_of(Status a, Status b) {
+  for (const Status one : {Status::fail, Status::skip})
+    if (a == one || b == one) return one;
+  return Status::pass;
 }
 
-std::string base_text(const Report& base, const Pairs& pairs) {
-  std::size_t all = 0;
-  const std::size_t changed = changed_peaks(pairs, all);
+std::string base_text(const Report& base, const Changes* changes) {
   return element(
       "p", "gap base",
-      fmt::format("<b>Compared with run {}</b> of {}: {}. {} of {} peaks differ. Columns named "
-                  "“before” hold its figures; tidemark compare prints every difference.",
-                  text(base.run.id), text(base.run.started), text(headline(base)), changed, all));
+      fmt::format("<b>Compared with run {}</b> of {}: {}. Columns named “before” hold its "
+                  "figures.{}",
+                  text(base.run.id), text(base.run.started), text(headline(base)),
+                  changes == nullptr ? "" : " " + text(changes->summary) + "."));
 }
 
-std::string top(const Report& report, const Report* base, const Pairs& pairs) {
+std::string top(const Report& report, const Report* base, const Changes* changes) {
   const RunRecord& run = report.run;
   std::string facts = counts_text(report);
   for (const std::string& fact :
@@ -87,7 +80,10 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
     if (!fact.empty()) facts += " · " + fact;
   std::string out =
       fmt::format("<header class=\"top\">\n<h1 class=\"{}\" tabindex=\"-1\">{}</h1>\n",
-                  name_of(headline_status(report)), text(headline(report))) +
+                  name_of(worse_of(headline_status(report),
+                                   changes == nullptr ? Status::pass : changes->status)),
+                  text(headline(report) +
+                       (changes == nullptr ? "" : "; against the other run: " + changes->result))) +
       element("p", "facts", text(facts)) + "\n";
   for (const auto& lines : {run.faults, gaps(report), fits_text(report)})
     for (const std::string& line : lines) out += sentence(line) + "\n";
@@ -99,7 +95,7 @@ std::string top(const Report& report, const Report* base, const Pairs& pairs) {
                    "Step times are on a virtual clock: they compare variants and do not predict "
                    "hardware.") +
            "\n";
-  if (base != nullptr) out += base_text(*base, pairs) + "\n";
+  if (base != nullptr) out += base_text(*base, changes) + "\n";
   return out +
          "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
          "(the record), <a href=\"summary.md\">summary.md</a>, <a "
@@ -193,8 +189,30 @@ std::string saving_cells(const Saving& one, const Pairs& pairs, const TrialRecor
   return out + "<td class=\"quiet\" colspan=\"2\">not there</td>";
 }
 
+/// Two bars, of the baseline's peak and of the lowest peak of a fix, up to the GPU's capacity where
+/// the baseline takes a tenth of it or more.
+std::string peak_bars(const std::vector<Saving>& all, Bytes capacity) {
+  if (all.empty() || !all.front().before || *all.front().before <= 0) return "";
+  const Saving& best = *std::ranges::min_element(all, {}, &Saving::after);
+  const Bytes before = *all.front().before;
+  const bool beside = capacity > 0 && before >= capacity / 10;
+  const double most = static_cast<double>(std::max({before, best.after, beside ? capacity : 0}));
+  const auto part = [&](Bytes bytes) { return 100 * static_cast<double>(bytes) / most; };
+  return fmt::format(
+      "<svg class=\"peaks\" role=\"img\" aria-label=\"peak of baseline {}, of {} {}{}\" "
+      "viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\"><rect class=\"baseline\" "
+      "width=\"{:.3f}\" height=\"5\"/><rect class=\"fix\" y=\"6\" width=\"{:.3f}\" "
+      "height=\"5\"/>{}</svg>",
+      bytes_text(before), text(best.fix), bytes_text(best.after),
+      beside ? ", of " + bytes_text(capacity) : "", part(before), part(best.after),
+      beside ? fmt::format("<rect class=\"capacity\" x=\"{:.3f}\" width=\"0.7\" height=\"12\"/>",
+                           part(capacity) - 0.7)
+             : "");
+}
+
 std::string group_rows(const Overview& overview, const std::string& link,
-                       const std::string& controls, const Pairs& pairs, bool beside) {
+                       const std::string& controls, const Pairs& pairs, bool beside,
+                       Bytes capacity) {
   const TrialRecord *telling = telling_trial(overview), &first = *overview.trials[0];
   const std::vector<Saving> all = telling == nullptr ? std::vector<Saving>() : savings_of(*telling);
   const std::string about =
@@ -204,11 +222,11 @@ std::string group_rows(const Overview& overview, const std::string& link,
   const GroupOutcome outcome = outcome_of({&overview});
   const std::string span = fmt::format(" rowspan=\"{}\"", std::max<std::size_t>(1, all.size()));
   std::string out = fmt::format(
-      "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small></th><td{0}>{5}{6}"
-      "</td>",
+      "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small>{7}</th>"
+      "<td{0}>{5}{6}</td>",
       span, link, text(first.scenario), text(first.size), text(about),
       status(outcome.status, outcome.text),
-      controls.empty() ? "" : "<small>" + text(controls) + "</small>");
+      controls.empty() ? "" : "<small>" + text(controls) + "</small>", peak_bars(all, capacity));
   for (const Saving& one : all)
     out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, pairs, *telling, beside) +
            "</tr>\n";
@@ -218,9 +236,30 @@ std::string group_rows(const Overview& overview, const std::string& link,
              : out;
 }
 
+/// True for a group of size smoke, where nothing failed, nothing was skipped, and all ran.
+bool smoke_passed(const Overview& group) {
+  return group.trials[0]->size == "smoke" && outcome_of({&group}).status == Status::pass;
+}
+
+/// "5 scenarios of size smoke, 34,000 verdicts: as predicted".
+std::string smoke_text(const std::vector<Overview>& groups) {
+  std::set<std::string> names;
+  std::int64_t verdicts = 0;
+  for (const Overview& group : groups)
+    for (const TrialRecord* trial : group.trials)
+      names.insert(trial->scenario), verdicts += std::ssize(trial->verdicts);
+  return fmt::format("{} of size smoke, {}: as predicted", plural(std::ssize(names), "scenario"),
+                     plural(verdicts, "verdict"));
+}
+
 std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
   std::vector<Overview> groups = overviews(report);
   if (groups.empty()) return "";
+  std::map<const TrialRecord*, int> place;  // among the groups of a scenario, as main.js counts
+  std::map<std::string, int> count;
+  for (const Overview& group : groups) place[group.trials[0]] = count[group.trials[0]->scenario]++;
+  std::ranges::stable_partition(
+      groups, [](const Overview& group) { return group.trials[0]->size == "seed"; });
   std::ranges::stable_partition(groups, [](const Overview& group) {
     return std::ranges::any_of(group.trials, [](const TrialRecord* trial) {
       return std::ranges::any_of(trial->variants, &std::string::empty, &VariantRecord::not_run);
@@ -228,30 +267,48 @@ std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
   });
   std::map<std::string, std::string> controls;
   for (const ControlTally& tally : control_tallies(report)) controls[tally.scenario] = tally.text();
+  const auto small = std::ranges::stable_partition(
+      groups, [](const Overview& group) { return !smoke_passed(group); });
+  std::vector<Overview> folded(small.begin(), small.end());
+  if (folded.size() > 1 && folded.size() < groups.size())
+    groups.erase(small.begin(), small.end());
+  else
+    folded.clear();
+  std::string head;
   std::string out =
       "<p class=\"lede\">The highest peak of a step on the worst rank, in the scenario’s own "
       "statistic "
       "and under the schedule in which a fix saves most. A mark says whether the saving is as "
-      "predicted.</p>\n<div class=\"scroller\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"Savings of every scenario\"><table class=\"scenarios\">\n<thead><tr>";
+      "predicted. Bars: the baseline’s peak, and the lowest of a fix; a line is the GPU’s "
+      "capacity.</p>\n";
   for (const char* name : {"scenario / size", "result", "fix"})
-    out += fmt::format("<th scope=\"col\">{}</th>", name);
+    head += fmt::format("<th scope=\"col\">{}</th>", name);
   for (const char* name : {"peak of baseline", "peak of fix"})
-    out += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", name);
-  out += "<th scope=\"col\">saved</th><th scope=\"col\">price</th>";
+    head += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", name);
+  head += "<th scope=\"col\">saved</th><th scope=\"col\">price</th>";
   if (beside)
-    out +=
+    head +=
         "<th scope=\"col\" class=\"figure\">before: peak of fix</th><th scope=\"col\" "
         "class=\"figure\">change</th>";
-  out += "</tr></thead>\n<tbody>\n";
-  std::map<std::string, int> place;
-  for (const Overview& group : groups) {
-    const std::string& name = group.trials[0]->scenario;
-    const int at = place[name]++;
-    out += group_rows(group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), at),
-                      at == 0 ? controls[name] : "", pairs, beside);
-  }
-  return out + "</tbody></table></div>\n";
+  std::set<std::string> told;  // scenarios whose controls stand in a row
+  const auto table = [&](const std::vector<Overview>& some, const char* label) {
+    std::string rows;
+    for (const Overview& group : some) {
+      const std::string& name = group.trials[0]->scenario;
+      rows += group_rows(
+          group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), place[group.trials[0]]),
+          told.insert(name).second ? controls[name] : "", pairs, beside, report.run.capacity_bytes);
+    }
+    return fmt::format(
+        "<div class=\"scroller\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table "
+        "class=\"scenarios\">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+        label, head, rows);
+  };
+  out += table(groups, "Savings of every scenario");
+  if (!folded.empty())
+    out += fmt::format("<details class=\"folded\"><summary>{}</summary>\n{}</details>\n",
+                       text(smoke_text(folded)), table(folded, "Savings at size smoke"));
+  return out;
 }
 
 std::string provenance(const RunRecord& run) {
@@ -283,9 +340,12 @@ std::string provenance(const RunRecord& run) {
 
 }  // namespace
 
-std::string page_overview(const Report& report, const Report* base) {
+std::string page_overview(const Report& report, const Report* base, const Changes* changes) {
   const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
-  return top(report, base, pairs) + section("failed", "What failed", failed(report)) +
+  std::string changed;
+  if (changes != nullptr)
+    for (const Section& one : changes->sections) changed += section_html(one);
+  return top(report, base, changes) + section("failed", "What failed", failed(report)) + changed +
          section("scenarios", "Scenarios", scenarios(report, pairs, base != nullptr)) +
          section("provenance", "Provenance", provenance(report.run));
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "harness/record/record.h"
+#include "reports/html.h"
 
 namespace tidemark {
 
@@ -28,7 +29,8 @@ std::string junit(const Report& report);
 std::string benchmark_json(const Report& report);
 
 /// The first page of report.html, the contents of <main>: how the run went, what failed, what every
-/// fix saves. `base` is another run whose figures stand beside, or null.
-std::string page_overview(const Report& report, const Report* base);
+/// fix saves. `base` is another run whose figures stand beside, and `changes` what changed, or
+/// null.
+std::string page_overview(const Report& report, const Report* base, const Changes* changes);
 
 }  // namespace tidemark

@@ -102,11 +102,12 @@ void read_details(const fs::path& folder, Report& report) {
     }
 }
 
-void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr) {
+void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr,
+                    const Changes* changes = nullptr) {
   out.push_back({"junit.xml", junit(report)});
   out.push_back({"summary.md", markdown(report)});
   out.push_back({"benchmark.json", benchmark_json(report)});
-  out.push_back({"report.html", html(report, base)});
+  out.push_back({"report.html", html(report, base, changes)});
 }
 
 /// Files written under other names, gone again unless they have been renamed.
@@ -234,14 +235,15 @@ Report read_whole(const fs::path& path) {
   return report;
 }
 
-Rendered rerender(const fs::path& path, const fs::path& base) {
+Rendered rerender(const fs::path& path, const Report* base,
+                  Changes (*changed)(const Report& base, const Report& fresh)) {
   const fs::path folder = folder_of(path);
   Report report = read_whole(path);
   if (report.trials.empty() && !report.programs.empty()) return {folder, std::move(report)};
-  std::optional<Report> other;
-  if (!base.empty()) other = read_report(base);
+  std::optional<Changes> changes;
+  if (base != nullptr && changed != nullptr) changes = changed(*base, report);
   std::vector<File> files = files_of_variants(folder, report, false);
-  add_renderings(files, report, other ? &*other : nullptr);
+  add_renderings(files, report, base, changes ? &*changes : nullptr);
   write_files(
       folder, files,
       "make the folder writable, or copy report.json and details/ to another and render that");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/record/record.h"
+#include "reports/html.h"
 
 namespace tidemark {
 
@@ -24,9 +25,11 @@ struct Rendered {
   Report report;
 };
 /// Writes the files of a report again from its report.json. `path` is that file or its folder.
-/// `base` is another run's, and optional: report.html then shows its figures beside. A report of
-/// programs is only read: rerender_programs (program/page.h) writes its files.
-Rendered rerender(const std::filesystem::path& path, const std::filesystem::path& base = {});
+/// `base` is another run, or null: report.html then shows its figures beside, and what `changed`
+/// says of the two. A report of programs is only read: rerender_programs (program/page.h) writes
+/// its files.
+Rendered rerender(const std::filesystem::path& path, const Report* base = nullptr,
+                  Changes (*changed)(const Report& base, const Report& fresh) = nullptr);
 
 struct File {
   std::string path;  // below the folder

@@ -1,5 +1,6 @@
 #include "reports/write.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/page_data.h"
+#include "reports/saving.h"
 #include "reports/snapshot/of_rank.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
@@ -279,11 +281,45 @@ TEST(Html, AnotherRunStandsBeside) {
   base.run.id = "last-night";
   for (Phase& phase : base.trials[1].variants[0].ranks[0].steps.back().phases)
     phase[Statistic::active].peak += 1 << 20;
-  const std::string page = html(report, &base);
+  const Changes changes{"1 regression",
+                        "12 comparisons: 1 regression",
+                        Status::fail,
+                        {{"Regressions (1)", {"active"}}}};
+  const std::string page = html(report, &base, &changes);
   EXPECT_THAT(page, HasSubstr("Compared with run last-night"));
-  EXPECT_THAT(page, HasSubstr(". 1 of 12 peaks differ."));
-  EXPECT_THAT(html(report, &report), HasSubstr(". 0 of 12 peaks differ."));
+  EXPECT_THAT(page, HasSubstr("<h1 class=\"fail\""));
+  EXPECT_THAT(page, HasSubstr("; against the other run: 1 regression</h1>"));
+  EXPECT_THAT(page, HasSubstr(" 12 comparisons: 1 regression."));
+  EXPECT_THAT(page, HasSubstr("<h2>Regressions (1)</h2>"));
   EXPECT_THAT(html(report), testing::Not(HasSubstr("Compared with run")));
+}
+
+TEST(Html, SeedComesFirstAndSmokeIsOneRowWhereAllIsAsPredicted) {
+  Report report = small_report();
+  report.trials.resize(1);
+  TrialRecord& trial = report.trials[0];
+  for (Verdict& verdict : trial.verdicts) verdict.status = Status::pass;
+  trial.size = "smoke";
+  for (const char* name : {"second", "third"})
+    report.trials.push_back(report.trials[0]), report.trials.back().scenario = name;
+  report.trials.push_back(report.trials[0]);
+  report.trials.back().size = "seed";
+  report.run.capacity_bytes = 4 * worst_peak(report.trials[0].variants[0], Statistic::active);
+  const std::int64_t verdicts = 3 * std::ssize(report.trials[0].verdicts);
+  const std::string folded =
+      fmt::format("<summary>3 scenarios of size smoke, {}: as predicted</summary>",
+                  plural(verdicts, "verdict"));
+  std::string page = html(report);
+  ASSERT_THAT(page, HasSubstr(folded));
+  EXPECT_LT(page.find("</a> / seed<"), page.find(folded));
+  EXPECT_GT(page.find("</a> / smoke<"), page.find(folded));
+  EXPECT_THAT(page, HasSubstr("?trial=1\">" + report.trials[0].scenario + "</a> / seed"));
+  EXPECT_THAT(page, HasSubstr("class=\"capacity\""));
+  report.trials[1].verdicts[0].status = Status::fail;
+  page = html(report);
+  EXPECT_THAT(page, HasSubstr("<summary>2 scenarios of size smoke"));
+  EXPECT_LT(page.find(">second</a> / smoke"), page.find("<summary>2 scenarios"))
+      << "what failed stands open";
 }
 
 TEST(Html, OfADocumentTheTextAndTheDataOfItsCharts) {

@@ -71,6 +71,30 @@ class Cli(InFolder):
         for command in ("list", "gpu recording", "exec", "bench", "history"):
             self.assertNotIn("a verdict failed", self.tidemark(command + " --help").stdout, command)
 
+    def test_help_fits_80_columns_and_has_its_other_names(self):
+        for command in ("", "list", "run", "exec", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion"):
+            said = self.passes(command + " --help").stdout
+            self.assertEqual([line for line in said.splitlines() if len(line) > 80], [], command)
+        self.assertEqual(self.passes("help").stdout, self.passes("--help").stdout)
+        self.assertEqual(self.passes("help exec").stdout, self.passes("exec --help").stdout)
+        for word in ("version", "-V"):
+            self.assertEqual(self.passes(word).stdout, self.passes("--version").stdout)
+        self.refuses(2, "nosuch", "nosuch --help")
+        for command in ("run", "exec", "list"):
+            self.assertIn("example", self.passes(command + " --help").stdout)
+
+    def test_bash_completes_commands_and_flags(self):
+        script = self.passes("completion bash").stdout
+        tool = self.folder / "bin"
+        tool.mkdir()
+        (tool / "tidemark").symlink_to(BINARY)
+        for words, wanted in (("his", ["history"]), ("comp", ["compare", "completion"]), ("exec --max", ["--max-peak"])):
+            typed = ["tidemark", *words.split()]
+            asked = f"{script}\nCOMP_WORDS=({' '.join(typed)}) COMP_CWORD={len(typed) - 1}\n_tidemark\necho \"${{COMPREPLY[@]}}\""
+            done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, env={**environment(), "PATH": f"{tool}:{os.environ['PATH']}"})
+            self.assertEqual(sorted(done.stdout.split()), wanted)
+        self.refuses(2, "bash", "completion tcsh")
+
     def test_what_cannot_be_printed_is_no_success(self):
         for words in (["list"], ["list", "--json"], ["--version"]):
             with open("/dev/full", "w") as full:

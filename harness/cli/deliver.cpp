@@ -44,8 +44,8 @@ int deliver(const Report& report, const fs::path& folder, const Options& options
   } catch (const std::runtime_error& error) {
     trouble = error.what();
   }
-  if (trouble.empty()) fmt::print("report: {}\n\n", fs::relative(folder / "report.html").string());
   fmt::print("{}", text_of(report, in_color(options.color)));
+  if (trouble.empty()) fmt::print("report: {}\n", fs::relative(folder / "report.html").string());
   tell_github(report);
   std::fflush(stdout);
   if (trouble.empty()) return report.exit_code();

@@ -59,6 +59,7 @@ void add_file_commands(CLI::App& app, Act& act) {
   auto* gpu = app.add_subcommand("gpu", "keep what a run on a GPU recorded: recording");
   gpu->require_subcommand(1);
   add_recording(*gpu, act);
+  add_completion(app, act);
 }
 
 }  // namespace tidemark

@@ -24,6 +24,7 @@ int run_act(const Act& act);
 void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
+void add_completion(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
 void add_report(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);

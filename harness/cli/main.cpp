@@ -3,6 +3,7 @@
 // tidemark_scenarios beside it, which this process becomes.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
@@ -18,6 +21,7 @@
 #include "harness/exec/exec.h"
 #include "harness/fit/advise.h"
 #include "harness/fit/fit.h"
+#include "harness/help.h"
 
 namespace tidemark {
 namespace {
@@ -53,7 +57,36 @@ void move_allocator_settings() {
   }
 }
 
-int run_main(int argc, char** argv) {
+/// "help", "help COMMAND", "version" and "-V" are --help, COMMAND --help and --version. Help of a
+/// command that is not there is a mistake, as the command is.
+std::vector<char*> as_flags(int argc, char** argv) {
+  static char help[] = "--help", version[] = "--version";
+  std::vector<char*> words(argv, argv + argc);
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "help" && argc > 2) {
+    std::swap(words[1], words[2]);
+    words[2] = help;
+  } else if (first == "help") {
+    words[1] = help;
+  } else if (first == "version" || first == "-V") {
+    words[1] = version;
+  }
+  Act none;
+  CLI::App app;
+  add_file_commands(app, none);
+  const std::string_view command = argc > 1 ? words[1] : "-";
+  const auto known = {"exec", "fit", "advise", "run", "list", "bench"};
+  if (!command.starts_with('-') && named(app, words[1]) == nullptr &&
+      std::ranges::find(known, command) == known.end())
+    words.resize(2);
+  words.push_back(nullptr);
+  return words;
+}
+
+int run_main(int given, char** words) {
+  std::vector<char*> all = as_flags(given, words);
+  char** argv = all.data();
+  const int argc = static_cast<int>(all.size()) - 1;
   RunRecord version;
   version.tidemark = TIDEMARK_VERSION, version.git = TIDEMARK_GIT;
   if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
@@ -63,6 +96,7 @@ int run_main(int argc, char** argv) {
   Act act;
   CLI::App app("tidemark measures the peak GPU memory of parallel training steps; no GPU is needed",
                "tidemark");
+  app.formatter(std::make_shared<Help>());
   add_file_commands(app, act);
   const fs::path scenarios =
       fs::read_symlink("/proc/self/exe").parent_path() / "tidemark_scenarios";

@@ -8,6 +8,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
+#include "harness/help.h"
 #include "reference/memory/placement.h"
 #include "reports/units.h"
 
@@ -67,7 +68,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       "pairs of the same step, wasteful and corrected: their numbers must be equal, and their "
       "memory must differ by what a formula says.",
       "tidemark");
-  app.set_version_flag("--version", version_text);
+  app.formatter(std::make_shared<Help>());
+  app.set_version_flag("-V,--version", version_text);
   app.require_subcommand(0, 1);
 
   auto* list = app.add_subcommand(
@@ -75,14 +77,21 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   list->add_option("scenario", options.names, "names or globs of scenarios (default: all)");
   list->add_flag("--json", options.json, "print JSON");
   list->add_flag("--markdown", options.markdown, "print the table of README.md");
-  list->footer("exit codes: 0 printed, 2 usage or bad input, 4 no scenario has such a name");
+  list->footer(
+      "example: tidemark list fsdp_prefetch\nexit codes: 0 printed, 2 usage or bad input, 4 no "
+      "scenario has such a name");
 
   auto* run = app.add_subcommand(
       "run",
       "run the trials that match scenario[/variant[/size]], judge them, and write the report");
-  run->footer("exit codes: " + kCodesOfRun +
-              "\nEvery flag can also be given as an environment variable: --schedule as "
-              "TIDEMARK_SCHEDULE.");
+  run->footer(
+      "examples:\n"
+      "  tidemark run fsdp_prefetch/stash --size seed --ranks 2\n"
+      "  tidemark run 'fsdp_prefetch/*' --set layers=7 --set hidden=384 --ranks 3\n"
+      "exit codes: " +
+      kCodesOfRun +
+      "\nEvery flag can also be given as an environment variable: --schedule as "
+      "TIDEMARK_SCHEDULE.");
   auto& request = options.request;
   run->add_option("pattern", request.patterns,
                   "scenario[/variant[/size]]; * and ? match any text and any character");
@@ -160,6 +169,15 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       "--dry-run", options.dry_run,
       "print which trials would run, which would be skipped, and the estimated time"));
   add_platform_flags(run, options);
+  group(run, "What runs",
+        {"--suite", "--size", "--set", "--ranks", "--stand-for", "--steps", "--seed", "--mode",
+         "--schedule", "--repetitions", "--resume", "--dry-run"});
+  group(run, "On which device",
+        {"--device", "--gpu", "--capacity", "--collectives", "--alloc-conf", "--executor",
+         "--executor-option", "--timeout"});
+  group(run, "What is kept and judged",
+        {"--out", "--details", "--events", "--numbers", "--history", "--races", "--require-all",
+         "--color"});
 
   app.add_subcommand(
       "bench",

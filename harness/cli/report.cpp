@@ -10,6 +10,7 @@
 #include "harness/exec/job.h"
 #include "harness/exec/recover.h"
 #include "harness/record/json.h"
+#include "reports/compare/render.h"
 #include "reports/headline.h"
 #include "reports/program/page.h"
 #include "reports/write.h"
@@ -48,13 +49,16 @@ void add_report(CLI::App& app, Act& act) {
                    json_text(of_job ? Job(*path).report() : read_whole(*path), Extent::read_back));
         return 0;
       }
-      const Rendered done = rerender(*path, *base);
+      std::optional<Report> other;
+      if (!base->empty()) other = read_report(*base);
+      const auto changed = [](const Report& before, const Report& after) {
+        return changes_of(compare(before, after, {}), {"base", before}, {"new", after});
+      };
+      const Rendered done = rerender(*path, other ? &*other : nullptr, changed);
       if (done.report.trials.empty() && !done.report.programs.empty()) {
-        if (!base->empty())
-          throw std::runtime_error(
-              "report --base takes runs of scenarios: use tidemark compare for two runs of a "
-              "program");
-        rerender_programs(done.folder, done.report);
+        std::optional<Changes> changes;
+        if (other) changes = changed(*other, done.report);
+        rerender_programs(done.folder, done.report, changes ? &*changes : nullptr);
       }
       fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
       return 0;

@@ -29,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kOwnJob = "tidemark exec";  // in the place of a launcher's name
+
 void set(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
@@ -178,6 +180,15 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   return end.code;
 }
 
+/// The first line that a user sees: which GPU, and that printed losses are none.
+std::string first_line(const ExecOptions& exec) {
+  const char* set = std::getenv("TIDEMARK_GPU");
+  const std::string gpu = !exec.gpu.empty() ? exec.gpu : set != nullptr ? set : "h100-80g";
+  return "tidemark: virtual " + gpu +
+         (exec.mode == "math" ? "; the CPU computes the numbers\n"
+                              : "; losses are not computed: --mode math\n");
+}
+
 using Clock = std::chrono::steady_clock;
 
 Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now() - begun).count(); }
@@ -189,6 +200,7 @@ int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, con
   for (ProgramRecord& one : plan.programs) {
     if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
     const Session session;
+    if (&one == &plan.programs.front()) say(first_line(exec));
     one.exit_code = run_once(exec, program, one.schedule, session.folder);
     one.processes = read_records(session.folder, session.folder / "users");
     const bool failed = one.exit_code != 0;
@@ -207,6 +219,7 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
   const fs::path folder = fs::absolute(exec.report.empty() ? exec.out + "." + kJobFolder
                                                            : exec.report + "/" + kJobFolder);
   Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
+  if (launcher.name == kOwnJob) say(first_line(exec));
   int code = 0;
   for (const ProgramRecord& one : plan.programs) {
     code = run_once(exec, program, one.schedule, job.begin(one.schedule));
@@ -235,7 +248,7 @@ Launcher own_job() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   Launcher own;
-  own.name = "tidemark exec";
+  own.name = kOwnJob;
   own.job = fmt::format("{}-{}", host, getpid());
   return own;
 }

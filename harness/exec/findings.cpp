@@ -58,15 +58,15 @@ int Findings::finish(const Report& base, Ns duration) {
       say("FAIL " + (programs.size() > 1 ? one.schedule + ": " : "") + line + "\n");
     if (code == 0) code = one.exit_code;
   }
-  for (const std::string& part : more.parts) say("     " + part + "\n");
-  write();
+  if (!more.failures.empty()) say(more.causes);
+  write(exec_.base.empty() ? nullptr : &more.changes);
   return code == 0 && failed_ ? 1 : code;
 }
 
-void Findings::write() const {
+void Findings::write(const Changes* changes) const {
   const std::string text = json_text(report_);
   if (!exec_.report.empty()) {
-    std::vector<File> files = program_files(report_, peaks_, exec_.report);
+    std::vector<File> files = program_files(report_, peaks_, exec_.report, changes);
     files.push_back({"report.json", text});
     write_files(exec_.report, files, "name another folder (--report)");
     say("report: " + (fs::path(exec_.report) / "report.html").string() + "\n");

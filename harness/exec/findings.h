@@ -25,7 +25,7 @@ class Findings {
   int finish(const Report& base, Ns duration);
 
  private:
-  void write() const;
+  void write(const Changes* changes) const;
   const ExecOptions& exec_;
   Report report_;
   std::vector<HighestPeak> peaks_;

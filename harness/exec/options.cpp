@@ -13,6 +13,7 @@
 #include "harness/errors.h"
 #include "harness/exec/job.h"
 #include "harness/exec/project.h"
+#include "harness/help.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -24,6 +25,9 @@ const std::set<std::string> kModes{"known", "math", "shapes"};
 const std::set<std::string> kSchedules{"instant", "calibrated", "lagging", "random"};
 
 constexpr const char* kFooter =
+    "examples:\n"
+    "  tidemark exec -- python3 train.py\n"
+    "  tidemark exec --gpu a100-40g --report DIR -- torchrun --nproc-per-node 2 train.py\n"
     "PROGRAM is any command that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
     "accelerate launch ..., a script. A program that starts its own ranks needs no --ranks.\n"
     "exit codes: that of PROGRAM; 1 if a check fails (--max-peak, --no-races, --no-retries, "
@@ -35,6 +39,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       "run a PyTorch program on the virtual platform, without a GPU: tidemark exec [flags] -- "
       "PROGRAM ARGUMENTS...",
       "tidemark exec");
+  app.formatter(std::make_shared<Help>());
   app.prefix_command();
   app.footer(kFooter);
   app.add_option("--ranks", exec.ranks,
@@ -102,6 +107,11 @@ int parse(int argc, char** argv, ExecOptions& exec) {
                  "first steps, the last and the highest)")
       ->check(CLI::IsMember({"all"}));
   app.add_option("--out", exec.out, "write the figures to this file, as JSON");
+  group(&app, "Processes", {"--ranks", "--as-rank", "--of", "--devices", "--timeout"});
+  group(&app, "The virtual GPU", {"--gpu", "--capacity", "--schedule", "--alloc-conf", "--races"});
+  group(&app, "Values", {"--mode", "--known-limit", "--sizes"});
+  group(&app, "Checks", {"--max-peak", "--no-races", "--no-retries", "--compare", "--threshold"});
+  group(&app, "What is written", {"--report", "--out"});
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::Success& success) {

@@ -9,7 +9,6 @@
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
 #include "reports/program/places.h"
-#include "reports/program/text.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -70,17 +69,9 @@ Grown grown(const Report& base, const Report& now, const std::vector<Threshold>&
   for (const Change& change : comparison.changes)
     if (change.kind == Kind::memory && change.effect == Effect::regression)
       out.failures.push_back("--compare: " + sentence(change));
-  if (!out.failures.empty())
-    for (const ProgramRecord& program : now.programs) {
-      const auto before =
-          std::ranges::find(base.programs, program.schedule, &ProgramRecord::schedule);
-      if (before == base.programs.end()) continue;
-      for (std::string& line : waterfall(*before, program, kMost))
-        out.parts.push_back(std::move(line));
-    }
-  if (!out.parts.empty())
-    out.parts.insert(out.parts.begin(), comparison.differently.begin(),
-                     comparison.differently.end());
+  const Side before{"base", base}, after{"new", now};
+  out.causes = text_of(causes(comparison, before, after, kMost));
+  out.changes = changes_of(comparison, before, after);
   for (const ProgramRecord& program : now.programs)
     for (const ProcessRecord& process : program.processes)
       if (process.devices.empty())

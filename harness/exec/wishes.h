@@ -9,6 +9,7 @@
 
 #include "harness/record/record.h"
 #include "reports/compare/threshold.h"
+#include "reports/html.h"
 
 namespace tidemark {
 
@@ -31,9 +32,9 @@ struct Grown {
   /// more than its threshold, or that one of the two runs does not have. A process that was killed
   /// has no peaks.
   std::vector<std::string> failures;
-  /// What was different about the runs, then what the new peak is made of beyond the old one, by
-  /// kind, module and line. Empty if no peak grew, or if a run has no memory snapshots.
-  std::vector<std::string> parts;
+  /// What was different about the runs, then what the new peak is made of beyond the old one.
+  std::string causes;
+  Changes changes;  // for the page
 };
 Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds);
 

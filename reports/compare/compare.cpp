@@ -348,8 +348,12 @@ Comparison compare(const Report& base, const Report& fresh, const CompareOptions
   std::ranges::stable_sort(out.turns, [](const VerdictChange& a, const VerdictChange& b) {
     return std::tuple(a.effect, order_of(a), -a.size) < std::tuple(b.effect, order_of(b), -b.size);
   });
-  std::ranges::stable_sort(out.changes, [](const Change& a, const Change& b) {
-    return std::tuple(a.effect, a.kind, -a.size) < std::tuple(b.effect, b.kind, -b.size);
+  const auto size = [](const Change& change) {  // of bytes the difference itself
+    if (change.unit != "bytes" || !change.before || !change.after) return change.size;
+    return std::abs(*change.after - *change.before);
+  };
+  std::ranges::stable_sort(out.changes, [&](const Change& a, const Change& b) {
+    return std::tuple(a.effect, a.kind, -size(a)) < std::tuple(b.effect, b.kind, -size(b));
   });
   return out;
 }

@@ -9,6 +9,7 @@
 #include "reports/compare/render.h"
 #include "reports/compare/testing.h"
 #include "reports/testing/sample.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -30,6 +31,24 @@ TEST_F(Compare, AReportAndItselfDoNotDiffer) {
   Report again = small_report();
   again.run.id = "another";
   EXPECT_THAT(comparison_summary(held(small_report(), again)), testing::EndsWith("no difference"));
+}
+
+TEST_F(Compare, ThePageOfAReportHasTheResultOfCompare) {
+  const Report base = small_report();
+  Report fresh = base;
+  fresh.run.id = "tonight";
+  fresh.trials[0].variants[1].ranks[0].steps.back().phases.back()[Statistic::reserved].peak += 1;
+  const Comparison c = held(base, fresh);
+  const Changes changes = changes_of(c, {"a", base}, {"b", fresh});
+  EXPECT_EQ(c.exit_code(), 1);
+  EXPECT_EQ(changes.status, Status::fail);
+  EXPECT_EQ(changes.result, plural(c.regressions(), "regression"));
+  EXPECT_EQ(changes.summary, comparison_summary(c));
+  Report other = base;
+  for (TrialRecord& trial : other.trials) trial.seed += 1;
+  const Changes none = changes_of(held(base, other, {}, true), {"a", base}, {"b", other});
+  EXPECT_EQ(none.status, Status::skip) << "nothing in common is not green";
+  EXPECT_EQ(none.result, "nothing was compared");
 }
 
 TEST_F(Compare, CountsTheVerdictsThatTheReportCounts) {
@@ -134,7 +153,9 @@ TEST_F(Compare, TheLargestRegressionFirst) {
   EXPECT_EQ(c.changes[0].metric, "memory/active/" + culprit.ranks[0].steps[0].phases[1].name);
   for (std::size_t i = 1; i < c.changes.size(); ++i)
     if (c.changes[i].effect == Effect::regression) {
-      EXPECT_GE(c.changes[i - 1].size, c.changes[i].size);
+      EXPECT_GE(*c.changes[i - 1].after - *c.changes[i - 1].before,
+                *c.changes[i].after - *c.changes[i].before)
+          << "by bytes, not by their share";
     }
 }
 

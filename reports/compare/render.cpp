@@ -9,6 +9,7 @@
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
+#include "reports/program/text.h"
 #include "reports/renderings.h"
 #include "reports/units.h"
 
@@ -56,29 +57,15 @@ std::string described(const Side& side) {
                      one_line(run.started), one_line(run.tidemark), one_line(run.git));
 }
 
+/// A part of what is alive at a peak, which the table of its differences has.
+bool is_part(const Change& change) { return change.metric.starts_with("alive/"); }
+
 std::vector<std::string> sentences(const Comparison& c, Effect effect) {
   std::vector<std::string> out;
   for (const VerdictChange& turn : c.turns)
     if (turn.effect == effect) out.push_back(sentence(turn));
   for (const Change& change : c.changes)
-    if (change.effect == effect) out.push_back(sentence(change));
-  return out;
-}
-
-struct Part {
-  std::string title;
-  std::vector<std::string> lines;
-};
-
-/// Parts of every rendering; parts without a line are left out.
-std::vector<Part> parts(const Comparison& c) {
-  std::vector<Part> out{{"The runs were made differently", c.differently},  // the cause first
-                        {"Regressions", sentences(c, Effect::regression)},
-                        {missing_title(c), c.missing},
-                        {"Improvements", sentences(c, Effect::improvement)},
-                        {"Other changes", sentences(c, Effect::changed)},
-                        {"New", c.fresh}};
-  std::erase_if(out, [](const Part& part) { return part.lines.empty(); });
+    if (change.effect == effect && !is_part(change)) out.push_back(sentence(change));
   return out;
 }
 
@@ -90,13 +77,32 @@ std::vector<std::string> first(const std::vector<std::string>& lines, std::size_
   return out;
 }
 
-/// Each part as a heading between `before` and `after`, and its lines behind `bullet`.
-std::string body(const Comparison& c, const char* before, const char* after, const char* bullet,
-                 std::string (*text)(const std::string&)) {
+void add(std::vector<Section>& out, const std::string& title, const std::vector<std::string>& lines,
+         std::size_t most) {
+  if (!lines.empty())
+    out.push_back({fmt::format("{} ({})", title, lines.size()), first(lines, most)});
+}
+
+/// A line of a table of differences: "+1,048,576  activations, layers.*, forward model.py:3".
+std::string row_text(const std::vector<std::string>& row) {
+  std::string out = fmt::format("{:>18}  ", row.front());
+  for (std::size_t i = 1; i < row.size(); ++i)
+    if (!row[i].empty()) out += (i == 1 ? "" : ", ") + one_line(row[i]);
+  return out;
+}
+
+std::string markdown_of(const std::vector<Section>& sections) {
   std::string out;
-  for (const auto& [title, lines] : parts(c)) {
-    out += fmt::format("{}{} ({}){}", before, title, lines.size(), after);
-    for (const std::string& line : first(lines, kShown)) out += bullet + text(line) + "\n";
+  for (const Section& section : sections) {
+    out += "## " + section.title + "\n\n";
+    for (const std::string& line : section.text) out += "- " + markdown_text(line) + "\n";
+    for (std::size_t i = 0; i < section.rows.size(); ++i) {
+      for (const std::string& cell : section.rows[i]) out += "| " + markdown_text(cell) + " ";
+      out += "|\n";
+      if (i > 0) continue;
+      for (std::size_t k = 0; k < section.rows[i].size(); ++k) out += k == 0 ? "|---:" : "|---";
+      out += "|\n";
+    }
     out += "\n";
   }
   return out;
@@ -172,6 +178,49 @@ std::string result(const Comparison& c) {
 
 }  // namespace
 
+std::vector<Section> causes(const Comparison& c, const Side& base, const Side& fresh,
+                            std::size_t most) {
+  std::vector<Section> out;
+  add(out, "The runs were made differently", c.differently, most);
+  for (const ProgramRecord& before : base.report.programs) {
+    const auto& programs = fresh.report.programs;
+    const auto after = std::ranges::find(programs, before.schedule, &ProgramRecord::schedule);
+    if (after == programs.end()) continue;
+    Section section = difference(before, *after, most);
+    if (!section.rows.empty()) out.push_back(std::move(section));
+  }
+  return out;
+}
+
+std::vector<Section> changes(const Comparison& c, const Side& base, const Side& fresh,
+                             std::size_t most) {
+  std::vector<Section> out = causes(c, base, fresh, most);
+  add(out, "Regressions", sentences(c, Effect::regression), most);
+  add(out, missing_title(c), c.missing, most);
+  add(out, "Improvements", sentences(c, Effect::improvement), most);
+  add(out, "Other changes", sentences(c, Effect::changed), most);
+  add(out, "New", c.fresh, most);
+  return out;
+}
+
+std::string text_of(const std::vector<Section>& sections) {
+  std::string out;
+  for (const Section& section : sections) {
+    out += section.title + (section.rows.empty() ? "\n" : ":\n");
+    for (const std::string& line : section.text) out += "  " + one_line(line) + "\n";
+    for (std::size_t i = 1; i < section.rows.size(); ++i) out += row_text(section.rows[i]) + "\n";
+    out += "\n";
+  }
+  return out;
+}
+
+Changes changes_of(const Comparison& c, const Side& base, const Side& fresh) {
+  const Status status = c.exit_code() == 0   ? Status::pass
+                        : c.exit_code() == 4 ? Status::skip
+                                             : Status::fail;
+  return {result(c), comparison_summary(c), status, changes(c, base, fresh, kShown)};
+}
+
 std::string sentence(const VerdictChange& turn) {
   std::string out = fmt::format("{}: {}", where(turn.place), one_line(turn.name));
   if (turn.others > 0) out += " and " + plural(turn.others, "other verdict");
@@ -225,7 +274,7 @@ std::string comparison_summary(const Comparison& c) {
 
 std::string comparison_text(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("base: {}\nnew:  {}\n\n", described(base), described(fresh));
-  out += body(c, "", "\n", "  ", one_line);
+  out += text_of(changes(c, base, fresh, kShown));
   if (c.same_run) out += fmt::format("note: {}\n", same_run_text(c));
   for (const std::string& threshold : c.unmatched)
     out += fmt::format("note: --threshold {} fits no metric that was compared\n", threshold);
@@ -238,7 +287,7 @@ std::string comparison_markdown(const Comparison& c, const Side& base, const Sid
                                 result(c), comparison_summary(c), markdown_text(described(base)),
                                 markdown_text(described(fresh)));
   if (c.same_run) out += fmt::format("{}.\n\n", same_run_text(c));
-  out += body(c, "## ", "\n\n", "- ", markdown_text);
+  out += markdown_of(changes(c, base, fresh, kShown));
   return out + fmt::format("Thresholds: `{}`\n", fmt::join(c.thresholds, " "));
 }
 
@@ -248,8 +297,8 @@ std::string comparison_html(const Comparison& c, const Side& base, const Side& f
                                "New: " + described(fresh)};
   if (c.same_run) top.push_back(same_run_text(c));
   out.sections.push_back({"", std::move(top)});
-  for (const auto& [title, lines] : parts(c))
-    out.sections.push_back({fmt::format("{} ({})", title, lines.size()), first(lines, kRows)});
+  for (Section& section : changes(c, base, fresh, kRows))
+    out.sections.push_back(std::move(section));
   out.sections.push_back({"Both runs, overlaid", {}, charts(c, base, fresh)});
   if (out.sections.back().charts.empty()) out.sections.pop_back();
   out.sections.push_back({"Thresholds", {fmt::format("{}", fmt::join(c.thresholds, " "))}});

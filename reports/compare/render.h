@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reports/compare/compare.h"
+#include "reports/html.h"
 
 namespace tidemark {
 
@@ -12,6 +13,20 @@ struct Side {
   std::string name;
   const Report& report;
 };
+
+/// What changed, as one document of which text, Markdown and pages are renderings: how the runs
+/// were made differently, which is the cause; what the new peak of a program has beyond the old
+/// one, by kind, module and line, with the sum exact; then what got worse, what is missing, what
+/// got better and the rest. At most `most` lines of each.
+std::vector<Section> changes(const Comparison& comparison, const Side& base, const Side& fresh,
+                             std::size_t most);
+/// The first of these sections: the cause, and what the new peaks have beyond the old ones.
+std::vector<Section> causes(const Comparison& comparison, const Side& base, const Side& fresh,
+                            std::size_t most);
+/// Sections as text.
+std::string text_of(const std::vector<Section>& sections);
+/// For the page of the new report.
+Changes changes_of(const Comparison& comparison, const Side& base, const Side& fresh);
 
 std::string comparison_text(const Comparison& comparison, const Side& base, const Side& fresh);
 std::string comparison_markdown(const Comparison& comparison, const Side& base, const Side& fresh);

@@ -1,60 +1,65 @@
-// Composition of the highest moment of allocated memory.
+// What a variant's highest moment is made of, by kind, in the scenario's own statistic.
 import { h } from './dom.js';
 import { legend } from './frame.js';
 import { figure, section, table } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
-import { rankRecord } from './model.js';
+import { WAITING, inOrder, kindOf, toneOfKind } from './kinds.js';
+import { peak, rankRecord } from './model.js';
+
+/** Parts by kind, which sum to the peak: the categories at the highest allocated moment, and what active has beyond it. */
+function partsOf(record, total) {
+  const parts = {};
+  for (const [name, { peak_share: bytes }] of Object.entries(record.categories)) parts[kindOf(name)] = (parts[kindOf(name)] ?? 0) + bytes;
+  const held = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
+  if (total > held) parts[WAITING] = total - held;
+  return parts;
+}
 
 export function composition({ trial, rank }) {
+  const active = trial.savings.some(({ statistic }) => statistic === 'active');
   const rows = trial.variants
-    .map((variant) => ({
-      name: variant.name,
-      role: variant.role,
-      record: rankRecord(variant, 'allocated', rank),
-    }))
-    .filter(({ record }) => record && Object.keys(record.categories).length > 0);
+    .map((variant) => ({ name: variant.name, role: variant.role, record: rankRecord(variant, active ? 'active' : 'allocated', rank) }))
+    .filter(({ record }) => record && Object.keys(record.categories).length > 0)
+    .map((row) => ({ ...row, parts: partsOf(row.record, active ? peak({ ranks: [row.record] }, 'active') : 0) }));
   if (rows.length === 0) return null;
-  const names = [...new Set(rows.flatMap(({ record }) => Object.keys(record.categories)))];
-  const share = (record, name) => record.categories[name]?.peak_share ?? 0;
-  const total = (record) => names.reduce((sum, name) => sum + share(record, name), 0);
-  const largest = Math.max(1, ...rows.map(({ record }) => total(record)));
+  const total = ({ parts }) => Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
+  const largest = Math.max(1, ...rows.map(total));
   const unit = unitFor(largest);
-  const kept = names.filter((name) => rows.some(({ record }) => share(record, name) !== 0));
-  const tone = (name) => `part-${names.indexOf(name) % 10}`;
+  const names = [...new Set(rows.flatMap(({ record }) => Object.keys(record.categories)))];
+  const kinds = inOrder(new Set(rows.flatMap(({ parts }) => Object.keys(parts).filter((kind) => parts[kind] > 0))));
+  const share = (record, name) => record.categories[name]?.peak_share ?? 0;
   return section(
     'composition',
     'What the peak is made of',
-    `Allocated memory at its highest moment under ${trial.schedule}, in ${unit.name}. The parts sum to the peak exactly.`,
-    legend(kept.map((name) => ({ tone: tone(name), name }))),
+    `${active ? 'Active' : 'Allocated'} memory at its highest under ${trial.schedule}, in ${unit.name}. The parts sum to the peak exactly.${
+      active ? ' Beyond the highest allocated moment, active has memory that is freed and waits for its streams: at least so much.' : ''
+    }`,
+    legend(kinds.map((name) => ({ tone: toneOfKind(name), name }))),
     h(
       'div',
       { class: 'stacks' },
-      rows.map(({ name, role, record }) => [
-        h('div', { class: 'stack-name' }, name, h('span', { class: 'role' }, role)),
+      rows.map((row) => [
+        h('div', { class: 'stack-name' }, row.name, h('span', { class: 'role' }, row.role)),
         h(
           'div',
           { class: 'stack' },
-          kept.map(
-            (category) =>
-              share(record, category) > 0 &&
+          kinds.map(
+            (kind) =>
+              row.parts[kind] > 0 &&
               h('i', {
-                class: tone(category),
-                title: `${category}: ${exactBytes(share(record, category))}`,
-                style: `width:${((100 * share(record, category)) / largest).toFixed(3)}%`,
+                class: toneOfKind(kind),
+                title: `${kind}: ${exactBytes(row.parts[kind])}`,
+                style: `width:${((100 * row.parts[kind]) / largest).toFixed(3)}%`,
               }),
           ),
-          h(
-            'data',
-            { value: total(record), title: exactBytes(total(record)) },
-            unit.format(total(record)),
-          ),
+          h('data', { value: total(row), title: exactBytes(total(row)) }, unit.format(total(row))),
         ),
       ]),
     ),
     h(
       'details',
       {},
-      h('summary', {}, "Figures, and what is left at the step's end"),
+      h('summary', {}, "Figures of the highest allocated moment, and what is left at the step's end"),
       table(
         'Categories',
         '',

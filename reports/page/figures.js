@@ -2,9 +2,10 @@
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { bars, heat } from './fit.js';
+import { waterfall } from './waterfall.js';
 import { axisOf, exact, exactBytes, unitFor } from './format.js';
 
-const KINDS = { bars, heat };
+const KINDS = { bars, heat, waterfall };
 
 function drawn({ title, x, y, bytes, lines }) {
   const series = lines.map(({ name, points }, i) => ({

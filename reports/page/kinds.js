@@ -21,6 +21,17 @@ const place = (kind) => (KINDS.indexOf(kind) + 1 || KINDS.length + 1) - 1;
 export const inOrder = (kinds) =>
   [...kinds].sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
 
+/** The kind of a category of a scenario (CategoryScope). */
+const OF_CATEGORY = {
+  inputs: 'activations',
+  outputs: 'activations',
+  gathered: 'sharding buffers',
+  communication: 'sharding buffers',
+  'receive buffers': 'sharding buffers',
+  'persistent buffers': 'buffers',
+};
+export const kindOf = (category) => OF_CATEGORY[category] ?? (KINDS.includes(category) ? category : 'other');
+
 /** The name of a colour of style.css. */
 export function toneOfKind(kind) {
   if (kind === WAITING) return 'kind-waiting';

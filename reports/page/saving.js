@@ -4,9 +4,9 @@ import { figure, named, section, table } from './controls.js';
 import { exactBytes, rankList, unitFor } from './format.js';
 import { predicted, together } from './model.js';
 
-const FIRST = 10; // rows that stand open
+const STEP = 'step'; // of the whole step, in the scenario's own statistic: a row for each fix
 
-/** The verdicts saving/... under the schedule chosen, equal ones of several variants together, what saves most first. */
+/** The verdicts saving/... under the schedule chosen, equal ones of several variants or statistics together, what saves most first. */
 function rowsOf(trial) {
   const all = trial.assertions
     .filter(({ name }) => name.startsWith('saving/'))
@@ -19,10 +19,10 @@ function rowsOf(trial) {
     .filter(({ verdict }) => verdict.measured !== null && verdict.unit === 'bytes');
   const key = ({ of, verdict: { expected, measured, status }, ranks }) =>
     JSON.stringify([of, expected.formula, expected.low, expected.high, measured, status, ranks]);
-  const rows = together(all, key).map((same) => ({
-    ...same[0],
-    variants: same.map(({ variant }) => variant),
-  }));
+  const of_variants = together(all, key).map((same) => ({ ...same[0], variants: same.map(({ variant }) => variant) }));
+  const alike = ({ variants, of, verdict: { expected, measured, status }, ranks }) =>
+    JSON.stringify([variants, of === STEP, expected.formula, expected.low, expected.high, measured, status, ranks]);
+  const rows = together(of_variants, alike).map((same) => ({ ...same[0], of: same.map(({ of }) => of).join(', ') }));
   const failed = ({ verdict }) => (verdict.status === 'fail' ? 0 : 1);
   return rows.sort((a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured));
 }
@@ -60,12 +60,13 @@ export function savings({ trial }) {
   if (rows.length === 0) return null;
   const largest = Math.max(1, ...rows.flatMap(({ verdict }) => [Math.abs(verdict.measured), Math.abs(predicted(verdict) ?? 0)]));
   const unit = unitFor(largest);
-  const rest = rows.slice(FIRST);
+  const whole = rows.filter(({ of }) => of === STEP);
+  const [first, rest] = whole.length > 0 ? [whole, rows.filter(({ of }) => of !== STEP)] : [rows, []];
   return section(
     'saving',
     'Saving',
-    `Baseline minus variant under ${trial.schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.`,
-    savingsTable('Largest savings', rows.slice(0, FIRST), unit, largest),
-    rest.length > 0 && h('details', {}, h('summary', {}, `${rest.length} more`), savingsTable('Other savings', rest, unit, largest)),
+    `Baseline minus variant under ${trial.schedule}, in ${unit.name}, the largest first: what the closed form predicts above what was measured.${whole.length > 0 ? ' Of the whole step, in the statistic of the scenario.' : ''}`,
+    savingsTable('Savings', first, unit, largest),
+    rest.length > 0 && h('details', {}, h('summary', {}, `${rest.length} more, of other statistics and phases`), savingsTable('Other savings', rest, unit, largest)),
   );
 }

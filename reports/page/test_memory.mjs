@@ -38,6 +38,25 @@ export const tests = ({ browser, axe, file, out }) => ({
     await page.screenshot({ path: `${out}/program.png`, fullPage: true });
   },
 
+  async 'the bars of a change lead from the old peak to the new one, to the byte'() {
+    const [page, before] = [await open(browser, file('program_changed')), JSON.parse(readFileSync(`${dirname(file('program'))}/report.json`, 'utf8'))];
+    const after = JSON.parse(readFileSync(`${dirname(file('program_changed'))}/report.json`, 'utf8'));
+    const [old, fresh] = [before, after].map(({ programs }) => programs[0].alive.active);
+    const bars = await page.locator('.waterfall data').evaluateAll((all) => all.map((data) => Number(data.value)));
+    assert.equal(bars[0], old);
+    assert.equal(bars.at(-1), fresh);
+    assert.equal(bars.slice(1, -1).reduce((sum, bytes) => sum + bytes, old), fresh);
+    const sum = (parts, place) => parts.filter(({ kind, module, line }) => `${kind}, ${module}, ${line}` === place).reduce((all, { bytes }) => all + bytes, 0);
+    const names = await page.locator('.waterfall .stack-name').allInnerTexts();
+    const at = names.findIndex((name) => name.split(', ').length === 3);
+    assert.equal(bars[at], sum(after.programs[0].alive.parts, names[at]) - sum(before.programs[0].alive.parts, names[at]), names[at]);
+    assert.match(await text(page, 'h1'), /against the other run: \d+ regressions/);
+    await whole(page, 'program changed');
+    assert.deepEqual(await accessibility(page, axe), []);
+    await page.setViewportSize({ width: 400, height: 900 });
+    await whole(page, 'program changed, 400 px');
+  },
+
   async 'a click shows what is alive at that moment, a drag zooms, the keyboard does both'() {
     const page = await open(browser, file('program'));
     const chart = page.locator('#memory .chart');

@@ -24,6 +24,8 @@ function lineOf(record, statistic) {
   };
 }
 
+const lengthOf = ({ timeline: { time } }) => time.at(-1) - time[0];
+
 /** Phases of a record as bands on its own clock. */
 function bandsOf(record) {
   const [start, end] = [record.timeline.time[0], record.timeline.time.at(-1)];
@@ -103,11 +105,12 @@ export function timeline(group, { trial, rank }) {
         mark,
       };
     };
+    const shaded = found.length > 1 ? found.reduce((a, b) => (lengthOf(b.record) > lengthOf(a.record) ? b : a)) : found[0];
     const picture = chart({
       label: `Memory over time under ${trial.schedule}: ${found.map(({ name }) => name).join(', ')}`,
       panels: shown.map(panelOf),
       series: lines,
-      bands: bandsOf(found[0].record),
+      bands: bandsOf(shaded.record),
       x: { name: 'at', format: (value) => duration(Math.round(value)) },
       panelHeight: shown.length > 1 ? 130 : 280,
       zoom: own.zoom,
@@ -119,7 +122,7 @@ export function timeline(group, { trial, rank }) {
       h(
         'p',
         { class: 'quiet' },
-        `${who}; the phases of ${found[0].name} are shaded.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
+        `${who}; the phases of ${shaded.name} are shaded${found.length > 1 ? ', which takes longest' : ''}.${flat ? ' The scale does not begin at zero.' : ''}${cardNote(highest)}${thinned(found)} Drag to move, Ctrl and wheel or the bar to zoom.`,
       ),
     ];
   }

@@ -58,6 +58,11 @@ Steps steps_of(const MemoryPicture& picture) {
 struct Left {
   Part part;
   std::vector<std::int64_t> bytes, blocks;
+  std::map<std::string, std::int64_t> held;  // bytes by the name of what holds them
+  std::string holder() const {
+    if (held.empty()) return "";
+    return std::ranges::max_element(held, {}, [](const auto& one) { return one.second; })->first;
+  }
   /// The first step since which each has left something; none: `bytes.size()`.
   std::size_t since() const {
     std::size_t first = bytes.size();
@@ -84,6 +89,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     left.part = {place.kind, module, place.site, 0, 0};
     left.bytes.resize(count), left.blocks.resize(count);
     left.bytes[step] += block.bytes, left.blocks[step] += 1;
+    if (!place.holder.empty()) left.held[place.holder] += block.bytes;
   }
   for (auto& [key, left] : all)
     for (std::size_t step = 0; step < count; ++step) {
@@ -92,7 +98,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
       if (left.blocks[step] > 0)
         left.blocks[step] = std::max(left.blocks[step] / steps_in_it, std::int64_t{1});
     }
-  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, {}};
+  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, {}, {}};
   std::size_t since = 0;  // of the place that leaves most behind
   for (auto& [key, left] : all) {
     if (left.since() + kFewest > count) continue;
@@ -103,6 +109,8 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   }
   if (out.parts.empty()) return {};
   std::ranges::stable_sort(out.parts, std::greater(), &Part::bytes);
+  for (const Part& part : out.parts)
+    out.holders.push_back(all.at({part.kind, part.module, part.site}).holder());
   std::vector<std::int64_t> sums(count - since);
   for (const auto& [key, left] : all)
     for (std::size_t step = since; left.since() + kFewest <= count && step < count; ++step)
@@ -114,6 +122,24 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;
 }
+
+namespace {
+
+/// What tidemark_holders.py says of a cycle.
+bool is_cycle(const std::string& holder) { return holder.starts_with("a cycle of references"); }
+
+/// "; held by `total` in main (train.py:9)", of the first parts.
+std::string held_by(const StepGrowth& growth, std::size_t most) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(most, growth.holders.size()); ++i)
+    if (const std::string& name = growth.holders[i];
+        !name.empty() && std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  if (names.empty()) return "; what holds them is not known";
+  return fmt::format("; held by {}", fmt::join(names, ", and by "));
+}
+
+}  // namespace
 
 std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   constexpr std::size_t kMost = 3;  // places
@@ -131,6 +157,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
       "{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
       growth.least < growth.most ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
       growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
+  out += held_by(growth, kMost);
+  if (std::ranges::all_of(growth.holders, &is_cycle)) return out;  // it is freed now and then
   if (capacity <= growth.reserved || growth.most == 0) return out;
   const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.most + 1;
   return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",

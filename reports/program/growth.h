@@ -22,6 +22,8 @@ struct StepGrowth {
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind
   std::int64_t reserved = 0;         // at its highest in the last
   std::vector<Part> parts;           // of the last, the largest first
+  /// Names of what holds most of each part in the program; empty: not known.
+  std::vector<std::string> holders;
 };
 
 /// A place grows if each step since some step has left blocks of it behind that are alive when the
@@ -30,7 +32,9 @@ struct StepGrowth {
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture);
 
 /// "rank 0 grows by 224.2 MiB a step since step 2: 192 MiB in 6 blocks, activations, evaluate
-/// leak.py:8; ...; at this rate 4 GiB are full in step 17", since reserved grows by as much.
+/// leak.py:8; ...; held by `total_loss` in main (leak.py:23); at this rate 4 GiB are full in step
+/// 17", since reserved grows by as much; no rate where all is held by cycles, which the collector
+/// frees.
 /// `capacity`: of the GPU; 0: not known, or it has been full.
 std::string growth_text(const StepGrowth& growth, Bytes capacity);
 

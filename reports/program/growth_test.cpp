@@ -48,7 +48,31 @@ TEST(Growth, OfEveryStepSinceTheSecond) {
   EXPECT_THAT(text, HasSubstr("rank 3 grows by 224 MiB a step since step 2: 192 MiB in 1 block, "
                               "activations, module layers.*.up, evaluate leak.py:8; 32 MiB in 1 "
                               "block, other, main leak.py:20;"));
+  EXPECT_THAT(text, HasSubstr("; what holds them is not known; at this rate"));
   EXPECT_THAT(text, HasSubstr("full in step 15"));
+}
+
+TEST(Growth, NamesWhatHoldsMostOfIt) {
+  Program p(8);
+  MemoryPicture::Place held = p.picture.places[0];
+  for (const char* name : {"`total` in main (leak.py:9)", "`loss` in main (leak.py:7)"})
+    held.holder = name, p.picture.places.push_back(held);
+  for (std::size_t step = 0; step < 8; ++step)
+    p.block(step, 2 * kMiB, 99, step == 4 ? 2 : 0), p.block(step, kMiB, 99, step == 4 ? 3 : 0);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth->holders, testing::ElementsAre("`total` in main (leak.py:9)"));
+  EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
+              HasSubstr("; held by `total` in main (leak.py:9); at this rate"));
+}
+
+TEST(Growth, OfACycleHasNoRateSincePythonsCollectorFreesIt) {
+  Program p(8);
+  p.picture.places[0].holder = "a cycle of references, which waits for Python's collector";
+  for (std::size_t step = 0; step < 8; ++step) p.block(step, kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 3000 * kMiB), testing::EndsWith("Python's collector"));
 }
 
 TEST(Growth, WhatAStepKeepsForTheNextIsNone) {

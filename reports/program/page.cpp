@@ -167,9 +167,13 @@ std::vector<Section> held(const HighestPeak& peak) {
 }  // namespace
 
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of,
-                         const fs::path& folder) {
+                         const fs::path& folder, const Changes* changes) {
   const ProgramRecord& first = report.programs.front();
   Document out{"exec", headline(report), headline_status(report), {}};
+  if (changes != nullptr) {
+    out.headline += "; against the other run: " + changes->result;
+    if (changes->status == Status::fail) out.status = Status::fail;
+  }
   const HighestPeak* highest = highest_of(peaks_of);
   out.sections.push_back({"", answer(report, peaks_of)});
   Section failed{"Verdicts that failed"};
@@ -180,6 +184,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
     measured = measured || !program.processes.empty();
   }
   if (!failed.text.empty()) out.sections.push_back(std::move(failed));
+  if (changes != nullptr)
+    out.sections.insert(out.sections.end(), changes->sections.begin(), changes->sections.end());
   if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
         {"The program branched on values that are not known", lines_of(decided)});
@@ -203,17 +209,17 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
 }
 
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
-                                const fs::path& folder) {
-  return {{"report.html", program_page(report, peaks, folder)},
+                                const fs::path& folder, const Changes* changes) {
+  return {{"report.html", program_page(report, peaks, folder, changes)},
           {"summary.md", markdown(report)},
           {"junit.xml", junit(report)}};
 }
 
-void rerender_programs(const fs::path& folder, const Report& report) {
+void rerender_programs(const fs::path& folder, const Report& report, const Changes* changes) {
   std::vector<HighestPeak> peaks;
   for (const ProgramRecord& program : report.programs)
     peaks.push_back(highest_peak(folder, program.schedule));
-  write_files(folder, program_files(report, peaks, folder), "make the folder writable");
+  write_files(folder, program_files(report, peaks, folder, changes), "make the folder writable");
 }
 
 }  // namespace tidemark

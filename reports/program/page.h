@@ -7,22 +7,25 @@
 #include <vector>
 
 #include "harness/record/record.h"
+#include "reports/html.h"
 #include "reports/program/alive.h"
 #include "reports/write.h"
 
 namespace tidemark {
 
 /// The page of the report in `folder`. `peaks`: of each program what its snapshots hold; may be
-/// empty.
+/// empty. `changes`: against another run, or null.
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks,
-                         const std::filesystem::path& folder);
+                         const std::filesystem::path& folder, const Changes* changes = nullptr);
 
 /// report.html, summary.md and junit.xml of a report with programs.
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
-                                const std::filesystem::path& folder);
+                                const std::filesystem::path& folder,
+                                const Changes* changes = nullptr);
 
 /// Writes these files again, from report.json and the snapshots beside it. Throws
 /// std::runtime_error in one line.
-void rerender_programs(const std::filesystem::path& folder, const Report& report);
+void rerender_programs(const std::filesystem::path& folder, const Report& report,
+                       const Changes* changes = nullptr);
 
 }  // namespace tidemark

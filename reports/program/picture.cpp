@@ -19,6 +19,7 @@ class Composer {
   Composer(const Snapshot& snapshot, const DeviceSummary& summary)
       : s_(snapshot), trace_(snapshot.traces[summary.device]), summary_(summary) {
     labels_ = labels_of(s_, summary.device);
+    holders_ = holders_of(s_, summary.device);
   }
 
   MemoryPicture run() {
@@ -61,9 +62,11 @@ class Composer {
 
   std::size_t place_of(const TraceEvent& event) {
     const Part part = part_of(s_, event, labels_, true);
-    MemoryPicture::Place place{part.kind, part.module, part.site, "", 0};
+    MemoryPicture::Place place{part.kind, part.module, part.site, "", 0, ""};
     if (const StackFrame* frame = users_frame(s_, event.stack))
       place.file = frame->file, place.line = frame->line;
+    if (const auto held = holders_.find(&event); held != holders_.end())
+      place.holder = held->second;
     const auto [at, fresh] = places_.try_emplace(place, out_.places.size());
     if (fresh) out_.places.push_back(std::move(place));
     return at->second;
@@ -99,6 +102,7 @@ class Composer {
   const std::vector<TraceEvent>& trace_;
   const DeviceSummary& summary_;
   LabelOf labels_;
+  HolderOf holders_;
   MemoryPicture out_;
   std::map<ProgramPhase::Moment, std::size_t> moments_;
   std::unordered_map<std::int64_t, std::size_t> live_;  // address -> block

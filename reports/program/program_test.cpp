@@ -1,7 +1,9 @@
 // Reports of programs: text, verdicts, files, and two of them held together.
 #include <gmock/gmock.h>
 
-#include "reports/compare/compare.h"
+#include <nlohmann/json.hpp>
+
+#include "reports/compare/render.h"
 #include "reports/headline.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
@@ -101,16 +103,32 @@ TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
                         {"activations", "", "b t.py:2", 1, 200},
                         {"backward", "", "d t.py:4", 1, 50}};
   after.alive->active = 1150;
-  EXPECT_THAT(waterfall(before, after, 2),
-              ElementsAre("peak of active under lagging: 1000 bytes -> 1.1 KiB, +150 bytes:",
-                          "                +300  activations, a t.py:1",
-                          "                -300  other, c t.py:3",
-                          "                +150  in 2 more lines"));
+  Report base = report({before}), fresh = report({after});
+  base.run.torch = "2.8", fresh.run.torch = "2.11";
+  const Side a{"a", base}, b{"b", fresh};
+  const Comparison c = compare(base, fresh, {});
+  EXPECT_EQ(text_of(causes(c, a, b, 2)),
+            "The runs were made differently (1)\n"
+            "  torch: 2.8 -> 2.11\n"
+            "\n"
+            "peak of active under lagging: 1000 bytes -> 1.1 KiB, +150 bytes:\n"
+            "              +300  activations, a t.py:1\n"
+            "              -300  other, c t.py:3\n"
+            "              +150  in 2 more lines\n"
+            "\n");
+  const std::string markdown = comparison_markdown(c, a, b), page = comparison_html(c, a, b);
+  EXPECT_THAT(markdown, HasSubstr("| +300 | activations |  | a t.py:1 |"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"figure\">-300</td><td>other</td>"));
+  const Section whole = difference(before, after, 9);
+  Bytes drawn = 0;
+  const auto picture = nlohmann::json::parse(whole.pictures.at(0).json);
+  for (const auto& part : picture["parts"]) drawn += part["bytes"].get<Bytes>();
+  EXPECT_EQ(drawn, 150) << "the picture's bars end at the new peak";
   Bytes sum = 0;
   for (const AlivePart& part : beyond(*before.alive, *after.alive)) sum += part.bytes;
   EXPECT_EQ(sum, 150);
   before.alive.reset();
-  EXPECT_TRUE(waterfall(before, after, 2).empty());
+  EXPECT_TRUE(difference(before, after, 2).rows.empty());
 }
 
 TEST(Program, CompareOrdersLinesByBytes) {

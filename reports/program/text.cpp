@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -160,23 +161,38 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
   return out;
 }
 
-std::vector<std::string> waterfall(const ProgramRecord& before, const ProgramRecord& after,
-                                   std::size_t most) {
+Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most) {
   if (!before.alive || !after.alive) return {};
   const std::vector<AlivePart> parts = beyond(*before.alive, *after.alive);
-  std::vector<std::string> out{
-      fmt::format("peak of active under {}: {} -> {}, {} bytes:", after.schedule,
-                  bytes_text(before.alive->active), bytes_text(after.alive->active),
-                  signed_bytes(after.alive->active - before.alive->active))};
+  if (parts.empty()) return {};
   Bytes rest = after.alive->active - before.alive->active;
-  for (std::size_t i = 0; i < std::min(parts.size(), most); ++i) {
-    out.push_back(part_line(parts[i]));
-    rest -= parts[i].bytes;
-  }
+  Section out{fmt::format("peak of active under {}: {} -> {}, {} bytes", after.schedule,
+                          bytes_text(before.alive->active), bytes_text(after.alive->active),
+                          signed_bytes(rest)),
+              {},
+              {},
+              {{"bytes", "kind", "module", "line"}}};
+  nlohmann::ordered_json drawn = nlohmann::ordered_json::array();
+  const auto add = [&](Bytes bytes, const std::string& kind, const std::string& module,
+                       const std::string& site) {
+    out.rows.push_back({signed_bytes(bytes), kind, module, site});
+    drawn.push_back({{"kind", kind},
+                     {"name", fmt::format("{}{}{}", kind, module.empty() ? "" : ", " + module,
+                                          site.empty() ? "" : ", " + site)},
+                     {"bytes", bytes}});
+    rest -= bytes;
+  };
+  for (std::size_t i = 0; i < std::min(parts.size(), most); ++i)
+    add(parts[i].bytes, parts[i].kind, parts[i].module, parts[i].site);
   if (parts.size() > most)
-    out.push_back(
-        fmt::format("{:>20}  in {}", signed_bytes(rest),
-                    plural(std::ssize(parts) - static_cast<std::ptrdiff_t>(most), "more line")));
+    add(rest, "in " + plural(std::ssize(parts) - static_cast<std::ptrdiff_t>(most), "more line"),
+        "", "");
+  const nlohmann::ordered_json picture{{"kind", "waterfall"},
+                                       {"before", before.alive->active},
+                                       {"after", after.alive->active},
+                                       {"parts", std::move(drawn)}};
+  out.pictures.push_back({"From the old peak to the new one",
+                          picture.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   return out;
 }
 

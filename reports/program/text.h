@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/record/record.h"
+#include "reports/html.h"
 
 namespace tidemark {
 
@@ -31,10 +32,10 @@ struct RunAhead {
 /// What `after` holds beyond `before`, by kind, module and line: the differences, which sum to that
 /// of the two peaks; the largest number of bytes first, whatever its sign.
 std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& after);
-/// "peak of active under lagging: 1 GiB -> 1.5 GiB, +536,870,912 bytes:", and a line for each of
-/// the first `most` of these differences; then how many more there are, and their sum.
-std::vector<std::string> waterfall(const ProgramRecord& before, const ProgramRecord& after,
-                                   std::size_t most);
+/// "peak of active under lagging: 1 GiB -> 1.5 GiB, +536,870,912 bytes", and a row for each of the
+/// first `most` of these differences; then how many more there are, and their sum. With a picture
+/// (page/waterfall.js). No rows without snapshots, and where nothing differs.
+Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most);
 
 /// Empty with a single schedule, without snapshots, and where the peaks are equal.
 RunAhead run_ahead(const std::vector<ProgramRecord>& programs);

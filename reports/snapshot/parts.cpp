@@ -14,6 +14,7 @@
 namespace tidemark {
 namespace {
 
+constexpr const char* kHolder = "holder";      // the kind of a label that is none of a tensor
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
@@ -80,9 +81,11 @@ std::string BlockLabel::module() const {
   return fmt::format("{}{{{}}}", before, fmt::join(words, ","));
 }
 
-LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
-  LabelOf out;
-  if (device >= snapshot.traces.size()) return out;
+namespace {
+
+/// Calls see(allocation, label) for each label of the device's blocks.
+void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
+  if (device >= snapshot.traces.size()) return;
   const auto& trace = snapshot.traces[device];
   TraceWalk walk(trace);
   auto label = snapshot.labels.begin();
@@ -91,12 +94,28 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
     for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
          ++label)
       if (static_cast<std::size_t>(label->device) == device)
-        if (const auto block = walk.block_at(label->address)) {
-          BlockLabel& known = out[&trace[*block]];
-          if (known.kind != label->kind) known = {label->kind, {}};
-          known.names.insert(label->name);
-        }
+        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label);
   }
+}
+
+}  // namespace
+
+LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
+  LabelOf out;
+  each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
+    if (label.kind == kHolder) return;
+    BlockLabel& known = out[block];
+    if (known.kind != label.kind) known = {label.kind, {}};
+    known.names.insert(label.name);
+  });
+  return out;
+}
+
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
+  HolderOf out;
+  each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
+    if (label.kind == kHolder) out[block] = label.name;
+  });
   return out;
 }
 

@@ -28,6 +28,11 @@ using LabelOf = std::unordered_map<const TraceEvent*, BlockLabel>;
 /// holds where the trace begins with the first allocation.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
+/// The names of what held blocks that a step had left behind, likewise
+/// (harness/exec/python/tidemark_growth.py): "`total` in main (train.py:9)".
+using HolderOf = std::unordered_map<const TraceEvent*, std::string>;
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
+
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
 /// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
 /// autograd engine's threads: no Python frames, or one that names autograd's node), "other".

@@ -6,7 +6,10 @@
 #include <filesystem>
 #include <string_view>
 
+#include "harness/record/json.h"
+#include "reports/compare/render.h"
 #include "reports/html.h"
+#include "reports/program/page.h"
 #include "reports/program/samples.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
@@ -31,8 +34,11 @@ int main(int argc, char** argv) try {
     tidemark::Report before = tidemark::sample_report();
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
       for (auto& level : phase.levels) level.peak *= 2;
+    const tidemark::Report sample = tidemark::sample_report();
+    const tidemark::Changes since = tidemark::changes_of(tidemark::compare(before, sample, {}),
+                                                         {"before", before}, {"new", sample});
     tidemark::write_files(folder / "beside",
-                          {{"report.html", tidemark::html(tidemark::sample_report(), &before)}});
+                          {{"report.html", tidemark::html(sample, &before, &since)}});
     tidemark::write_files(
         folder / "document",
         {{"report.html", tidemark::html(tidemark::Document{
@@ -49,6 +55,12 @@ int main(int argc, char** argv) try {
                                   {"new", {{0, 1 << 20}, {3, 4 << 20}}}}},
                                 {"loss", "step", "loss", false, {{"", {{0, 0.25}, {1, 0.125}}}}}},
                                {{"run", "peak"}, {"r1", "1,048,576"}}}}})}});
+    const tidemark::Report old = tidemark::read_report(folder / "program"),
+                           fresh = tidemark::write_program(folder / "program_changed",
+                                                           {tidemark::training(5, 3, 9)});
+    const tidemark::Changes changes =
+        tidemark::changes_of(tidemark::compare(old, fresh, {}), {"old", old}, {"new", fresh});
+    tidemark::rerender_programs(folder / "program_changed", fresh, &changes);
     tidemark::write_files(folder / "huge",
                           {{"report.html", tidemark::html(tidemark::huge_report())}});
   }

@@ -5,6 +5,7 @@ import threading
 import warnings
 import weakref
 
+from tidemark_growth import Growth
 from tidemark_phases import Phases
 from tidemark_trace import Trace
 
@@ -44,8 +45,8 @@ class Labels:
     def __init__(self, torch, layer, libraries):
         self.torch, self.layer = torch, layer
         self.trace = Trace(libraries)
-        self.phases = Phases(torch, layer, self.trace)
         self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
+        self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.plain = {torch.Tensor, torch.nn.Parameter}  # types whose memory is their own
         self.has_optimizer = False

@@ -33,14 +33,16 @@ def follow_ranges(torch, begin, end):
 
 
 class Phases:
-    def __init__(self, torch, layer, trace):
-        self.torch, self.layer, self.trace = torch, layer, trace
+    def __init__(self, torch, layer, trace, growth):
+        self.torch, self.layer, self.trace, self.growth = torch, layer, trace, growth
         self.backwards = 0
         self.after_backward = None
         self.place = os.path.dirname(torch.__file__) + os.sep
 
     def enter(self, name):
-        self.trace.begun(name, self.layer.tidemark_record_phase(name.encode()))
+        step = self.layer.tidemark_record_phase(name.encode())
+        self.trace.begun(name, step)
+        self.growth.begun(name, step)
 
     def leave(self, name):
         self.layer.tidemark_record_phase_end(name.encode())

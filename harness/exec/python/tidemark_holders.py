@@ -1,0 +1,158 @@
+"""The name of what holds an object of the program: a variable, an attribute, a closure; or a cycle of references, which waits for Python's collector.
+Python's referrers are asked while the program runs, and nothing of the program changes."""
+import dis
+import gc
+import os
+import sys
+import types
+
+LEVELS, WIDEST = 12, 200  # of a search
+STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_NAME": 1, "STORE_GLOBAL": 1, "STORE_FAST_MAYBE_NULL": 1, "STORE_FAST_LOAD_FAST": 1, "STORE_FAST_STORE_FAST": 2}
+
+
+def place(code, line):
+    return f"{os.path.basename(code.co_filename)}:{line}"
+
+
+def variable(name, code):
+    """With the last line of the function that assigns it, or where the function begins."""
+    lines, line, last = dict(dis.findlinestarts(code)), None, code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = lines.get(instruction.offset) or line
+        value = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        if line and name in value[: STORES.get(instruction.opname, 0)]:
+            last = max(last, line)
+    return f"`{name}` in {code.co_name} ({place(code, last)})"
+
+
+def variables(frame):
+    """Names by the ids of their values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
+    values = frame.f_locals
+    names = {id(value): name for name, value in list(values.items())}
+    if isinstance(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
+        values.clear()
+    return names
+
+
+def attribute(holder, held, key):
+    """The name under which an object has what is held, or has it in its own dictionary, which is then what is held."""
+    try:
+        own = object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return ""
+    return key if own is held or not isinstance(own, dict) else key_of(own, held)
+
+
+def key_of(holder, held):
+    return next((str(name) for name, value in list(holder.items()) if value is held), "")
+
+
+def references(objects):
+    """The count of references to each object of a list."""
+    return [sys.getrefcount(one) for one in objects]
+
+
+def references_within(objects):
+    """Of those, the count of references from the others."""
+    counts = dict.fromkeys(map(id, objects), 0)
+    for one in objects:
+        for other in gc.get_referents(one):
+            if id(other) in counts:
+                counts[id(other)] += 1
+    return list(counts.values())
+
+
+def is_garbage(objects):
+    """True if nothing refers to the objects of a list but they themselves. This is what Python's collector asks."""
+    of_list, = references([object()])
+    within = references_within(objects)
+    return [count - of_list for count in references(objects)] == within
+
+
+class Holders:
+    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: of modules."""
+
+    def __init__(self, torch, others, paths):
+        self.torch, self.paths, self.own = torch, paths, set()
+        self.globals = {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
+        self.variables = {}  # code and name, by the id of the value
+        frames = [frame for innermost in sys._current_frames().values() for frame in reversed(self.outwards(innermost))]
+        for frame in sorted(frames, key=lambda frame: frame.f_code.co_filename.startswith(others)):
+            for value, name in variables(frame).items():
+                self.variables.setdefault(value, (frame.f_code, name))
+
+    @staticmethod
+    def outwards(frame):
+        """It and its callers, without those of this search."""
+        here, found = os.path.dirname(__file__), []
+        while frame:
+            if os.path.dirname(frame.f_code.co_filename) != here:
+                found.append(frame)
+            frame = frame.f_back
+        return found
+
+    def lists(self, count):
+        """Lists of this search, which hold nothing of the program."""
+        found = [[] for _ in range(count)]
+        self.own.update(map(id, found))
+        return found
+
+    def end_at(self, holder, held, key):
+        """The name, if the search ends here."""
+        if isinstance(holder, dict) and id(holder) in self.globals:
+            return f"`{key}` of module {self.globals[id(holder)]}"
+        if isinstance(holder, type):
+            return f"class {holder.__qualname__}, attribute `{attribute(holder, held, key)}`"
+        frame = holder if isinstance(holder, types.FrameType) else getattr(holder, "gi_frame", None) if isinstance(holder, types.GeneratorType) else None
+        if frame and (name := variables(frame).get(id(held))):
+            return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
+        if isinstance(holder, self.torch.nn.Module) and (name := attribute(holder, held, key)):
+            path = self.paths.get(holder, b"").decode()
+            return f"attribute `{name}` of {f'module {path} (' if path else ''}{type(holder).__name__}{')' if path else ''}"
+        return ""
+
+    def through(self, holder, held, key):
+        """What a name says of an object between."""
+        if isinstance(holder, types.FunctionType):
+            return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
+        name = "" if isinstance(holder, (dict, list, tuple, set)) else attribute(holder, held, key)
+        return f"attribute `{name}` of {type(holder).__name__}" if name else ""
+
+    def holder(self, start):
+        """Of the object in a list, which is taken out of it; "" if it was not found."""
+        members, level, after = self.lists(3)
+        level.append(start.pop())
+        notes, met, between = [("", "")], set(), ""  # of each object of the level: its key in a dictionary, and what is between
+        for _ in range(LEVELS):
+            met.update(map(id, level))
+            members += level
+            notes_after = []
+            for at, (key, said) in enumerate(notes):
+                name = self.end_or_after(level[at], key, said, met, after, notes_after)
+                if name:
+                    return name
+            between = next((said for _, said in notes_after if said), between)
+            level[:], notes = after, notes_after
+            after.clear()
+            if not level or len(level) > WIDEST:
+                break
+        if level or not is_garbage(members):
+            return ""
+        return f"a cycle of references{f' ({between})' if between else ''}, which waits for Python's collector"
+
+    def end_or_after(self, held, key, said, met, after, notes):
+        """The name where the search ends; else "", and what refers to the object comes after it."""
+        if id(held) in self.variables:
+            code, name = self.variables[id(held)]
+            return variable(name, code) + (", " + said if said else "")
+        for holder in gc.get_referrers(held):
+            if id(holder) in self.own or id(holder) in met or isinstance(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
+                continue
+            own_key = key_of(holder, held) if isinstance(holder, dict) else ""
+            own_key = key if own_key in ("_buffers", "_parameters") else own_key
+            if name := self.end_at(holder, held, own_key or key):
+                return name + (", " + said if said else "")
+            met.add(id(holder))
+            after.append(holder)
+            notes.append((own_key, said or self.through(holder, held, key)))
+        return ""

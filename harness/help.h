@@ -1,0 +1,68 @@
+// Help texts within 80 columns.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace tidemark {
+
+/// Lines of at most 80 columns; those after the first begin with `indent` blanks. `used`: columns
+/// that the first has already.
+inline std::string wrapped(const std::string& text, std::size_t indent, std::size_t used) {
+  constexpr std::size_t kColumns = 80;
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t own = line.find_first_not_of(' ');  // of an example
+    if (!out.empty()) out += "\n" + std::string(indent, ' '), used = indent;
+    if (own != std::string::npos && own > 0) out += std::string(own, ' '), used += own;
+    std::istringstream words(line);
+    bool first = true;
+    for (std::string word; words >> word; first = false) {
+      if (!first && used + 1 + word.size() > kColumns)
+        out += "\n" + std::string(indent, ' '), used = indent;
+      else if (!first)
+        out += ' ', ++used;
+      out += word, used += word.size();
+    }
+  }
+  return out;
+}
+
+/// Writes help texts that fit a terminal of 80 columns.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    return entry(make_option_name(option, positional) + make_option_opts(option),
+                 make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return entry(command->get_name(), command->get_description());
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(CLI::Formatter::make_description(app), 0, 0) + "\n";
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    const std::string text = app->get_footer();
+    return text.empty() ? "" : "\n" + wrapped(text, 0, 0) + "\n";
+  }
+
+ private:
+  static std::string entry(const std::string& name, const std::string& what) {
+    constexpr std::size_t kColumn = 20, kDeep = 6;
+    std::string out = "  " + wrapped(name, kDeep, 2);
+    const std::size_t used = out.size() - (out.rfind('\n') + 1);
+    if (what.empty()) return out + "\n";
+    out += used + 2 > kColumn ? "\n" + std::string(kColumn, ' ') : std::string(kColumn - used, ' ');
+    return out + wrapped(what, kColumn, kColumn) + "\n";
+  }
+};
+
+/// Puts the options of these names into a group of the help.
+inline void group(CLI::App* app, const std::string& title, const std::vector<std::string>& names) {
+  for (const std::string& name : names) app->get_option(name)->group(title);
+}
+
+}  // namespace tidemark
