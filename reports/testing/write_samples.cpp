@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "reports/fit/samples.h"
 #include "reports/html.h"
 #include "reports/program/samples.h"
 #include "reports/testing/sample.h"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "empty", {});
   tidemark::write_programs(folder, argc == 3);
   if (argc == 3) {
+    tidemark::write_fits(folder);
     tidemark::Report before = tidemark::sample_report();
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
       for (auto& level : phase.levels) level.peak *= 2;
