@@ -76,19 +76,20 @@ std::vector<Wanted> wanted_now(std::vector<Question>& questions, const Store& st
 /// "refused by the program: batch 3, batch 5: ValueError: ...": values with the same line together.
 std::vector<std::string> refusals(const Store& store) {
   std::map<std::string, std::set<std::string>> by_line;
-  std::set<std::string> without_steps;
+  std::set<std::string> all, without_steps;
   for (const FitRun& run : store.all()) {
     if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(values_text(run.values));
+    all.insert(values_text(run.values));
     if (run.exit_code == 0 && !run.stepped) without_steps.insert(values_text(run.values));
   }
   std::vector<std::string> out;
   for (const auto& [line, values] : by_line)
     out.push_back(fmt::format("Refused by the program: {}: {}", fmt::join(values, "; "), line));
   if (!without_steps.empty())
-    out.push_back(
-        fmt::format("No optimizer of torch.optim has stepped in {} of {} runs: their peaks are "
-                    "those of what ran.",
-                    without_steps.size(), store.all().size()));
+    out.push_back(fmt::format(
+        "No optimizer of torch.optim has stepped with {} of {} combinations of values: their "
+        "peaks are those of what ran.",
+        without_steps.size(), all.size()));
   return out;
 }
 
