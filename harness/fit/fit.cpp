@@ -9,10 +9,12 @@
 #include <set>
 
 #include "harness/exec/describe.h"
+#include "harness/fit/advise.h"
 #include "harness/fit/options.h"
 #include "harness/fit/question.h"
 #include "harness/fit/runs.h"
 #include "harness/fit/torch.h"
+#include "harness/fit/written.h"
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_writer.h"
 #include "reports/fit/page.h"
@@ -74,19 +76,20 @@ std::vector<Wanted> wanted_now(std::vector<Question>& questions, const Store& st
 /// "refused by the program: batch 3, batch 5: ValueError: ...": values with the same line together.
 std::vector<std::string> refusals(const Store& store) {
   std::map<std::string, std::set<std::string>> by_line;
-  std::set<std::string> without_steps;
+  std::set<std::string> all, without_steps;
   for (const FitRun& run : store.all()) {
-    if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(text_of(run.values));
-    if (run.exit_code == 0 && !run.stepped) without_steps.insert(text_of(run.values));
+    if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(values_text(run.values));
+    all.insert(values_text(run.values));
+    if (run.exit_code == 0 && !run.stepped) without_steps.insert(values_text(run.values));
   }
   std::vector<std::string> out;
   for (const auto& [line, values] : by_line)
     out.push_back(fmt::format("Refused by the program: {}: {}", fmt::join(values, "; "), line));
   if (!without_steps.empty())
-    out.push_back(
-        fmt::format("No optimizer of torch.optim has stepped in {} of {} runs: their peaks are "
-                    "those of what ran.",
-                    without_steps.size(), store.all().size()));
+    out.push_back(fmt::format(
+        "No optimizer of torch.optim has stepped with {} of {} combinations of values: their "
+        "peaks are those of what ran.",
+        without_steps.size(), all.size()));
   return out;
 }
 
@@ -123,18 +126,26 @@ std::vector<std::string> notes_of(const FitOptions& fit, const Store& store, con
 }
 
 void write_results(const FitOptions& fit, const FitRecord& record) {
-  nlohmann::ordered_json document{{"schema", "tidemark/fit"}, {"schema_version", "1.0"}};
-  document.update(json_of(record));
-  const std::string text = json_text(document);
+  const std::string text = document_of("tidemark/fit", json_of(record));
   if (!fit.report.empty()) {
     fs::create_directories(fit.report);
     write_files(fit.report, {{"fit.json", text}, {"report.html", fit_page(record)}},
                 "name another folder (--report)");
     fmt::print(stderr, "report: {}\n", (fs::path(fit.report) / "report.html").string());
   }
-  if (fit.out.empty()) return;
-  const fs::path out = fs::absolute(fit.out);
-  write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+  if (!fit.out.empty()) write_out(fit.out, text);
+}
+
+/// The combination that lacks least, with the next value that does not fit.
+std::optional<Advice> advice_on(const FitOptions& fit, Runs& runs, const FitRecord& record) {
+  const FitAnswer* nearest = nullptr;
+  for (const FitAnswer& each : record.answers)
+    if (each.missing && (nearest == nullptr || *each.missing < *nearest->missing)) nearest = &each;
+  if (nearest == nullptr || runs.interrupted() != 0) return std::nullopt;
+  FitValues values = nearest->values;
+  if (const FitVariable* searched = searched_of(fit)) values[searched->name] = nearest->next;
+  const auto gpu = std::ranges::find(record.gpus, nearest->gpu, &FitGpu::name);
+  return advise(runs, values, *gpu, nearest->room);
 }
 
 }  // namespace
@@ -157,6 +168,7 @@ int fit_program(int argc, char** argv, const RunRecord& version) {
     for (const FitRun& run : runs.run(wanted)) store.add(run);
   for (const Question& question : questions) record.answers.push_back(question.answer(store));
   record.runs = store.all();
+  if (fit.advise) record.advice = advice_on(fit, runs, record);
   record.notes = notes_of(fit, store, runs, questions);
   record.run.duration_ns = std::chrono::nanoseconds(Clock::now() - begun).count();
   if (runs.interrupted() != 0) {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TIDEMARK, SITE, CASE = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), sys.argv[3]
@@ -34,15 +35,15 @@ for step in range(int(os.environ.get("STEPS", "3"))):
 class Said:
     """One call of the command."""
 
-    def __init__(self, *words, **more):
-        self.words = [str(word) for word in words]
+    def __init__(self, *words, command="fit", **more):
+        self.command, self.words = command, [str(word) for word in words]
         environment = {**ENVIRONMENT, **more}
-        done = subprocess.run([TIDEMARK, "fit", *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        done = subprocess.run([TIDEMARK, command, *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
     def check(self, holds, what):
         if not holds:
-            sys.exit(f"FAILED: {what}: fit {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+            sys.exit(f"FAILED: {what}: {self.command} {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
 
     def ends(self, code, *texts):
         self.check(self.code == code, f"no exit code {code}")
@@ -52,7 +53,7 @@ class Said:
 
     def refuses(self, *texts):
         self.ends(2, *texts)
-        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith("error: fit: "), "one line of error")
+        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith(f"error: {self.command}: "), "one line of error")
 
 
 def script(name, text):
@@ -67,14 +68,14 @@ def fit(*words, **more):
     return said
 
 
-def exec_reserved(gpu, capacity, *command):
-    """(exit code, retries, bytes reserved) of one run at that capacity."""
+def exec_peaks(gpu, capacity, *command, **more):
+    """Exit code and peaks of a run of `tidemark exec`."""
     out = FOLDER / f"exec{time.monotonic_ns()}.json"
-    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER, env=ENVIRONMENT,
-                   capture_output=True, check=False)
+    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER,
+                   env={**ENVIRONMENT, **more}, capture_output=True, check=False)
     program, = json.loads(out.read_text())["programs"]
     device, = program["ranks"][0]["devices"]
-    return program["exit_code"], device["retries"], device["reserved"], device["ooms"]
+    return program["exit_code"], device
 
 
 def case_brute():
@@ -86,11 +87,13 @@ def case_brute():
         profile["torch"] = {key: {"value": value, "source": "of the test"} for key, value in (("total_bytes", total), ("context_bytes", MIB), ("nccl_bytes", 0))}
         (FOLDER / f"{name}.json").write_text(json.dumps(profile))
     said = fit("--vary", f"batch=1..{count}", "--gpu", "./small.json,./middle.json", "--", "python3", train, "{batch}").ends(0)
-    by_force = {gpu: [(value, *exec_reserved(gpu, capacity, "python3", train, value)) for value in range(1, count + 1)]
-                for gpu, capacity in (("./small.json", 119 * MIB), ("./middle.json", 150 * MIB))}
+    capacities, values = (("./small.json", 119 * MIB), ("./middle.json", 150 * MIB)), range(1, count + 1)
+    with ThreadPoolExecutor(2) as pool:
+        runs = pool.map(lambda each: exec_peaks(*each[0], "python3", train, each[1]), [(one, value) for one in capacities for value in values])
+        by_force = {gpu: [(value, *next(runs)) for value in values] for gpu, _ in capacities}
     for answer in said.record["answers"]:
-        fitting = [row for row in by_force[answer["gpu"]] if row[1] == 0 and row[4] == 0]
-        value, _, retries, reserved, _ = fitting[-1]
+        value, _, peaks = [row for row in by_force[answer["gpu"]] if row[1] == 0 and row[2]["ooms"] == 0][-1]
+        retries, reserved = peaks["retries"], peaks["reserved"]
         said.check(1 < value < count, "the capacity cuts the range")
         run = answer["run"]
         said.check(answer["verdict"] == "fits" and answer["largest"] == str(value) and run["reserved"] == reserved and run["retries"] == retries,
@@ -152,9 +155,17 @@ def case_program():
     said.check({answer["verdict"] for answer in said.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
     none = script("none.py", "import torch")
     fit("--vary", "batch=1,2", "--", "python3", none, "{batch}").ends(1, "unknown: the program has used no CUDA memory")
+    without = script("without.py", "import sys, torch\nx = torch.empty(int(sys.argv[1]) << 20, device='cuda')")
+    fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", without, "{batch}").ends(0, "No optimizer of torch.optim has stepped with 2 of 2 combinations of values")
+    profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
+    profile["name"], profile["chip"]["compute_minor"]["value"] = "v100", 0
+    (FOLDER / "v100.json").write_text(json.dumps(profile))
+    code = script("train.py", TRAIN)
+    said = fit("--vary", "batch=2,3", "--gpu", "./v100.json", "--", "python3", code, "{batch}").ends(1, "no kernel image is available for execution on the device")
+    said.check({answer["verdict"] for answer in said.record["answers"]} == {"refused by the program"}, "a GPU that the wheel has no code for")
     adapts = script("adapts.py", "import torch, sys\nfree, _ = torch.cuda.mem_get_info()\n"
                     "x = torch.empty(min(int(free * 0.9), int(sys.argv[1]) << 30), dtype=torch.uint8, device='cuda')\n")
-    said = fit("--vary", "batch=1..64", "--gpu", "t4-16g", "--", "python3", adapts, "{batch}")
+    said = fit("--vary", "batch=1..64", "--gpu", "t4-16g", "--", "python3", adapts, "{batch}").ends(0, "it reads the size")
     said.check(said.code == 0 and said.record["answers"][0]["largest"] in ("12", "64"), "runs at the real size")
     chance = script("chance.py", "import os, sys, torch\nx = torch.empty((os.getpid() % 1000 + 1) << 12, device='cuda')\n")
     fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", chance, "{batch}").ends(0, "not deterministic")
@@ -185,6 +196,16 @@ def case_kept():
         sys.exit(f"FAILED: interrupted\n{process.returncode}\n{out}\n{err}")
     if not list(cache.glob("*.json")):
         sys.exit("FAILED: what had run is kept")
+    killed = FOLDER / "killed"  # the first run is kept as soon as it has ended
+    process = subprocess.Popen([TIDEMARK, "fit", "--cache", killed, *command], cwd=FOLDER, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(2400):
+        if list(killed.glob("*.json")):
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    said = fit("--cache", killed, *command).ends(0)
+    said.check(1 <= int(re.search(r"(\d+) from the cache", said.out)[1]) < 4, "goes on after a kill")
     said = fit(*command).ends(0)
     said.check(int(re.search(r"(\d+) from the cache", said.out)[1]) >= 1, "goes on")
     fit(*command).ends(0, "0 runs here, 4 from the cache")
@@ -209,6 +230,81 @@ def case_ranks():
     gpu, = said.record["gpus"]
     said.check(run["steady"] and run["nccl"] and run["exit_code"] == 0, "both ranks repeat")
     said.check(said.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
+
+
+# Four blocks and a head; its argument names changes that are made by hand.
+CHANGED = """
+import sys, torch
+from torch.utils.checkpoint import checkpoint
+made = sys.argv[1].split(",")
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(512, 2048), torch.nn.Linear(2048, 512)
+    def forward(self, x):
+        return x + self.down(torch.nn.functional.gelu(self.up(x)))
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.head = torch.nn.ModuleList(Block() for _ in range(4)), torch.nn.Linear(512, 1000)
+    def forward(self, x):
+        for at, block in enumerate(self.blocks):
+            x = checkpoint(block, x, use_reentrant=False) if "all" in made or "half" in made and at % 2 == 0 else block(x)
+        return self.head(x)
+
+model = Model().cuda()
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False if "plain" in made else None, fused=True if "fused" in made else None)
+for _ in range(4):
+    y = model(torch.ones(4096, 512, device="cuda"))
+    assert y.dtype == torch.float32, "needs float32"
+    torch.nn.functional.cross_entropy(y, torch.zeros(4096, dtype=torch.int64, device="cuda")).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none="none" in made)
+"""
+BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split_size_mb:128": "split", "optimizer without foreach": "plain",
+           "fused optimizer": "fused", "recompute every second repeated module": "half", "recompute all repeated modules": "all",
+           "zero_grad(set_to_none=True)": "none", "Python's garbage collected each step": "collect"}
+SETTINGS = {"expandable": "expandable_segments:True", "split": "max_split_size_mb:128"}
+
+
+def case_advise():
+    """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
+    program = script("changed.py", CHANGED)
+    out = FOLDER / "advise.json"
+    said = Said("--gpu", "t4-16g", "--out", out, "--", "python3", program, "as-it-is", command="advise").ends(0, "bf16 autocast")
+    advice = json.loads(out.read_text())
+    rows = {row["change"]: row for row in advice["rows"]}
+
+    def by_hand(words):
+        more = {"PYTORCH_ALLOC_CONF": SETTINGS[word] for word in words if word in SETTINGS}
+        return exec_peaks("t4-16g", 1 << 40, "python3", program, ",".join(words), **more)
+
+    best, = (change for change in rows if change.startswith("together: "))
+    names = {change: [BY_HAND[part] for part in change.removeprefix("together: ").split(" + ")]
+             for change in (best, "recompute every second repeated module", "zero_grad(set_to_none=True)")}
+    with ThreadPoolExecutor(2) as pool:
+        peaks = pool.map(by_hand, names.values())
+    for change, (code, device) in zip(names, peaks):
+        run = rows[change]["run"]
+        said.check(code == 0 and (run["allocated"], run["reserved"]) == (device["allocated"], device["reserved"]),
+                   f"{change}: {run['allocated']} allocated, {run['reserved']} reserved; by hand {device['allocated']}, {device['reserved']}")
+        said.check(rows[change]["reserved_saved_bytes"] == advice["run"]["reserved"] - device["reserved"], f"{change}: what it saves")
+    savings = [rows[change]["reserved_saved_bytes"] for change in BY_HAND]
+    said.check(rows[best]["reserved_saved_bytes"] >= max(savings) > 0, "together as much as alone")
+    said.check(rows["bf16 autocast"]["outcome"] == "does not run" and rows["bf16 autocast"]["why"] == "AssertionError: needs float32", "named with its line")
+    said.check(rows["DDP: gradient_as_bucket_view"]["outcome"] == "nothing to change", "no DDP")
+    weights = 8 * 512 * 2048 + 512 * 1000  # elements; biases have less than 4,096
+    parameters = weights + 4 * (2048 + 512) + 1000
+    states = rows["optimizer states of 8 bits"]
+    said.check(states["how"] == "computed" and states["allocated_saved_bytes"] == 2 * weights * 3 - 2 * weights // 64, "3 of 4 bytes, less the scales")
+    said.check(rows["FSDP over 8 ranks"]["allocated_saved_bytes"] == 4 * 4 * parameters * 7 // 8, "parameters, gradients, two states")
+    logits = 4 * 4096 * 1000
+    said.check(rows["loss in 8 chunks"]["allocated_saved_bytes"] in [blocks * logits * 7 // 8 for blocks in (1, 2, 3, 4)], "blocks as large as the logits: they, their logarithms or their gradients")
+    Said("--gpu", "t4-16g,l4-24g", "--", "python3", program, "x", command="advise").refuses("--gpu takes one GPU")
+    refused = Said("--", "python3", program, command="advise").ends(1, "error: advise: the program itself does not run: IndexError")
+    refused.check(len(refused.err.strip().splitlines()) == 1, "one line of error")
 
 
 def case_hardware():

@@ -59,15 +59,12 @@ void add(CLI::App& app, Words& words, FitOptions& fit) {
   const auto last = CLI::MultiOptionPolicy::TakeLast;  // of --config and of the command line
   app.add_option("--vary", words.vary, "NAME=VALUES, env:NAME=VALUES or FILE:KEY=VALUES; several")
       ->allow_extra_args(false);
-  app.add_option("--reserve", words.reserve,
-                 "memory of a GPU that PyTorch's allocator cannot have, in place of the profile's "
-                 "context and NCCL: as in 1GiB, or 0")
-      ->multi_option_policy(last);
   app.add_option("--config", words.config, "a TOML file with these flags and the command");
   app.add_option("--prices", words.prices,
                  "a file with lines 'GPU PRICE': names the cheapest GPU that fits")
       ->multi_option_policy(last);
-  app.add_option("--out", fit.out, "write the result as JSON")->multi_option_policy(last);
+  app.add_flag("--advise,!--no-advise", fit.advise,
+               "try what would help the nearest combination that does not fit (tidemark advise)");
   app.add_option("--report", fit.report, "folder for a page and the JSON")
       ->multi_option_policy(last);
 }
@@ -78,6 +75,11 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
   app.prefix_command();
   app.add_option("--gpu", words.gpus, "G[,G...]: profiles of GPUs, or files (h100-80g)")
       ->allow_extra_args(false);
+  app.add_option("--reserve", words.reserve,
+                 "memory of a GPU that PyTorch's allocator cannot have, in place of the profile's "
+                 "context and NCCL: as in 1GiB, or 0")
+      ->multi_option_policy(last);
+  app.add_option("--out", fit.out, "write the result as JSON")->multi_option_policy(last);
   app.add_flag("--until-steady,!--no-until-steady", fit.until_steady,
                "end a run when its training steps repeat (default)");
   app.add_option("--jobs", fit.jobs, "runs at a time (as many as there are cores)")
@@ -112,6 +114,10 @@ void take(const Words& words, FitOptions& fit) {
     if (value.empty()) continue;
     if (flag == "--schedule" && value.find(',') != std::string::npos)
       throw UsageError("fit: --schedule takes one schedule: tidemark exec compares several");
+    if (flag == "--alloc-conf") {  // a change of advise adds to it
+      setenv("PYTORCH_ALLOC_CONF", value.c_str(), 1);
+      continue;
+    }
     fit.exec.insert(fit.exec.end(), {flag, value});
   }
   for (const std::string& text : words.vary) fit.variables.push_back(parse_variable(text));
@@ -138,6 +144,8 @@ void check(FitOptions& fit, bool varies) {
                : "advise: no command: tidemark advise -- python3 train.py");
   if (varies && fit.variables.empty())
     throw UsageError("fit: nothing varies: add --vary NAME=1..64 (tidemark exec runs one program)");
+  if (!varies && fit.gpus.size() > 1)
+    throw UsageError("advise: --gpu takes one GPU: tidemark fit compares several");
   check_variables(fit.variables, fit.program);
   if (fit.cache.empty()) fit.cache = usual_cache();
   fit.cache = fs::absolute(fit.cache);

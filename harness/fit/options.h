@@ -17,7 +17,7 @@ struct FitOptions {
   std::vector<std::string> exec;  // flags that each run of `tidemark exec` gets
   std::string out, report, cache;
   int jobs = 0;
-  bool until_steady = true, fresh = false;
+  bool until_steady = true, fresh = false, advise = false;
 };
 
 /// Reads and checks the words of a command line of fit, or of advise, which varies nothing, and of

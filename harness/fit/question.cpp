@@ -18,16 +18,16 @@ bool same_peaks(const FitRun& a, const FitRun& b) {
 }  // namespace
 
 void Store::add(const FitRun& run) {
-  runs_[{text_of(run.values), run.gpu, run.capacity}].push_back(run);
+  runs_[{values_text(run.values), run.gpu, run.capacity}].push_back(run);
 }
 
 const FitRun* Store::find(const FitValues& values, const std::string& gpu, Bytes capacity) const {
-  const auto found = runs_.find({text_of(values), gpu, capacity});
+  const auto found = runs_.find({values_text(values), gpu, capacity});
   return found == runs_.end() ? nullptr : &found->second.front();
 }
 
 const FitRun* Store::second(const FitValues& values, const std::string& gpu, Bytes capacity) const {
-  const auto found = runs_.find({text_of(values), gpu, capacity});
+  const auto found = runs_.find({values_text(values), gpu, capacity});
   return found == runs_.end() || found->second.size() < 2 ? nullptr : &found->second[1];
 }
 
@@ -102,13 +102,13 @@ std::vector<Wanted> Question::next(const Store& store) const {
   const Known seen_now = known(store);
   std::vector<Wanted> out;
   for (const auto& [place, one] : seen_now) {
-    if (one.at_edge) out.push_back({values_at(place), gpu_.memory.name, most, false, false});
+    if (one.at_edge) out.push_back(run_at_size(values_at(place), gpu_.memory.name, most));
     if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
   }
   if (!out.empty()) return out;
   for (const std::int64_t place : next_places(seen_now, count(), static_cast<double>(most)))
-    out.push_back(adapts_ ? Wanted{values_at(place), gpu_.memory.name, most, false, false}
-                          : Wanted{values_at(place), room_, kRoom, true, false});
+    out.push_back(adapts_ ? run_at_size(values_at(place), gpu_.memory.name, most)
+                          : run_with_room(values_at(place), room_));
   return out;
 }
 
@@ -119,10 +119,14 @@ std::vector<Wanted> Question::check(const Store& store) {
   if (place < 0 || adapts_ || differs_) return {};
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
-  if (own == nullptr) return {{values_at(place), gpu_.memory.name, capacity(store), false, false}};
+  if (own == nullptr) return {run_at_size(values_at(place), gpu_.memory.name, capacity(store))};
   if (room->reserved > capacity(store) || (ended_well(*own) && same_peaks(*room, *own))) return {};
   const FitRun* again = store.second(values_at(place), room_, kRoom);
-  if (again == nullptr) return {{values_at(place), room_, kRoom, true, true}};
+  if (again == nullptr) {
+    Wanted second = run_with_room(values_at(place), room_);
+    second.again = true;
+    return {second};
+  }
   differs_ = !same_peaks(*room, *again);
   adapts_ = !differs_;
   return {};
@@ -182,7 +186,8 @@ FitAnswer Question::answer(const Store& store) const {
 
 std::vector<std::string> Question::notes(const Store& store) const {
   std::vector<std::string> out;
-  const std::string where = (listed_.empty() ? "" : text_of(listed_) + " on ") + gpu_.memory.name;
+  const std::string where =
+      (listed_.empty() ? "" : values_text(listed_) + " on ") + gpu_.memory.name;
   const Known all = known(store);
   if (adapts_)
     out.push_back(where +

@@ -50,18 +50,21 @@ void add_peaks(FitRun& run, const ProgramRecord& program) {
   if (program.processes.empty()) run.unknown = "the program has used no CUDA memory";
 }
 
-/// Reads the marks: how many processes have stepped and how many repeat, and the time of a step.
+/// Reads the marks: how many processes have stepped and how many repeat, and the figures of a step.
 void add_marks(FitRun& run, const fs::path& folder) {
   std::size_t stepped = 0, steady = 0;
   std::error_code none;
   for (const auto& file : fs::directory_iterator(folder, none)) {
     const std::string ending = file.path().extension();
     if (ending == ".steady") ++steady;
-    if (ending != ".steps") continue;
-    ++stepped;
-    std::int64_t time = 0;
-    std::ifstream(file.path()) >> time;
-    run.step_ns = std::max(run.step_ns, time);
+    if (ending == ".steps") ++stepped;
+    std::int64_t figure = 0;
+    std::ifstream(file.path()) >> figure;
+    const std::pair<const char*, std::int64_t*> all[] = {
+        {".steps", &run.step_ns}, {".tokens", &run.tokens}, {".logits", &run.logits},
+        {".states", &run.states}, {".shards", &run.shards}, {".collectives", &run.collectives}};
+    for (const auto& [name, most] : all)
+      if (ending == name) *most = std::max(*most, figure);
   }
   run.stepped = stepped > 0;
   run.steady = stepped > 0 && steady == stepped;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <thread>
 
 #include "harness/errors.h"
@@ -32,37 +34,50 @@ void add_environment(CacheKey& key) {
       if (std::string_view(*each).starts_with(begin)) key.add(*each);
 }
 
-/// A line that says how far the runs are, on a terminal, until it goes.
-class ProgressLine {
+/// Calls `ended(i)` for each run that has ended, as soon as it has, and says on a terminal how far
+/// the runs are, until it goes. `ended` returns false for a run that it takes only after the last.
+class Watch {
  public:
-  ProgressLine(fs::path notes, std::size_t all, int jobs, double each)
-      : live_(isatty(STDERR_FILENO) != 0), thread_([=, this] { show(notes, all, jobs, each); }) {}
-  ~ProgressLine() {
-    ended_ = true;
-    thread_.join();
+  Watch(fs::path notes, std::vector<std::size_t> all, int jobs, double each,
+        std::function<bool(std::size_t)> ended)
+      : notes_(std::move(notes)), all_(std::move(all)), ended_(std::move(ended)) {
+    const auto at_once = static_cast<std::size_t>(jobs);
+    expected_ = each * static_cast<double>((all_.size() + at_once - 1) / at_once);
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~Watch() {
+    stop();
     if (live_) fmt::print(stderr, "\r\033[K");
+  }
+  void stop() {
+    stopped_ = true;
+    if (thread_.joinable()) thread_.join();
   }
 
  private:
-  void show(const fs::path& notes, std::size_t all, int jobs, double each) const {
+  void look() {
+    for (const std::size_t i : all_)
+      if (!done_.contains(i) && fs::exists(notes_ / fmt::format("{}.ended", i)) && ended_(i))
+        done_.insert(i);
+  }
+  void watch() {
     const auto begun = Clock::now();
-    for (int tick = 0; !ended_; ++tick) {
-      if (live_ && tick % 5 == 0) {
-        std::size_t done = 0;
-        std::error_code none;
-        for (const auto& file : fs::directory_iterator(notes, none))
-          done += file.path().extension() == ".ended" ? 1 : 0;
-        const double waits = each * static_cast<double>((all + static_cast<std::size_t>(jobs) - 1) /
-                                                        static_cast<std::size_t>(jobs));
-        fmt::print(stderr, "\r\033[K[{} of {} runs] {:.0f} s{}", done, all, since(begun),
-                   each > 0 ? fmt::format(", about {:.0f} s", waits) : "");
-      }
+    for (int tick = 0; !stopped_; ++tick) {
+      look();
+      if (live_ && tick % 5 == 0)
+        fmt::print(stderr, "\r\033[K[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(),
+                   since(begun), expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
 
-  bool live_;
-  std::atomic<bool> ended_{false};
+  bool live_ = isatty(STDERR_FILENO) != 0;
+  fs::path notes_;
+  std::vector<std::size_t> all_;
+  std::set<std::size_t> done_;
+  std::function<bool(std::size_t)> ended_;
+  double expected_ = 0;  // seconds
+  std::atomic<bool> stopped_{false};
   std::thread thread_;
 };
 
@@ -104,9 +119,10 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     CacheKey key;
     for (const std::string& text : {version_, torch_, one.gpu}) key.add(text);
     for (const std::string& text : argv) key.add(text);
-    for (const std::string& text : fit_.program) key.add(text);
-    for (const auto& [name, value] : one.values) key.add(name + "=" + value);
-    for (const auto& [name, value] : one.environment) key.add("env " + name + "=" + value);
+    for (const std::string& text : words.program)  // a file's copy is another one each time
+      key.add(text.starts_with(place.folder.string()) ? "a copy" : text);
+    for (const auto& set : {words.environment, one.environment})
+      for (const auto& [name, value] : set) key.add("env " + name + "=" + value);
     add_environment(key);
     key.add(fit_.until_steady ? "until steady" : "to the end");
     key.add(fs::current_path());
@@ -133,34 +149,48 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     if (fit_.until_steady) start.environment["TIDEMARK_STEADY_ENDS"] = "1";
     starts.push_back(std::move(start));
   }
+  const auto take = [&](std::size_t i) {
+    FitRun run = read_run(wanted[i].values, places[i].folder);
+    run.gpu = wanted[i].gpu, run.capacity = wanted[i].capacity, run.room = wanted[i].room;
+    return run;
+  };
+  const auto keep = [&](std::size_t i, FitRun run) {
+    keep_run(fit_.cache, places[i].key, run);
+    results[i] = std::move(run);
+    std::error_code ignored;
+    fs::remove_all(places[i].folder, ignored);
+  };
+  // A run that failed may have been ended by a signal, which is known after the last.
+  const auto keep_good = [&](std::size_t i) {
+    try {
+      FitRun run = take(i);
+      if (run.exit_code != 0 && run.ooms == 0) return false;
+      keep(i, std::move(run));
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  };
   if (!starts.empty() && interrupted_ == 0) {
     const auto begun = Clock::now();
+    std::vector<std::size_t> started;
+    for (const Start& start : starts) started.push_back(std::stoul(start.name));
     {
-      const ProgressLine line(notes, starts.size(), fit_.jobs,
-                              count_ == 0 ? 0 : seconds_ / static_cast<double>(count_));
+      Watch watch(notes, started, fit_.jobs,
+                  count_ == 0 ? 0 : seconds_ / static_cast<double>(count_), keep_good);
       interrupted_ = run_processes(starts, fit_.jobs, false, notes).signal;
+    }
+    for (const std::size_t i : started) {
+      const bool ended = fs::exists(notes / fmt::format("{}.ended", i));
+      if (!results[i] && ended && interrupted_ == 0) keep(i, take(i));
+      if (!results[i] && ended) keep_good(i);
+      count_ += results[i] ? 1 : 0;
     }
     seconds_ += since(begun) * std::min<double>(fit_.jobs, static_cast<double>(starts.size()));
   }
   std::vector<FitRun> out;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (!results[i] && !fs::exists(notes / fmt::format("{}.ended", i))) continue;
-    if (!results[i] && interrupted_ != 0 && !fs::exists(places[i].folder / "report/report.json"))
-      continue;
-    if (!results[i]) {
-      const FitRun run = read_run(wanted[i].values, places[i].folder);
-      if (interrupted_ != 0 && run.exit_code != 0) continue;  // ended by the signal
-      results[i] = run;
-      results[i]->gpu = wanted[i].gpu;
-      results[i]->capacity = wanted[i].capacity;
-      results[i]->room = wanted[i].room;
-      ++count_;
-      keep_run(fit_.cache, places[i].key, *results[i]);
-    }
-    out.push_back(*results[i]);
-    std::error_code ignored;
-    fs::remove_all(places[i].folder, ignored);
-  }
+  for (const std::optional<FitRun>& result : results)
+    if (result) out.push_back(*result);
   return out;
 }
 

@@ -25,6 +25,17 @@ struct Wanted {
 /// More memory than any GPU has.
 inline constexpr Bytes kRoom = Bytes{1} << 40;
 
+inline Wanted run_with_room(const FitValues& values, const std::string& gpu) {
+  Wanted one;
+  one.values = values, one.gpu = gpu, one.capacity = kRoom, one.room = true;
+  return one;
+}
+inline Wanted run_at_size(const FitValues& values, const std::string& gpu, Bytes capacity) {
+  Wanted one;
+  one.values = values, one.gpu = gpu, one.capacity = capacity;
+  return one;
+}
+
 class Runs {
  public:
   /// `version` names this tidemark, `torch` the torch of the program.

@@ -157,10 +157,4 @@ std::vector<FitValues> combinations(const std::vector<Variable>& all) {
   return out;
 }
 
-std::string text_of(const FitValues& values) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : values) parts.push_back(name + " " + value);
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 }  // namespace tidemark

@@ -41,7 +41,4 @@ Substituted substitute(const std::vector<Variable>& all, const FitValues& values
 /// All combinations of the listed values, in order; one without a value if there is no list.
 std::vector<FitValues> combinations(const std::vector<Variable>& all);
 
-/// "ac full, tp 2"
-std::string text_of(const FitValues& values);
-
 }  // namespace tidemark

@@ -47,7 +47,13 @@ struct FitRun {
   Bytes allocated = 0, active = 0, reserved = 0;  // the highest of all its GPUs
   std::int64_t retries = 0, ooms = 0;             // of all its GPUs
   std::int64_t step_ns = 0;                       // of the virtual clock; 0: not measured
-  double seconds = 0;                             // of this machine
+  // Of the process with the most; 0: there was none, or it is not known.
+  std::int64_t tokens = 0;       // that an nn.Embedding got in a step
+  std::int64_t logits = 0;       // elements of the largest input of cross_entropy
+  std::int64_t states = 0;       // elements of an optimizer's states of 32 bits
+  std::int64_t shards = 0;       // ranks over which FSDP shards
+  std::int64_t collectives = 0;  // calls of NCCL in a step
+  double seconds = 0;            // of this machine
   bool cached = false;
   std::optional<AliveAtPeak> alive;
 };
@@ -67,6 +73,27 @@ struct FitAnswer {
   std::string why;               // of refused, unknown and not run
 };
 
+/// A change of a program that needs no edit of it, and what it saves.
+struct AdviceRow {
+  std::string change;
+  std::string how;      // "exact": the program ran so; "computed": from the record of its run
+  std::string outcome;  // "saves", "does not save", "nothing to change", "does not run"
+  std::string values;   // that the program computes: "the same", "of less precision"
+  std::string fits;     // the GPU: "yes", "no"; empty: not known
+  std::string why;      // the line of a program that does not run; what was computed
+  Bytes reserved_saved = 0, allocated_saved = 0;  // less than the unchanged program at its peaks
+  std::optional<FitRun> run;                      // of an exact row
+};
+
+struct Advice {
+  FitValues values;
+  std::string gpu;
+  Bytes capacity = 0;
+  FitRun run;        // of the unchanged program, with room to spare
+  std::string fits;  // it fits the GPU unchanged: "yes", "no"; empty: not known
+  std::vector<AdviceRow> rows;
+};
+
 struct FitRecord {
   std::vector<std::string> program;
   RunRecord run;
@@ -75,6 +102,7 @@ struct FitRecord {
   std::vector<FitAnswer> answers;
   std::vector<FitRun> runs;
   std::vector<std::string> notes;  // a sentence each
+  std::optional<Advice> advice;    // of --advise: on the nearest combination that does not fit
 };
 
 }  // namespace tidemark

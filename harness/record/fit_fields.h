@@ -45,6 +45,12 @@ void visit(FitRun& x, auto& f) {
   f("retries", x.retries, meaning::count);
   f("ooms", x.ooms, meaning::count);
   f("step_ns", x.step_ns, meaning::ns, "of the virtual clock; 0: not measured");
+  f.optional("tokens", x.tokens, meaning::count,
+             "that an nn.Embedding got in a step of one process");
+  f.optional("logits", x.logits, meaning::count, "elements of the largest input of cross_entropy");
+  f.optional("states", x.states, meaning::count, "elements of optimizer states of 32 bits");
+  f.optional("shards", x.shards, meaning::count, "ranks over which FSDP shards");
+  f("collectives", x.collectives, meaning::count, "calls of NCCL in a step of one process");
   f("seconds", x.seconds);
   f("cached", x.cached);
   f.optional("alive", x.alive);
@@ -66,6 +72,29 @@ void visit(FitAnswer& x, auto& f) {
   f.optional("run", x.run);
 }
 
+void visit(AdviceRow& x, auto& f) {
+  f.title("advice_row", "a change of the program; saved bytes are those of the worst GPU");
+  f("change", x.change, meaning::name);
+  f("how", x.how, meaning::name, "exact: the program ran so; computed: from the record");
+  f("outcome", x.outcome, meaning::name);
+  f.optional("values", x.values);
+  f.optional("fits", x.fits);
+  f.optional("why", x.why);
+  f("reserved_saved_bytes", x.reserved_saved, meaning::bytes);
+  f("allocated_saved_bytes", x.allocated_saved, meaning::bytes);
+  f.optional("run", x.run);
+}
+
+void visit(Advice& x, auto& f) {
+  f.title("advice", "what would help a program to fit a GPU");
+  f("values", x.values);
+  f("gpu", x.gpu, meaning::name);
+  f("capacity_bytes", x.capacity, meaning::bytes);
+  f("run", x.run);
+  f.optional("fits", x.fits);
+  f("rows", x.rows);
+}
+
 void visit(FitRecord& x, auto& f) {
   f.title("fit");
   f("program", x.program);
@@ -75,6 +104,7 @@ void visit(FitRecord& x, auto& f) {
   f("answers", x.answers);
   f("runs", x.runs);
   f("notes", x.notes);
+  f.optional("advice", x.advice);
 }
 
 }  // namespace tidemark

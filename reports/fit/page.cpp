@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "reports/fit/advice.h"
 #include "reports/fit/text.h"
 #include "reports/html.h"
 #include "reports/units.h"
@@ -94,10 +95,9 @@ std::vector<Picture> maps(const FitRecord& record) {
         if (run == nullptr)
           cells.push_back(nullptr);
         else if (run->exit_code != 0 || !run->unknown.empty())
-          cells.push_back(
-              {{"text", run->ooms > 0 ? "out of memory" : "refused"}, {"share", nullptr}});
+          cells.push_back({{"text", run->ooms > 0 ? "out of memory" : "refused"}});
         else
-          cells.push_back({{"text", bytes_text(run->reserved)},
+          cells.push_back({{"bytes", run->reserved},
                            {"share", static_cast<double>(run->reserved) /
                                          static_cast<double>(answer.capacity)}});
       }
@@ -155,6 +155,9 @@ std::string fit_page(const FitRecord& record) {
   if (!lines.empty()) lines.erase(lines.begin());
   page.sections.push_back({"", lines, curves(record, searched), {}, {}, maps(record)});
   page.sections.push_back({"Combinations", {}, {}, fit_rows(record), {}, alive(record, searched)});
+  if (record.advice)
+    page.sections.push_back(
+        {"What would help", advice_lines(*record.advice), {}, advice_rows(*record.advice)});
   page.sections.push_back({"How it was found", record.notes, {}, {}});
   return html(page);
 }

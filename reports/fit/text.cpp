@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "reports/fit/advice.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -16,12 +17,6 @@ std::string gib(Bytes bytes) {
   constexpr double kGiB = 1 << 30, kMiB = 1 << 20;
   return bytes < (Bytes{1} << 30) ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMiB)
                                   : fmt::format("{:.2f} GiB", static_cast<double>(bytes) / kGiB);
-}
-
-std::string values_text(const FitValues& values) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : values) parts.push_back(name + " " + value);
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 const FitVariable* searched_of(const FitRecord& record) {
@@ -48,6 +43,14 @@ const FitAnswer* best_of(const FitRecord& record, const std::string& gpu) {
   for (const FitAnswer& each : record.answers)
     if (each.gpu == gpu && (best == nullptr || rank(each) > rank(*best))) best = &each;
   return best;
+}
+
+/// Tokens of a step for each GiB that is reserved.
+std::string tokens_text(const FitRun& run) {
+  return run.tokens > 0 && run.reserved > 0
+             ? fmt::format("{:.0f}", static_cast<double>(run.tokens) * (1 << 30) /
+                                         static_cast<double>(run.reserved))
+             : "";
 }
 
 std::string next_text(const FitAnswer& answer) {
@@ -80,6 +83,12 @@ std::string line_of(const FitRecord& record, const FitAnswer& answer) {
 }
 
 }  // namespace
+
+std::string values_text(const FitValues& values) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : values) parts.push_back(name + " " + value);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
 std::string grown_most(const FitRun* from, const FitRun& to) {
   if (!to.alive || (from != nullptr && !from->alive)) return "";
@@ -132,7 +141,7 @@ std::vector<std::vector<std::string>> fit_rows(const FitRecord& record) {
   for (const FitVariable& each : record.variables)
     if (!each.searched) rows[0].push_back(each.name);
   for (const char* name : {"GPU", "answer", "peak reserved", "left", "worst", "retries",
-                           "virtual step", "alive at the peak"})
+                           "virtual step", "tokens a GiB", "alive at the peak"})
     rows[0].push_back(name);
   for (const FitAnswer& answer : record.answers) {
     std::vector<std::string>& row = rows.emplace_back();
@@ -146,9 +155,10 @@ std::vector<std::vector<std::string>> fit_rows(const FitRecord& record) {
     if (!answer.run) continue;
     const FitRun& run = *answer.run;
     const Bytes left = answer.capacity - run.reserved;
-    row.insert(row.end(), {gib(run.reserved), left < 0 ? "-" + gib(-left) : gib(left), run.worst,
-                           std::to_string(run.retries),
-                           run.step_ns > 0 ? duration(run.step_ns) : "", kinds_text(run)});
+    row.insert(row.end(),
+               {gib(run.reserved), left < 0 ? "-" + gib(-left) : gib(left), run.worst,
+                std::to_string(run.retries), run.step_ns > 0 ? duration(run.step_ns) : "",
+                tokens_text(run), kinds_text(run)});
   }
   return rows;
 }
@@ -171,6 +181,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
 
 std::string fit_text(const FitRecord& record) {
   std::string out = answer_lines(record) + "\n" + table_text(fit_rows(record)) + "\n";
+  if (record.advice) out += "What would help " + advice_text(*record.advice) + "\n";
   for (const std::string& note : record.notes) out += note + "\n";
   return out;
 }

@@ -8,6 +8,9 @@
 
 namespace tidemark {
 
+/// "ac full, tp 2"
+std::string values_text(const FitValues& values);
+
 /// The part that grows most from one run to another, as "activations, forward train.py:54"; of the
 /// second alone where `from` is nullptr. Empty where nothing is known of what is alive.
 std::string grown_most(const FitRun* from, const FitRun& to);

@@ -36,22 +36,22 @@ export function bars({ kinds, rows }) {
   ];
 }
 
-/** {x, y, capacity, columns: [text], rows: [{name, cells: [{text, share} or null]}]}: `share` of the capacity. */
+/** {x, y, capacity, columns: [name], rows: [{name, cells: [{bytes, share} or {text} or null]}]}: `share` of the capacity. */
 export function heat({ x, y, capacity, columns, rows }) {
-  const cell = (value) =>
-    value === null
-      ? h('td', {}, 'not run')
-      : h(
-          'td',
-          {
-            class: 'figure',
-            style:
-              value.share === null
-                ? undefined
-                : `background:color-mix(in srgb, var(--tone-${value.share > 1 ? 8 : 2}) ${Math.round(20 + 60 * Math.min(1, value.share))}%, transparent)`,
-          },
-          value.text,
-        );
+  const cell = (value) => {
+    if (value === null) return h('td', { class: 'quiet' }, 'not run');
+    if (value.text) return h('td', { class: 'quiet' }, value.text);
+    const over = value.share > 1;
+    return h(
+      'td',
+      {
+        class: over ? 'figure over' : 'figure',
+        title: `${exactBytes(value.bytes)}, ${(100 * value.share).toFixed(1)} % of the capacity`,
+        style: `background:color-mix(in srgb, var(--tone-${over ? 8 : 2}) ${Math.round(12 + 38 * Math.min(1, value.share))}%, transparent)`,
+      },
+      bytes(value.bytes),
+    );
+  };
   return [
     h(
       'div',
@@ -59,10 +59,10 @@ export function heat({ x, y, capacity, columns, rows }) {
       h(
         'table',
         {},
-        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, `${y} \\ ${x}`), columns.map((name) => h('th', { scope: 'col' }, name)))),
+        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, `${y} \\ ${x}`), columns.map((name) => h('th', { scope: 'col', class: 'figure' }, name)))),
         h('tbody', {}, rows.map(({ name, cells }) => h('tr', {}, h('th', { scope: 'row' }, name), cells.map(cell)))),
       ),
     ),
-    h('p', { class: 'quiet' }, `Capacity for PyTorch's allocator: ${bytes(capacity)}. Red: does not fit.`),
+    h('p', { class: 'quiet' }, `The allocator can have ${bytes(capacity)}. Red: does not fit.`),
   ];
 }

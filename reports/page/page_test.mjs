@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { launch } from './browser.mjs';
 import * as content from './test_content.mjs';
+import * as fit from './test_fit.mjs';
 import * as limits from './test_limits.mjs';
 import * as memory from './test_memory.mjs';
 
@@ -14,7 +15,7 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 execFileSync(samples, [`${out}/reports`, 'huge']);
 const given = { browser, axe, out, file: (name) => `${out}/reports/${name}/report.html` };
-const all = { ...content.tests(given), ...memory.tests(given), ...limits.tests(given) };
+const all = { ...content.tests(given), ...memory.tests(given), ...fit.tests(given), ...limits.tests(given) };
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => name.includes(part)));
 
 let failed = 0;

@@ -15,9 +15,9 @@ bool is_python(const StackFrame& frame) {
   return frame.file.ends_with(".py") || (frame.file.starts_with('<') && frame.line > 0);
 }
 
-/// Or that of `tidemark exec`, which stands around autograd.backward, or what torch.compile or
-/// Python itself has written. A wheel's C++ frames have the names of files without folders, and the
-/// interpreter's have C files.
+/// Or that of `tidemark exec`, which stands around autograd.backward and other functions, or what
+/// torch.compile or Python itself has written. A wheel's C++ frames have the names of files without
+/// folders, and the interpreter's have C files.
 bool pytorchs_own(const StackFrame& frame) {
   std::string file = frame.file;
   std::ranges::replace(file, '\\', '/');
@@ -27,8 +27,8 @@ bool pytorchs_own(const StackFrame& frame) {
     return frame.function.compare(at, std::string_view(space).size(), space) == 0;
   };
   return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
-         file == "??" || in("/tidemark_phases.py") || in("/tidemark_labels.py") ||
-         in("/torchinductor_") || file.starts_with("<frozen") ||
+         file == "??" || in("/python/tidemark_") || in("/torchinductor_") ||
+         file.starts_with("<frozen") ||
          (!is_python(frame) &&
           (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
 }

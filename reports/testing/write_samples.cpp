@@ -8,6 +8,7 @@
 
 #include "harness/record/json.h"
 #include "reports/compare/render.h"
+#include "reports/fit/samples.h"
 #include "reports/html.h"
 #include "reports/program/page.h"
 #include "reports/program/samples.h"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "empty", {});
   tidemark::write_programs(folder, argc == 3);
   if (argc == 3) {
+    tidemark::write_fits(folder);
     tidemark::Report before = tidemark::sample_report();
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
       for (auto& level : phase.levels) level.peak *= 2;

@@ -44,6 +44,15 @@ class Changes:
 
         self.groups("plain_optimizer", change)
 
+    def foreach_optimizer(self):
+        def change(optimizer):
+            found = [group for group in optimizer.param_groups if group.get("foreach") is False and not group.get("fused")]
+            for group in found:
+                group["foreach"] = True
+            return found
+
+        self.groups("foreach_optimizer", change)
+
     def fused_optimizer(self):
         def change(optimizer):
             found = [group for group in optimizer.param_groups if "fused" in group and not group["fused"]]

@@ -1,12 +1,43 @@
 """Ends a program whose training steps repeat (`tidemark fit --until-steady`). A step repeats if the peaks of the allocator are those of the step
-before it, and as many bytes are allocated at its end. The folder TIDEMARK_STEADY has a file for each process that has made a step: PID.steps with the
-length of a step on the clock of the virtual device, in ns. PID.steady, with the number of steps, says that they repeat. A program of several ranks
-ends when all of them repeat."""
+before it, and as many bytes are allocated at its end. The folder TIDEMARK_STEADY has files of each process that has made a step: PID.steady, with the
+number of steps, says that they repeat. A program of several ranks ends when all of them repeat. The others have a figure each:
+
+    PID.steps        length of a step on the clock of the virtual device, in ns
+    PID.collectives  calls of NCCL in a step
+    PID.tokens       the most indices that an nn.Embedding got in a step   (not of code that torch.compile compiles)
+    PID.logits       elements of the largest input of cross_entropy        (likewise)
+    PID.states       elements of the optimizers' states of 32 bits; of those with less than 4,096 none, as in 8-bit optimizers
+    PID.shards       ranks over which FSDP shards"""
+import functools
+import gc
 import importlib
 import os
 import sys
+import weakref
 
-MOST = 4  # steps of which the length is read
+import tidemark_platform
+
+MOST = 4  # steps of which the length and the collectives are read
+LEAST = 4096  # elements of a state that an 8-bit optimizer makes smaller
+
+
+def states_of(torch, optimizer):
+    """States of 32 bits in the memory of a GPU."""
+    tensors = [value for state in optimizer.state.values() if isinstance(state, dict) for value in state.values() if isinstance(value, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.dtype == torch.float32 and tensor.is_cuda]
+
+
+def elements(tensor):
+    """On this rank."""
+    return getattr(tensor, "_local_tensor", tensor).numel()
+
+
+def shards_of(thing):
+    """Ranks over which this part of FSDP2 or FSDP1 shards; 0: it is none."""
+    kind = type(thing).__name__
+    if kind == "FSDPParamGroup":
+        return getattr(thing.mesh_info, "shard_mesh_size", 0)
+    return thing.process_group.size() if kind == "FullyShardedDataParallel" and thing.sharding_strategy.name != "NO_SHARD" else 0
 
 
 class Steady:
@@ -15,7 +46,36 @@ class Steady:
         self.ends = os.environ.get("TIDEMARK_STEADY_ENDS") == "1"
         self.steps, self.marked = 0, False
         self.optimizers = {}  # of each: the figures after its last step, and whether that step repeated
+        self.calls, self.states, self.known = 0, 0, weakref.WeakSet()  # calls of NCCL until the last step
+        self.indices, self.tokens, self.logits = {}, 0, 0  # of each embedding in this step; the most of a step; of all calls
+        self.count_tokens()
+        self.measure_logits()
         importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self.after_step)
+
+    def count_tokens(self):
+        embedding, compiling = self.torch.nn.Embedding, self.torch.compiler.is_compiling
+        forward, task = embedding.forward, self.torch._C._current_graph_task_id
+
+        @functools.wraps(forward)
+        def counted(this, *words, **more):
+            if not compiling() and task() == -1 and words:  # not while it is recomputed in a backward
+                self.indices[id(this)] = self.indices.get(id(this), 0) + words[0].numel()
+            return forward(this, *words, **more)
+
+        embedding.forward = counted
+
+    def measure_logits(self):
+        functional, compiling = self.torch.nn.functional, self.torch.compiler.is_compiling
+        cross_entropy = functional.cross_entropy
+
+        @functools.wraps(cross_entropy)
+        def measured(*words, **more):
+            if not compiling() and words and words[0].numel() > self.logits:
+                self.logits = words[0].numel()
+                self.write("logits", self.logits)
+            return cross_entropy(*words, **more)
+
+        functional.cross_entropy = measured
 
     def figures(self):
         """The highest figures of each GPU until now, and what is allocated."""
@@ -37,8 +97,20 @@ class Steady:
         if not self.torch.cuda.is_initialized():
             return
         self.steps += 1
+        if max(self.indices.values(), default=0) > self.tokens:
+            self.tokens = max(self.indices.values())
+            self.write("tokens", self.tokens)
+        self.indices.clear()
+        if optimizer not in self.known:
+            self.known.add(optimizer)
+            self.states += sum(count for count in map(elements, states_of(self.torch, optimizer)) if count >= LEAST)
+            self.write("states", self.states)
+            self.write("shards", max(map(shards_of, gc.get_objects()), default=0) if "torch.distributed.fsdp" in sys.modules else 0)
         if self.steps <= MOST:
             self.write("steps", self.record.labels.trace.length() if self.record.labels else 0)
+            calls = sum(one["calls"] for one in tidemark_platform.read("tidemark_nccl_calls"))
+            self.write("collectives", calls - self.calls)
+            self.calls = calls
         figures, before = self.figures(), self.optimizers.get(id(optimizer))
         self.optimizers[id(optimizer)] = (figures, before is not None and before[0] == figures)
         if not self.ends or not all(repeats for _, repeats in self.optimizers.values()):
