@@ -54,6 +54,7 @@ export const tests = ({ browser, axe, file, out }) => ({
     await whole(page, 'program changed');
     assert.deepEqual(await accessibility(page, axe), []);
     await page.setViewportSize({ width: 400, height: 900 });
+    await settled(page);
     await whole(page, 'program changed, 400 px');
   },
 
