@@ -117,7 +117,7 @@ class Cli(InFolder):
         self.assertGreater(a["summary"]["passed"], 0)
         for name in ("report.html", "junit.xml", "summary.md", "benchmark.json"):
             self.assertGreater((self.folder / "a" / name).stat().st_size, 100, name)
-        self.assertRegex(first.stdout, r"\n\d+ trials finished; [\d,]+ verdicts passed, 0 failed, \d+ skipped\n(All [\d,]+ verdicts passed\n)?\Z")
+        self.assertRegex(first.stdout, r"\n\d+ trials finished; [\d,]+ verdicts passed, 0 failed, \d+ skipped\n(All [\d,]+ verdicts passed\n)?report: a/report.html\n\Z")
         self.assertEqual([os.readlink(self.folder / name) for name in ("latest", "latest-good")], ["b", "b"])
 
     def verdicts(self, out):

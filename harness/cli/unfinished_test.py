@@ -22,7 +22,7 @@ class Unfinished(InFolder):
         done = self.tidemark(line + "a", TIDEMARK_FAULT=fault)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(f"FAIL the fault '{fault}' did not happen: rank 1 made ", done.stdout)
-        self.assertTrue(done.stdout.endswith("\n1 planned fault did not happen\n"), done.stdout)
+        self.assertTrue(done.stdout.endswith("\n1 planned fault did not happen\nreport: a/report.html\n"), done.stdout)
         self.assertFalse((self.folder / "history.sqlite").exists(), "a run under faults is in the history")
         for fault, says in (("rank=2 do=kill", "there is no rank 2: 2 ranks run"), ("call=all_gathr do=kill", "there is no call 'all_gathr'"),
                             ("rank=1 do=nosuch", "do must say what happens")):
@@ -35,7 +35,7 @@ class Unfinished(InFolder):
         self.assertFalse(os.path.lexists(self.folder / "latest-good"), "not all of it ran")
         required = self.tidemark(EIGHT_HEADS_ON_THREE_RANKS + "--out b --require-all")
         self.assertEqual(required.returncode, 1)
-        self.assertTrue(required.stdout.endswith("\n1 of 2 trials skipped, and all are required\n"), required.stdout)
+        self.assertTrue(required.stdout.endswith("\n1 of 2 trials skipped, and all are required\nreport: b/report.html\n"), required.stdout)
 
     def test_a_dry_run_says_what_would_be_skipped_and_how_long_it_takes(self):
         before = self.passes(EIGHT_HEADS_ON_THREE_RANKS + "--dry-run").stdout

@@ -111,7 +111,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
   group(&app, "The virtual GPU", {"--gpu", "--capacity", "--schedule", "--alloc-conf", "--races"});
   group(&app, "Values", {"--mode", "--known-limit", "--sizes"});
   group(&app, "Checks", {"--max-peak", "--no-races", "--no-retries", "--compare", "--threshold"});
-  group(&app, "What is written", {"--report", "--out"});
+  group(&app, "What is written", {"--report", "--events", "--out"});
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::Success& success) {
