@@ -19,6 +19,11 @@ namespace {
 
 constexpr const char* kSaves = "saves";
 
+/// Why a run has not ended well: the program's own last line, if it failed.
+std::string why_not(const FitRun& run) {
+  return run.exit_code != 0 && !run.last.empty() ? run.last : run.unknown;
+}
+
 AdviceRow row_of(const Wanted& wanted, const FitRun& base, const FitRun& run, bool same_numbers) {
   AdviceRow row;
   row.change = wanted.label;
@@ -28,7 +33,7 @@ AdviceRow row_of(const Wanted& wanted, const FitRun& base, const FitRun& run, bo
   row.run->alive.reset();  // of the unchanged program alone
   if (!ended_well(run)) {
     row.outcome = "does not run";
-    row.why = run.unknown.empty() ? run.last : run.unknown;
+    row.why = why_not(run);
     return row;
   }
   row.reserved_saved = base.reserved - run.reserved;
@@ -122,9 +127,7 @@ int advise_program(int argc, char** argv, const RunRecord& version) {
     return 128 + runs.interrupted();
   }
   if (!ended_well(advice.run)) {
-    const FitRun& run = advice.run;
-    fmt::print(stderr, "error: advise: the program itself does not run: {}\n",
-               run.unknown.empty() ? run.last : run.unknown);
+    fmt::print(stderr, "error: advise: the program itself does not run: {}\n", why_not(advice.run));
     return 1;
   }
   fmt::print("{}", advice_text(advice));
