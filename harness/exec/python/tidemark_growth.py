@@ -7,7 +7,7 @@ import sys
 from tidemark_holders import Holders
 
 RISES = 4  # times in a row that more is allocated at the begin of a step than of the one before; each search waits for twice as many
-MOST = 8  # objects whose holder is looked for
+MOST = 8  # searches for holders at a time
 LARGEST = 1 << 18  # nodes of graphs
 
 

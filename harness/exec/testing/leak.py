@@ -1,4 +1,4 @@
-"""Programs whose memory grows with each step: leak.py total|own|list|attribute|hook|cycle|none. They differ in what holds the memory."""
+"""Programs whose memory grows with each step: leak.py total|own|list|attribute|hook|cycle|none. In each another object of Python holds the memory."""
 import gc
 import os
 import sys

@@ -1,4 +1,4 @@
-// Bound of a record whose steps do not repeat.
+// Limits the size of a record when the steps of the training do not repeat.
 #pragma once
 
 #include <array>

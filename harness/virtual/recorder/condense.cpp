@@ -139,11 +139,10 @@ class Choice {
  public:
   explicit Choice(std::string_view entries) {
     Walk walk(entries);
-    std::size_t within = 0;  // the end of steps that were condensed before
     for (; walk.next(); ++number_) {
       of_.push_back(kNone);
       dropped_.push_back(false);
-      take(walk.entry(), walk.place(), within);
+      take(walk.entry(), walk.place());
     }
   }
   bool stays(std::size_t entry) const {
@@ -158,17 +157,17 @@ class Choice {
   };
   using Places = std::map<std::int64_t, Live>;  // by address
 
-  void take(const Entry& entry, std::size_t end, std::size_t& within) {
+  void take(const Entry& entry, std::size_t end) {
     switch (entry.tag) {
       case Tag::skipped:
         drop(number_);
         add(entry.skipped);
-        within = end + entry.size;
+        condensed_until_ = end + entry.size;
         return;
       case Tag::step:
         drop(number_);  // written before the first entry of it that stays
         events_.push_back(0);
-        if (end > within) add({entry.name, entry.name, 1, 0});
+        if (end > condensed_until_) add({entry.name, entry.name, 1, 0});
         return;
       case Tag::repeats: {
         drop(number_);
@@ -272,7 +271,8 @@ class Choice {
   std::vector<std::uint32_t> of_;
   std::vector<bool> dropped_;
   SkippedCount skipped_;
-  std::vector<std::uint64_t> events_;                         // of each step
+  std::size_t condensed_until_ = 0;    // the end of the steps that were condensed before
+  std::vector<std::uint64_t> events_;  // of each step
   std::map<std::uint64_t, Places> blocks_, segments_;         // by device
   std::map<std::uint64_t, std::uint32_t> last_;               // allocation of each device
   std::map<std::uint64_t, std::vector<std::uint32_t>> open_;  // phases, by name
