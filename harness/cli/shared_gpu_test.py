@@ -37,8 +37,10 @@ class Staged(InFolder):
     def test_where_tidemark_cannot_start_again_it_says_what_to_do(self):
         launcher = ("mpirun", "--oversubscribe", "-n", "2")
         for more in ({"NCCL_INIT": "refuses"}, {"NCCL_INIT": "hangs", "TIDEMARK_TIMEOUT": "2"}):
-            for words, by in ((self.ONE, launcher), ([*self.ONE, "--collectives", "nccl"], ())):
-                self.refuses(3, "): --collectives staged goes through the host's memory", *words, rehearsed=True, launcher=by, LD_PRELOAD=BROKEN_NCCL, **more)
+            for words, by in (([], launcher), (["--collectives", "nccl"], ())):
+                out = f"{len(more)}{len(words)}"  # what ended early keeps its folder
+                self.refuses(3, "): --collectives staged goes through the host's memory", *self.ONE[:-1], out, *words, rehearsed=True, launcher=by,
+                             LD_PRELOAD=BROKEN_NCCL, **more)
 
     def test_it_is_for_a_gpu(self):
         self.refuses(2, "", *self.ONE, "--collectives", "staged")
