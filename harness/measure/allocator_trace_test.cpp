@@ -321,7 +321,8 @@ TEST(Recording, CloselyOrNotMeasuresTheSame) {
   EXPECT_EQ(records[0].counters.launches, records[1].counters.launches);
   ASSERT_EQ(records[0].timeline.size(), records[1].timeline.size());
   for (std::size_t i = 0; i < records[0].timeline.size(); ++i) {
-    EXPECT_EQ(records[0].timeline[i].time, records[1].timeline[i].time);
+    if (virtual_device() != nullptr)  // a GPU's clock is the host's
+      EXPECT_EQ(records[0].timeline[i].time, records[1].timeline[i].time);
     EXPECT_EQ(records[0].timeline[i].active, records[1].timeline[i].active);
   }
   for (Statistic statistic : kStatistics)
