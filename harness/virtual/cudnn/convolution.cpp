@@ -1,5 +1,6 @@
 #include "harness/virtual/cudnn/convolution.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace tidemark::cudnn {
@@ -78,8 +79,35 @@ device::Cost cost_of(const Convolution& c, bool tensor_cores) {
           .bytes = static_cast<double>(c.x.bytes() + c.w.bytes() + c.y.bytes())};
 }
 
+namespace {
+
+// The engines of Hopper (recorded on an H100, cuDNN 9.19,
+// reports/measured/h100-80g/asked.jsonl.xz).
+std::size_t workspace_on_hopper(const Convolution& c) {
+  const std::int64_t channels = c.x.sizes[1], filters = c.w.sizes[0];
+  const auto element = static_cast<std::int64_t>(bytes_of(c.x.type)), unit = 16 / element;
+  const bool grouped = c.groups() > 1, few = std::min(channels, filters) < 8;
+  if (grouped && c.groups() == channels) return 0;
+  const auto x = grouped ? c.x.bytes() : transformed(c.x, {1});
+  const auto w = grouped ? c.w.bytes() : transformed(c.w, {0, 1});
+  const auto y = grouped ? c.y.bytes() : transformed(c.y, {1});
+  if (!c.x.channels_last() || !c.w.channels_last() || !c.y.channels_last()) {
+    const bool product_of_matrices = product(c.w.sizes, 2) == 1 && product(c.strides) == 1 &&
+                                     product(c.x.sizes, 2) * element % 16 == 0;
+    if (product_of_matrices || (few && (c.x.type == f32 || c.direction == Direction::forward)))
+      return 0;
+    return x + w + y + 16;
+  }
+  if (grouped || (few && c.x.type == f32)) return 0;
+  const bool pads_x = channels % unit != 0, pads_y = filters % unit != 0;
+  return (pads_x ? x : 0) + (pads_y ? y : 0) + (pads_x || pads_y ? w : 0);
+}
+
+}  // namespace
+
 std::size_t workspace_of(const Convolution& c, bool tensor_cores, int capability) {
   if (!tensor_cores) return 0;
+  if (capability == 90) return workspace_on_hopper(c);
   const bool grouped = c.groups() > 1;
   const auto of = [&](const Tensor& t, bool filter) -> std::size_t {
     if (t.channels_last()) return 0;

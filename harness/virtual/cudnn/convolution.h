@@ -42,8 +42,14 @@ device::Cost cost_of(const Convolution& c, bool tensor_cores);
 /// Learning Performance guide, "Convolutional Layers", 2.2 and 3): the operands, and on Blackwell
 /// the result too; then 512 bytes more. Recorded for fp32, N 2, C 64, 128 x 128, K 64, 3 x 3,
 /// contiguous, padding 1, forward: 8,536,576 bytes on Ampere, 16,925,184 on Blackwell. Both
-/// follow from this rule to the byte; no other workspace is known. Without tensor cores the
-/// implicit product has no workspace (cuDNN's CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM).
+/// follow from this rule to the byte; no other workspace of these two is known. Without tensor
+/// cores the implicit product has no workspace (cuDNN's
+/// CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM).
+///
+/// Hopper's was recorded (README.md, "cuDNN"): all three tensors transformed and 16 bytes; nothing
+/// where a filter of one element makes it a product of matrices with aligned rows, where each
+/// channel has its own filter, and for fewer than eight channels (fp32, or forward). Of tensors
+/// whose channels are together, only those whose channels are no multiple of 16 bytes.
 std::size_t workspace_of(const Convolution& c, bool tensor_cores, int capability);
 
 }  // namespace tidemark::cudnn
