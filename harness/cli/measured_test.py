@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>.json, made by `tidemark gpu recording`.
+"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>/run.json.xz, made by `tidemark gpu recording`.
 measured_test.py TIDEMARK FOLDER [--rehearsal]: 0 where every trace is equal, 1 where one is not, 77 where nothing was recorded.
 With --rehearsal recordings of a rehearsal count, which are none of hardware."""
 import json
+import lzma
 import pathlib
 import re
 import sys
@@ -29,8 +30,8 @@ def place(trace):
 
 def check(recording, rehearsal):
     """The lines that say what is wrong with it."""
-    name = recording.name
-    data = json.loads(recording.read_text())
+    name = recording.parent.name
+    data = json.loads(lzma.decompress(recording.read_bytes()))
     device = data["device"]
     if not rehearsal and (device["kind"] != "cuda" or device["profile"].startswith("rehearsal")):
         return [f"{name}: was recorded on '{device['kind']} {device['profile']}', which is no GPU"]
@@ -46,7 +47,7 @@ def check(recording, rehearsal):
     with tempfile.TemporaryDirectory() as scratch:
         for number, (trial, (mine, schedules, variants)) in enumerate(groups.items()):
             out = pathlib.Path(scratch, str(number))
-            words = words_of(mine[0], schedules, variants, recording.stem, out)
+            words = words_of(mine[0], schedules, variants, name, out)
             made = run(*words, cwd=scratch)
             if made.returncode not in (0, 1):
                 return [f"{name}: {' '.join(map(str, words))}: exit {made.returncode}: {made.stderr.strip()[-300:]}"]
@@ -63,7 +64,7 @@ def check(recording, rehearsal):
 
 def main():
     folder = pathlib.Path(sys.argv[2])
-    recordings = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    recordings = sorted(folder.glob("*/run.json.xz"))
     if not recordings:
         print(f"no recording in {folder.name}: not yet run on hardware")
         return 77

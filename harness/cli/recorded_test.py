@@ -10,9 +10,15 @@ recorded_test.py TIDEMARK FOLDER step SITE
     where torch lies.
 recorded_test.py TIDEMARK FOLDER ranks SITE
     FOLDER/two_ranks.py, run by tidemark exec, has the figures of FOLDER/printed/two_ranks.json to the byte.
+recorded_test.py TIDEMARK FOLDER programs SITE
+    FOLDER/programs.py, run by tidemark exec, makes the events and peaks of the recordings in FOLDER/h100-80g, of one GPU and of two ranks with NCCL.
+recorded_test.py TIDEMARK FOLDER asked SITE
+    FOLDER/asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of FOLDER/h100-80g/asked.jsonl.xz as are known to.
     77: this python3 cannot import the torch of SITE."""
+import collections
 import gzip
 import json
+import lzma
 import os
 import pathlib
 import pickle
@@ -27,6 +33,13 @@ EVENTS = 118611  # of the recordings with a program in FOLDER
 # forward pass, where one segment comes an event later.
 PLACED = {"medium": "wsl2", "windows": "wsl2:156,186", "wsl": "wsl2:80,96", "from": "linux"}
 AMBIGUOUS = {"medium_512_training"}  # what its blocks were before the trace does not follow from it
+
+# With PyTorch alone, and without a workspace that is modelled.
+PROGRAMS = ("settings", "side_stream", "optimizers", "fp8_products", "sdpa_default", "sdpa_efficient", "sdpa_math", "expandable", "lengths_and_cache",
+            "graph_of_a_step", "batch_halved_when_out_of_memory", "ddp", "fsdp2_bf16", "fsdp2_fp32_kept", "tensor_parallel")
+# Calls of asked.py that ask for the recorded bytes.
+ASKED = {"attention": 304, "norms": 38, "convolutions": 518, "sorts": 156, "recurrent": 379}
+
 
 def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
@@ -171,6 +184,58 @@ def ranks(binary, folder, site, scratch):
     print(f"{equal} of {figures} figures of two ranks as printed")
 
 
+def recorded(binary, environment, *words):
+    """Runs a program of FOLDER on the platform as an H100, under `lagging`: a recorded program lets go of what a stream used late."""
+    done = run(binary, "exec", "--gpu", "h100-80g", "--schedule", "lagging", *words,
+               env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_") and key != "LD_PRELOAD"})
+    check(done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr[-500:]}")
+
+
+def programs(binary, folder, site, scratch):
+    recorded(binary, platform(binary, site), "--", sys.executable, folder / "programs.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
+    events = 0
+    for name in PROGRAMS:
+        for file in sorted((folder / "h100-80g").glob(f"{name}.*json.gz")):
+            peaks = [json.load(gzip.open(folder_ / file.name))["source"]["peaks"] for folder_ in (file.parent, scratch)]
+            allocated, reserved = ([[both[n] for both in each] for each in peaks] for n in (0, 1))
+            check(allocated[0] == allocated[1], f"{file.name}: allocated at its highest {allocated}")
+            held = run(binary, "compare", "--events", file, scratch / file.name)
+            equal = re.search(r"events: all (\d+) equal", held.stdout) or re.search(r"without segments: all events equal", held.stdout)
+            check(equal, f"{file.name}: {held.stdout}{held.stderr}")
+            with gzip.open(file) as packed:
+                events += len(json.load(packed)["events"]["action"])
+            print(f"{file.name}: {equal and equal[0]}; reserved {'as recorded' if reserved[0] == reserved[1] else reserved}")
+    print(f"{events} events of {len(PROGRAMS)} programs")
+
+
+def asked(binary, folder, site, scratch):
+    environment = platform(binary, site)
+    with lzma.open(folder / "h100-80g" / "asked.jsonl.xz", "rt") as file:
+        rows = list(map(json.loads, file))
+    answers = ("asked", "freed", "first", "refused")
+
+    def what(row):
+        return json.dumps({key: value for key, value in row.items() if key not in answers}, sort_keys=True)
+
+    def bytes_of(row):
+        """What a call asks for; of a recurrent network what it keeps, the workspace's rule being too simple."""
+        asked_for = row.get("asked")
+        return [n for n in asked_for if n not in row["freed"]] if asked_for and row["catalogue"] == "recurrent" else asked_for
+
+    there = {what(row): bytes_of(row) for row in rows}
+    same, all_ = collections.Counter(), collections.Counter()
+    for name in ASKED:
+        recorded(binary, environment, "--mode", "known" if name == "recurrent" else "shapes", "--", sys.executable, folder / "asked.py",
+                 "--out", scratch / name, *(["--part", "0/2"] if name == "recurrent" else []), name)
+        for row in map(json.loads, (scratch / name).read_text().splitlines()):
+            if what(row) in there:
+                all_[name] += 1
+                same[name] += "refused" not in row and bytes_of(row) == there[what(row)]
+    for name, least in ASKED.items():
+        print(f"{name}: {same[name]} of {all_[name]} calls as recorded")
+        check(same[name] >= least, f"{name}: {same[name]} calls ask for what they asked for on the GPU, and not {least}")
+
+
 def distances(segments, size):
     """The segments at the end: how far above the lowest one each lies, and its size."""
     lowest = min(one["address"] for one in segments)
@@ -218,6 +283,8 @@ def test(scratch):
         bad_input(binary, [r for r in recordings if r.name.startswith("linux")], scratch)
     elif sys.argv[3] == "own":
         own(binary, folder, sys.argv[4], scratch)
+    elif sys.argv[3] in ("programs", "asked"):
+        {"programs": programs, "asked": asked}[sys.argv[3]](binary, folder, sys.argv[4], scratch)
     elif sys.argv[3] == "ranks":
         ranks(binary, folder, sys.argv[4], scratch)
     else:

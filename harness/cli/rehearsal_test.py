@@ -3,6 +3,7 @@
 the allocator at both ends of the bracket, the same calls of the host in between, the same numbers to the bit. And whatever is
 changed in a recording is found. rehearsal_test.py TIDEMARK BROKEN_NCCL: the second is loaded before NCCL and is it on a broken network"""
 import json
+import lzma
 import pathlib
 import re
 import subprocess
@@ -188,7 +189,7 @@ class Measured(InFolder):
         self.passes("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",
                    "--gpu", "h200-141g", "--events", "--details", "none", "--history", "off", "--out", "run", rehearsed=True)
         folder = self.folder / "measured"
-        folder.mkdir()
+        (folder / "h200-141g").mkdir(parents=True)
 
         def held(*flags):
             return subprocess.run([sys.executable, MEASURED_TEST, BINARY, folder, *flags], capture_output=True, text=True)
@@ -196,22 +197,26 @@ class Measured(InFolder):
         nothing = held()
         self.assertEqual(nothing.returncode, 77, nothing.stdout)
         self.assertIn("no recording", nothing.stdout)
-        recording = folder / "h200-141g.json"
-        self.passes("gpu", "recording", "run", "--out", recording)
+        recording = folder / "h200-141g" / "run.json.xz"
+        data = json.loads(self.passes("gpu", "recording", "run").stdout)
+
+        def keep(**changed):
+            recording.write_bytes(lzma.compress(json.dumps({**data, **changed}).encode()))
+
+        keep()
         refused = held()
         self.assertEqual(refused.returncode, 1, refused.stdout)
         self.assertIn("which is no GPU", refused.stdout)
         equal = held("--rehearsal")
         self.assertEqual(equal.returncode, 0, equal.stdout + equal.stderr)
         self.assertIn("4 traces of ", equal.stdout)
-        data = json.loads(recording.read_text())
         data["traces"][0]["variants"][0]["ranks"][0]["events"][1]["bytes"][3] += 512
-        recording.write_text(json.dumps(data))
+        keep()
         changed = held("--rehearsal")
         self.assertEqual(changed.returncode, 1, changed.stdout)
         self.assertRegex(changed.stdout, r"event \d+: ")
         # Of another GPU: its multiprocessors decide temporaries, its memory does not.
-        recording.write_text(json.dumps({**data, "traces": []}))
+        keep(traces=[])
         self.assertEqual(held("--rehearsal").returncode, 1)
 
 
