@@ -57,6 +57,11 @@ def case_workspaces():
     check(8_536_576, 4 * (x + w) + 512, "the rule on paper")
     check(16_925_184, 4 * (2 * x + w) + 512, "the rule on paper")
     check(workspace("a100-80g"), 8_536_576, "as recorded on Ampere: the input and the filter, transformed")
+    check(workspace("h100-80g", "torch.bfloat16"), 8_462_352, "as recorded on Hopper: the result too")
+    tries = "with cudnn.benchmark on: the engines that a GPU tries take more"
+    for on in (True, False):
+        said = python(f"torch.backends.cudnn.benchmark = {on}\n" + WORKSPACE.format(type="torch.float16", format="torch.contiguous_format")).ends(0)
+        said.check((tries in said.err) == on, f"benchmark {on}")
     check(workspace("b200-180g"), 16_925_184, "as recorded on Blackwell: the result too")
     check(workspace("a100-80g", "torch.float16"), 2 * (x + w) + 512, "of half the bytes")
     check(workspace("a100-80g", "torch.float16", "torch.channels_last"), 2 * w, "PyTorch's own copy of the filter, and no workspace")

@@ -73,11 +73,17 @@ class Events:
         with self.lock:
             self.counts[event] = self.counts.get(event, 0) + 1
 
+    def tried(self):
+        """What is added where PyTorch tries all engines of cuDNN, which the platform does not have."""
+        torch = sys.modules.get("torch")
+        on = torch is not None and torch.backends.cudnn.benchmark
+        return ", with cudnn.benchmark on: the engines that a GPU tries take more, so that the true peak is higher" if on else ""
+
     def all(self):
         with self.lock:
             counts = dict(self.counts)
         if workspace := self.cudnn():
-            counts["size of a workspace", f"that of a model, {workspace:,} bytes at most", False, "cuDNN"] = 1
+            counts["size of a workspace", f"that of a model, {workspace:,} bytes at most{self.tried()}", False, "cuDNN"] = 1
         names = ("operation", "answer", "decides", "line")
         return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 
