@@ -11,7 +11,7 @@ recorded_test.py TIDEMARK FOLDER step SITE
 recorded_test.py TIDEMARK FOLDER ranks SITE
     FOLDER/two_ranks.py, run by tidemark exec, has the figures of FOLDER/printed/two_ranks.json to the byte.
 recorded_test.py TIDEMARK FOLDER programs SITE
-    FOLDER/programs.py, run by tidemark exec, makes the events and peaks of the recordings in FOLDER/h100-80g, of one GPU and of two ranks with NCCL.
+    FOLDER/record.py, run by tidemark exec, makes the events and peaks of the recordings in FOLDER/h100-80g, of one GPU and of two ranks with NCCL.
 recorded_test.py TIDEMARK FOLDER asked SITE
     FOLDER/asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of FOLDER/h100-80g/asked.jsonl.xz as are known to.
     77: this python3 cannot import the torch of SITE."""
@@ -38,7 +38,7 @@ AMBIGUOUS = {"medium_512_training"}  # what its blocks were before the trace doe
 PROGRAMS = ("settings", "side_stream", "optimizers", "fp8_products", "sdpa_default", "sdpa_efficient", "sdpa_math", "expandable", "lengths_and_cache",
             "graph_of_a_step", "batch_halved_when_out_of_memory", "ddp", "fsdp2_bf16", "fsdp2_fp32_kept", "tensor_parallel")
 # Calls of asked.py that ask for the recorded bytes.
-ASKED = {"attention": 304, "norms": 38, "convolutions": 518, "sorts": 156, "recurrent": 379}
+ASKED = {"attention": 304, "norms": 38, "convolutions": 518, "sorts": 156, "recurrent": 379, "fft": 141}
 
 
 def run(*words, **more):
@@ -192,7 +192,7 @@ def recorded(binary, environment, *words):
 
 
 def programs(binary, folder, site, scratch):
-    recorded(binary, platform(binary, site), "--", sys.executable, folder / "programs.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
+    recorded(binary, platform(binary, site), "--", sys.executable, folder / "record.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
     events = 0
     for name in PROGRAMS:
         for file in sorted((folder / "h100-80g").glob(f"{name}.*json.gz")):

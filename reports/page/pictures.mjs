@@ -1,4 +1,4 @@
-// pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch, or of a program.
+// pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch, or of a program or of a fit.
 //
 //     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page tidemark-out/latest/report.html reports
 //     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page DIR/report.html reports    # DIR: of tidemark exec --report
@@ -7,13 +7,18 @@ import { resolve } from 'node:path';
 import { launch, open, settled } from './browser.mjs';
 import { choose } from './looking.mjs';
 
-/** Of a program program.png; else overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
+/** Of a program program.png, of a fit fit.png; else overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
 export async function pictures(browser, report, out) {
   const width = 1160;
   let page = await open(browser, report, { width });
   if ((await page.locator('#memory').count()) > 0) {
     const { y, height } = await page.locator('.icicle').boundingBox();
     await page.screenshot({ path: `${out}/program.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 24 } });
+    return;
+  }
+  if ((await page.locator('.stacks').count()) > 0) {
+    const { y, height } = await page.locator('figure').first().boundingBox();
+    await page.screenshot({ path: `${out}/fit.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 24 } });
     return;
   }
   await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 700 } });
