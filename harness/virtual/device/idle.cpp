@@ -50,6 +50,25 @@ bool has_ended(long thread) {
   return access(path, F_OK) != 0;
 }
 
+// In a sleep that the program asked for, and in no wait for a partner, a worker or a lock, which a
+// busy machine makes long. True where the kernel does not say.
+bool is_sleeping(long thread) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/task/%ld/syscall", thread);
+  std::FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return true;
+  long call = -1;
+  unsigned long first = 0;
+  const int read = std::fscanf(file, "%ld %lx", &call, &first);  // or "running"
+  std::fclose(file);
+  if (read != 2) return false;
+  if (call == SYS_clock_nanosleep || call == SYS_nanosleep) return true;
+#ifdef SYS_select
+  if (call == SYS_select) return first == 0;  // of no files: an older Python's time.sleep
+#endif
+  return call == SYS_pselect6 && first == 0;
+}
+
 bool all_asleep(const std::vector<Driver>& drivers, Seconds passed) {
   return std::ranges::all_of(drivers, [passed](const Driver& driver) {
     const std::optional<Seconds> awake = time_awake(driver.thread);
@@ -80,7 +99,10 @@ bool has_drained(const Engine& e) {
   if (i.drained || now - i.looked < kBetweenLooks) return i.drained;
   i.looked = now;
   const Seconds passed = now - i.since;
-  i.drained = passed >= kSilent || (passed >= kAsleep && all_asleep(i.drivers, passed));
+  i.drained = passed >= kSilent || (passed >= kAsleep && all_asleep(i.drivers, passed) &&
+                                    std::ranges::any_of(i.drivers, [](const Driver& driver) {
+                                      return is_sleeping(driver.thread);
+                                    }));
   return i.drained;
 }
 

@@ -2,8 +2,9 @@
 // PyTorch's watchdog counts real seconds: a work that never ends there is an error of the process
 // group. So the device counts as drained for threads that give it no work, watchdogs among them,
 // once the threads that do give it work have all
-//   slept for a second since their last call (neither run nor waited for a core, so that a busy
-//   machine changes nothing), or
+//   been silent for a second, neither running nor waiting for a core, and one of them is in a sleep
+//   of the program's own: a wait for a partner, a worker or a lock, which a busy machine makes
+//   long, is none; or
 //   not called for 20 s, outside an operator.
 // The clock, and what the threads that give work are told, do not change by this.
 #pragma once
