@@ -61,8 +61,8 @@ class Events:
         self.program = program
         self.counts, self.lock = {}, threading.Lock()
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
-        self.cudnn = ctypes.CDLL(None).tidemark_cudnn_modelled
-        self.cudnn.restype = ctypes.c_size_t
+        self.modelled = ctypes.CDLL(None).tidemark_modelled
+        self.modelled.restype = ctypes.c_size_t
         layer.tidemark_numbers_on_event(self.listener)
         atexit.register(layer.tidemark_numbers_on_event, None)
 
@@ -82,8 +82,10 @@ class Events:
     def all(self):
         with self.lock:
             counts = dict(self.counts)
-        if workspace := self.cudnn():
-            counts["size of a workspace", f"that of a model, {workspace:,} bytes at most{self.tried()}", False, "cuDNN"] = 1
+        for library in ("cuDNN", "cuFFT"):
+            if workspace := self.modelled(library.encode()):
+                tried = self.tried() if library == "cuDNN" else ""
+                counts["size of a workspace", f"that of a model, {workspace:,} bytes at most{tried}", False, library] = 1
         names = ("operation", "answer", "decides", "line")
         return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
 

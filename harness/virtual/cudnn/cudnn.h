@@ -47,7 +47,7 @@ Status fail(Status status, const std::string& text);
 /// One operation on the handle's stream.
 Status run(const Handle* handle, const char* name, const device::Cost& cost);
 
-/// cuDNN's own figure of this memory is not public: says once a process that it is modelled.
+/// cuDNN's own figure of this memory is not public (device/modelled.h).
 std::size_t modelled(std::size_t bytes);
 
 }  // namespace tidemark::cudnn

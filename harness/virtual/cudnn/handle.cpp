@@ -8,12 +8,12 @@
 #include "harness/virtual/cudnn/cudnn.h"
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/library_call.h"
+#include "harness/virtual/device/modelled.h"
 
 namespace tidemark::cudnn {
 namespace {
 // That of the torch which the platform is built with; a program of another torch says its own.
 std::atomic<std::size_t> version{91900};
-std::atomic<std::size_t> largest_modelled{0};
 thread_local std::string last_error;
 }  // namespace
 
@@ -75,15 +75,7 @@ Status run(const Handle* handle, const char* name, const device::Cost& cost) {
   return success;
 }
 
-std::size_t modelled(std::size_t bytes) {
-  device::say_once(
-      "cuDNN's workspaces are modelled, so peaks that contain them are estimates, most of them too "
-      "low (harness/virtual/README.md, \"cuDNN\")");
-  std::size_t largest = largest_modelled.load();
-  while (bytes > largest && !largest_modelled.compare_exchange_weak(largest, bytes)) {
-  }
-  return bytes;
-}
+std::size_t modelled(std::size_t bytes) { return device::modelled("cuDNN", bytes); }
 
 }  // namespace tidemark::cudnn
 
@@ -121,8 +113,6 @@ CUDNN int cudnnGetProperty(int which, int* value) {
 }
 /// The version that the program's torch was compiled with (90100 for 9.1.0).
 CUDNN void tidemark_cudnn_set_version(std::size_t number) { version = number; }
-/// The largest piece of memory so far whose size is modelled; 0: none was asked for.
-CUDNN std::size_t tidemark_cudnn_modelled() { return largest_modelled; }
 
 CUDNN const char* cudnnGetErrorString(int status) {
   switch (status) {

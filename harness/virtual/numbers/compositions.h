@@ -15,6 +15,7 @@ void add_batch_norm(Compositions& table);
 void add_cells(Compositions& table);
 void add_convolution(Compositions& table);
 void add_dropout(Compositions& table);
+void add_embedding_bag(Compositions& table);
 void add_histogram(Compositions& table);
 void add_matmul(Compositions& table);
 void add_norms(Compositions& table);

@@ -204,8 +204,9 @@ void run_cpu_kernel(HostCall& call) {
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {
     std::unordered_map<std::string, HostKernel> table;
-    for (const auto add : {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout,
-                           add_histogram, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
+    for (const auto add :
+         {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout, add_embedding_bag,
+          add_histogram, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
       add(table);
     return table;
   }();

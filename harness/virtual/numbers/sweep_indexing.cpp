@@ -62,6 +62,18 @@ std::vector<Case> indexing_cases() {
   CALL("embedding", IN(x, i), at::embedding(t[0], t[1]));
   CALL("embedding_dense_backward", IN(normal({5, 4}), i),
        at::embedding_dense_backward(t[0], t[1], 6, -1, false));
+  const auto add_bags = [&](const char* label, const at::Tensor& bags, int mode, bool has_end) {
+    add(
+        cases, label, IN(x, i, bags),
+        [mode, has_end](const Tensors& t) -> Tensors {
+          return {
+              std::get<0>(at::_embedding_bag(t[0], t[1], t[2], false, mode, false, {}, has_end))};
+        },
+        true, false);
+  };
+  add_bags("_embedding_bag", at::tensor({0, 2, 2}, at::kLong), 0, false);
+  add_bags("_embedding_bag.means", at::tensor({0, 2, 2}, at::kLong), 1, false);
+  add_bags("_embedding_bag.maxima", at::tensor({0, 3, 5}, at::kLong), 2, true);
   CALL("one_hot", IN(i), at::one_hot(t[0], 6));
   CALL("diag", IN(normal({4})), at::diag(t[0]));
   CALL("diagonal.add", IN(normal({4, 4})), t[0].diagonal().add_(1));

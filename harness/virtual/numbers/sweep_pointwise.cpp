@@ -116,6 +116,9 @@ std::vector<Case> pointwise_cases() {
   CALL("complex.conj.mul", IN(at::complex(x, y)), t[0].conj() * t[0]);
   CALL("complex.neg.imag", IN(at::complex(x, y)), at::imag(t[0].conj()) + 1);
   CALL("complex.exp", IN(at::complex(x, y)), t[0].exp());
+  CALL("_fft_r2c", IN(x), at::_fft_r2c(t[0], {1}, 0, true));
+  CALL("_fft_c2c", IN(at::complex(x, y)), at::_fft_c2c(t[0], {0, 1}, 0, true));
+  CALL("_fft_c2r", IN(at::complex(x, y)), at::_fft_c2r(t[0], {1}, 2, 2 * (t[0].size(1) - 1)));
   CALL("fill_", IN(x), t[0].fill_(4));
   CALL("fill_.Tensor", IN(x, at::scalar_tensor(2.5)), t[0].fill_(t[1]));
   CALL("to.half", IN(x), t[0].to(at::kHalf));
