@@ -164,12 +164,15 @@ def program_of(name):
     return "step.py", f"--context {context} {'--training' if what == ['training'] else ''} {'--autocast' if mixed else ''}"
 
 
+def on_h100(binary, environment, *words):
+    """Runs a program of FOLDER by exec, which brings the platform, as an H100."""
+    done = run(binary, "exec", "--gpu", "h100-80g", *words,
+               env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_") and key != "LD_PRELOAD"})
+    check(done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr.strip()[-500:]}")
+
+
 def ranks(binary, folder, site, scratch):
-    environment = platform(binary, site)
-    del environment["LD_PRELOAD"]  # exec brings the platform
-    done = run(binary, "exec", "--devices", 2, "--gpu", "h100-80g", "--mode", "shapes", "--", sys.executable, folder / "two_ranks.py", scratch / "made",
-               env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_")})
-    check(done.returncode == 0, f"two_ranks.py: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    on_h100(binary, platform(binary, site), "--devices", 2, "--mode", "shapes", "--", sys.executable, folder / "two_ranks.py", scratch / "made")
     printed = json.loads((folder / "printed" / "two_ranks.json").read_text())
     equal = figures = 0
     for mode in ("full", "sharded"):
@@ -184,26 +187,22 @@ def ranks(binary, folder, site, scratch):
     print(f"{equal} of {figures} figures of two ranks as printed")
 
 
-def recorded(binary, environment, *words):
-    """Runs a program of FOLDER on the platform as an H100, under `lagging`: a recorded program lets go of what a stream used late."""
-    done = run(binary, "exec", "--gpu", "h100-80g", "--schedule", "lagging", *words,
-               env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_") and key != "LD_PRELOAD"})
-    check(done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr[-500:]}")
+# A program that was recorded let go late of what a stream used.
+LATE = ("--schedule", "lagging")
 
 
 def programs(binary, folder, site, scratch):
-    recorded(binary, platform(binary, site), "--", sys.executable, folder / "record.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
+    on_h100(binary, platform(binary, site), *LATE, "--", sys.executable, folder / "record.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
     events = 0
     for name in PROGRAMS:
         for file in sorted((folder / "h100-80g").glob(f"{name}.*json.gz")):
-            peaks = [json.load(gzip.open(folder_ / file.name))["source"]["peaks"] for folder_ in (file.parent, scratch)]
-            allocated, reserved = ([[both[n] for both in each] for each in peaks] for n in (0, 1))
+            both = [json.loads(gzip.decompress((where / file.name).read_bytes())) for where in (file.parent, scratch)]
+            allocated, reserved = ([[peak[n] for peak in each["source"]["peaks"]] for each in both] for n in (0, 1))
             check(allocated[0] == allocated[1], f"{file.name}: allocated at its highest {allocated}")
             held = run(binary, "compare", "--events", file, scratch / file.name)
             equal = re.search(r"events: all (\d+) equal", held.stdout) or re.search(r"without segments: all events equal", held.stdout)
             check(equal, f"{file.name}: {held.stdout}{held.stderr}")
-            with gzip.open(file) as packed:
-                events += len(json.load(packed)["events"]["action"])
+            events += len(both[0]["events"]["action"])
             print(f"{file.name}: {equal and equal[0]}; reserved {'as recorded' if reserved[0] == reserved[1] else reserved}")
     print(f"{events} events of {len(PROGRAMS)} programs")
 
@@ -225,8 +224,8 @@ def asked(binary, folder, site, scratch):
     there = {what(row): bytes_of(row) for row in rows}
     same, all_ = collections.Counter(), collections.Counter()
     for name in ASKED:
-        recorded(binary, environment, "--mode", "known" if name == "recurrent" else "shapes", "--", sys.executable, folder / "asked.py",
-                 "--out", scratch / name, *(["--part", "0/2"] if name == "recurrent" else []), name)
+        on_h100(binary, environment, *LATE, "--mode", "known" if name == "recurrent" else "shapes", "--", sys.executable, folder / "asked.py",
+                "--out", scratch / name, *(["--part", "0/2"] if name == "recurrent" else []), name)
         for row in map(json.loads, (scratch / name).read_text().splitlines()):
             if what(row) in there:
                 all_[name] += 1
@@ -283,8 +282,10 @@ def test(scratch):
         bad_input(binary, [r for r in recordings if r.name.startswith("linux")], scratch)
     elif sys.argv[3] == "own":
         own(binary, folder, sys.argv[4], scratch)
-    elif sys.argv[3] in ("programs", "asked"):
-        {"programs": programs, "asked": asked}[sys.argv[3]](binary, folder, sys.argv[4], scratch)
+    elif sys.argv[3] == "programs":
+        programs(binary, folder, sys.argv[4], scratch)
+    elif sys.argv[3] == "asked":
+        asked(binary, folder, sys.argv[4], scratch)
     elif sys.argv[3] == "ranks":
         ranks(binary, folder, sys.argv[4], scratch)
     else:
