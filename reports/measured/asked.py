@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What CUDA's libraries ask the allocator for: each operator of a catalogue is called once or twice on the GPU, and its allocations are noted.
+"""What CUDA's libraries ask the allocator for: each operator of a catalogue is called twice on the GPU, and its allocations are noted.
 
     python3 reports/measured/asked.py --out FILE [--seconds S] [--part N/M] [CATALOGUE...]
 
 FILE has a line a call, as JSON: what was called (catalogue, operator, arguments) and `asked`, the requested bytes of the allocations in their order, with
 `freed` of them within the call. Catalogues: outside, convolutions, recurrent, norms, attention, fft, linalg, sparse, sorts.
-The second call of an operator is noted, so that handles and plans are made already; `first` is what the first call had beyond it."""
+The second call of an operator is noted, so that handles and plans are made already; `first` is what the first call asked for, where it differs."""
 import argparse
 import itertools
 import json
@@ -35,29 +35,25 @@ def events_of(call):
     return [(e["action"], e["addr"], e["size"]) for e in trace if e["action"] in ("alloc", "free_completed")]
 
 
-def note(file, what, call, again=True):
+def note(file, what, call):
     try:
         first = [n for a, _, n in events_of(call) if a == "alloc"]
-        events = events_of(call) if again else None
+        events = events_of(call)
     except Exception as error:  # the device must outlive an operator that refuses
         text = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
         file.write(json.dumps({**what, "refused": text}) + "\n")
         torch.cuda.synchronize()
         return
-    row = dict(what)
-    if again:
-        asked = [n for a, _, n in events if a == "alloc"]
-        alive, freed = {}, []
-        for action, address, n in events:
-            if action == "alloc":
-                alive[address] = n
-            elif address in alive:
-                freed.append(alive.pop(address))
-        row |= {"asked": asked, "freed": freed}
-        if first != asked:
-            row["first"] = first
-    else:
-        row["asked"] = first
+    asked = [n for a, _, n in events if a == "alloc"]
+    alive, freed = {}, []
+    for action, address, n in events:
+        if action == "alloc":
+            alive[address] = n
+        elif address in alive:
+            freed.append(alive.pop(address))
+    row = {**what, "asked": asked, "freed": freed}
+    if first != asked:
+        row["first"] = first
     file.write(json.dumps(row) + "\n")
 
 
@@ -114,32 +110,28 @@ SHAPES = [  # N, C, H, W, K, R, stride, padding, dilation, groups: layers of res
 ]
 
 
+def convolution(kind, last, shape, **more):
+    """Forward, and backward to the input and to the filter."""
+    n, c, h, w, k, r, stride, padding, dilation, groups = shape
+    layout = torch.channels_last if last else torch.contiguous_format
+    x = torch.randn(n, c, h, w, device="cuda", dtype=TYPES[kind]).to(memory_format=layout)
+    f = torch.randn(k, c // groups, r, r, device="cuda", dtype=TYPES[kind]).to(memory_format=layout)
+    what = {"type": kind, "channels_last": last, "shape": shape, **more}
+    y = F.conv2d(x, f, None, stride, padding, dilation, groups)
+    yield {"operator": "forward", **what}, lambda: F.conv2d(x, f, None, stride, padding, dilation, groups)
+    for operator, mask in (("backward_data", [True, False, False]), ("backward_filter", [False, True, False])):
+        yield {"operator": operator, **what}, lambda: torch.ops.aten.convolution_backward(
+            y, x, f, None, [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups, mask)
+
+
 @catalogue
 def convolutions():
     for kind, last, shape in itertools.product(("f32", "f16", "bf16"), (False, True), SHAPES):
-        n, c, h, w, k, r, stride, padding, dilation, groups = shape
-        layout = torch.channels_last if last else torch.contiguous_format
-        x = torch.randn(n, c, h, w, device="cuda", dtype=TYPES[kind]).to(memory_format=layout)
-        f = torch.randn(k, c // groups, r, r, device="cuda", dtype=TYPES[kind]).to(memory_format=layout)
-        y = F.conv2d(x, f, None, stride, padding, dilation, groups)
-        for operator, mask in (("forward", None), ("backward_data", [True, False, False]), ("backward_filter", [False, True, False])):
-            what = {"operator": operator, "type": kind, "channels_last": last, "shape": shape}
-            if mask is None:
-                yield what, lambda: F.conv2d(x, f, None, stride, padding, dilation, groups)
-            else:
-                yield what, lambda: torch.ops.aten.convolution_backward(y, x, f, None, [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups, mask)
+        yield from convolution(kind, last, shape)
     for kind, tf32 in (("f32", False), ("f64", True)):
         torch.backends.cudnn.allow_tf32 = tf32
         for shape in SHAPES[::3]:
-            n, c, h, w, k, r, stride, padding, dilation, groups = shape
-            x, f = torch.randn(n, c, h, w, device="cuda", dtype=TYPES[kind]), torch.randn(k, c // groups, r, r, device="cuda", dtype=TYPES[kind])
-            y = F.conv2d(x, f, None, stride, padding, dilation, groups)
-            for operator, mask in (("forward", None), ("backward_data", [True, False, False]), ("backward_filter", [False, True, False])):
-                what = {"operator": operator, "type": kind, "tf32": tf32, "channels_last": False, "shape": shape}
-                if mask is None:
-                    yield what, lambda: F.conv2d(x, f, None, stride, padding, dilation, groups)
-                else:
-                    yield what, lambda: torch.ops.aten.convolution_backward(y, x, f, None, [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups, mask)
+            yield from convolution(kind, False, shape, tf32=tf32)
     torch.backends.cudnn.allow_tf32 = True
     for kind in ("f32", "f16", "bf16"):
         for n, c, length, k, r, stride in ((4, 512, 6399, 512, 3, 2), (4, 80, 3000, 384, 3, 1), (4, 384, 3000, 384, 3, 2), (8, 64, 16000, 64, 7, 1), (4, 1, 64000, 512, 10, 5)):
