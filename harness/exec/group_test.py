@@ -57,8 +57,10 @@ def case_timeout():
     try: dist.all_reduce(x, async_op=True).wait(datetime.timedelta(seconds=2))
     except dist.DistBackendError as error: print('time-out' if 'timed out' in str(error) or 'imeout' in str(error) else error, flush=True)
     store.set('go', '1')
+    store.wait(['seen'])  # the store is in this process
 else:
     store.wait(['go'])
+    store.set('seen', '1')
 os._exit(0)"""
     # Else PyTorch's watchdog ends the process as soon as it sees the error, perhaps before the program has printed it.
     own = {"TORCH_NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
