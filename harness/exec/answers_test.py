@@ -54,6 +54,18 @@ def case_parallel():
     same("parallel.py", lambda program: ranks(program) + (FEW if RUNS == 0 else []))
 
 
+def case_long_steps():
+    """Steps with pauses of more than the 100 ms of a watchdog have the peaks of instant, where it lets go of every work; short steps have higher ones."""
+    parts = ["replicas", "bucket views", "sharded optimizer"]
+
+    def peaks(schedule, kind):
+        said = Said("--schedule", schedule, *ranks(HERE / "answers" / "parallel.py"), *[part + kind for part in parts]).ends(0)
+        return {line.split(",")[0].split(":")[0]: line.split(" peak ")[1].split(" bytes")[0] for line in said.out.splitlines() if line.startswith("rank ")}, said
+    (instant, _), (calibrated, said), (short, _) = peaks("instant", ", long steps"), peaks("calibrated", ", long steps"), peaks("calibrated", "")
+    said.check(len(instant) == 2 * len(parts) and calibrated == instant, f"the peaks of instant: {instant}")
+    said.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
+
+
 def case_loader():
     same("loader.py", ranks)
 

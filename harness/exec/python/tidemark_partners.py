@@ -2,10 +2,15 @@
 is a file, for which the receiver waits. The folder also tells the command which ranks wait and which have what they waited for, and the
 ranks which have ended. The command gives a core back to a rank by removing its file `ready`."""
 import os
+import threading
 import time
 
 PAUSE = 0.02  # seconds between two looks at the folder
 SHOWN = 64  # ranks that a message names
+
+
+def pause():
+    threading.Event().wait(PAUSE)  # time.sleep would pass on the program's virtual clock
 
 
 class Partners:
@@ -47,7 +52,7 @@ class Partners:
                 raise
             os.rename(waits, ready)
             while os.path.exists(ready):
-                time.sleep(PAUSE)
+                pause()
         with open(place, "rb") as file:
             return file.read()
 
@@ -59,7 +64,7 @@ class Partners:
             if time.time() - os.stat(self.folder).st_mtime > self.patience and not any(one.endswith(".ready") for one in os.listdir(self.folder)):
                 raise RuntimeError(f"tidemark exec: rank {self.rank} has waited for an object of rank {source}, and no rank has sent or "
                                    f"started to wait for {self.patience:.0f} s: do ranks wait for each other? (--timeout)")
-            time.sleep(PAUSE)
+            pause()
 
     def advice(self, source, group):
         wanted = sorted({*self.present, source, *(group if len(group) <= SHOWN else ())})

@@ -173,7 +173,9 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
 /// Whether the calling thread gives the device work, and whether it is to be told that this is
 /// done.
 bool drives_device(const Engine& e);
-bool seems_done(const Engine& e, const Mark& mark);
+/// Whether it has ever given it work in this process, on any clock (no lock needed).
+bool has_driven_device();
+bool seems_done(Engine& e, const Mark& mark);
 /// Comes before a query, with no lock held: a thread that gives the device work waits a while for
 /// the partners of its collectives.
 void before_poll();

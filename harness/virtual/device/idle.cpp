@@ -1,109 +1,137 @@
 #include "harness/virtual/device/idle.h"
 
+#include <dlfcn.h>
+#include <sys/auxv.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <optional>
+#include <string_view>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/interposed.h"
+#include "harness/virtual/device/watchdog.h"
 
 namespace tidemark::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
-constexpr Seconds kAsleep{1}, kSilent{20}, kBetweenLooks{0.05};
+constexpr std::chrono::seconds kSilent{20};
+constexpr Ns kSecond = 1'000'000'000, kAsleep = kSecond;
 
-struct Driver {
-  long thread = 0;
-  std::optional<Seconds> awake = {};  // of its life: it has run, or waited for a core
-};
-
+// Since the last call of the device.
 struct Idle {
-  std::uint64_t epoch = 0;  // Engine::epoch and Engine::activity that this belongs to
   std::uint64_t activity = 0;
-  std::vector<Driver> drivers;
-  Clock::time_point since{}, looked{};
-  bool drained = false;
+  Clock::time_point since{};
+  Ns slept = 0;
+  VectorClock drained = {};  // for good
+
+  void follow(const Engine& e) {
+    if (activity == e.activity && operators_under_way == 0) return;
+    activity = e.activity;
+    since = Clock::now();
+    slept = 0;
+  }
 };
 Idle& idle() { return immortal<Idle>(); }
 
-// None where the thread has ended, or the kernel does not count.
-std::optional<Seconds> time_awake(long thread) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", thread);
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return std::nullopt;
-  unsigned long long run = 0, waited = 0;  // ns
-  const int read = std::fscanf(file, "%llu %llu", &run, &waited);
-  std::fclose(file);
-  if (read != 2) return std::nullopt;
-  return Seconds(static_cast<double>(run + waited) * 1e-9);
-}
-
-bool has_ended(long thread) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%ld", thread);
-  return access(path, F_OK) != 0;
-}
-
-// In a sleep that the program asked for, and in no wait for a partner, a worker or a lock, which a
-// busy machine makes long. True where the kernel does not say.
-bool is_sleeping(long thread) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%ld/syscall", thread);
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return true;
-  long call = -1;
-  unsigned long first = 0;
-  const int read = std::fscanf(file, "%ld %lx", &call, &first);  // or "running"
-  std::fclose(file);
-  if (read != 2) return false;
-  if (call == SYS_clock_nanosleep || call == SYS_nanosleep) return true;
-#ifdef SYS_select
-  if (call == SYS_select) return first == 0;  // of no files: an older Python's time.sleep
-#endif
-  return call == SYS_pselect6 && first == 0;
-}
-
-bool all_asleep(const std::vector<Driver>& drivers, Seconds passed) {
-  return std::ranges::all_of(drivers, [passed](const Driver& driver) {
-    const std::optional<Seconds> awake = time_awake(driver.thread);
-    if (!awake) return has_ended(driver.thread);
-    return driver.awake && passed - (*awake - *driver.awake) >= kAsleep;
-  });
-}
-
 }  // namespace
 
-void note_driver(Engine& e) {
+bool is_left_alone(Engine& e, const Mark& mark) {
   Idle& i = idle();
-  if (i.epoch != e.epoch) i.drivers.clear();
-  i.epoch = e.epoch;
-  i.drivers.push_back({syscall(SYS_gettid)});
+  i.follow(e);
+  if ((e.schedule == Schedule::lagging && i.slept >= kAsleep) || Clock::now() - i.since >= kSilent)
+    i.drained.merge(e.mark_all(-1).clock);
+  return i.drained.covers(mark.clock);
 }
 
-bool has_drained(const Engine& e) {
-  Idle& i = idle();
-  const auto now = Clock::now();
-  if (i.activity != e.activity || operators_under_way > 0) {
-    i.activity = e.activity;
-    i.drained = false;
-    i.since = i.looked = now;
-    for (Driver& driver : i.drivers) driver.awake = time_awake(driver.thread);
-    return false;
-  }
-  if (i.drained || now - i.looked < kBetweenLooks) return i.drained;
-  i.looked = now;
-  const Seconds passed = now - i.since;
-  i.drained = passed >= kSilent || (passed >= kAsleep && all_asleep(i.drivers, passed) &&
-                                    std::ranges::any_of(i.drivers, [](const Driver& driver) {
-                                      return is_sleeping(driver.thread);
-                                    }));
-  return i.drained;
+namespace {
+
+const void* base_of(const void* address) {
+  Dl_info library{};
+  return dladdr(address, &library) != 0 ? library.dli_fbase : nullptr;
 }
 
+// Communication libraries sleep while they wait for partners: how often depends on the machine.
+bool is_of_program(const void* caller) {
+  static const void* const program =
+      base_of(reinterpret_cast<const void*>(getauxval(AT_ENTRY)));  // NOLINT
+  Dl_info library{};
+  if (dladdr(caller, &library) == 0) return false;
+  return library.dli_fbase == program ||
+         std::string_view(library.dli_fname).find("libpython") != std::string_view::npos;
+}
+
+void pass(Ns duration, const void* caller) {
+  if (duration <= 0 || !has_driven_device() || syscall(SYS_gettid) != getpid() ||
+      !is_of_program(caller))
+    return;
+  settle_for_a_while();
+  auto [e, lock] = locked_at_once();
+  if (!drives_device(e)) return;
+  Idle& i = idle();
+  i.follow(e);
+  i.slept += duration;
+  e.now += duration;
+  if (i.slept >= kAsleep) ++e.news;
+  show_watchdogs_the_time(e);
+}
+
+Ns nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+
+// When this thread last read the steady clock. Python adds the length of a sleep to that, and asks
+// for the point of time.
+[[gnu::tls_model("initial-exec")]] thread_local Ns last_read = 0;
+
+}  // namespace
 }  // namespace tidemark::device
+
+// In place of the C library's, for all libraries of the process.
+using tidemark::device::next;
+using tidemark::device::pass;
+
+EXPORTED int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  static auto* const read = next<decltype(clock_gettime)>("clock_gettime", "GLIBC_2.17");
+  const int error = read(clock, time);
+  if (clock == CLOCK_MONOTONIC && error == 0)
+    tidemark::device::last_read = tidemark::device::nanoseconds(*time);
+  return error;
+}
+
+EXPORTED int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
+  static auto* const sleep = next<decltype(clock_nanosleep)>("clock_nanosleep", "GLIBC_2.17");
+  const bool until = (flags & TIMER_ABSTIME) != 0;
+  if (time && (!until || clock == CLOCK_MONOTONIC))
+    pass(tidemark::device::nanoseconds(*time) - (until ? tidemark::device::last_read : 0),
+         __builtin_return_address(0));
+  return sleep(clock, flags, time, left);
+}
+
+EXPORTED int nanosleep(const timespec* time, timespec* left) {
+  static auto* const sleep = next<decltype(nanosleep)>("nanosleep", "GLIBC_2.2.5");
+  if (time) pass(tidemark::device::nanoseconds(*time), __builtin_return_address(0));
+  return sleep(time, left);
+}
+
+EXPORTED int usleep(useconds_t microseconds) {
+  static auto* const sleep = next<decltype(usleep)>("usleep", "GLIBC_2.2.5");
+  pass(static_cast<tidemark::device::Ns>(microseconds) * 1000, __builtin_return_address(0));
+  return sleep(microseconds);
+}
+
+EXPORTED unsigned sleep(unsigned seconds) {
+  static auto* const real = next<decltype(::sleep)>("sleep", "GLIBC_2.2.5");
+  pass(seconds * tidemark::device::kSecond, __builtin_return_address(0));
+  return real(seconds);
+}
+
+// Of no files: time.sleep of Python before 3.11.
+EXPORTED int select(int files, fd_set* read, fd_set* write, fd_set* except, timeval* time) {
+  static auto* const real = next<decltype(select)>("select", "GLIBC_2.2.5");
+  if (files == 0 && time)
+    pass(time->tv_sec * tidemark::device::kSecond + time->tv_usec * 1000,
+         __builtin_return_address(0));
+  return real(files, read, write, except, time);
+}

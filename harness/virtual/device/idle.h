@@ -1,23 +1,21 @@
 // The device while its program does not call it. A GPU works on while the host sleeps, and
 // PyTorch's watchdog counts real seconds: a work that never ends there is an error of the process
-// group. So the device counts as drained for threads that give it no work, watchdogs among them,
-// once the threads that do give it work have all
-//   been silent for a second, neither running nor waiting for a core, and one of them is in a sleep
-//   of the program's own: a wait for a partner, a worker or a lock, which a busy machine makes
-//   long, is none; or
-//   not called for 20 s, outside an operator.
-// The clock, and what the threads that give work are told, do not change by this.
+// group. Two rules say what has ended meanwhile:
+//   A sleep of the program's own passes on the host's virtual clock. It is a sleep of the main
+//   thread, after that has given the device work, and the program's code or Python asked for it.
+//   Under lagging, where no time passes on the device, sleeps of a second together between two
+//   calls have the device drained for threads that give it no work, watchdogs among them.
+//   Where no thread has called for 20 s, outside an operator, it has drained for them too. No
+//   program that ends in that time depends on real time.
 #pragma once
 
 #include "harness/virtual/device/engine.h"
 
 namespace tidemark::device {
 
-/// The calling thread gives the device work from now on (the engine's lock is held).
-void note_driver(Engine& e);
-/// Whether the device has run empty meanwhile (the engine's lock is held). Who polls asks this
-/// again and again.
-bool has_drained(const Engine& e);
+/// Whether a thread that gives the device no work is to be told that this is done although the host
+/// has not waited for it (the engine's lock is held). Once true, it stays true.
+bool is_left_alone(Engine& e, const Mark& mark);
 
 /// Operators that are under way, on all threads.
 inline std::atomic<int> operators_under_way{0};

@@ -62,26 +62,26 @@ struct IdlePolls {
   }
 };
 thread_local IdlePolls idle_polls;
-
-// What a thread that does not drive the device has been told to be done, because the device had
-// drained (idle.h). It stays done for that thread.
-thread_local VectorClock told_drained;
 }  // namespace
 
 bool drives_device(const Engine& e) { return driven_epoch == e.epoch; }
 
-bool seems_done(const Engine& e, const Mark& mark) {
+bool has_driven_device() { return driven_epoch != 0; }
+
+bool seems_done(Engine& e, const Mark& mark) {
   if (drives_device(e)) return e.is_done(mark);
   if (is_watchdog() ? watchdog_sees(e, mark) : e.is_done(mark)) return true;
-  if (has_drained(e)) told_drained.merge(mark.clock);
-  return told_drained.covers(mark.clock);
+  return is_left_alone(e, mark);
 }
 
 void count_activity(Engine& e, bool enqueued) {
   ++e.activity;
   if (carries_step_out()) return;  // for a thread that has counted it
-  if (enqueued && driven_epoch != e.epoch) note_driver(e);
-  if (enqueued) driven_epoch = e.epoch;
+  if (!enqueued) return;
+  // A forked process may not use the device, and may have been forked under the engine's lock.
+  static const int at_fork = pthread_atfork(nullptr, nullptr, [] { driven_epoch = 0; });
+  (void)at_fork;
+  driven_epoch = e.epoch;
 }
 
 void pay_launch(Engine& e) {

@@ -14,6 +14,7 @@
 #include <typeinfo>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/interposed.h"
 #include "harness/virtual/device/interpreter.h"
 
 namespace tidemark::device {
@@ -144,12 +145,6 @@ void wait_for_passes(std::uint64_t news) {
   w.seen = std::max(w.seen.load(), news);
 }
 
-template <class Function>
-Function* next(const char* name, const char* version) {
-  void* found = dlvsym(RTLD_NEXT, name, version);  // dlsym might find the oldest of several
-  return reinterpret_cast<Function*>(found ? found : dlsym(RTLD_NEXT, name));
-}
-
 }  // namespace
 
 bool is_watchdog() { return role == Role::watchdog; }
@@ -157,6 +152,14 @@ bool is_watchdog() { return role == Role::watchdog; }
 bool watchdog_sees(const Engine& e, const Mark& mark) {
   if (e.schedule == Schedule::instant || e.schedule == Schedule::lagging) return e.is_done(mark);
   return mark.time <= e.watched;
+}
+
+void show_watchdogs_the_time(Engine& e) {
+  const Ns last = e.now - e.now % kSleep;
+  if (e.schedule == Schedule::instant || e.schedule == Schedule::lagging || last <= e.watched)
+    return;
+  e.watched = last;
+  ++e.news;
 }
 
 void let_watchdogs_look() {
@@ -167,11 +170,7 @@ void let_watchdogs_look() {
   std::uint64_t news = 0;
   {
     auto [e, lock] = locked_at_once();
-    const Ns last = e.now - e.now % kSleep;
-    if (e.schedule != Schedule::instant && e.schedule != Schedule::lagging && last > e.watched) {
-      e.watched = last;
-      ++e.news;
-    }
+    show_watchdogs_the_time(e);
     news = e.news;
   }
   if (news > w.seen) wait_for_passes(news);
@@ -186,8 +185,6 @@ void before_collectives() {
 }  // namespace tidemark::device
 
 // In place of the C library's and libstdc++'s, for all libraries of the process.
-#define EXPORTED extern "C" [[gnu::visibility("default")]]
-
 EXPORTED int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                     const timespec* end) {
   static auto* const wait = tidemark::device::next<decltype(pthread_cond_timedwait)>(

@@ -7,7 +7,7 @@
 //   lagging     what the host has synchronised with
 //   calibrated  what had ended at the last multiple of 100 ms of the host's clock; so has random
 // A watchdog also wakes by itself, as without a virtual device. It then sees nothing more than
-// that, unless the program has left the device alone for long (idle.h).
+// that, and what the device has done while the program left it alone (idle.h).
 #pragma once
 
 #include "harness/virtual/device/engine.h"
@@ -16,6 +16,9 @@ namespace tidemark::device {
 
 /// The host is about to call an operator, and holds no lock that a watchdog could need.
 void let_watchdogs_look();
+
+/// The host's clock has gone on (the engine's lock is held).
+void show_watchdogs_the_time(Engine& e);
 
 /// Whether the calling thread is a watchdog.
 bool is_watchdog();

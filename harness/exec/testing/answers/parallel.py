@@ -2,6 +2,7 @@
 import contextlib
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -20,7 +21,7 @@ def network():
     return nn.Sequential(*[nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128)) for _ in range(4)]).cuda()
 
 
-def train(model, optimizer, parts=1, after_backward=lambda: None, read=False):
+def train(model, optimizer, parts=1, after_backward=lambda: None, read=False, pause=0.0):
     for _ in range(STEPS):
         for part in range(parts):
             with model.no_sync() if part + 1 < parts else contextlib.nullcontext():
@@ -29,19 +30,21 @@ def train(model, optimizer, parts=1, after_backward=lambda: None, read=False):
         after_backward()
         if read:
             loss.item()
+        time.sleep(pause)
         optimizer.step()
+        time.sleep(pause)
         optimizer.zero_grad()
 
 
-def replicated(parts=1, hook=None, read=False, optimizer=torch.optim.AdamW, **flags):
+def replicated(parts=1, hook=None, read=False, pause=0.0, optimizer=torch.optim.AdamW, **flags):
     model = DistributedDataParallel(network(), bucket_cap_mb=0.5, **flags)
     if hook:
         model.register_comm_hook(None, hook)
-    train(model, optimizer(model.parameters()), parts, read=read)
+    train(model, optimizer(model.parameters()), parts, read=read, pause=pause)
 
 
-def sharded_optimizer():
-    replicated(optimizer=lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.AdamW, lr=1e-3))
+def sharded_optimizer(pause=0.0):
+    replicated(pause=pause, optimizer=lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.AdamW, lr=1e-3))
 
 
 def sharded():
@@ -96,6 +99,8 @@ PARTS = {
     "gathers dropped": lambda: by_hand(gather, False),
     "messages dropped": lambda: by_hand(send, False),
 }
+LONG = {"replicas": replicated, "bucket views": lambda pause: replicated(gradient_as_bucket_view=True, pause=pause), "sharded optimizer": sharded_optimizer}
+PARTS |= {f"{name}, long steps": lambda part=part: part(pause=0.15) for name, part in LONG.items()}
 if __name__ == "__main__":
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
