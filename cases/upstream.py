@@ -126,7 +126,7 @@ class Row:
     mode: str = "shapes"  # of the released program; the scenario computes no numbers
     ranks: int = 2
     steps: int = 4
-    stand_for: int = -1  # the rank of the scenario, and of --as-rank, that is compared, by itself; all without
+    as_rank: int = -1  # the rank of the scenario, and of --as-rank, that is compared, by itself; all without
     environment: tuple = ()  # of the released program alone
     shared: tuple = ()  # environment of both
     flags: tuple = ()  # further ones of exec
@@ -155,12 +155,12 @@ class Outcome:
 
 
 @functools.lru_cache(maxsize=None)
-def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(), stand_for=-1):
+def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(), as_rank=-1):
     """The report of a run of one trial."""
     with tempfile.TemporaryDirectory() as folder:
         command = [TIDEMARK, "run", *(f"{scenario}/{name}" for name in variants), "--size", size, "--ranks", str(ranks), "--mode", "shapes",
                    "--schedule", schedule, "--steps", str(steps), "--races", "off", "--details", "none", "--out", folder + "/run",
-                   *(["--stand-for", str(stand_for)] if stand_for >= 0 else [])]
+                   *(["--as-rank", str(as_rank)] if as_rank >= 0 else [])]
         for name, value in parameters:
             command += ["--set", f"{name}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env={**os.environ, **dict(shared)})
@@ -171,7 +171,7 @@ def trial(scenario, variants, size, parameters, schedule, ranks, steps, shared=(
 
 
 def trial_of(scenario, row):
-    return trial(scenario, row.beside or (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.stand_for)
+    return trial(scenario, row.beside or (row.variant,), row.size, row.parameters, row.schedule, row.ranks, row.steps, row.shared, row.as_rank)
 
 
 def ours(scenario, row):
@@ -207,7 +207,7 @@ def counted(form):
 
 def process_of(row):
     """Rows for which this is the same can be programs of one process."""
-    return row.torch, row.mode, row.schedule, row.ranks, row.stand_for, row.each_rank, row.flags, row.packages, row.environment, row.shared
+    return row.torch, row.mode, row.schedule, row.ranks, row.as_rank, row.each_rank, row.flags, row.packages, row.environment, row.shared
 
 
 def theirs(program, python, path, rows):

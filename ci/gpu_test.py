@@ -69,7 +69,7 @@ def on_a_stand_in(work: Path) -> None:
           f"virtual, then the GPU, its times, then both at the seeds' sizes: {runs}")
     check(all("run fsdp* " in call and "--ranks 2 " in call for call in runs[:3]), f"the patterns, on that many ranks: {runs}")
     check("--schedule device --repetitions 5" in runs[2], f"times in the device's own time: {runs}")
-    check(all("run fsdp* " in call and "--ranks 8 --stand-for 7 " in call for call in runs[3:]), f"the patterns, the last of eight ranks: {runs}")
+    check(all("run fsdp* " in call and "--ranks 8 --as-rank 7 " in call for call in runs[3:]), f"the patterns, the last of eight ranks: {runs}")
     for what in ("r2", "seed"):
         check(f"| compare --events {gpu.out}/virtual-{what} {gpu.out}/gpu-{what}" in calls, f"the two are compared event by event: {calls}")
         check(f"| gpu recording {gpu.out}/gpu-{what} --out {gpu.out}/measured-{what}.json" in calls, f"a recording is kept: {calls}")

@@ -117,7 +117,7 @@ std::string command(const Report& report, const TrialRecord& trial) {
                                        {"--capacity", "TIDEMARK_CAPACITY"},
                                        {"--alloc-conf", "TIDEMARK_ALLOC_CONF"},
                                        {"--collectives", "TIDEMARK_COLLECTIVES"},
-                                       {"--stand-for", "TIDEMARK_STAND_FOR"}}) {
+                                       {"--as-rank", "TIDEMARK_AS_RANK"}}) {
     const std::string by_flag = given(run.argv, flag);
     const auto twin = run.env.find(variable);
     if (!by_flag.empty()) {

@@ -48,7 +48,7 @@ std::vector<Expectation> known_of(const Scenario& scenario, const Trial& trial,
   return all.empty() ? forms_of(scenario, trial, variant, rank) : all;
 }
 
-Need need_of(const PlannedTrial& planned, int stand_for) {
+Need need_of(const PlannedTrial& planned, int as_rank) {
   Trial trial = planned.trial;
   if (trial.schedule != "instant") trial.schedule = "lagging";  // which no other can exceed
   const Scenario& scenario = *planned.scenario;
@@ -57,16 +57,15 @@ Need need_of(const PlannedTrial& planned, int stand_for) {
     if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
     const int times = variant.caught_by.starts_with("rest/") ? trial.steps : 1;
     for (int rank = 0; rank < trial.ranks; ++rank)
-      if (stand_for < 0 || rank == stand_for)
-        need.add(known_of(scenario, trial, variant, rank), times);
+      if (as_rank < 0 || rank == as_rank) need.add(known_of(scenario, trial, variant, rank), times);
   }
   return need;
 }
 
 }  // namespace
 
-void choose_capacity(PlannedTrial& planned, int stand_for, bool fixed) {
-  const Need need = need_of(planned, stand_for);
+void choose_capacity(PlannedTrial& planned, int as_rank, bool fixed) {
+  const Need need = need_of(planned, as_rank);
   if (need.least() > 0) planned.needs = need.least();
   if (virtual_device() == nullptr) return;
   planned.capacity = platform().capacity();

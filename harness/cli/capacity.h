@@ -9,11 +9,11 @@
 namespace tidemark {
 
 /// Sets `needs`: the most that the closed forms say any variant of the scenario reserves on any
-/// rank (on `stand_for` alone where that is a rank), whichever variants were asked for. On the
+/// rank (on `as_rank` alone where that is a rank), whichever variants were asked for. On the
 /// virtual platform also `capacity`: the profile's where that is enough, else so much more that
 /// nothing runs out; with `fixed` always the platform's. Where no form says how much is reserved,
 /// twice what is known of the other statistics must fit.
-void choose_capacity(PlannedTrial& planned, int stand_for, bool fixed);
+void choose_capacity(PlannedTrial& planned, int as_rank, bool fixed);
 
 /// Notes for stderr, a line for each size that does not fit the profile.
 std::string capacity_notes(const std::vector<PlannedTrial>& planned);

@@ -131,7 +131,7 @@ class Cli(InFolder):
     def test_repetitions_poll_the_same_events(self):
         """Freed blocks wait for several streams there. The allocator polls them in an order that follows from their numbers, and autograd's thread
         polls before it enqueues anything."""
-        common = "--size smoke --mode shapes --steps 2 --stand-for 0 --repetitions 4 --out"
+        common = "--size smoke --mode shapes --steps 2 --as-rank 0 --repetitions 4 --out"
         self.passes(f"run frozen_reshard/multi_grad_hook --ranks 2 --set layout=flat --set no_sync=none --schedule lagging {common} a")
         self.passes("run fsdp_prefetch/record_stream --ranks 64 --set layers=17 --set hidden=3333 --set batch=64 --set precision=mixed "
                     f"--set reshard_after_forward=no --schedule calibrated {common} b")
@@ -140,7 +140,7 @@ class Cli(InFolder):
         """The model of the allocator has its default settings: of others requested bytes alone are claimed."""
         for settings in ("max_split_size_mb:21", "expandable_segments:True", "roundup_power2_divisions:4", "large_segment_size_mb:30",
                          "per_process_memory_fraction:0.9,garbage_collection_threshold:0.1"):
-            self.passes("run ddp_bucket_view tp_buffer_reuse/no_recompute --size seed --ranks 2 --stand-for 1 --steps 2 --schedule lagging --set layers=2 "
+            self.passes("run ddp_bucket_view tp_buffer_reuse/no_recompute --size seed --ranks 2 --as-rank 1 --steps 2 --schedule lagging --set layers=2 "
                         f"--races off --details none --capacity 80GB --alloc-conf {settings} --out {settings}")
             found = self.verdicts(settings)
             skipped = [v for v in found if v["name"] == "memory/settings" and v["why"].startswith("PYTORCH_ALLOC_CONF=" + settings)]
@@ -148,7 +148,7 @@ class Cli(InFolder):
             self.assertGreater(sum(v["name"].startswith("memory/form/requested/") for v in found), 20, settings)
             self.assertFalse([v for v in found if v["name"].startswith("memory/replay/reserved/")], settings)
         # What changes nothing of that leaves all verdicts.
-        self.passes("run ddp_bucket_view --size smoke --stand-for 0 --ranks 2 --schedule instant --alloc-conf garbage_collection_threshold:0.5 --out inert")
+        self.passes("run ddp_bucket_view --size smoke --as-rank 0 --ranks 2 --schedule instant --alloc-conf garbage_collection_threshold:0.5 --out inert")
         names = {verdict["name"] for verdict in self.verdicts("inert")}
         self.assertTrue(any(name.startswith("memory/replay/reserved/") for name in names))
         self.assertNotIn("memory/settings", names)

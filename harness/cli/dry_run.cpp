@@ -59,7 +59,7 @@ std::string estimate(std::size_t run, std::size_t known, Ns total, const fs::pat
 
 void print_plan(const std::vector<PlannedTrial>& planned, const Options& options) {
   const fs::path history = history_of(options);
-  const auto past = past_trials(history, host_name(), options.stand_for >= 0);
+  const auto past = past_trials(history, host_name(), options.as_rank >= 0);
   std::size_t name = 5;
   for (const auto& each : planned) name = std::max(name, record_of(each).name().size());
   fmt::print("{:<{}}  {:>10}  {:>9}  {}\n", "trial", name, "needs", "took last", "");

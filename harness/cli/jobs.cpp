@@ -168,7 +168,7 @@ int run_as_jobs(const Options& options, const std::vector<PlannedTrial>& planned
   const std::vector<std::size_t> trials = trials_that_run(planned);
   json plan = {{"executor", options.executor},
                {"options", parameters(options.executor_options)},
-               {"cpus", options.stand_for >= 0 ? 1 : ranks},
+               {"cpus", options.as_rank >= 0 ? 1 : ranks},
                {"jobs", json::array()}};
   for (const std::size_t index : trials)
     plan["jobs"].push_back(job_of(planned[index], index, folder_of_job(jobs, index), run.argv));

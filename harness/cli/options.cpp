@@ -19,7 +19,7 @@ const std::string kCodesOfRun =
     "0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, 4 nothing "
     "selected, 77 no such device, 130 interrupted";
 
-// --stand-for is TIDEMARK_STAND_FOR in the environment too.
+// --as-rank is TIDEMARK_AS_RANK in the environment too.
 CLI::Option* with_twin(CLI::Option* option) {
   std::string twin = "TIDEMARK_" + option->get_lnames().front();
   for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
@@ -102,7 +102,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
                 "KEY=VALUE: another value for a parameter (`tidemark list SCENARIO` names them)"))
       ->delimiter(',');
   flag(run, "ranks", request.ranks, "number of ranks (0: as many as the launcher started, else 4)");
-  with_twin(run->add_option("--stand-for", options.stand_for,
+  with_twin(run->add_option("--as-rank", options.as_rank,
                             "run one process with the memory of this rank of --ranks; its "
                             "collectives have no partners, so nothing is computed (mode shapes)"))
       ->check(CLI::Range(0, 1023));
@@ -170,7 +170,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       "print which trials would run, which would be skipped, and the estimated time"));
   add_platform_flags(run, options);
   group(run, "What runs",
-        {"--suite", "--size", "--set", "--ranks", "--stand-for", "--steps", "--seed", "--mode",
+        {"--suite", "--size", "--set", "--ranks", "--as-rank", "--steps", "--seed", "--mode",
          "--schedule", "--repetitions", "--resume", "--dry-run"});
   group(run, "On which device",
         {"--device", "--gpu", "--capacity", "--collectives", "--alloc-conf", "--executor",

@@ -20,7 +20,7 @@ struct Options {
   std::string executor;                       // "local" or "slurm": each trial is a job; else empty
   std::vector<std::string> executor_options;  // NAME=VALUE, parameters of submitit
   int only = -1;         // the one trial of the plan that this process runs; -1: all
-  int stand_for = -1;    // a rank of the request's, whose memory one process has; -1: all ranks run
+  int as_rank = -1;      // a rank of the request's, whose memory one process has; -1: all ranks run
   bool history = true;   // whether the run goes into history.sqlite
   bool events = false;   // whether allocator/ is written
   bool numbers = false;  // whether numbers/ is

@@ -24,7 +24,7 @@ TEST(CommandLineProperties, RandomWordsAreOptionsOrAnErrorOfOneLine) {
   std::istringstream all(
       "run list report compare losses gpu recording --force history snapshot show convert "
       "--ranks --set --size --suite --mode --schedule --steps --seed --timeout --capacity --gpu "
-      "--out --races --details --collectives --stand-for --events --numbers --repetitions --color "
+      "--out --races --details --collectives --as-rank --events --numbers --repetitions --color "
       "--history --dry-run --format --threshold --device -- -x --= = fsdp_prefetch/* layers=2 "
       "layers=, memory=0 5% 1 -1 0x10 1e9 99999999999999999999 on off math nan");
   std::vector<std::string> known{std::istream_iterator<std::string>(all), {}};

@@ -68,15 +68,15 @@ void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned) {
   if (refused && std::ranges::none_of(planned, fits)) throw UsageError(refused->why);
 }
 
-void check_faults(int ranks, int stand_for) {
+void check_faults(int ranks, int as_rank) {
   const char* text = std::getenv("TIDEMARK_FAULT");
   if (text == nullptr || *text == 0) return;
   try {
     for (const FaultPlan& plan : parse_faults(text)) {
-      if (stand_for >= 0 ? plan.rank == stand_for : plan.rank < ranks) continue;
+      if (as_rank >= 0 ? plan.rank == as_rank : plan.rank < ranks) continue;
       throw UsageError(fmt::format("TIDEMARK_FAULT: there is no rank {}: {}", plan.rank,
-                                   stand_for >= 0 ? fmt::format("rank {} runs alone", stand_for)
-                                                  : fmt::format("{} ranks run", ranks)));
+                                   as_rank >= 0 ? fmt::format("rank {} runs alone", as_rank)
+                                                : fmt::format("{} ranks run", ranks)));
     }
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
@@ -91,20 +91,20 @@ Prepared prepare(const Options& options, int ranks) {
   export_settings(options);
   set_race_detection(options.races == "on");
   Request request = options.request;
-  if (options.stand_for >= 0) {
-    if (options.stand_for >= request.ranks)
-      throw UsageError(fmt::format("--stand-for {} needs --ranks, at least {}", options.stand_for,
-                                   options.stand_for + 1));
+  if (options.as_rank >= 0) {
+    if (options.as_rank >= request.ranks)
+      throw UsageError(fmt::format("--as-rank {} needs --ranks, at least {}", options.as_rank,
+                                   options.as_rank + 1));
     if (request.mode == "math")
       throw UsageError(
-          "--mode math needs all ranks, and --stand-for runs one: leave out one of the two");
+          "--mode math needs all ranks, and --as-rank runs one: leave out one of the two");
     request.mode = "shapes";
   }
   if (request.ranks == 0) request.ranks = ranks;
-  check_faults(request.ranks, options.stand_for);
+  check_faults(request.ranks, options.as_rank);
   auto planned = plan(request, scenarios(), platform_schedules());
   for (auto& each : planned)
-    if (each.unfit.empty()) choose_capacity(each, options.stand_for, !options.capacity.empty());
+    if (each.unfit.empty()) choose_capacity(each, options.as_rank, !options.capacity.empty());
   leave_out_what_does_not_fit(planned);
   if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
         return each.trial.mode == Mode::math;

@@ -150,10 +150,10 @@ std::jthread watch(Link& link, int timeout) {
 // this one stands.
 std::string sharing_note(const Options& options, int ranks, const World& all) {
   const std::string sharing = assign_gpu(all);
-  if (options.stand_for >= 0)
+  if (options.as_rank >= 0)
     return fmt::format(
         "one process stands for rank {} of {}: memory alone, its collectives have no partners",
-        options.stand_for, ranks);
+        options.as_rank, ranks);
   if (!sharing.empty() && !collectives_are_staged()) {
     platform().begin(platform_schedules().front(), Mode::math);  // a rehearsal's bytes move
     require_collectives(all, std::min(options.timeout, kLongestTrial));
@@ -199,7 +199,7 @@ int rank_command(const Options& options, int argc, char** argv) {
   try {
     World all(link);
     const int ranks = options.request.ranks == 0 ? all.size() : options.request.ranks;
-    const bool alone = options.stand_for >= 0;
+    const bool alone = options.as_rank >= 0;
     if (ranks > all.size() && !alone)
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
                                    all.size(), ranks));
@@ -226,7 +226,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     watch_out_of_memory();
     code = 0;
     auto world = !alone      ? all.first(ranks)
-                 : rank == 0 ? std::make_unique<World>(options.stand_for, ranks)
+                 : rank == 0 ? std::make_unique<World>(options.as_rank, ranks)
                              : nullptr;
     if (world) {
       world->timeout = options.timeout;

@@ -39,7 +39,7 @@ int run_command(Options& options, int argc, char** argv) {
   setenv("TIDEMARK_OUT", folder.c_str(), 1);
   describe_terminal(options.color);
   const fs::path session = folder / kUnfinished;
-  const int processes = options.stand_for >= 0 ? 1 : ranks;
+  const int processes = options.as_rank >= 0 ? 1 : ranks;
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string()};
   command.insert(command.end(), argv + 1, argv + argc);
   Ended ended = launch(processes, command, session);

@@ -57,7 +57,7 @@ DeviceRequest device_request() {
 }
 
 int run(Options& options, int argc, char** argv) {
-  options.note = choose_device({options.device, options.collectives, options.stand_for >= 0}, argv);
+  options.note = choose_device({options.device, options.collectives, options.as_rank >= 0}, argv);
   take_job(options);
   if (launched_by_tidemark()) return rank_command(options, argc, argv);
   const auto launcher = find_launcher();

@@ -54,7 +54,7 @@ class Alone(InFolder):
     def test_it_has_that_ranks_memory_event_by_event(self):
         self.passes(*self.COMMON, "--mode", "shapes", "--out", "together")
         for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
-            self.passes(*self.COMMON, "--stand-for", 1, *more, "--out", name, rehearsed=rehearsed)
+            self.passes(*self.COMMON, "--as-rank", 1, *more, "--out", name, rehearsed=rehearsed)
             report = read(self.folder / name)
             said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
             self.assertEqual(report["run"]["device"]["sharing"], said)
@@ -67,7 +67,7 @@ class Alone(InFolder):
             self.assertRegex(held.stdout, rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$")
 
     def test_bad_input_is_one_line(self):
-        for more in (["--stand-for", 3], ["--stand-for", 1, "--mode", "math"], ["--stand-for", 1, "--collectives", "nccl"], ["--stand-for", "x"]):
+        for more in (["--as-rank", 3], ["--as-rank", 1, "--mode", "math"], ["--as-rank", 1, "--collectives", "nccl"], ["--as-rank", "x"]):
             self.refuses(2, "", *self.COMMON, *more, "--device", "virtual")
 
     def test_what_does_not_fit_is_left_out_and_named(self):
@@ -79,7 +79,7 @@ class Alone(InFolder):
         skipped = [line for line in planned.stdout.splitlines() if "SKIPPED: a rank needs" in line]
         self.assertEqual([line.split("/")[0] for line in skipped], ["zero_bubble_detach"])
         self.assertIn("1 of 2 trials would run, 1 would be skipped", planned.stdout)
-        fits = self.tidemark("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--stand-for", 7, rehearsed=True)
+        fits = self.tidemark("run", "zero_bubble_detach/retained", *common, "--ranks", 8, "--as-rank", 7, rehearsed=True)
         self.assertNotIn("SKIPPED", fits.stdout + fits.stderr)
 
 

@@ -49,7 +49,7 @@ class Unfinished(InFolder):
     def test_the_scale_size_fits_any_power_of_two_up_to_64(self):
         """Sizes follow the ranks."""
         for ranks in (1, 2, 4, 8, 16, 32, 64):
-            plan = self.passes(f"run --size scale --stand-for 0 --dry-run --ranks {ranks}").stdout
+            plan = self.passes(f"run --size scale --as-rank 0 --dry-run --ranks {ranks}").stdout
             self.assertIn("\n15 of 15 trials would run, 0 would be skipped.", plan, ranks)
 
     def test_a_capacity_is_taken_in_units(self):

@@ -128,7 +128,7 @@ std::string choose_device(const DeviceRequest& request, char** argv) {
   const bool staged = wants_staged(request);
   if (request.alone && request.collectives == "nccl")
     throw UsageError(
-        "--collectives nccl: NVIDIA's NCCL cannot run with --stand-for; leave out one of the two");
+        "--collectives nccl: NVIDIA's NCCL cannot run with --as-rank; leave out one of the two");
   const Ground cuda{false, staged || request.alone};
   if (device != "virtual" && started_again_on(cuda.name())) {
     require_cuda(cuda);

@@ -16,9 +16,9 @@ std::string key_of(const std::string& name, const std::string& settings) {
 }
 
 bool stands_alone(const RunRecord& run) {
-  return run.env.contains("TIDEMARK_STAND_FOR") ||
-         std::ranges::any_of(
-             run.argv, [](const std::string& word) { return word.starts_with("--stand-for"); });
+  return run.env.contains("TIDEMARK_AS_RANK") ||
+         std::ranges::any_of(run.argv,
+                             [](const std::string& word) { return word.starts_with("--as-rank"); });
 }
 
 }  // namespace

@@ -43,6 +43,6 @@ def row(code, pattern, variant, flags=(), stays=False, torch="2.11.0", **more):
     name = f"{code}, {pattern}{', late' if '--late' in flags else ''}{', stays gathered' if stays else ''}{', the input needs no gradient' if without else ''}"
     parameters = {"layers": LAYERS, "hidden": HIDDEN, "batch": ROWS * RANKS, "pattern": pattern, "adapter_rank": 16, "reshard_after_forward": int(not stays),
                   "input_gradient": int(not without), "layout": int(code != "fsdp2"), "backward_prefetch": int(code != "fairscale")}
-    return Row(name, torch, (code, pattern, *flags), variant, tuple(parameters.items()), size="seed_test", ranks=RANKS, steps=3, stand_for=0,
+    return Row(name, torch, (code, pattern, *flags), variant, tuple(parameters.items()), size="seed_test", ranks=RANKS, steps=3, as_rank=0,
                small=torch == "2.11.0" and (pattern, variant) in (("even", "input_node"), ("adapters", "late"), ("even", "will_execute")),
                packages=("fairscale==0.4.13",) if code == "fairscale" else (), **more)
