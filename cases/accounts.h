@@ -19,10 +19,10 @@ Formula sum_of(const reference::Account& account, Statistic statistic);
 /// memory/account/<statistic>/<phase>[/end]
 Expectation accounted(Statistic statistic, const std::string& phase, bool at_end,
                       const reference::Account& account);
-/// The same of the peaks of all statistics that have accounts: all but reserved.
+/// Expectations of the peaks of all statistics that have accounts: all but reserved.
 std::vector<Expectation> accounted(const std::string& phase,
                                    const reference::Allocator::Peaks& peaks);
-/// The same of the phase's end.
+/// Expectations of the phase's end.
 std::vector<Expectation> accounted_at_end(const std::string& phase,
                                           const reference::Predicted::Accounts& accounts);
 /// trajectory/account/<moment>

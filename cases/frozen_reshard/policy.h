@@ -85,7 +85,7 @@ struct Setup {
     return microbatches == 1 ? "" : "/" + std::to_string(microbatch);
   }
 };
-/// Of the trial's parameters, those that the policy sets itself aside.
+/// The trial's parameters, without those that the policy sets itself.
 Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
 
 /// Whether freed blocks wait for a device with a clock of its own (calibrated, a real GPU): which

@@ -28,7 +28,7 @@ class LanguageModel : public Operators {
   Tensor block(const Tensor& x, const Tensors& parameters);
   std::vector<Amount> block_parameters() const;
 
-  /// Of a microbatch.
+  /// Rows of `width` for the tokens of a microbatch.
   Amount tokens_by(std::int64_t width, std::string_view symbol) const {
     return {sizes_.tokens * width * sizes_.element(), symbol};
   }

@@ -52,7 +52,7 @@ struct Sizes {
   bool sums_norms_in_parts(std::int64_t processors) const {
     return !norms_in_floats && tokens > 65536 && hidden / 32 < processors / 2;
   }
-  // Of the plans on paper.
+  // Inputs of the plans on paper.
   reference::AttentionPlan attention(const reference::DeviceFacts& device) const {
     return {{tokens / sequence, sequence, heads, kv_heads, hidden / heads, bf16}, device};
   }

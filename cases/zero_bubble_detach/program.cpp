@@ -33,7 +33,7 @@ class LanguageModel {
         each_(sizes.transformer ? transformer_parameters(block_)
                                 : mlp_parameters(sizes.hidden, sizes.ffn)) {}
 
-  /// Of a stage, in the model's order; and of each its block.
+  /// Parameters of a stage, in the model's order; `tasks` gets the block of each.
   std::vector<NamedShape> parameters(const StagePlace& own, std::vector<int>& tasks) const {
     std::vector<NamedShape> all;
     const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,

@@ -187,7 +187,7 @@ def case_kills():
 
 
 def case_killed():
-    """Whoever dies, and however: what was recorded is kept, and a report says what it lacks."""
+    """A process that dies, in any way, loses nothing of what was recorded, and a report says what it lacks."""
     forever = "print('up', flush=True)\ntime.sleep(1000)"
     folder = FOLDER / "fails"
     survivor = Task(step(0), "--report", folder, *allocate(1, forever))

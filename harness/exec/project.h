@@ -16,8 +16,8 @@ struct ProjectSettings {
   std::string text() const;
 };
 
-/// Of the nearest pyproject.toml with that table, in `folder` or above it. Throws UsageError where
-/// such a file is no TOML, or the table has another key, or a value of another type.
+/// Settings of the nearest pyproject.toml with that table, in `folder` or above it. Throws
+/// UsageError if such a file is no TOML, or the table has another key, or a value of another type.
 std::optional<ProjectSettings> project_settings(const std::filesystem::path& folder);
 
 }  // namespace tidemark

@@ -54,7 +54,7 @@ class Vocabulary {
   /// The tensors that live and die together under this name, in requested bytes each; tensors of 0
   /// bytes take no memory. Bytes of a symbol add up over several calls.
   void tensors(const std::string& symbol, const std::vector<Bytes>& each);
-  /// The same of a temporary during whose life nothing else is allocated: its own block may keep a
+  /// Adds a temporary during whose life nothing else is allocated: its own block may keep a
   /// remainder, but it leaves none to others.
   void passing(const std::string& symbol, Bytes bytes);
 
@@ -66,7 +66,7 @@ class Vocabulary {
   std::vector<Expectation> forms(const std::string& phase, bool at_end,
                                  const std::vector<Statistic>& statistics,
                                  const std::vector<FormMoment>& moments) const;
-  /// The same of a named moment of the program (trajectory).
+  /// Forms of a named moment of the program (trajectory).
   std::vector<Expectation> forms_at(const std::string& moment,
                                     const std::vector<Statistic>& statistics,
                                     const FormMoment& alive) const;
@@ -89,8 +89,8 @@ class Vocabulary {
 
 /// The replay's figures of a phase as expectations memory/replay/<statistic>/<phase>[/end].
 Expectation replayed(Statistic statistic, const std::string& phase, bool at_end, Bytes bytes);
-/// The same of all four statistics: peaks, and ends where they are wanted. `extents` has them in
-/// the order of kStatistics (reference/memory/replay.h).
+/// Expectations of all four statistics: peaks, and ends where they are wanted. `extents` has them
+/// in the order of kStatistics (reference/memory/replay.h).
 template <class Extents>
 std::vector<Expectation> replayed(const std::string& phase, const Extents& extents, bool ends) {
   std::vector<Expectation> all;
@@ -101,7 +101,7 @@ std::vector<Expectation> replayed(const std::string& phase, const Extents& exten
   }
   return all;
 }
-/// The same of a named moment: trajectory/replay/<moment>.
+/// Expectation of a named moment: trajectory/replay/<moment>.
 Expectation replayed_at(const std::string& moment, Statistic statistic, Bytes bytes);
 
 }  // namespace tidemark

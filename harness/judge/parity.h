@@ -21,7 +21,7 @@ struct Numbers {
 const Shard* covering(const std::vector<Shard>& all, const Shard& part);
 /// The elements of `part`, in `whole`, which covers it: flat.
 at::Tensor elements(const Shard& whole, const Shard& part);
-/// Of contiguous tensors of as many elements.
+/// Compares contiguous tensors of as many elements.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 struct Difference {

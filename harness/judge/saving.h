@@ -14,8 +14,8 @@ namespace tidemark {
 /// a form, or else an account. Expected is the difference of the two sums, within the sum of their
 /// slacks.
 ///
-/// Of a fixed variant, where the device lags, saving/most besides: the largest saving of all that
-/// have one. It must be more than 0 where the forms predict one, and 0 where they predict none.
+/// Under lagging, a fixed variant also gets saving/most: the largest saving of all that have one.
+/// It must be more than 0 if the forms predict one, and 0 if they predict none.
 std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
                              const std::vector<Expectation>& before, const Seen& seen,
                              const std::vector<Expectation>& after);

@@ -14,8 +14,8 @@ namespace autograd = torch::autograd;
 struct InputHooks::Counter {
   Count count;
   Calls calls;
-  // Of every tensor. Weak, because hooks of leaves outlive the graph of their call: a node of a
-  // later graph may lie where one of that graph was, and must not be taken for it. A leaf's
+  // Nodes of every tensor. Weak, because hooks of leaves outlive the graph of their call: a node of
+  // a later graph may lie where one of that graph was, and must not be taken for it. A leaf's
   // accumulator comes and goes with the graphs that use it, and would hold the leaf, which holds
   // this.
   using Leaf = c10::weak_intrusive_ptr<c10::TensorImpl>;

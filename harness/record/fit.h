@@ -47,7 +47,7 @@ struct FitRun {
   Bytes allocated = 0, active = 0, reserved = 0;  // the highest of all its GPUs
   std::int64_t retries = 0, ooms = 0;             // of all its GPUs
   std::int64_t step_ns = 0;                       // of the virtual clock; 0: not measured
-  // Of the process with the most; 0: there was none, or it is not known.
+  // Figures of the process with the most; 0: there was none, or it is not known.
   std::int64_t tokens = 0;       // that an nn.Embedding got in a step
   std::int64_t logits = 0;       // elements of the largest input of cross_entropy
   std::int64_t states = 0;       // elements of an optimizer's states of 32 bits

@@ -95,7 +95,7 @@ struct Piece {  // of a suite
 // a step there, and the platform has addresses for 32.
 int usual_steps(const std::string& size) { return size == "scale" ? 2 : 4; }
 
-// Of a suite, unless sizes are asked for: one by name, or those that the patterns name.
+// Pieces of a suite, unless sizes are asked for: one by name, or those that the patterns name.
 std::vector<Piece> pieces(const Request& request, const Scenario& scenario, bool by_pattern) {
   const auto steps = [&](int usual) { return request.steps ? request.steps : usual; };
   if (!request.size.empty())

@@ -52,7 +52,7 @@ def test_tensor_parallel_keeps_its_own_rows(memory, world):
     forward().sum().backward()  # cuBLAS has its workspaces, NCCL its communicator
     with memory.phase("forward"):
         out = forward()
-    # Of each layer: its input rows (the first one's were there before, the last one's output takes their place).
+    # Each layer keeps its input rows (the first one's were there before, the last one's output takes their place).
     memory.value("forward", memory.end("forward").requested - memory.occurrences("forward")[0].start["requested"]).equals(
         "L*x", L=LAYERS, x=4 * ROWS * WIDTH)
     with memory.phase("backward"):

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MOST = 3  # servers at a time; each holds a few hundred MB
 START = 600  # seconds for Python and torch
 PATIENCE = 15  # seconds between asking the ranks to end and killing them
-# Of the environment, what differs between two tests and no import of torch reads.
+# Variables that differ between two tests and that no import of torch reads.
 OF_A_TEST = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
 
 

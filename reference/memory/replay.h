@@ -50,7 +50,7 @@ inline std::int64_t divided(std::int64_t a, std::int64_t b) { return (a + b - 1)
 /// block is 128 threads of 16 bytes.
 std::int64_t copy_out_table(const std::vector<std::int64_t>& chunks, std::int64_t ranks,
                             const DeviceFacts& device);
-/// The same of _chunk_cat: five values a parameter, two running sums, one index a block.
+/// Bytes of the table of _chunk_cat: five values a parameter, two running sums, one index a block.
 std::int64_t copy_in_table(const std::vector<std::int64_t>& chunks);
 
 class Replay {

@@ -72,7 +72,7 @@ const FitRun* run_of(const FitRecord& record, const std::string& room, const Fit
   return found == record.runs.end() ? nullptr : &*found;
 }
 
-/// Of exactly two variables: a table for each GPU, with the share of it that each combination
+/// Tables of exactly two variables, one for each GPU, with the share of it that each combination
 /// takes.
 std::vector<Picture> maps(const FitRecord& record) {
   if (record.variables.size() != 2) return {};

@@ -4,7 +4,7 @@ import { together } from './model.js';
 /** The JSON that a block holds in base64 of gzip; the block is removed. */
 export async function unpacked(element) {
   const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
-  element.remove(); // megabytes that nobody reads again
+  element.remove(); // megabytes that are not read again
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
   return JSON.parse(await new Response(stream).text());
 }

@@ -39,7 +39,7 @@ function whose(owners) {
   ];
 }
 
-// Of each rank the most of any variant: it holds its context and libraries all along.
+// Most of any variant, for each rank: it holds its context and libraries all along.
 function outside(variants) {
   const most = new Map();
   for (const record of variants.flatMap((variant) => variant.ranks)) {

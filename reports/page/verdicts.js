@@ -20,7 +20,7 @@ export function verdicts(assertions, filters = {}) {
     .slice()
     .sort((a, b) => (a.status === 'fail' ? 0 : 1) - (b.status === 'fail' ? 0 : 1));
   const several = new Set(all.map(({ trial }) => trial.scenario)).size > 1;
-  // Of verdicts, as everywhere: an assertion has one on every rank.
+  // Counts are of verdicts, as everywhere: an assertion has one on every rank.
   const count = (status) => all.reduce((sum, assertion) => sum + assertion.counts[status], 0);
   const filter = {
     text: '',

@@ -44,7 +44,7 @@ std::string nothing_text(const std::vector<Waste>& wastes) {
   return known ? "nothing was found" : "not known, no backward has run";
 }
 
-// Of the device that has most left, by kind; of the others the bytes alone.
+// Text about the device that has most left, by kind, and the bytes alone of the others.
 std::string left_text(const std::vector<LeftAtEnd>& left) {
   constexpr std::ptrdiff_t kNamed = 8;
   if (left.empty()) return "";

@@ -38,7 +38,7 @@ struct HighestPeak {
 std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 
-/// Of the run under `schedule` in a report's folder. harness/exec/records.h writes the files.
+/// Reads the run under `schedule` in a report's folder. harness/exec/records.h writes the files.
 HighestPeak highest_peak(const std::filesystem::path& report, const std::string& schedule);
 
 /// The highest of all; nullptr where none has a file.

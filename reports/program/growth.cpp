@@ -54,7 +54,7 @@ Steps steps_of(const MemoryPicture& picture) {
   return out;
 }
 
-/// Of one place: the bytes and blocks that each step has left behind.
+/// Bytes and blocks that each step has left behind at one place.
 struct Left {
   Part part;
   std::vector<std::int64_t> bytes, blocks;

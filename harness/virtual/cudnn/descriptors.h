@@ -7,7 +7,7 @@
 
 namespace tidemark::cudnn {
 
-/// Of tensors and of filters; a filter has a format.
+/// Shape of a tensor or of a filter; a filter has a format.
 struct Shape {
   int type = f32, format = 0;
   std::vector<int> sizes, strides;

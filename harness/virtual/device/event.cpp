@@ -82,7 +82,7 @@ cudaError_t wait_in_capture(Stream& s, EventHandle handle, const Event& event, b
   return cudaSuccess;
 }
 
-/// Of an event that only a graph records, or a call that a capture forbids.
+/// Error of a question about an event that only a graph records, or that a capture forbids.
 cudaError_t question_in_capture(const Event& event) {
   if (event.capture) {
     if (!event.capture->ended) event.capture->invalid = true;

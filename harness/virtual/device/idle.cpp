@@ -127,7 +127,7 @@ EXPORTED unsigned sleep(unsigned seconds) {
   return real(seconds);
 }
 
-// Of no files: time.sleep of Python before 3.11.
+// A select without files is time.sleep of Python before 3.11.
 EXPORTED int select(int files, fd_set* read, fd_set* write, fd_set* except, timeval* time) {
   static auto* const real = next<decltype(select)>("select", "GLIBC_2.2.5");
   if (files == 0 && time)

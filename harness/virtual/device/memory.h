@@ -20,7 +20,7 @@ cudaError_t allocate(void** address, std::size_t bytes);
 /// Synchronises the device first, as CUDA does. Null is fine; pool memory too.
 cudaError_t release(void* address);
 cudaError_t memory_left(std::size_t* left, std::size_t* total);
-/// Of the current device: see Wsl2Placement.
+/// The library is used on the current device: see Wsl2Placement.
 void library_used(Placement::Library what);
 /// Bytes of a device's capacity that are taken.
 std::size_t memory_used(int device);

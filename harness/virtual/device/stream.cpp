@@ -131,7 +131,8 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   }
   ++e.activity;
   e.now += e.profile.poll;
-  // Who works is told, and what it does next comes after; a watchdog's knowledge is its own.
+  // A query by a thread that enqueues work is a synchronisation for its later operations. A
+  // watchdog's query is not.
   const auto told = [&] {
     if (!e.is_done(mark)) return false;
     e.learn(mark);

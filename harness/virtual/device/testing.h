@@ -11,7 +11,7 @@
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/device.h"
 
-// Of nvcc's generated code.
+// Functions that nvcc's generated code calls.
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,

@@ -49,7 +49,7 @@ class Exchange {
   /// Throws Failure when what is still missing will never come: aborted, or a rank has left or
   /// failed.
   void check_partners();
-  /// Who is missing and who waits for them in what.
+  /// Text: the ranks that are missing, and those that wait for them in which call.
   std::string absent(double seconds);
 
   const Operation& operation() const { return operation_; }

@@ -1,7 +1,7 @@
 // ZeroMQ sockets of a process: one that listens, at a local name and, where there is a network,
 // over TCP; and one for each partner.
 //
-// Who may speak over TCP: a listening socket there is a CURVE server (RFC 26, CurveZMQ), and
+// Access over TCP: a listening socket there is a CURVE server (RFC 26, CurveZMQ), and
 // nothing listens without. The first command of a client, HELLO, has a box of zeros that is sealed
 // for the server's long-term public key; the server closes the connection where the box does not
 // open. So a client needs that key, and the key is never on the wire in clear: no command of the

@@ -21,8 +21,8 @@ at::Tensor swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
 at::Tensor as_it_is(const at::Tensor& tensor) { return tensor; }
 
-// Of the operators whose query, key and value are the arguments from `first` on; `order` brings
-// them to [B, H, S, D].
+// Sizes in the operators whose query, key and value are the arguments from `first` on; `order`
+// brings them to [B, H, S, D].
 Attention attention(const HostCall& call, at::Tensor (*order)(const at::Tensor&), std::size_t first,
                     std::size_t scale, std::size_t dropout) {
   const at::Tensor query = order(tensor_at(call, first));

@@ -90,7 +90,7 @@ void compare(const Signature& signature, const Values& arguments, const Values& 
 }
 
 // _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale): found_inf is raised where
-// there is an overflow, so it stays as it is, or is 0 where nobody has set it.
+// there is an overflow, so it stays as it is, or is 0 if it was not set.
 void no_overflow(const Signature& signature, const Values& arguments, const Values&) {
   if (!is_known(arguments[1].toTensor())) fill(arguments[1], 0);
   tell(signature.name, "no overflow");

@@ -83,7 +83,7 @@ std::vector<at::Tensor> all_accumulated(const std::vector<at::Tensor>& tensors) 
   return result;
 }
 
-// Of the arguments `mode, hidden_size, proj_size, num_layers, batch_first, dropout, train,
+// Network of the arguments `mode, hidden_size, proj_size, num_layers, batch_first, dropout, train,
 // bidirectional, batch_sizes` from `first` on.
 Network network(const HostCall& call, std::size_t first) {
   const auto& s = call.stack;

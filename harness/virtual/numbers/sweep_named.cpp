@@ -22,7 +22,7 @@ bool takes(const std::vector<c10::Argument>& arguments, std::size_t tensors, boo
                      [](const c10::Argument& one) { return one.default_value().has_value(); });
 }
 
-// Of several overloads the one with the fewest arguments, as C++ chooses.
+// Chooses the overload with the fewest arguments, as C++ does.
 c10::OperatorHandle overload(const std::string& name, std::size_t tensors, bool out) {
   std::optional<c10::OperatorHandle> found;
   const auto size = [](const c10::OperatorHandle& op) { return op.schema().arguments().size(); };

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
 thread_local Number node_here = 0, node_before = 0, module_here = 0;
-// Of the operator that runs: the number of the node that it makes, if it makes one; -1: none runs.
+// Number of the node that the running operator makes, if it makes one; -1: none runs.
 thread_local std::int64_t operator_here = -1;
 
 // The place of every node that a thread has made, in the order of their sequence numbers: a new

@@ -36,7 +36,7 @@ enum class Tag : std::uint8_t {
             // bytes from here on is what is left of them
 };
 
-/// Of an event, as PyTorch numbers them.
+/// Kinds of events, as PyTorch numbers them.
 enum class EventAction : std::uint8_t {
   alloc,
   free_requested,

@@ -1,5 +1,5 @@
 // Python's frames of the calling thread, read without Python's lock: the allocator's events come on
-// threads that have given it up, below the allocator's own lock, where nobody may wait for it. A
+// threads that have given it up, below the allocator's own lock, where no thread may wait for it. A
 // thread that is inside a call from Python leaves its frames as they are.
 #pragma once
 
