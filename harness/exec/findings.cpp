@@ -44,7 +44,7 @@ int Findings::finish(const Report& base, Ns duration) {
   std::vector<ProgramRecord>& programs = report_.programs;
   if (!peaks_.empty()) say(alive_text(peaks_, report_.run.capacity_bytes));
   say(bracket_text(programs));
-  Grown more;
+  PeakRegressions more;
   if (!exec_.base.empty()) {
     more = grown(base, report_, exec_.thresholds);
     if (more.failures.empty()) say("--compare: no peak is higher than in " + exec_.base + "\n");

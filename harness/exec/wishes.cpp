@@ -60,12 +60,13 @@ Report read_base(const std::filesystem::path& path) {
   return base;
 }
 
-Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds) {
+PeakRegressions grown(const Report& base, const Report& now,
+                      const std::vector<Threshold>& thresholds) {
   constexpr std::size_t kMost = 8;
   CompareOptions options;
   options.thresholds = thresholds;
   const Comparison comparison = compare(base, now, options);
-  Grown out;
+  PeakRegressions out;
   for (const Change& change : comparison.changes)
     if (change.kind == Kind::memory && change.effect == Effect::regression)
       out.failures.push_back("--compare: " + sentence(change));

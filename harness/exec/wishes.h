@@ -27,7 +27,7 @@ std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wi
 /// in one line where it is none, or where it holds no peaks.
 Report read_base(const std::filesystem::path& path);
 
-struct Grown {
+struct PeakRegressions {
   /// One line for each peak (allocated, active, reserved of every rank and device) that grew by
   /// more than its threshold, or that one of the two runs does not have. A process that was killed
   /// has no peaks.
@@ -36,6 +36,7 @@ struct Grown {
   std::string causes;
   Changes changes;  // for the page
 };
-Grown grown(const Report& base, const Report& now, const std::vector<Threshold>& thresholds);
+PeakRegressions grown(const Report& base, const Report& now,
+                      const std::vector<Threshold>& thresholds);
 
 }  // namespace tidemark

@@ -44,15 +44,17 @@ AdviceRow row_of(const Wanted& wanted, const FitRun& base, const FitRun& run, bo
 }
 
 /// The changes that save reserved memory, the largest savings first, one of each group.
-std::vector<const Change*> best_of(const std::vector<AdviceRow>& rows) {
-  std::vector<std::pair<Bytes, const Change*>> savings;
+std::vector<const ProgramChange*> best_of(const std::vector<AdviceRow>& rows) {
+  std::vector<std::pair<Bytes, const ProgramChange*>> savings;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (const Change& change = all_changes()[i]; change.same_numbers && rows[i].reserved_saved > 0)
+    if (const ProgramChange& change = all_changes()[i];
+        change.same_numbers && rows[i].reserved_saved > 0)
       savings.emplace_back(rows[i].reserved_saved, &change);
-  std::ranges::stable_sort(savings, std::greater<>(), &std::pair<Bytes, const Change*>::first);
-  std::vector<const Change*> out;
+  std::ranges::stable_sort(savings, std::greater<>(),
+                           &std::pair<Bytes, const ProgramChange*>::first);
+  std::vector<const ProgramChange*> out;
   for (const auto& [saved, change] : savings)
-    if (change->group == 0 || std::ranges::none_of(out, [&](const Change* other) {
+    if (change->group == 0 || std::ranges::none_of(out, [&](const ProgramChange* other) {
           return other->group == change->group;
         }))
       out.push_back(change);
@@ -84,7 +86,7 @@ void judge(Runs& runs, std::vector<AdviceRow>& rows, std::vector<Wanted> wanted,
 Advice advise(Runs& runs, const FitValues& values, const FitGpu& gpu, const std::string& room) {
   const Wanted unchanged = run_with_room(values, room);
   std::vector<Wanted> wanted;
-  for (const Change& change : all_changes()) wanted.push_back(changed(unchanged, {&change}));
+  for (const ProgramChange& change : all_changes()) wanted.push_back(changed(unchanged, {&change}));
   std::vector<Wanted> all{unchanged};
   all.insert(all.end(), wanted.begin(), wanted.end());
   const std::vector<FitRun> results = runs.run(all);
@@ -95,7 +97,7 @@ Advice advise(Runs& runs, const FitValues& values, const FitGpu& gpu, const std:
   advice.capacity = gpu.capacity(base.nccl);
   if (!ended_well(base)) return advice;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const Change& change = all_changes()[i];
+    const ProgramChange& change = all_changes()[i];
     advice.rows.push_back(row_of(wanted[i], base, results[i + 1], change.same_numbers));
     if (AdviceRow& row = advice.rows.back();
         change.variable == nullptr && row.run->changed.empty() && row.run->exit_code == 0)

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kAllocator = "PYTORCH_ALLOC_CONF";
 
-constexpr Change kChanges[] = {
+constexpr ProgramChange kChanges[] = {
     {"allocator: expandable_segments", "expandable", kAllocator, "expandable_segments:True", 3},
     {"allocator: max_split_size_mb:128", "split", kAllocator, "max_split_size_mb:128", 3},
     {"NCCL without recorded streams", "streams", "TORCH_NCCL_AVOID_RECORD_STREAMS", "1"},
@@ -34,11 +34,11 @@ std::string settings() {
 
 }  // namespace
 
-std::span<const Change> all_changes() { return kChanges; }
+std::span<const ProgramChange> all_changes() { return kChanges; }
 
-Wanted changed(Wanted one, const std::vector<const Change*>& changes) {
+Wanted changed(Wanted one, const std::vector<const ProgramChange*>& changes) {
   std::string names;
-  for (const Change* each : changes) {
+  for (const ProgramChange* each : changes) {
     if (each->variable == nullptr)
       names += (names.empty() ? "" : ",") + std::string(each->name);
     else if (each->variable == kAllocator)

@@ -11,7 +11,7 @@ namespace tidemark {
 
 /// A change: what it is, and the name by which tidemark_changes.py knows it, or the environment
 /// variable that makes it. Of those of one group only one can be made.
-struct Change {
+struct ProgramChange {
   const char* what;
   const char* name;
   const char* variable = nullptr;
@@ -20,9 +20,9 @@ struct Change {
   bool same_numbers = true;  // the program computes what it computed
 };
 
-std::span<const Change> all_changes();
+std::span<const ProgramChange> all_changes();
 
 /// `one` with these changes made. A setting of the allocator stands after those of the user.
-Wanted changed(Wanted one, const std::vector<const Change*>& changes);
+Wanted changed(Wanted one, const std::vector<const ProgramChange*>& changes);
 
 }  // namespace tidemark

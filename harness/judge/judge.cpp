@@ -19,7 +19,7 @@ void skip(Verdict& verdict, const std::string& why) {
 }
 
 /// The verdict on the run of a variant as a whole; skipped until its status is set.
-Verdict of_run(const Seen& seen) {
+Verdict of_run(const RankResult& seen) {
   const bool control = seen.variant->role == Role::control;
   return {.name = control ? "control/" + seen.variant->caught_by : "run",
           .variant = seen.variant->name,
@@ -59,11 +59,11 @@ struct Judge {
   const Scenario& scenario;
   const Trial& trial;
   const Oracle* oracle;
-  const Seen* baseline = nullptr;
-  const Seen* lost = nullptr;  // the baseline that did not finish, where none did
-  std::map<const Seen*, std::vector<Expectation>> forms = {};
+  const RankResult* baseline = nullptr;
+  const RankResult* lost = nullptr;  // the baseline that did not finish, where none did
+  std::map<const RankResult*, std::vector<Expectation>> forms = {};
 
-  Verdict memory(const Seen& seen, const Expectation& expectation) const {
+  Verdict memory(const RankResult& seen, const Expectation& expectation) const {
     const double expected = expectation.formula.evaluate();
     const double found = measured(seen.record, expectation);
     const auto slack = static_cast<double>(expectation.slack);
@@ -87,7 +87,7 @@ struct Judge {
     return verdict;
   }
 
-  std::vector<Verdict> rest(const Seen& seen) const {
+  std::vector<Verdict> rest(const RankResult& seen) const {
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
     verdicts.push_back(bounded("rest/held", before, before,
@@ -104,7 +104,7 @@ struct Judge {
 
   // The shares of the categories are an account: they must add up to the peak that the allocator
   // reports.
-  Verdict shares(const Seen& seen) const {
+  Verdict shares(const RankResult& seen) const {
     Bytes sum = 0;
     for (const auto& [name, category] : seen.record.categories) sum += category.peak_share;
     const auto peak = static_cast<double>(seen.record.peak(Statistic::allocated));
@@ -132,7 +132,7 @@ struct Judge {
     return verdict;
   }
 
-  std::vector<Verdict> parity(const Seen& seen) const {
+  std::vector<Verdict> parity(const RankResult& seen) const {
     std::vector<Verdict> verdicts;
     if (trial.mode == Mode::shapes) return verdicts;
     const Numbers& mine = seen.numbers;
@@ -159,7 +159,7 @@ struct Judge {
     return verdicts;
   }
 
-  Verdict races(const Seen& seen) const {
+  Verdict races(const RankResult& seen) const {
     auto verdict = bounded("race/none", 0, 0, static_cast<double>(seen.record.races.size()), "0");
     verdict.unit = "races";
     if (!seen.record.races.empty()) verdict.why = seen.record.races.front().explanation;
@@ -171,7 +171,7 @@ struct Judge {
   }
 
   // All that would have been compared with the baseline.
-  std::vector<Verdict> unjudged(const Seen& seen) const {
+  std::vector<Verdict> unjudged(const RankResult& seen) const {
     std::vector<Verdict> verdicts;
     if (lost == nullptr) return verdicts;
     if (seen.variant->role != Role::baseline) {
@@ -190,7 +190,7 @@ struct Judge {
     return verdicts;
   }
 
-  std::vector<Verdict> everything(const Seen& seen) const {
+  std::vector<Verdict> everything(const RankResult& seen) const {
     std::vector<Verdict> verdicts;
     auto add = [&](std::vector<Verdict> more) {
       std::ranges::move(more, std::back_inserter(verdicts));
@@ -222,11 +222,11 @@ struct Judge {
 
   // Why the GPU could not be kept behind the host, where it could not; verdicts that depend on the
   // run-ahead are then skipped.
-  std::string unheld(const Seen& seen) const {
+  std::string unheld(const RankResult& seen) const {
     if (!seen.record.unheld.empty() || baseline == nullptr) return seen.record.unheld;
     return baseline->record.unheld;
   }
-  void leave_open(const Seen& seen, Verdict& verdict) const {
+  void leave_open(const RankResult& seen, Verdict& verdict) const {
     const bool of_both = verdict.name.starts_with("saving/");
     const bool lags =
         verdict.name.starts_with("trajectory/") || verdict.name.starts_with("memory/");
@@ -235,7 +235,7 @@ struct Judge {
   }
 
   /// A control is caught where a verdict of its declared kind fails.
-  Verdict caught(const Seen& seen) const {
+  Verdict caught(const RankResult& seen) const {
     Verdict verdict = of_run(seen);
     verdict.unit = "verdicts";
     verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
@@ -268,7 +268,7 @@ struct Judge {
 }  // namespace
 
 std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial,
-                           const std::vector<Seen>& seen, const Oracle* oracle) {
+                           const std::vector<RankResult>& seen, const Oracle* oracle) {
   Judge court{scenario, trial, oracle};
   for (const auto& each : seen) {
     if (each.ran())

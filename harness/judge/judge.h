@@ -10,7 +10,7 @@
 namespace tidemark {
 
 /// One variant as one rank has seen it.
-struct Seen {
+struct RankResult {
   const Variant* variant = nullptr;
   RankRecord record;
   Numbers numbers;      // empty in shapes
@@ -32,6 +32,6 @@ std::string figure_name(const Expectation& expectation);
 /// trajectory through the expectations' moments, races; and for controls one verdict: that
 /// something of the declared kind fails for them.
 std::vector<Verdict> judge(const Scenario& scenario, const Trial& trial,
-                           const std::vector<Seen>& seen, const Oracle* oracle);
+                           const std::vector<RankResult>& seen, const Oracle* oracle);
 
 }  // namespace tidemark

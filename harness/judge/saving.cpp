@@ -120,8 +120,8 @@ std::string unheld(const VariantRecord& record) {
 
 }  // namespace
 
-std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
-                             const std::vector<Expectation>& before, const Seen& seen,
+std::vector<Verdict> savings(const Trial& trial, const RankResult& baseline,
+                             const std::vector<Expectation>& before, const RankResult& seen,
                              const std::vector<Expectation>& after) {
   std::vector<Verdict> verdicts;
   double most = 0, promised = 0;

@@ -16,8 +16,8 @@ namespace tidemark {
 ///
 /// Under lagging, a fixed variant also gets saving/most: the largest saving of all that have one.
 /// It must be more than 0 if the forms predict one, and 0 if they predict none.
-std::vector<Verdict> savings(const Trial& trial, const Seen& baseline,
-                             const std::vector<Expectation>& before, const Seen& seen,
+std::vector<Verdict> savings(const Trial& trial, const RankResult& baseline,
+                             const std::vector<Expectation>& before, const RankResult& seen,
                              const std::vector<Expectation>& after);
 
 /// Over all ranks of a gathered record: saving/step of every fixed variant, the highest peak of the

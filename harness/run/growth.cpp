@@ -94,9 +94,9 @@ Peaks measured_peaks(const RankRecord& record, const std::vector<Expectation>& f
   return peaks;
 }
 
-Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
-           const Parameter& parameter, const Origin& own, Bytes capacity,
-           const std::function<RankRecord(const Trial&)>& measure) {
+GrowthResult grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                  const Parameter& parameter, const Origin& own, Bytes capacity,
+                  const std::function<RankRecord(const Trial&)>& measure) {
   const std::int64_t here = trial[parameter.name];
   const auto at = [&](std::int64_t value) {
     Trial other = trial;
@@ -108,7 +108,7 @@ Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
   const auto forms = [&](const Trial& one) {
     return expectations(scenario, one, variant, own.rank);
   };
-  Grown grown{{parameter.name, own.rank, {}}, {}};
+  GrowthResult grown{{parameter.name, own.rank, {}}, {}};
   auto& points = grown.curve.points;
   if (predicted(forms(at(here)), own.peaks) != predicted(forms(trial), own.peaks)) return grown;
   for (std::int64_t value : values_around(here, parameter)) {

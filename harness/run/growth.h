@@ -18,7 +18,7 @@ struct Origin {
 /// The peaks of the phases that have a closed form.
 Peaks measured_peaks(const RankRecord& record, const std::vector<Expectation>& forms);
 
-struct Grown {
+struct GrowthResult {
   Growth curve;                    // fewer than two points: there is none
   std::optional<Verdict> verdict;  // memory/growth/<parameter>: the closed forms hold there too
 };
@@ -27,8 +27,8 @@ struct Grown {
 /// of an octave, where that fits. The lowest and the highest that a device of `capacity` bytes can
 /// hold are measured, in shapes; of a trial of more than four steps the first two, and then there
 /// is no curve where the last one differs from the second.
-Grown grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
-           const Parameter& parameter, const Origin& own, Bytes capacity,
-           const std::function<RankRecord(const Trial&)>& measure);
+GrowthResult grow(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                  const Parameter& parameter, const Origin& own, Bytes capacity,
+                  const std::function<RankRecord(const Trial&)>& measure);
 
 }  // namespace tidemark

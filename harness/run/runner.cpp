@@ -37,9 +37,11 @@ void leave_out_details(RankRecord& record, World& world) {
 }
 
 // Compares the gradients of every variant that ran with those of the first baseline that ran.
-void compare_gradients(const std::vector<Seen>& all, const Oracle& oracle, TrialRecord& record) {
-  const auto baseline = std::ranges::find_if(
-      all, [](const Seen& seen) { return seen.variant->role == Role::baseline && seen.ran(); });
+void compare_gradients(const std::vector<RankResult>& all, const Oracle& oracle,
+                       TrialRecord& record) {
+  const auto baseline = std::ranges::find_if(all, [](const RankResult& seen) {
+    return seen.variant->role == Role::baseline && seen.ran();
+  });
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].ran()) continue;
     const bool compares = baseline != all.end() && &*baseline != &all[i];
@@ -58,7 +60,7 @@ struct OwnTrial {
     const RunOptions& options;
   } given;
   TrialRecord record;
-  std::vector<Seen> seen;
+  std::vector<RankResult> seen;
 };
 
 // The text that a rank adds to the error if its variant ended early.
@@ -68,8 +70,8 @@ std::string circumstances(const OwnTrial& own, const Variant& variant) {
 }
 
 // A variant that ended early keeps nothing but its error.
-void broke_off(const OwnTrial& own, const Variant& variant, const std::string& error, Seen& seen,
-               VariantRecord& record) {
+void broke_off(const OwnTrial& own, const Variant& variant, const std::string& error,
+               RankResult& seen, VariantRecord& record) {
   record = {.name = variant.name, .role = variant.role, .error = error, .what = variant.what};
   seen = {.variant = &variant, .error = error};
   seen.record.rank = own.given.world.rank();
@@ -82,7 +84,7 @@ void run_variants(OwnTrial& own) {
     if (options.selected && !options.selected(variant)) continue;
     if (options.progress && world.leads()) options.progress(own.record.name() + " " + variant.name);
     VariantRecord mine{.name = variant.name, .role = variant.role, .what = variant.what};
-    Seen seen{.variant = &variant};
+    RankResult seen{.variant = &variant};
     seen.record.rank = world.rank();
     seen.skipped = reason_to_skip(scenario, trial, variant);
     if (seen.skipped.empty()) {
@@ -122,13 +124,13 @@ void run_variants(OwnTrial& own) {
 std::vector<Verdict> explore_variants(OwnTrial& own) {
   const auto& [scenario, trial, world, options] = own.given;
   std::vector<const Variant*> selected;
-  for (const Seen& seen : own.seen) selected.push_back(seen.variant);
+  for (const RankResult& seen : own.seen) selected.push_back(seen.variant);
   const Exploration all =
       applicable(scenario, trial, world.rank(), selected, {options.run_ahead, options.growth});
   std::vector<Verdict> verdicts;
   std::set<Role> drawn;  // the first baseline and the fix
   for (std::size_t i = 0; i < own.seen.size(); ++i) {
-    Seen& seen = own.seen[i];
+    RankResult& seen = own.seen[i];
     const Variant& variant = *seen.variant;
     if (!seen.ran() || variant.role == Role::control) continue;
     Exploration here = all;
@@ -193,7 +195,7 @@ std::vector<Verdict> judge_variants(OwnTrial& own) {
   if (trial.mode != Mode::math) return judge(scenario, trial, own.seen, nullptr);
   const Oracle oracle = shared_oracle(scenario, trial, world);
   compare_gradients(own.seen, oracle, own.record);
-  for (const Seen& seen : own.seen)
+  for (const RankResult& seen : own.seen)
     if (options.numbers && seen.ran()) options.numbers(*seen.variant, seen.numbers, oracle);
   return judge(scenario, trial, own.seen, &oracle);
 }

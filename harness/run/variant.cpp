@@ -107,7 +107,7 @@ VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Varia
                        World& world, const Recording& recording) {
   prepare_device(trial);
   VariantRun run;
-  Seen& seen = run.seen;
+  RankResult& seen = run.seen;
   seen.variant = &variant;
   const std::string where = fmt::format("{}{}/{}/{} {}", recording.purpose, trial.scenario,
                                         trial.size, trial.schedule, variant.name);

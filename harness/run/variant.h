@@ -15,7 +15,7 @@ namespace tidemark {
 
 /// The results of a run of a variant on this rank.
 struct VariantRun {
-  Seen seen;
+  RankResult seen;
   std::vector<LossPoint> loss;
   std::vector<Ns> step_time_ns;
 };
