@@ -134,6 +134,8 @@ class MathKernel {
   // The outer operator's host code copies a tensor to the host to look at it.
   void nested_read(const Invocation& call) {
     const at::Tensor from = call.last(2)->toTensor();
+    if (!outer->knows(from) && asks_for_error(call.last(3)->toTensor(), from))
+      return tell_no_error(call, original_);
     TORCH_CHECK(outer->knows(from) || outer->counts, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a tensor that only "
                 "a kernel computes");
@@ -220,7 +222,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
     const at::Tensor tensor = call.stack->back().toTensor();
     Watch watch(signature, call.last(1));
     const bool known = !outer || outer->knows(tensor);
-    TORCH_CHECK(known || outer->counts, outer->signature.name,
+    const bool no_error = asks_for_errors && tensor.scalar_type() == at::kBool;
+    TORCH_CHECK(known || outer->counts || no_error, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a value that only a "
                 "kernel computes");
     {
@@ -233,7 +236,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
       call.run(original);
       watch.finish(call.last(1));
     }
-    if (!known) return;  // a count, answered
+    if (!known && no_error) call.stack->back() = false;
+    if (!known) return;  // answered
     Plain plain;
     call.stack->back() = at::_local_scalar_dense(host_alias(tensor));
   });

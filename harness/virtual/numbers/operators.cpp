@@ -90,13 +90,21 @@ bool reads_inner_values(const std::string& name) {
                            "aten::histc.out",          "aten::repeat_interleave.Tensor",
                            "aten::isin.Tensor_Tensor", "aten::isin.Tensor_Tensor_out",
                            "aten::segment_reduce",     "aten::multinomial",
-                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight"};
+                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight",
+                           "aten::linalg_matrix_exp",  "aten::linalg_eig",
+                           "aten::linalg_eig.out",     "aten::_linalg_eigvals"};
   return names.count(name) != 0;
 }
 
 bool counts(const std::string& name) {
   static const Names names{"aten::nonzero",  "aten::nonzero.out",        "aten::_unique",
                            "aten::_unique2", "aten::unique_consecutive", "aten::embedding_renorm_"};
+  return names.count(name) != 0;
+}
+
+bool looks_for_errors(const std::string& name) {
+  static const Names names{"aten::_linalg_check_errors", "aten::_linalg_svd",
+                           "aten::_linalg_svd.U"};
   return names.count(name) != 0;
 }
 
@@ -206,7 +214,7 @@ HostKernel composition(const std::string& name) {
     std::unordered_map<std::string, HostKernel> table;
     for (const auto add :
          {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout, add_embedding_bag,
-          add_histogram, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
+          add_histogram, add_linalg, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
       add(table);
     return table;
   }();

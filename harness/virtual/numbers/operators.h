@@ -36,6 +36,9 @@ bool reads_inner_values(const std::string& name);
 /// Its CUDA host code reads back how many elements its output has: known beforehand from the CPU
 /// kernel.
 bool counts(const std::string& name);
+/// Looks whether a decomposition failed: the values that its host code reads for that are not known
+/// beforehand.
+bool looks_for_errors(const std::string& name);
 /// Its CUDA host code counts in a way that is not modelled: no numbers.
 bool counts_otherwise(const std::string& name);
 /// The count, from the host aliases of the operator's arguments.
