@@ -10,8 +10,8 @@ void svd(HostCall& call) {
   run_cpu_kernel(call);
 }
 
-// linalg_lstsq.out(self, b, rcond, driver, ...): CUDA has this algorithm alone; the CPU's default is
-// another, which writes a rank.
+// linalg_lstsq.out(self, b, rcond, driver, ...): CUDA has this algorithm alone; the CPU's default
+// is another, which writes a rank.
 void lstsq(HostCall& call) {
   call.stack[3] = std::string("gels");
   run_cpu_kernel(call);

@@ -28,7 +28,13 @@ HostKernel composition(const std::string& name);
 /// Runs the operator's own CPU kernel on the stack.
 void run_cpu_kernel(HostCall& call);
 
-/// Allocation, metadata and queries: nothing to compute, never wrapped.
+/// Has kernels of its own for sparse tensors. Every other operator of theirs is made of operators
+/// on their parts, which compute for themselves.
+bool computes_sparse(const std::string& name);
+/// Whether this call of one is made of operators after all: a sum of two sparse tensors.
+bool made_of_operators(const std::string& name, const c10::IValue* arguments);
+/// Allocation, metadata and queries: nothing to compute, never wrapped. So are operators that are
+/// made of others.
 bool computes_nothing(const std::string& name);
 /// The CUDA host code reads values that its own inner operators computed (a maximum, a sum): these
 /// need numbers too.
