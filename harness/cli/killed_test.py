@@ -128,7 +128,7 @@ class Killed(InFolder):
             self.assertEqual(self.counts(self.folder / f"on {launcher}"), self.counts(self.folder / "whole"))
         run = " ".join(RUN[:-1])
         self.refuses(2, "has other arguments: 'run ddp_bucket_view --size smoke --ranks 2', and this run has", f"{run} --seed 5 --out x --resume whole")
-        self.refuses(2, "has other bytes of each GPU: '85520809984', and this run has '75161927680'", f"{run} --out x --resume whole", TIDEMARK_CAPACITY="70GiB")
+        self.refuses(2, "has other bytes of each GPU: '85017493504', and this run has '75161927680'", f"{run} --out x --resume whole", TIDEMARK_CAPACITY="70GiB")
         self.refuses(2, "has other variables: '', and this run has 'CUDA_DEVICE_MAX_CONNECTIONS=1'", f"{run} --out x --resume whole", CUDA_DEVICE_MAX_CONNECTIONS="1")
         self.refuses(2, "--resume: a run with --events cannot be resumed", f"{run} --events --out x --resume whole")
         self.refuses(2, "--resume: none", f"{run} --out x --resume none")

@@ -38,7 +38,7 @@ AMBIGUOUS = {"medium_512_training"}  # what its blocks were before the trace doe
 PROGRAMS = ("settings", "side_stream", "optimizers", "fp8_products", "sdpa_default", "sdpa_efficient", "sdpa_math", "expandable", "lengths_and_cache",
             "graph_of_a_step", "batch_halved_when_out_of_memory", "ddp", "fsdp2_bf16", "fsdp2_fp32_kept", "tensor_parallel")
 # Calls of asked.py that ask for the recorded bytes.
-ASKED = {"attention": 304, "norms": 38, "convolutions": 518, "sorts": 156, "recurrent": 379, "fft": 141}
+ASKED = {"attention": 304, "norms": 38, "convolutions": 518, "sorts": 156, "recurrent": 379, "fft": 141, "linalg": 1904}
 
 
 def run(*words, **more):

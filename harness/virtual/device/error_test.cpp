@@ -110,7 +110,7 @@ TEST_F(Errors, OccupancyIsTheProfiles) {
   EXPECT_EQ(132, p.multiProcessorCount);
   EXPECT_EQ(9, p.major);
   EXPECT_STREQ("NVIDIA H100 80GB HBM3", p.name);
-  EXPECT_EQ(size_t{81559} << 20, p.totalGlobalMem);
+  EXPECT_EQ(size_t{85017493504}, p.totalGlobalMem) << "as on an H100";
   int gathers = 0;
   EXPECT_EQ(CUDA_SUCCESS, cuDeviceGetAttribute(&gathers, CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER, 0));
   EXPECT_EQ(1, gathers) << "a yes among the limits of textures";

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/refusal.h"
 
@@ -28,6 +29,12 @@ std::size_t modelled(const char* library, std::size_t bytes) {
   std::size_t& mine = largest.of[library];
   mine = std::max(mine, bytes);
   return bytes;
+}
+
+bool is_hopper() {
+  int major = 0;
+  attribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+  return major == 9;
 }
 
 }  // namespace tidemark::device

@@ -1,11 +1,56 @@
 #include "harness/virtual/numbers/alias.h"
 
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/SparseTensorImpl.h>
+
+#include <algorithm>
 #include <cstring>
 
 namespace tidemark::numbers {
 
+namespace {
+
+at::Tensor sparse_alias(const at::Tensor& tensor) {
+  std::vector<at::Tensor> parts = parts_of(tensor);
+  for (at::Tensor& part : parts) part = host_alias(part);
+  if (tensor.layout() == c10::kSparse) {
+    auto alias = at::detail::make_tensor<at::SparseTensorImpl>(
+        c10::DispatchKeySet(c10::DispatchKey::SparseCPU), tensor.dtype());
+    auto* const impl = static_cast<at::SparseTensorImpl*>(alias.unsafeGetTensorImpl());
+    const auto* const from = static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+    impl->resize_(from->sparse_dim(), from->dense_dim(), tensor.sizes());
+    impl->set_indices_and_values_unsafe(parts[0], parts[1]);
+    impl->set_coalesced(from->coalesced());
+    return alias;
+  }
+  auto alias = at::detail::make_tensor<at::SparseCsrTensorImpl>(
+      c10::DispatchKeySet(c10::DispatchKey::SparseCsrCPU), c10::Device(c10::kCPU), tensor.layout(),
+      tensor.dtype());
+  static_cast<at::SparseCsrTensorImpl*>(alias.unsafeGetTensorImpl())
+      ->set_member_tensors(parts[0], parts[1], parts[2], tensor.sizes());
+  return alias;
+}
+
+}  // namespace
+
+bool is_sparse(const at::Tensor& tensor) {
+  return tensor.defined() &&
+         (tensor.layout() == c10::kSparse || at::sparse_csr::is_sparse_compressed(tensor));
+}
+
+std::vector<at::Tensor> parts_of(const at::Tensor& tensor) {
+  if (tensor.layout() == c10::kSparse) {
+    const auto* const impl = static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+    return {impl->indices(), impl->values()};
+  }
+  auto* const impl = static_cast<at::SparseCsrTensorImpl*>(tensor.unsafeGetTensorImpl());
+  return {impl->compressed_indices(), impl->plain_indices(), impl->values()};
+}
+
 at::Tensor host_alias(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  if (is_sparse(tensor)) return sparse_alias(tensor);
   const c10::Storage& storage = tensor.storage();
   auto* memory = const_cast<void*>(storage.data());
   c10::Storage view(c10::Storage::use_byte_size_t(), storage.nbytes(),
@@ -39,6 +84,11 @@ c10::IValue host_alias(const c10::IValue& value) {
 
 void store(const at::Tensor& output, const at::Tensor& result, const std::string& what) {
   if (!output.defined() || !result.defined()) return;
+  if (is_sparse(output) && is_sparse(result)) {
+    const auto parts = parts_of(output), of_result = parts_of(result);
+    for (std::size_t i = 0; i < parts.size(); ++i) store(parts[i], of_result[i], what);
+    return;
+  }
   TORCH_CHECK(output.sizes() == result.sizes(), what,
               " has no numbers for these arguments: its CPU kernel gives ", result.sizes(),
               " where CUDA gives ", output.sizes());
@@ -78,13 +128,18 @@ std::uint64_t bytes_of(const at::Tensor& tensor) {
 }
 
 bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use) {
-  if (value.isTensor()) return !value.toTensor().defined() || use(value.toTensor());
+  const auto uses = [&use](const at::Tensor& tensor) {
+    if (!tensor.defined()) return true;
+    if (!is_sparse(tensor)) return use(tensor);
+    return std::ranges::all_of(parts_of(tensor), use);
+  };
+  if (value.isTensor()) return uses(value.toTensor());
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector())
-      if (tensor.defined() && !use(tensor)) return false;
+      if (!uses(tensor)) return false;
   } else if (value.isOptionalTensorList()) {
     for (const auto& tensor : value.toOptionalTensorVector())
-      if (tensor && tensor->defined() && !use(*tensor)) return false;
+      if (tensor && !uses(*tensor)) return false;
   }
   return true;
 }

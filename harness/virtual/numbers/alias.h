@@ -11,6 +11,11 @@
 
 namespace tidemark::numbers {
 
+/// Whether a tensor is made of others: COO, CSR, CSC, BSR, BSC.
+bool is_sparse(const at::Tensor& tensor);
+/// Its indices and values.
+std::vector<at::Tensor> parts_of(const at::Tensor& sparse);
+
 /// The same sizes, strides, offset, conj and neg bits, wrapped-number flag. CPU tensors and
 /// undefined ones come back.
 at::Tensor host_alias(const at::Tensor& tensor);

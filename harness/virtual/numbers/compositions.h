@@ -17,6 +17,7 @@ void add_convolution(Compositions& table);
 void add_dropout(Compositions& table);
 void add_embedding_bag(Compositions& table);
 void add_histogram(Compositions& table);
+void add_linalg(Compositions& table);
 void add_matmul(Compositions& table);
 void add_norms(Compositions& table);
 void add_rnn(Compositions& table);

@@ -23,6 +23,10 @@ struct Frame {
 };
 inline thread_local const Frame* outer = nullptr;
 
+/// The thread is in an operator that looks whether a decomposition failed (operators.h,
+/// looks_for_errors): what it reads for that, booleans and integers that are not known, says no.
+inline thread_local bool asks_for_errors = false;
+
 /// Enters a frame; null leaves the frames (inner operators then compute for themselves).
 struct Inside {
   explicit Inside(const Frame* frame) : before(outer) { outer = frame; }

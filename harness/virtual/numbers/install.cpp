@@ -66,6 +66,7 @@ class Installation {
       const auto op = c10::Dispatcher::singleton().findSchema(name);
       if (!op) continue;
       mode_ == "math" ? add_math(*op) : mode_ == "known" ? add_known(*op) : add_shapes(*op);
+      if (looks_for_errors(c10::toString(name))) put(*op, succeeds_kernel(original(*op)));
       if (device.races_detected()) add_host(*op);
     }
   }
@@ -101,9 +102,12 @@ class Installation {
 
   void add_math(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
-    for (const DispatchKey key : {DispatchKey::SparseCUDA, DispatchKey::SparseCsrCUDA,
-                                  DispatchKey::QuantizedCUDA, DispatchKey::NestedTensorCUDA})
+    for (const DispatchKey key : {DispatchKey::QuantizedCUDA, DispatchKey::NestedTensorCUDA})
       if (op.hasKernelForDispatchKey(key)) put(op, no_numbers_kernel(op, original(op, key)), key);
+    each_sparse(op, name, [&](DispatchKey key, bool on_cpu) {
+      auto before = original(op, key);
+      put(op, on_cpu ? math_kernel(op, before) : no_numbers_kernel(op, before), key);
+    });
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, read_value_kernel(op, original(op)));
@@ -122,10 +126,25 @@ class Installation {
            (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name));
   }
 
+  // Their kernels for sparse tensors, and whether the CPU has one.
+  template <class Use>
+  static void each_sparse(const c10::OperatorHandle& op, const std::string& name, Use use) {
+    constexpr std::pair<DispatchKey, DispatchKey> kKeys[] = {
+        {DispatchKey::SparseCUDA, DispatchKey::SparseCPU},
+        {DispatchKey::SparseCsrCUDA, DispatchKey::SparseCsrCPU}};
+    if (!computes_sparse(name)) return;
+    for (const auto& [key, of_cpu] : kKeys)
+      if (op.hasKernelForDispatchKey(key)) use(key, op.hasKernelForDispatchKey(of_cpu));
+  }
+
   void add_known(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
-    if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
-      put(op, needs_values_kernel(op, false), DispatchKey::SparseCUDA);
+    each_sparse(op, name, [&](DispatchKey key, bool on_cpu) {
+      put(op,
+          known_kernel(
+              op, [&] { return original(op, key); }, on_cpu),
+          key);
+    });
     const auto before = [&op] { return original(op); };
     if (name == "aten::resize_") put(op, known_resize_kernel(before));
     if (!on_cuda(op, name)) return;
@@ -144,7 +163,7 @@ class Installation {
   void add_shapes(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
     if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
-      put(op, needs_values_kernel(op, false), DispatchKey::SparseCUDA);
+      put(op, needs_values_kernel(op, true), DispatchKey::SparseCUDA);
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, no_value_kernel(op, original(op)));

@@ -89,6 +89,12 @@ Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Orig
 
 /// shapes: an error that names the operator, which needs values; `in_math`: mode math has them.
 Kernel needs_values_kernel(const c10::OperatorHandle& op, bool in_math);
+/// The kernel of an operator that looks whether a decomposition failed: one has not whose values
+/// are not computed, or not yet.
+Kernel succeeds_kernel(Original original);
+/// Inside of one: whether a copy to the host of `from` asks that. It is then told no error.
+bool asks_for_error(const at::Tensor& to, const at::Tensor& from);
+void tell_no_error(const Invocation& copy, const Original& original);
 /// shapes: the synchronisation of item(), then NaN; for integers and booleans an error.
 Kernel no_value_kernel(const c10::OperatorHandle& op, Original original);
 /// shapes: copy_, which brings floating-point tensors to the host without values (NaN) and refuses

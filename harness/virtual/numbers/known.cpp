@@ -40,6 +40,7 @@ class KnownKernel {
         counts_(counts(signature_.name)),
         refused_(needs_values(signature_.name) && !counts_ && !finds_out_inside(signature_.name)),
         is_copy_(signature_.name == "aten::copy_"),
+        is_coalesce_(signature_.name == "aten::_coalesce"),
         of_pytorch_(signature_.name.starts_with("aten::")),
         is_overflow_check_(signature_.name == "aten::_amp_foreach_non_finite_check_and_unscale_"),
         draws_(signature_.generator >= 0 || draws_silently(signature_.name)) {
@@ -54,6 +55,8 @@ class KnownKernel {
   }
 
   void operator()(const Invocation& call) {
+    if (made_of_operators(signature_.name, call.last(signature_.arguments)))
+      return call.run(original_);
     if (outer) return below(call);  // in the host code of an operator that is computed
     follow_allocations();
     await_collectives(call.values(signature_.arguments));
@@ -109,9 +112,12 @@ class KnownKernel {
     std::optional<AnswerReads> answer;
     if (refused_) refuse_size(signature_.name);
     if (counts_) {
-      const auto chosen = chosen_of(arguments[0].toTensor().numel());
-      if (!chosen) refuse_size(signature_.name);
-      tell(signature_.name, "a part of the elements");
+      auto chosen = count_of_indices(arguments);
+      if (!chosen) {
+        chosen = chosen_of(arguments[0].toTensor().numel());
+        if (!chosen) refuse_size(signature_.name);
+        tell(signature_.name, "a part of the elements");
+      }
       answer.emplace(*chosen);
     }
     const bool captured = is_captured(arguments);
@@ -141,6 +147,7 @@ class KnownKernel {
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (signature_.made[i]) mark(outputs[i], false);
     if (is_copy_) copy_parts(arguments);
+    if (is_coalesce_) keep_indices(arguments, outputs[0]);
     if (flag_known) mark(arguments[1], true);
     if (policy_) policy_(signature_, arguments, call.values(signature_.returns));
   }
@@ -166,6 +173,25 @@ class KnownKernel {
     if (!Recorded::keep(recorded)) recorded->launch();
   }
 
+  // A sparse tensor's indices without its values: what they are together.
+  static at::Tensor coalesced_indices(const at::Tensor& sparse) {
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const at::Tensor indices = host_alias(parts_of(sparse)[0]);
+    const auto sizes = sparse.sizes().slice(0, static_cast<std::size_t>(indices.size(0)));
+    const at::Tensor ones = at::ones({indices.size(1)}, indices.options().dtype(at::kByte));
+    return at::_coalesce(at::_sparse_coo_tensor_unsafe(indices, ones, sizes))._indices();
+  }
+  std::optional<std::int64_t> count_of_indices(const std::vector<c10::IValue>& arguments) const {
+    if (!is_coalesce_ || !is_known(parts_of(arguments[0].toTensor())[0])) return std::nullopt;
+    return coalesced_indices(arguments[0].toTensor()).size(1);
+  }
+  static void keep_indices(const std::vector<c10::IValue>& arguments, const c10::IValue& output) {
+    if (!is_known(parts_of(arguments[0].toTensor())[0])) return;
+    const at::Tensor indices = parts_of(output.toTensor())[0];
+    store(indices, coalesced_indices(arguments[0].toTensor()), "aten::_coalesce");
+    mark(indices, true);
+  }
+
   static void copy_parts(const std::vector<c10::IValue>& arguments) {
     const at::Tensor to = arguments[0].toTensor(), from = arguments[1].toTensor();
     if (!to.is_cuda() || !from.is_cuda() || to.numel() == 0 || !same_memory_order(to, from)) return;
@@ -175,6 +201,8 @@ class KnownKernel {
 
   void copy_to_host(const Invocation& call, const std::vector<c10::IValue>& arguments) {
     const at::ScalarType type = arguments[1].toTensor().scalar_type();
+    if (asks_for_error(arguments[0].toTensor(), arguments[1].toTensor()))
+      return tell_no_error(call, original_);
     static_cast<void>(answer_item(type));  // before anything is written
     Watch watch(signature_, arguments.data());
     {
@@ -192,7 +220,7 @@ class KnownKernel {
   Signature signature_;
   Original original_;
   Policy policy_;
-  bool counts_, refused_, is_copy_, of_pytorch_, is_overflow_check_, draws_;
+  bool counts_, refused_, is_copy_, is_coalesce_, of_pytorch_, is_overflow_check_, draws_;
   std::optional<Kernel> math_;
   std::vector<bool> read_;            // per argument: its values matter
   std::vector<std::size_t> written_;  // positions of arguments

@@ -61,6 +61,8 @@ class MathKernel {
         use_(new_use(signature_.name)) {}
 
   void operator()(const Invocation& invocation) {
+    if (made_of_operators(signature_.name, invocation.last(signature_.arguments)))
+      return invocation.run(original_);
     if (outer) return nested(invocation);
     const c10::OperatorHandle& op = invocation.op;
     Stack* const stack = invocation.stack;
@@ -70,6 +72,11 @@ class MathKernel {
     Watch watch(signature_, arguments.data());
     bracket.bytes = signature_.argument_bytes(arguments.data());
     const bool captured = is_captured(arguments);
+    // The host code of an operator on sparse tensors may exchange their parts.
+    Stack sparse;
+    for (const c10::IValue& value : arguments)
+      sparse.push_back(value.isTensor() && is_sparse(value.toTensor()) ? host_alias(value)
+                                                                       : c10::IValue());
     RandomState random;
     std::optional<CapturedRandom> random_at_launch;
     if (draws_) {
@@ -98,11 +105,13 @@ class MathKernel {
       if (!Recorded::keep(recorded)) recorded->launch();
       return;
     }
-    Stack host = host_aliases(arguments);
+    Stack host;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      host.push_back(sparse[i].isNone() ? host_alias(arguments[i]) : sparse[i]);
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
     if (keeping_ && !keeping_->admits(outputs)) return;
-    if (!compute(op, host, outputs, random)) return keeping_->gave_up();
+    if (!compute(op, host, arguments, sparse, outputs, random)) return keeping_->gave_up();
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (is_host_value(host[i]))
         *(stack->end() - static_cast<std::ptrdiff_t>(signature_.returns - i)) = host[i];
@@ -134,6 +143,8 @@ class MathKernel {
   // The outer operator's host code copies a tensor to the host to look at it.
   void nested_read(const Invocation& call) {
     const at::Tensor from = call.last(2)->toTensor();
+    if (!outer->knows(from) && asks_for_error(call.last(3)->toTensor(), from))
+      return tell_no_error(call, original_);
     TORCH_CHECK(outer->knows(from) || outer->counts, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a tensor that only "
                 "a kernel computes");
@@ -166,14 +177,18 @@ class MathKernel {
     return count_on_host(op, host_aliases(arguments));
   }
 
-  bool compute(const c10::OperatorHandle& op, Stack& host, const std::vector<c10::IValue>& outputs,
-               RandomState random) {
+  bool compute(const c10::OperatorHandle& op, Stack& host,
+               const std::vector<c10::IValue>& arguments, const Stack& sparse,
+               const std::vector<c10::IValue>& outputs, RandomState random) {
     try {
       Plain plain;
       HostCall call{op, host, outputs, random};
       compose_ ? compose_(call) : run_cpu_kernel(call);
       for (std::size_t i = 0; i < signature_.returns; ++i)
         if (signature_.fresh[i]) keep(outputs[i], host[i]);
+      for (std::size_t i = 0; i < sparse.size(); ++i)
+        if (signature_.written[i] && !sparse[i].isNone())
+          store(arguments[i], sparse[i], signature_.name);
       use_->used.store(true, std::memory_order_relaxed);
       return true;
     } catch (c10::Error& error) {
@@ -220,7 +235,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
     const at::Tensor tensor = call.stack->back().toTensor();
     Watch watch(signature, call.last(1));
     const bool known = !outer || outer->knows(tensor);
-    TORCH_CHECK(known || outer->counts, outer->signature.name,
+    const bool no_error = asks_for_errors && tensor.scalar_type() == at::kBool;
+    TORCH_CHECK(known || outer->counts || no_error, outer->signature.name,
                 " has no numbers for these arguments: its CUDA host code reads a value that only a "
                 "kernel computes");
     {
@@ -233,7 +249,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
       call.run(original);
       watch.finish(call.last(1));
     }
-    if (!known) return;  // a count, answered
+    if (!known && no_error) call.stack->back() = false;
+    if (!known) return;  // answered
     Plain plain;
     call.stack->back() = at::_local_scalar_dense(host_alias(tensor));
   });

@@ -15,6 +15,10 @@ using Names = std::unordered_set<std::string>;
 // references to them as results: the caller has to hold them until it has returned.
 void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const torch::jit::Stack held = stack;
+  const bool sparse = std::ranges::any_of(stack, [](const c10::IValue& value) {
+    return value.isTensor() && is_sparse(value.toTensor());
+  });
+  if (sparse) return op.callBoxed(&stack);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
@@ -68,6 +72,44 @@ bool starts_with_any(const std::string& name, std::initializer_list<const char*>
 }
 }  // namespace
 
+bool computes_sparse(const std::string& name) {
+  static const Names names{"aten::add.out",
+                           "aten::addmm",
+                           "aten::addmm_",
+                           "aten::addmm.out",
+                           "aten::addmv.out",
+                           "aten::baddbmm.out",
+                           "aten::bmm",
+                           "aten::bmm.out",
+                           "aten::hspmm",
+                           "aten::hspmm.out",
+                           "aten::index_select",
+                           "aten::mul.out",
+                           "aten::sparse_mask",
+                           "aten::sparse_sampled_addmm",
+                           "aten::sparse_sampled_addmm.out",
+                           "aten::sspaddmm.out",
+                           "aten::triangular_solve.X",
+                           "aten::_coalesce",
+                           "aten::_sparse_csr_prod.dim_dtype",
+                           "aten::_sparse_csr_sum.dim_dtype",
+                           "aten::_sparse_log_softmax",
+                           "aten::_sparse_log_softmax_backward_data",
+                           "aten::_sparse_mask_projection",
+                           "aten::_sparse_softmax",
+                           "aten::_sparse_softmax_backward_data",
+                           "aten::_sparse_sparse_matmul",
+                           "aten::_sparse_sum_backward",
+                           "aten::_spsolve"};
+  return names.count(name) != 0;
+}
+
+bool made_of_operators(const std::string& name, const c10::IValue* arguments) {
+  return name == "aten::add.out" && arguments[0].isTensor() && arguments[1].isTensor() &&
+         is_sparse(arguments[0].toTensor()) && is_sparse(arguments[1].toTensor()) &&
+         arguments[0].toTensor().layout() == c10::kSparse;
+}
+
 bool computes_nothing(const std::string& name) {
   static const Names names{"aten::empty.memory_format",
                            "aten::empty_strided",
@@ -82,7 +124,8 @@ bool computes_nothing(const std::string& name) {
                            "aten::_use_cudnn_ctc_loss.Tensor",
                            "aten::_use_miopen_ctc_loss",
                            "aten::_use_miopen_ctc_loss.Tensor"};
-  return names.count(name) || starts_with_any(name, {"aten::set_."}) || name == "aten::set_";
+  return names.count(name) || starts_with_any(name, {"aten::set_.", "aten::_to_sparse"}) ||
+         name == "aten::set_";
 }
 
 bool reads_inner_values(const std::string& name) {
@@ -90,13 +133,22 @@ bool reads_inner_values(const std::string& name) {
                            "aten::histc.out",          "aten::repeat_interleave.Tensor",
                            "aten::isin.Tensor_Tensor", "aten::isin.Tensor_Tensor_out",
                            "aten::segment_reduce",     "aten::multinomial",
-                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight"};
+                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight",
+                           "aten::linalg_matrix_exp",  "aten::linalg_eig",
+                           "aten::linalg_eig.out",     "aten::_linalg_eigvals"};
   return names.count(name) != 0;
 }
 
 bool counts(const std::string& name) {
   static const Names names{"aten::nonzero",  "aten::nonzero.out",        "aten::_unique",
-                           "aten::_unique2", "aten::unique_consecutive", "aten::embedding_renorm_"};
+                           "aten::_unique2", "aten::unique_consecutive", "aten::embedding_renorm_",
+                           "aten::_coalesce"};
+  return names.count(name) != 0;
+}
+
+bool looks_for_errors(const std::string& name) {
+  static const Names names{"aten::_linalg_check_errors", "aten::_linalg_svd",
+                           "aten::_linalg_svd.U"};
   return names.count(name) != 0;
 }
 
@@ -184,7 +236,8 @@ std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stac
   std::int64_t dim = 0;
   if (name == "aten::unique_consecutive" && !stack[3].isNone()) dim = stack[3].toInt();
   call_cpu_kernel(op, stack);
-  return stack[0].toTensor().size(dim);
+  return is_sparse(stack[0].toTensor()) ? parts_of(stack[0].toTensor())[0].size(-1)
+                                        : stack[0].toTensor().size(dim);
 }
 
 void run_cpu_kernel(HostCall& call) {
@@ -206,7 +259,7 @@ HostKernel composition(const std::string& name) {
     std::unordered_map<std::string, HostKernel> table;
     for (const auto add :
          {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout, add_embedding_bag,
-          add_histogram, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
+          add_histogram, add_linalg, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
       add(table);
     return table;
   }();

@@ -28,7 +28,13 @@ HostKernel composition(const std::string& name);
 /// Runs the operator's own CPU kernel on the stack.
 void run_cpu_kernel(HostCall& call);
 
-/// Allocation, metadata and queries: nothing to compute, never wrapped.
+/// Has kernels of its own for sparse tensors. Every other operator of theirs is made of operators
+/// on their parts, which compute for themselves.
+bool computes_sparse(const std::string& name);
+/// Whether this call of one is made of operators after all: a sum of two sparse tensors.
+bool made_of_operators(const std::string& name, const c10::IValue* arguments);
+/// Allocation, metadata and queries: nothing to compute, never wrapped. So are operators that are
+/// made of others.
 bool computes_nothing(const std::string& name);
 /// The CUDA host code reads values that its own inner operators computed (a maximum, a sum): these
 /// need numbers too.
@@ -36,6 +42,9 @@ bool reads_inner_values(const std::string& name);
 /// Its CUDA host code reads back how many elements its output has: known beforehand from the CPU
 /// kernel.
 bool counts(const std::string& name);
+/// Looks whether a decomposition failed: the values that its host code reads for that are not known
+/// beforehand.
+bool looks_for_errors(const std::string& name);
 /// Its CUDA host code counts in a way that is not modelled: no numbers.
 bool counts_otherwise(const std::string& name);
 /// The count, from the host aliases of the operator's arguments.

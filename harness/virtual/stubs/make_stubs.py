@@ -53,7 +53,10 @@ def write_stub(out, soname, entry, wants, overrides=None):
     text = PRELUDE.format(soname=soname, **entry)
     if os.path.exists(override):
         text += f'#include "{os.path.abspath(override)}"\n'
-    text += "".join(f"REFUSED({name})\n" for name in sorted({n for n, _ in wants} - by_hand))
+    by_macro, computed = (entry.get(key, "") if override and os.path.exists(override) else "" for key in ("by_hand", "computed"))
+    for name in sorted({n for n, _ in wants} - by_hand):
+        if not re.fullmatch(by_macro, name):
+            text += f"{'COMPUTED' if re.fullmatch(computed, name) else 'REFUSED'}({name})\n"
     path = os.path.join(out, soname + ".cpp")
     write(path, text)
     extra = {(name, "") for name in by_hand} - {(name, "") for name, _ in wants}

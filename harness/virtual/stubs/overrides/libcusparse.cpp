@@ -1,12 +1,151 @@
-STUB(int, cusparseCreate)(void** handle) { return *handle = std::calloc(1, 16), 0; }
-STUB(int, cusparseDestroy)(void* handle) { return std::free(handle), 0; }
-STUB(int, cusparseSetStream)(void* handle, void* stream) {
-  return *static_cast<void**>(handle) = stream, 0;
+// Products with sparse matrices. They compute nothing: numbers are those of the operators' CPU
+// kernels. Workspaces follow the calls recorded on an H100 (reports/measured/h100-80g).
+#include <driver_types.h>
+
+#include <new>
+
+#include "harness/virtual/device/library_call.h"
+#include "harness/virtual/device/modelled.h"
+
+namespace {
+
+enum Status { success = 0, invalid_value = 3 };
+enum { index_32 = 2, csr_alg1 = 4, real_half = 2, real_bfloat = 14, real_float = 0 };
+
+struct Handle {
+  tidemark::device::StreamHandle stream = nullptr;
+};
+// A matrix or a vector, dense or sparse.
+struct Matrix {
+  std::int64_t rows = 0, columns = 0, entries = 0;
+  int index = 0, type = 0;
+  std::int64_t batch = 1;
+  bool by_rows = true;
+};
+
+int make(Matrix** made, const Matrix& matrix) {
+  if (!made) return invalid_value;
+  return *made = new Matrix(matrix), success;
 }
-STUB(int, cusparseGetStream)(void* handle, void** stream) {
-  return *stream = *static_cast<void**>(handle), 0;
+int drop(Matrix* matrix) { return delete matrix, success; }
+int batch(Matrix* matrix, int count) {
+  if (!matrix || count < 1) return invalid_value;
+  return matrix->batch = count, success;
 }
-STUB(int, cusparseSetPointerMode)(void*, int) { return 0; }
+
+int compute(Handle* handle, const char* name) {
+  if (!handle) return invalid_value;
+  if (tidemark::device::refused(name)) return not_supported;
+  tidemark::device::enqueue(handle->stream, name, {});
+  return success;
+}
+
+std::int64_t parts(std::int64_t entries, std::int64_t each) { return (entries + each - 1) / each; }
+
+// An index for each part of the entries: of 24 entries, or with CSR_ALG1 of 256 and one more. With
+// one column the parts are larger; half precision has its sums in float besides. One index less a
+// byte aligns it.
+std::size_t product_workspace(const Matrix& a, std::int64_t columns, bool alg1) {
+  const bool half = a.type == real_half || a.type == real_bfloat;
+  const std::int64_t index = a.index == index_32 ? 4 : 8, n = a.entries;
+  std::int64_t each = alg1 ? 256 : 24, more = alg1 ? 1 : 0;
+  if (columns == 1) {
+    if (half) return static_cast<std::size_t>(a.rows * 4 + 8 * parts(n, 896) + 142);
+    each = index == 8 ? 3072 : a.type == real_float ? 4096 : 3584;
+    more = 1;
+  }
+  return static_cast<std::size_t>(index * (parts(n, each) + more) + index - 1);
+}
+
+int give(std::size_t* size, const Matrix* a, std::int64_t columns, int operation, int algorithm) {
+  if (!size || !a) return invalid_value;
+  const bool alg1 = algorithm == csr_alg1;
+  const bool recorded = operation == 0 && a->batch == 1 && a->by_rows && a->entries > 0 &&
+                        alg1 == (a->index == index_32 && columns >= 1);
+  const std::size_t bytes = product_workspace(*a, columns, alg1);
+  *size = recorded && tidemark::device::is_hopper() ? bytes
+                                                    : tidemark::device::modelled("cuSPARSE", bytes);
+  return success;
+}
+
+}  // namespace
+
+STUB(int, cusparseCreate)(Handle** handle) {
+  if (!handle) return invalid_value;
+  return *handle = new Handle, success;
+}
+STUB(int, cusparseDestroy)(Handle* handle) { return delete handle, success; }
+STUB(int, cusparseSetStream)(Handle* handle, tidemark::device::StreamHandle stream) {
+  return handle ? (handle->stream = stream, success) : invalid_value;
+}
+STUB(int, cusparseGetStream)(Handle* handle, tidemark::device::StreamHandle* stream) {
+  return handle && stream ? (*stream = handle->stream, success) : invalid_value;
+}
+STUB(int, cusparseSetPointerMode)(Handle*, int) { return success; }
 STUB(const char*, cusparseGetErrorString)(int status) {
-  return status == 0 ? "success" : "operation not supported";
+  return status == success         ? "success"
+         : status == invalid_value ? "invalid value"
+                                   : "operation not supported";
 }
+
+STUB(int, cusparseCreateMatDescr)(Matrix** made) { return make(made, {}); }
+STUB(int, cusparseDestroyMatDescr)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseSetMatType)(Matrix*, int) { return success; }
+STUB(int, cusparseSetMatFillMode)(Matrix*, int) { return success; }
+STUB(int, cusparseSetMatDiagType)(Matrix*, int) { return success; }
+STUB(int, cusparseSetMatIndexBase)(Matrix*, int) { return success; }
+
+STUB(int, cusparseCreateCsr)
+(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+ int index, int, int, int type) {
+  return make(made, {rows, columns, entries, index, type});
+}
+STUB(int, cusparseCreateCsc)
+(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+ int index, int, int, int type) {
+  return make(made, {rows, columns, entries, index, type, 1, false});
+}
+STUB(int, cusparseCreateCoo)
+(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+ int index, int, int type) {
+  return make(made, {rows, columns, entries, index, type, 1, false});
+}
+STUB(int, cusparseCreateDnMat)
+(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t, void*, int type, int) {
+  return make(made, {rows, columns, rows * columns, 0, type});
+}
+STUB(int, cusparseCreateDnVec)(Matrix** made, std::int64_t size, void*, int type) {
+  return make(made, {size, 1, size, 0, type});
+}
+STUB(int, cusparseDestroySpMat)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseDestroyDnMat)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseDestroyDnVec)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseCsrSetStridedBatch)(Matrix* matrix, int count, std::int64_t, std::int64_t) {
+  return batch(matrix, count);
+}
+STUB(int, cusparseDnMatSetStridedBatch)(Matrix* matrix, int count, std::int64_t) {
+  return batch(matrix, count);
+}
+STUB(int, cusparseSpMatSetAttribute)(Matrix*, int, void*, std::size_t) { return success; }
+
+STUB(int, cusparseSpMM_bufferSize)
+(Handle*, int operation, int, const void*, const Matrix* a, const Matrix*, const void*,
+ const Matrix* c, int, int algorithm, std::size_t* size) {
+  return c ? give(size, a, c->columns, operation, algorithm) : static_cast<int>(invalid_value);
+}
+STUB(int, cusparseSpMV_bufferSize)
+(Handle*, int operation, const void*, const Matrix* a, const Matrix*, const void*, const Matrix*,
+ int, int, std::size_t* size) {
+  return give(size, a, 1, operation, a && a->index == index_32 ? csr_alg1 : 0);
+}
+// A byte in every call that was recorded.
+STUB(int, cusparseSDDMM_bufferSize)
+(Handle*, int, int, const void*, const Matrix*, const Matrix*, const void*, const Matrix*, int, int,
+ std::size_t* size) {
+  return size ? (*size = 1, success) : invalid_value;
+}
+
+// Every product (libraries.json, "computed").
+#define COMPUTED(name)                                         \
+  extern "C" [[gnu::visibility("default")]] int name(Handle*); \
+  int name(Handle* handle) { return compute(handle, #name); }

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""linalg_test.py TIDEMARK SITE CASE: programs with the operators of cuSOLVER and cuSPARSE."""
+import json
+import lzma
+import re
+
+from testing.said import FOLDER, HERE, Said, python, run
+
+WARNING = "cuSOLVER's workspaces are modelled"
+
+
+def case_dense():
+    """Every operator of torch.linalg on matrices at random, of every type, as on the CPU."""
+    said = Said("--mode", "math", "--", "python3", HERE / "linalg_numbers.py", 12).ends(0)
+    found = re.search(r"(\d+) compared, (\d+) differ, (\d+) refused by both", said.out)
+    said.check(found and int(found[1]) == 12 * 39 and found[2] == "0" and int(found[3]) < 40, said.out[-600:])
+
+
+def case_modes():
+    """Optimizers that decompose have one peak in all modes; what failed is said in math as on a GPU, and nothing is said of what is not computed."""
+    peaks = {}
+    for mode in ("shapes", "known", "math"):
+        said = Said("--mode", mode, "--schedule", "instant", "--", "python3", HERE / "second_order.py").ends(0)
+        peaks[mode] = re.search(r"process \d+ +(.*)", said.err)[1]
+    said.check(len(set(peaks.values())) == 1, str(peaks))
+    fails = "torch.linalg.cholesky(-torch.eye(3, device='cuda'))"
+    python(fails, "--mode", "math").ends(1, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite")
+    said = python("x = torch.randn(300, 300, device='cuda')\ntorch.linalg.cholesky(x)\ntorch.linalg.svd(x)\ntorch.linalg.solve(x, x)", "--mode", "known").ends(0)
+    said.check("control flow" not in said.err and "_linalg_check_errors" in said.err, "no branch of the program's")
+
+
+def case_workspaces():
+    """Modelled where no call of an H100 had these sizes, or the GPU is another."""
+    for gpu, size, modelled in (("h100-80g", 128, False), ("h100-80g", 129, True), ("a100-80g", 128, True)):
+        said = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda'))", "--gpu", gpu).ends(0)
+        said.check((WARNING in said.err) == modelled, f"{gpu}, {size}")
+
+
+def case_sparse():
+    """Sparse tensors at random, and SparseAdam, as on the CPU; in known also what is made of known values. What is not computed is refused by name."""
+    for mode in ("math", "known"):
+        said = Said("--mode", mode, "--", "python3", HERE / "sparse_numbers.py", 2).ends(0)
+        said.check("46 compared, 0 differ" in said.out, said.out[-600:])
+    python("x = torch.eye(3, device='cuda').to_sparse()\ntorch.sparse.softmax(x, 1)", "--mode", "math").ends(1, "no numbers for this operator")
+    python("x = torch.eye(3, device='cuda').to_sparse_csr()\nx @ x", "--mode", "math").ends(1, "cusparseSpGEMM")
+    train = ("net = torch.nn.Embedding(50000, 64, sparse=True, device='cuda')\noptimizer = torch.optim.SparseAdam(net.parameters())\n"
+             "for step in range(3):\n    net(torch.randint(50000, (16, 128)).cuda()).square().sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()")
+    peaks = [re.search(r"process \d+ +(.*)", python("torch.manual_seed(0)\n" + train, "--mode", mode).ends(0).err)[1] for mode in ("known", "math")]
+    said.check(peaks[0] == peaks[1], f"the indices are known, the values are not: {peaks}")
+
+
+ASKED = """import json, sys
+from asked import TYPES, events_of
+for row in map(json.loads, open(sys.argv[1])):
+    n, m, k, right, kind = (row[key] for key in ("rows", "columns", "entries", "right", "type"))
+    columns, values, x = torch.zeros(k, dtype=torch.int64, device="cuda"), torch.zeros(k, dtype=TYPES[kind], device="cuda"), torch.zeros(m, right, dtype=TYPES[kind], device="cuda")
+    if row["operator"] == "coo @ dense":
+        sparse = torch.sparse_coo_tensor(torch.stack([columns, columns]), values, (n, m), is_coalesced=True)
+        call = lambda: torch.sparse.mm(sparse, x)
+    else:
+        sparse = torch.sparse_csr_tensor(torch.zeros(n + 1, dtype=torch.int64, device="cuda"), columns, values, (n, m))
+        call = lambda: sparse @ (x[:, 0].contiguous() if "vector" in row["operator"] else x)
+    call()
+    asked = [size for action, _, size in events_of(call) if action == "alloc"]
+    print(asked[-len(row["asked"]):] == row["asked"])
+"""
+
+
+def case_asked():
+    """Products of the sizes that were recorded ask for the same bytes in the same order."""
+    measured = HERE.parents[2] / "reports" / "measured"
+    with lzma.open(measured / "h100-80g" / "asked.jsonl.xz", "rt") as file:
+        rows = [row for row in map(json.loads, file) if row["catalogue"] == "sparse" and "@" in row.get("operator", "") and row["operator"] != "csr @ csr" and "asked" in row]
+    (FOLDER / "rows").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = python(f"import sys\nsys.argv = ['', {str(FOLDER / 'rows')!r}]\nsys.path.append({str(measured)!r})\n" + ASKED, "--gpu", "h100-80g", "--mode", "shapes").ends(0)
+    said.check(said.out.split().count("True") == len(rows) == 396, f"{said.out.split().count('True')} of {len(rows)}")
+
+
+if __name__ == "__main__":
+    run(globals())
