@@ -85,9 +85,15 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
   app.add_option("--jobs", fit.jobs, "runs at a time (as many as there are cores)")
       ->check(CLI::Range(1, 1024))
       ->multi_option_policy(last);
+  app.add_option("--limit", fit.limit,
+                 "seconds after which a run that has not ended is ended, and unknown (1800)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->multi_option_policy(last);
   app.add_option("--cache", fit.cache,
                  "folder with the results of runs ($XDG_CACHE_HOME/tidemark/fit)")
       ->multi_option_policy(last);
+  app.add_flag("--server,!--no-server", fit.server,
+               "import torch once, and run copies of that process (default)");
   app.add_flag("--fresh", fit.fresh, "run also what the cache has");
   for (std::size_t i = 0; i < std::size(kPassed); ++i)
     app.add_option(kPassed[i].first, words.passed[i],
