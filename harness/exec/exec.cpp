@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 
@@ -128,14 +129,18 @@ std::string free_port() {
 std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, const fs::path& notes) {
   std::vector<std::string> argv = exec.program;
   argv.front() = program;
-  if (exec.ranks == 0 && exec.as_ranks.empty()) return {{exec.program.front(), argv, {}}};
+  const char* served = std::getenv("TIDEMARK_SERVER");
+  const std::string server = served != nullptr ? served : "";
+  unsetenv("TIDEMARK_SERVER");  // the program's own processes have one each
+  if (exec.ranks == 0 && exec.as_ranks.empty())
+    return {{exec.program.front(), argv, {}, 0, server}};
   const bool absent = !exec.as_ranks.empty();
   const int here = absent ? 1 : exec.ranks;
   const std::string port = free_port();
   std::vector<Start> all;
   for (int i = 0; i < (absent ? static_cast<int>(exec.as_ranks.size()) : exec.ranks); ++i) {
     const int rank = absent ? exec.as_ranks[static_cast<std::size_t>(i)] : i;
-    Start& one = all.emplace_back(Start{fmt::format("rank {}", rank), argv, {}});
+    Start& one = all.emplace_back(Start{fmt::format("rank {}", rank), argv, {}, 0, server});
     one.environment = {{"RANK", std::to_string(rank)},
                        {"WORLD_SIZE", std::to_string(absent ? exec.of : exec.ranks)},
                        {"LOCAL_RANK", std::to_string(absent ? 0 : i)},
@@ -151,6 +156,12 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
            {"TIDEMARK_EXEC_PRESENT", fmt::format("{}", fmt::join(exec.as_ranks, ","))}});
   }
   return all;
+}
+
+/// For tidemark_server.py: what it was started with, which a Python that a script starts changes.
+void write_environment(const char* file) {
+  std::ofstream out(file, std::ios::binary);
+  for (char** each = environ; *each != nullptr; ++each) out << *each << '\0';
 }
 
 /// Runs the program once, and returns its exit code. Its processes leave their records in `folder`.
@@ -169,6 +180,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   fs::create_directory(notes);
   fs::create_directory(folder / "users");
   const std::vector<Start> all = starts(exec, program, notes);
+  if (const char* file = std::getenv("TIDEMARK_EXEC_SERVES")) write_environment(file);
   const bool together = exec.as_ranks.empty();
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);

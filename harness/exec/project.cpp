@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <map>
 
 #include "harness/errors.h"
+#include "harness/exec/toml_file.h"
 
 namespace tidemark {
 namespace {
@@ -17,15 +17,6 @@ constexpr const char* kKeys = "gpu, capacity, schedule, mode, timeout";
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
   throw UsageError(file.string() + ": " + what);
-}
-
-toml::table parse(const fs::path& file) {
-  try {
-    return toml::parse_file(file.string());
-  } catch (const toml::parse_error& error) {
-    refuse(file, fmt::format("line {} is not TOML: {}", error.source().begin.line,
-                             std::string(error.description())));
-  }
 }
 
 ProjectSettings read(const fs::path& file, const toml::table& table) {
@@ -72,7 +63,7 @@ std::optional<ProjectSettings> project_settings(const fs::path& folder) {
     const fs::path file = place / "pyproject.toml";
     std::error_code none;
     if (fs::is_regular_file(file, none)) {
-      const toml::table all = parse(file);
+      const toml::table all = read_toml(file);
       if (const toml::table* table = all["tool"]["tidemark"].as_table()) return read(file, *table);
       if (all["tool"]["tidemark"]) refuse(file, "[tool.tidemark] must be a table");
     }

@@ -78,7 +78,10 @@ void judge(Runs& runs, std::vector<AdviceRow>& rows, std::vector<Wanted> wanted,
   }
   const std::vector<FitRun> results = runs.run(close);
   for (std::size_t i = 0; i < undecided.size(); ++i)
-    undecided[i]->fits = i >= results.size() ? "" : ended_well(results[i]) ? "yes" : "no";
+    undecided[i]->fits = i >= results.size()      ? ""
+                         : ended_well(results[i]) ? "yes"
+                         : results[i].ooms > 0    ? "no"
+                                                  : "";
 }
 
 }  // namespace

@@ -7,10 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-
 #include "harness/errors.h"
+#include "harness/exec/toml_file.h"
 
 namespace tidemark {
 namespace {
@@ -22,12 +20,10 @@ using nlohmann::ordered_json;
   throw UsageError("fit: " + file.string() + ": " + what);
 }
 
-toml::table read_toml(const fs::path& file) {
-  try {
-    return toml::parse_file(file.string());
-  } catch (const toml::parse_error& error) {
-    fail(file, fmt::format("line {}: {}", error.source().begin.line, error.description()));
-  }
+toml::table table_of(const fs::path& file) try {
+  return read_toml(file);
+} catch (const UsageError& error) {
+  throw UsageError("fit: " + std::string(error.what()));
 }
 
 ordered_json read_json(const fs::path& file) {
@@ -99,7 +95,7 @@ std::vector<std::string> texts_of(const fs::path& file, const std::string& key,
 
 void check_config_file(const fs::path& file, const std::string& key) {
   if (is_toml(file)) {
-    if (!read_toml(file).at_path(key)) no_key(file, key);
+    if (!table_of(file).at_path(key)) no_key(file, key);
   } else if (!read_json(file).contains(pointer(key))) {
     no_key(file, key);
   }
@@ -109,7 +105,7 @@ void write_config_file(const fs::path& file, const std::map<std::string, std::st
                        const fs::path& to) {
   std::ofstream out(to);
   if (is_toml(file)) {
-    toml::table all = read_toml(file);
+    toml::table all = table_of(file);
     for (const auto& [key, value] : values) set(all, file, key, value);
     out << all << '\n';
   } else {
@@ -132,7 +128,7 @@ void write_config_file(const fs::path& file, const std::map<std::string, std::st
 
 std::vector<std::string> words_of_config(const fs::path& file) {
   if (!fs::is_regular_file(file)) fail(file, "is not a file");
-  const toml::table all = read_toml(file);
+  const toml::table all = table_of(file);
   std::vector<std::string> words, command;
   for (const auto& [name, node] : all) {
     const std::string key(name.str());

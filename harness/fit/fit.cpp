@@ -111,6 +111,11 @@ std::vector<std::string> notes_of(const FitOptions& fit, const Store& store, con
         fmt::format("{} of {} runs were ended when a step had the peaks of the one before "
                     "(--no-until-steady runs to the end).",
                     steady, all.size()));
+  if (runs.copies() > 0)
+    out.push_back(
+        fmt::format("{} of {} runs were copies of a process that had imported torch once "
+                    "(--no-server).",
+                    runs.copies(), runs.count()));
   const bool nccl = std::ranges::any_of(all, [](const FitRun& run) { return run.nccl; });
   for (const Gpu& gpu : fit.gpus) {
     const FitGpu& memory = gpu.memory;

@@ -1,81 +1,12 @@
 #!/usr/bin/env python3
-"""fit_test.py TIDEMARK SITE CASE: `tidemark fit` with small programs of the torch that can be imported from SITE."""
+"""fit_test.py TIDEMARK SITE CASE: the answers of `tidemark fit` and `advise` for small programs of the torch that can be imported from SITE."""
 import gzip
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-TIDEMARK, SITE, CASE = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), sys.argv[3]
-FOLDER = Path(tempfile.mkdtemp())
-MIB = 1 << 20
-(FOLDER / "tmp").mkdir()
-ENVIRONMENT = {**os.environ, "TMPDIR": str(FOLDER / "tmp"), "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FOLDER / "cache")}
-
-# A step has 8 MiB of parameters, gradients and two states of the optimizer each, and activations of 4 MiB a row of the batch.
-TRAIN = """
-import os, sys, torch
-batch = int(sys.argv[1])
-model = torch.nn.Linear(1024, 2048, bias=False).cuda()
-optimizer = torch.optim.AdamW(model.parameters())
-for step in range(int(os.environ.get("STEPS", "3"))):
-    x = torch.ones(512 * batch, 1024, device="cuda")
-    model(x).square().mean().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-"""
-
-
-class Said:
-    """One call of the command."""
-
-    def __init__(self, *words, command="fit", **more):
-        self.command, self.words = command, [str(word) for word in words]
-        environment = {**ENVIRONMENT, **more}
-        done = subprocess.run([TIDEMARK, command, *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-
-    def check(self, holds, what):
-        if not holds:
-            sys.exit(f"FAILED: {what}: {self.command} {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
-
-    def ends(self, code, *texts):
-        self.check(self.code == code, f"no exit code {code}")
-        for text in texts:
-            self.check(text in self.out + self.err, f"no {text!r}")
-        return self
-
-    def refuses(self, *texts):
-        self.ends(2, *texts)
-        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith(f"error: {self.command}: "), "one line of error")
-
-
-def script(name, text):
-    (FOLDER / name).write_text(text)
-    return name
-
-
-def fit(*words, **more):
-    out = FOLDER / f"out{time.monotonic_ns()}.json"
-    said = Said("--out", out, *words, **more)
-    said.record = json.loads(out.read_text()) if out.exists() else None
-    return said
-
-
-def exec_peaks(gpu, capacity, *command, **more):
-    """Exit code and peaks of a run of `tidemark exec`."""
-    out = FOLDER / f"exec{time.monotonic_ns()}.json"
-    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER,
-                   env={**ENVIRONMENT, **more}, capture_output=True, check=False)
-    program, = json.loads(out.read_text())["programs"]
-    device, = program["ranks"][0]["devices"]
-    return program["exit_code"], device
+from testing.said import CASE, CHANGED, FOLDER, MIB, Said, TIDEMARK, TRAIN, exec_peaks, fit, script
 
 
 def case_brute():
@@ -179,39 +110,36 @@ def case_program():
         before = peaks
 
 
-def case_kept():
-    """Results are kept by command and inputs; an interrupted search goes on."""
-    train = script("train.py", TRAIN)
-    command = ("--vary", "batch=1,2,3", "--gpu", "t4-16g", "--jobs", "1", "--", "python3", train, "{batch}")
-    environment = {**ENVIRONMENT}
-    process = subprocess.Popen([TIDEMARK, "fit", *command], cwd=FOLDER, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    cache = FOLDER / "cache" / "tidemark" / "fit"
-    for _ in range(2400):
-        if list((FOLDER / "tmp").glob("tidemark-fit-*/notes*/0.ended")):
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    first = re.search(r"(\d+) runs? here", out)
-    if process.returncode != 130 or "Interrupted" not in out or not first or int(first[1]) < 1:
-        sys.exit(f"FAILED: interrupted\n{process.returncode}\n{out}\n{err}")
-    if not list(cache.glob("*.json")):
-        sys.exit("FAILED: what had run is kept")
-    killed = FOLDER / "killed"  # the first run is kept as soon as it has ended
-    process = subprocess.Popen([TIDEMARK, "fit", "--cache", killed, *command], cwd=FOLDER, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(2400):
-        if list(killed.glob("*.json")):
-            break
-        time.sleep(0.1)
-    process.kill()
-    process.wait()
-    said = fit("--cache", killed, *command).ends(0)
-    said.check(1 <= int(re.search(r"(\d+) from the cache", said.out)[1]) < 4, "goes on after a kill")
-    said = fit(*command).ends(0)
-    said.check(int(re.search(r"(\d+) from the cache", said.out)[1]) >= 1, "goes on")
-    fit(*command).ends(0, "0 runs here, 4 from the cache")
-    script("train.py", TRAIN + "\n# changed\n")
-    fit(*command).ends(0, "4 runs here, 0 from the cache")
+# A GPU that others share: between what is allocated and what is reserved only runs at its size decide.
+FRAGMENTS = """
+import sys, torch
+batch = int(sys.argv[1])
+model = torch.nn.Linear(1024, 1024).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(1):
+    held = [torch.empty((20 + 7 * (i % 3)) << 20, dtype=torch.uint8, device="cuda") for i in range(batch)]
+    model(torch.ones(16, 1024, device="cuda")).sum().backward()
+    del held[::2]
+    more = torch.empty(batch * 11 << 20, dtype=torch.uint8, device="cuda")
+    optimizer.step()
+    del held, more
+"""
+
+
+def case_edge():
+    """Where fragmentation decides, the answer is what running every value at the GPU's size gives; a value that does not fit below one that does is passed over."""
+    program, count = script("fragments.py", FRAGMENTS), 11
+    profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
+    capacity = 300 * MIB
+    profile["name"] = "edge"
+    profile["torch"] = {key: {"value": value, "source": "of the test"} for key, value in (("total_bytes", capacity), ("context_bytes", 0), ("nccl_bytes", 0))}
+    (FOLDER / "edge.json").write_text(json.dumps(profile))
+    said = fit("--vary", f"batch=1..{count}", "--gpu", "./edge.json", "--", "python3", program, "{batch}").ends(0)
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda value: exec_peaks("./edge.json", capacity, "python3", program, value), range(1, count + 1)))
+    largest = max(value for value, (code, device) in zip(range(1, count + 1), runs) if code == 0 and device["ooms"] == 0)
+    said.check(said.record["answers"][0]["largest"] == str(largest), f"brute force says {largest}, said {said.record['answers'][0]['largest']}")
+    said.check(said.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
 
 
 def case_ranks():
@@ -233,37 +161,6 @@ def case_ranks():
     said.check(said.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
 
 
-# Four blocks and a head; its argument names changes that are made by hand.
-CHANGED = """
-import sys, torch
-from torch.utils.checkpoint import checkpoint
-made = sys.argv[1].split(",")
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up, self.down = torch.nn.Linear(512, 2048), torch.nn.Linear(2048, 512)
-    def forward(self, x):
-        return x + self.down(torch.nn.functional.gelu(self.up(x)))
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks, self.head = torch.nn.ModuleList(Block() for _ in range(4)), torch.nn.Linear(512, 1000)
-    def forward(self, x):
-        for at, block in enumerate(self.blocks):
-            x = checkpoint(block, x, use_reentrant=False) if "all" in made or "half" in made and at % 2 == 0 else block(x)
-        return self.head(x)
-
-model = Model().cuda()
-optimizer = torch.optim.AdamW(model.parameters(), foreach=False if "plain" in made else None, fused=True if "fused" in made else None)
-for _ in range(4):
-    y = model(torch.ones(4096, 512, device="cuda"))
-    assert y.dtype == torch.float32, "needs float32"
-    torch.nn.functional.cross_entropy(y, torch.zeros(4096, dtype=torch.int64, device="cuda")).backward()
-    optimizer.step()
-    optimizer.zero_grad(set_to_none="none" in made)
-"""
 BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split_size_mb:128": "split", "optimizer without foreach": "plain",
            "fused optimizer": "fused", "recompute every second repeated module": "half", "recompute all repeated modules": "all",
            "zero_grad(set_to_none=True)": "none", "Python's garbage collected each step": "collect"}

@@ -11,6 +11,7 @@
 
 #include "harness/errors.h"
 #include "harness/fit/config_file.h"
+#include "harness/help.h"
 #include "harness/ranks/processes.h"
 #include "reports/units.h"
 
@@ -26,7 +27,9 @@ const std::string kAdvise =
     "try changes of a PyTorch program that need no edit of it, each by a run, and list what they "
     "save and cost";
 constexpr const char* kFooter =
-    "tidemark fit --vary batch=1..256 --gpu a100-40g,h100-80g -- python3 train.py --batch {batch}\n"
+    "example:\n"
+    "  tidemark fit --vary batch=1..256 --gpu a100-40g,h100-80g -- \\\n"
+    "    python3 train.py --batch {batch}\n"
     "VALUES are a range, 1..64, 8..64:8 or 1..64:x2, which is searched for the largest value that "
     "fits, or a list, a,b,c, of which every value runs. NAME stands as {NAME} in the command; "
     "env:NAME is an environment variable, FILE:KEY a key of a TOML or JSON file that the command "
@@ -67,6 +70,9 @@ void add(CLI::App& app, Words& words, FitOptions& fit) {
                "try what would help the nearest combination that does not fit (tidemark advise)");
   app.add_option("--report", fit.report, "folder for a page and the JSON")
       ->multi_option_policy(last);
+  group(&app, "What varies", {"--vary", "--config"});
+  group(&app, "The GPUs", {"--prices"});
+  group(&app, "What is written", {"--advise", "--report"});
 }
 
 /// Flags of how programs run, of fit and of advise.
@@ -85,15 +91,25 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
   app.add_option("--jobs", fit.jobs, "runs at a time (as many as there are cores)")
       ->check(CLI::Range(1, 1024))
       ->multi_option_policy(last);
+  app.add_option("--limit", fit.limit,
+                 "seconds after which a run that has not ended is ended, and unknown (1800)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->multi_option_policy(last);
   app.add_option("--cache", fit.cache,
                  "folder with the results of runs ($XDG_CACHE_HOME/tidemark/fit)")
       ->multi_option_policy(last);
+  app.add_flag("--server,!--no-server", fit.server,
+               "import torch once, and run copies of that process (default)");
   app.add_flag("--fresh", fit.fresh, "run also what the cache has");
   for (std::size_t i = 0; i < std::size(kPassed); ++i)
     app.add_option(kPassed[i].first, words.passed[i],
                    std::string(kPassed[i].second) + ", as in tidemark exec")
         ->multi_option_policy(last)
         ->group("Of each run");
+  group(&app, "The GPUs", {"--gpu", "--reserve"});
+  group(&app, "How it runs",
+        {"--until-steady", "--limit", "--jobs", "--server", "--cache", "--fresh"});
+  group(&app, "What is written", {"--out"});
 }
 
 fs::path usual_cache() {
@@ -164,6 +180,7 @@ int parse_fit(int argc, char** argv, FitOptions& fit) {
   CLI::App app(
       (varies ? kFit : kAdvise) + (": tidemark " + command) + " [flags] -- PROGRAM ARGUMENTS...",
       "tidemark " + command);
+  app.formatter(std::make_shared<Help>());
   if (varies) add(app, words, fit);
   add_running(app, words, fit);
   try {

@@ -17,7 +17,8 @@ struct FitOptions {
   std::vector<std::string> exec;  // flags that each run of `tidemark exec` gets
   std::string out, report, cache;
   int jobs = 0;
-  bool until_steady = true, fresh = false, advise = false;
+  int limit = 1800;  // seconds of a run
+  bool until_steady = true, server = true, fresh = false, advise = false;
 };
 
 /// Reads and checks the words of a command line of fit, or of advise, which varies nothing, and of

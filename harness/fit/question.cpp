@@ -66,7 +66,7 @@ const FitRun* Question::real(const Store& store, std::int64_t place) const {
 
 // With room to spare the allocator never frees what it has cached. A GPU with at least as much as
 // it reserved then runs the same; one with less than was allocated cannot hold it. Between the two
-// a run at the GPU's own size decides.
+// a run at the GPU's own size decides, which may be the only one of a value.
 Seen Question::seen(const Store& store, std::int64_t place) const {
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
@@ -74,25 +74,31 @@ Seen Question::seen(const Store& store, std::int64_t place) const {
   if (adapts_) {
     if (own == nullptr) return {};
     if (own->ooms > 0) return {Fits::no, static_cast<double>(most) + 1};
-    if (own->exit_code != 0) return {Fits::refused, 0};
+    if (own->exit_code != 0) return {Fits::refused};
     if (!own->unknown.empty()) return {};
-    return {Fits::yes, static_cast<double>(own->reserved)};
+    return {Fits::yes, static_cast<double>(own->allocated)};
   }
-  if (room == nullptr) return {};
-  const auto peak = static_cast<double>(room->reserved);
-  if (room->exit_code != 0 && room->ooms == 0) return {Fits::refused, 0};
-  if (!room->unknown.empty()) return {};
-  if (room->ooms > 0 || room->allocated > most) return {Fits::no, peak};
-  if (room->reserved <= most) return {Fits::yes, peak};
-  if (own == nullptr) return {.at_edge = true};
-  return {ended_well(*own) ? Fits::yes : Fits::no, peak};
+  double peak = -1;
+  if (room != nullptr) {
+    if (room->exit_code != 0 && room->ooms == 0) return {Fits::refused};
+    if (!room->unknown.empty()) return {};
+    peak = static_cast<double>(room->allocated);
+    if (room->ooms > 0 || room->allocated > most) return {Fits::no, peak};
+    if (room->reserved <= most) return {Fits::yes, peak};
+    if (own == nullptr) return {Fits::unknown, peak, true};
+  }
+  if (own == nullptr) return {};
+  if (own->ooms > 0) return {Fits::no, peak};
+  if (own->exit_code != 0) return {Fits::refused};
+  if (!own->unknown.empty()) return {};
+  return {Fits::yes, peak};
 }
 
 Known Question::known(const Store& store) const {
   Known all;
   for (std::int64_t place = 0; place < count(); ++place) {
-    const FitRun* run = adapts_ ? real(store, place) : with_room(store, place);
-    if (run != nullptr) all[place] = seen(store, place);
+    const bool has_room = !adapts_ && with_room(store, place) != nullptr;
+    if (has_room || real(store, place) != nullptr) all[place] = seen(store, place);
   }
   return all;
 }
@@ -100,16 +106,24 @@ Known Question::known(const Store& store) const {
 std::vector<Wanted> Question::next(const Store& store) const {
   const Bytes most = capacity(store);
   const Known seen_now = known(store);
-  std::vector<Wanted> out;
-  for (const auto& [place, one] : seen_now) {
-    if (one.at_edge) out.push_back(run_at_size(values_at(place), gpu_.memory.name, most));
+  for (const auto& [place, one] : seen_now)
     if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
-  }
-  if (!out.empty()) return out;
-  for (const std::int64_t place : next_places(seen_now, count(), static_cast<double>(most)))
-    out.push_back(adapts_ ? run_at_size(values_at(place), gpu_.memory.name, most)
-                          : run_with_room(values_at(place), room_));
+  std::vector<Wanted> out;
+  for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most)))
+    out.push_back(adapts_ || one.at_size ? run_at_size(values_at(one.place), gpu_.memory.name, most)
+                                         : run_with_room(values_at(one.place), room_));
+  if (!out.empty() || adapts_) return out;
+  for (const std::int64_t place : {largest(seen_now), miss(seen_now)})  // what is alive in them
+    if (place >= 0 && with_room(store, place) == nullptr)
+      out.push_back(run_with_room(values_at(place), room_));
   return out;
+}
+
+std::int64_t Question::miss(const Known& all) {
+  const std::int64_t best = largest(all);
+  for (const auto& [place, one] : all)
+    if (one.fits == Fits::no && place > best) return place;
+  return -1;
 }
 
 // A program that ran without a retry must have the same peaks at the GPU's own size. If not, it
@@ -158,9 +172,11 @@ FitAnswer Question::answer(const Store& store) const {
   bool refused = !all.empty();
   for (const auto& [place, one] : all) {
     refused = refused && one.fits == Fits::refused;
-    const FitRun* run = adapts_ ? real(store, place) : with_room(store, place);
+    const FitRun* own = real(store, place);
+    const FitRun* run = own != nullptr ? own : with_room(store, place);
     if (one.fits == Fits::unknown)
       out.why = run->unknown.empty() ? "the run at the GPU's size has not ended" : run->unknown;
+    if (one.fits == Fits::unknown && place < best) out.why.clear();
     if (one.fits == Fits::refused && best < 0) out.why = run->last;
   }
   const bool open = !next(store).empty();
@@ -198,6 +214,15 @@ std::vector<std::string> Question::notes(const Store& store) const {
                   ": two runs of the same command have other peaks: the program is not "
                   "deterministic, and the answer is that of one run.");
   if (searched_ == nullptr || all.size() < 2) return out;
+  const auto at_size = std::ranges::count_if(all, [&](const auto& one) {
+    return one.second.fits == Fits::no && one.first > largest(all) &&
+           real(store, one.first) != nullptr;
+  });
+  if (grows(all) && !adapts_ && at_size > 0)
+    out.push_back(fmt::format(
+        "{}: {} larger {} of {} allocate{} less than the capacity: each of them ran at "
+        "the GPU's size, and ran out of memory.",
+        where, at_size, at_size > 1 ? "values" : "value", searched_->name, at_size > 1 ? "" : "s"));
   const auto above = static_cast<std::int64_t>(
       std::ranges::count_if(all, [&](const auto& one) { return one.first > largest(all); }));
   if (!grows(all))

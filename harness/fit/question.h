@@ -54,6 +54,7 @@ class Question {
   const FitRun* real(const Store& store, std::int64_t place) const;
   Seen seen(const Store& store, std::int64_t place) const;
   Known known(const Store& store) const;
+  static std::int64_t miss(const Known& all);  // the first above all that fit; -1: none
   void tell_miss(FitAnswer& answer, const Store& store, const Known& seen) const;
 
   FitValues listed_;

@@ -101,6 +101,25 @@ Runs::~Runs() {
   fs::remove_all(folder_, ignored);
 }
 
+void Runs::begin() {
+  if (begun_ || !fit_.server) return;
+  begun_ = true;
+  const std::string python = served_python(fit_.program);
+  if (python.empty()) return;
+  std::vector<std::string> flags;
+  std::string ranks;
+  bool devices = false;
+  for (std::size_t i = 0; i + 1 < fit_.exec.size(); i += 2) {
+    const std::string& flag = fit_.exec[i];
+    if (flag == "--ranks") ranks = fit_.exec[i + 1];
+    devices = devices || flag == "--devices";
+    if (flag != "--ranks" && flag != "--as-rank" && flag != "--of")
+      flags.insert(flags.end(), {flag, fit_.exec[i + 1]});
+  }
+  if (!ranks.empty() && !devices) flags.insert(flags.end(), {"--devices", ranks});
+  server_.start(python, flags, folder_);
+}
+
 std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   std::vector<std::optional<FitRun>> results(wanted.size());
   std::vector<Place> places(wanted.size());
@@ -147,15 +166,29 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     start.environment["TIDEMARK_CHANGES_SAID"] = place.folder / "changed";
     start.environment["TIDEMARK_STEADY"] = place.folder / "steady";
     if (fit_.until_steady) start.environment["TIDEMARK_STEADY_ENDS"] = "1";
+    start.limit = fit_.limit;
+    begin();
+    if (!server_.socket().empty()) start.environment["TIDEMARK_SERVER"] = server_.socket();
     starts.push_back(std::move(start));
   }
+  const auto is_late = [&](std::size_t i) { return fs::exists(notes / fmt::format("{}.late", i)); };
   const auto take = [&](std::size_t i) {
     FitRun run = read_run(wanted[i].values, places[i].folder);
+    if (is_late(i)) {  // how far it comes in that time is another matter each time
+      run.exit_code = 0;
+      run.unknown = fmt::format("a run had not ended after {} s{}, and was ended (--limit)",
+                                fit_.limit, run.stepped ? "" : " and had made no step");
+    }
     run.gpu = wanted[i].gpu, run.capacity = wanted[i].capacity, run.room = wanted[i].room;
     return run;
   };
   const auto keep = [&](std::size_t i, FitRun run) {
-    keep_run(fit_.cache, places[i].key, run);
+    for (const auto& file : fs::directory_iterator(places[i].folder / "steady"))
+      if (file.path().extension() == ".copy") {
+        ++copies_;
+        break;
+      }
+    if (!is_late(i)) keep_run(fit_.cache, places[i].key, run);
     results[i] = std::move(run);
     std::error_code ignored;
     fs::remove_all(places[i].folder, ignored);

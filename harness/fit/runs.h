@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/fit/options.h"
+#include "harness/fit/server.h"
 
 namespace tidemark {
 
@@ -52,14 +53,19 @@ class Runs {
   int interrupted() const { return interrupted_; }
   std::size_t count() const { return count_; }    // that have run now
   std::size_t cached() const { return cached_; }  // that the cache had
+  std::size_t copies() const { return copies_; }  // of a process that had imported torch
 
  private:
   struct Place;
+  /// Starts the server of torch, if the program can have one.
+  void begin();
 
   const FitOptions& fit_;
   std::string version_, torch_;
   std::filesystem::path folder_;
-  std::size_t count_ = 0, cached_ = 0;
+  std::size_t count_ = 0, cached_ = 0, copies_ = 0;
+  bool begun_ = false;
+  Server server_;
   int interrupted_ = 0;
   double seconds_ = 0;  // of all runs together, for the estimate
 };

@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::size_t kSecants = 8;  // runs after which the bracket is halved instead
 
-bool decided(const Seen& seen) { return seen.fits == Fits::yes || seen.fits == Fits::no; }
-
 /// The place nearest to `wanted` within (low, high) that has not been tried; -1: none.
 std::int64_t untried(const Known& known, std::int64_t wanted, std::int64_t low, std::int64_t high) {
   for (std::int64_t far = 0; far < high - low; ++far)
@@ -18,29 +16,75 @@ std::int64_t untried(const Known& known, std::int64_t wanted, std::int64_t low, 
   return -1;
 }
 
-void add(std::vector<std::int64_t>& places, std::int64_t place) {
-  if (place >= 0 && std::ranges::find(places, place) == places.end()) places.push_back(place);
+void add(std::vector<Try>& tries, std::int64_t place, bool at_size = false) {
+  const Try one{place, at_size};
+  if (place >= 0 && tries.size() < 2 && std::ranges::find(tries, one) == tries.end())
+    tries.push_back(one);
 }
 
-std::vector<std::int64_t> widened(const Known& known, std::int64_t count) {
+std::vector<Try> widened(const Known& known, std::int64_t count) {
   const std::int64_t low = largest(known), above = count - 1 - low;
   const std::int64_t step = std::max<std::int64_t>(1, (above + kWiden - 1) / kWiden);
-  std::vector<std::int64_t> places;
-  for (std::int64_t place = low + 1; place < count && places.size() < 2; place += step)
-    if (!known.contains(place)) places.push_back(place);
-  return places;
+  std::vector<Try> tries;
+  for (const auto& [place, seen] : known)
+    if (seen.at_edge && place > low) add(tries, place, true);
+  if (!tries.empty()) return tries;
+  for (std::int64_t place = low + 1; place < count; place += step)
+    if (!known.contains(place)) add(tries, place);
+  return tries;
+}
+
+/// Towards two neighbours, of which the first has at most `capacity` bytes and the second more.
+std::vector<Try> towards_bound(const Known& known, std::int64_t high, double capacity) {
+  std::int64_t low = -1;
+  double below = 0, above = 0;
+  for (const auto& [place, seen] : known) {
+    if (place < high && seen.peak >= 0) low = place, below = seen.peak;
+    if (place == high) above = seen.peak;
+  }
+  std::int64_t guess = low + (high - low) / 3, second = low + 2 * (high - low) / 3;
+  if (low >= 0 && above > below && known.size() < kSecants) {  // the peaks are often a line
+    guess = low + static_cast<std::int64_t>(std::floor((capacity - below) / (above - below) *
+                                                       static_cast<double>(high - low)));
+    second = guess + 1;
+  }
+  std::vector<Try> tries;
+  for (const std::int64_t place : {guess, second})
+    add(tries, untried(known, std::clamp(place, low + 1, std::max(low + 1, high - 1)), low, high));
+  return tries;
+}
+
+/// Below the bound, where runs at the GPU's size decide.
+std::vector<Try> towards_fit(const Known& known, std::int64_t bound) {
+  const auto open = [&](std::int64_t place) {
+    const auto found = known.find(place);
+    return found == known.end() || found->second.at_edge;
+  };
+  const std::int64_t low = largest(known);
+  std::int64_t high = bound;  // the first that does not fit
+  for (std::int64_t place = bound - 1; place > low; --place)
+    if (const auto at = known.find(place); at != known.end() && at->second.fits == Fits::no)
+      high = place;
+  std::vector<Try> tries;
+  if (bound - low - 1 <= kWiden) {
+    for (std::int64_t place = bound - 1; place > low; --place)
+      if (open(place)) add(tries, place, true);
+    return tries;
+  }
+  for (std::int64_t far = 0; far < high - low; ++far)
+    for (const std::int64_t place : {(low + high) / 2 - far, (low + high) / 2 + far})
+      if (tries.empty() && place > low && place < high && open(place)) add(tries, place, true);
+  return tries;
 }
 
 }  // namespace
 
 bool grows(const Known& known) {
   double highest = 0;
-  bool full = false;
   for (const auto& [place, seen] : known) {
-    if (!decided(seen)) continue;
-    if (seen.peak < highest || (full && seen.fits == Fits::yes)) return false;
+    if (seen.peak < 0) continue;
+    if (seen.peak < highest) return false;
     highest = seen.peak;
-    full = full || seen.fits == Fits::no;
   }
   return true;
 }
@@ -52,28 +96,21 @@ std::int64_t largest(const Known& known) {
   return place;
 }
 
-std::vector<std::int64_t> next_places(const Known& known, std::int64_t count, double capacity) {
-  std::vector<std::int64_t> places;
+std::int64_t first_above(const Known& known, std::int64_t count, double capacity) {
+  for (const auto& [place, seen] : known)
+    if (seen.peak > capacity) return place;
+  return count;
+}
+
+std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity) {
+  std::vector<Try> tries;
   for (const std::int64_t end : {std::int64_t{0}, count - 1})
-    if (!known.contains(end)) add(places, end);
-  if (!places.empty()) return places;
+    if (!known.contains(end)) add(tries, end);
+  if (!tries.empty()) return tries;
   if (!grows(known)) return widened(known, count);
-  std::int64_t low = largest(known), high = count;
-  double below = 0, above = 0;
-  for (const auto& [place, seen] : known) {
-    if (seen.fits == Fits::yes) below = seen.peak;
-    if (seen.fits == Fits::no && high == count) high = place, above = seen.peak;
-  }
-  if (high - low <= 1) return {};
-  std::int64_t guess = (low + high) / 2;
-  const bool bracketed = low >= 0 && high < count && above > below;
-  if (bracketed && known.size() < kSecants)  // the peaks of a program are often a line
-    guess = low + static_cast<std::int64_t>(std::floor((capacity - below) / (above - below) *
-                                                       static_cast<double>(high - low)));
-  guess = std::clamp(guess, low + 1, high - 1);
-  add(places, untried(known, guess, low, high));
-  add(places, untried(known, guess + 1, low, high));
-  return places;
+  const std::int64_t bound = first_above(known, count, capacity);
+  tries = towards_bound(known, bound, capacity);
+  return tries.empty() ? towards_fit(known, bound) : tries;
 }
 
 }  // namespace tidemark

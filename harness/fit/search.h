@@ -9,25 +9,38 @@ namespace tidemark {
 
 enum class Fits { yes, no, refused, unknown };
 
-/// What a run at one value of the range has shown.
+/// What the runs at one value of the range have shown.
 struct Seen {
   Fits fits = Fits::unknown;
-  double peak = 0;       // bytes reserved
+  double peak = -1;  // bytes allocated with room to spare, which fit nothing smaller; -1: no run
   bool at_edge = false;  // unknown until a run at the GPU's own size
 };
 /// By the value's place in the range.
 using Known = std::map<std::int64_t, Seen>;
 
-/// The places to try next, at most two at a time; none: the search has ended. It takes the peaks to
-/// grow with the place. If those that are known do not, it widens: every place above the largest
-/// that fits is tried, kWiden of them at most.
-std::vector<std::int64_t> next_places(const Known& known, std::int64_t count, double capacity);
+/// A run that is wanted.
+struct Try {
+  std::int64_t place = 0;
+  bool at_size = false;  // of the GPU; else with room to spare
+  bool operator==(const Try&) const = default;
+};
+
+/// The runs to make next, at most two; none: the search has ended. It takes the bytes allocated to
+/// grow with the place, and looks for the first place with more than the capacity. Below that place
+/// the runs at the GPU's size decide, from the largest place down to the first that fits: what
+/// fragmentation costs does not grow with the place. Of more than kWiden such places not all run.
+/// Where the bytes allocated do not grow, it widens: every place above the largest that fits is
+/// tried, kWiden of them at most.
+std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity);
 inline constexpr std::int64_t kWiden = 64;
 
-/// True if no peak is lower than one at a smaller place, and nothing fits above what does not.
+/// True if no peak is lower than one at a smaller place.
 bool grows(const Known& known);
 
 /// The largest place that fits; -1: none.
 std::int64_t largest(const Known& known);
+
+/// The first place with more bytes allocated than the capacity; `count`: none is known.
+std::int64_t first_above(const Known& known, std::int64_t count, double capacity);
 
 }  // namespace tidemark

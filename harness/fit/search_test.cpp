@@ -10,7 +10,28 @@
 namespace tidemark {
 namespace {
 
-using Program = std::function<Seen(std::int64_t)>;
+/// A value of a program: bytes that it allocates and reserves with room to spare, and whether a GPU
+/// with less than is reserved holds it.
+struct Value {
+  double allocated = 0, reserved = 0;
+  bool fits_at_edge = false, refused = false;
+};
+using Program = std::function<Value(std::int64_t)>;
+
+bool fits(const Value& value, double capacity) {
+  if (value.refused || value.allocated > capacity) return false;
+  return value.reserved <= capacity || value.fits_at_edge;
+}
+
+/// What is seen once one more run was made.
+Seen after(Seen seen, const Value& value, bool at_size, double capacity) {
+  if (value.refused) return {Fits::refused};
+  if (!at_size) seen.peak = value.allocated;
+  const bool decided = at_size || value.allocated > capacity || value.reserved <= capacity;
+  seen.fits = !decided ? Fits::unknown : fits(value, capacity) ? Fits::yes : Fits::no;
+  seen.at_edge = !decided;
+  return seen;
+}
 
 struct Found {
   std::int64_t largest = -1;
@@ -20,89 +41,115 @@ struct Found {
 
 Found search(const Program& program, std::int64_t count, double capacity) {
   Known known;
-  for (auto places = next_places(known, count, capacity); !places.empty();
-       places = next_places(known, count, capacity)) {
-    for (const std::int64_t place : places) {
-      EXPECT_FALSE(known.contains(place)) << "tried twice";
-      EXPECT_TRUE(place >= 0 && place < count);
-      known[place] = program(place);
+  std::vector<Try> made;
+  for (auto tries = next_tries(known, count, capacity); !tries.empty();
+       tries = next_tries(known, count, capacity)) {
+    for (const Try& one : tries) {
+      EXPECT_EQ(std::ranges::find(made, one), made.end()) << "tried twice";
+      EXPECT_TRUE(one.place >= 0 && one.place < count);
+      made.push_back(one);
+      const Seen before = known.contains(one.place) ? known[one.place] : Seen{};
+      known[one.place] = after(before, program(one.place), one.at_size, capacity);
     }
   }
-  return {largest(known), known.size(), grows(known)};
+  return {largest(known), made.size(), grows(known)};
 }
 
-std::int64_t by_force(const Program& program, std::int64_t count) {
+std::int64_t by_force(const Program& program, std::int64_t count, double capacity) {
   std::int64_t found = -1;
   for (std::int64_t place = 0; place < count; ++place)
-    if (program(place).fits == Fits::yes) found = place;
+    if (fits(program(place), capacity)) found = place;
   return found;
 }
 
-Program linear(double base, double slope, double capacity, std::int64_t divisor = 1) {
-  return [=](std::int64_t place) -> Seen {
-    if ((place + 1) % divisor != 0) return {Fits::refused, 0};
+Program linear(double base, double slope) {
+  return [=](std::int64_t place) -> Value {
     const double peak = base + slope * static_cast<double>(place + 1);
-    return {peak <= capacity ? Fits::yes : Fits::no, peak};
+    return {peak, peak};
   };
 }
 
+/// Programs of every kind: peaks that grow in steps, fragmentation that does not grow, refusals.
 TEST(Search, FindsWhatTryingEveryValueFinds) {
   std::mt19937 random(7);
   const auto draw = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
   for (int round = 0; round < 2000; ++round) {
-    const std::int64_t count = draw(1, 200);
+    const std::int64_t count = draw(1, 64);
     const double capacity = draw(1, 4000);
-    std::vector<double> peaks(static_cast<std::size_t>(count));
+    std::vector<Value> values(static_cast<std::size_t>(count));
     double peak = draw(0, 100);
-    for (double& each : peaks) each = peak += draw(0, round % 3 == 0 ? 400 : 30);
     const int divisor = round % 5 == 0 ? draw(1, 9) : 1;
-    const Program program = [&](std::int64_t place) -> Seen {
-      if ((place + 1) % divisor != 0) return {Fits::refused, 0};
-      const double at = peaks[static_cast<std::size_t>(place)];
-      return {at <= capacity ? Fits::yes : Fits::no, at};
-    };
-    ASSERT_EQ(search(program, count, capacity).largest, by_force(program, count)) << round;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      peak += draw(0, round % 3 == 0 ? 400 : 60);
+      values[i] = {peak, peak * (1 + 0.01 * draw(0, round % 2 == 0 ? 30 : 0)), draw(0, 3) == 0,
+                   (static_cast<int>(i) + 1) % divisor != 0};
+    }
+    const Program program = [&](std::int64_t at) { return values[static_cast<std::size_t>(at)]; };
+    ASSERT_EQ(search(program, count, capacity).largest, by_force(program, count, capacity))
+        << round;
   }
 }
 
 TEST(Search, ALineTakesFourRuns) {
-  const Found found = search(linear(10, 3, 100), 256, 100);
+  const Found found = search(linear(10, 3), 256, 100);
   EXPECT_EQ(found.largest, 29);  // 10 + 3 * 30 = 100
   EXPECT_LE(found.runs, 4U);
 }
 
-TEST(Search, NeverMoreRunsThanHalvingNeedsAndTheSecants) {
-  const Program program = [](std::int64_t place) -> Seen {  // the secant is of no use
+TEST(Search, ThirdsWhereALineIsOfNoUse) {
+  const Program program = [](std::int64_t place) -> Value {
     const double peak = place < 700 ? 1 + 1e-6 * static_cast<double>(place) : 1e9;
-    return {peak <= 2 ? Fits::yes : Fits::no, peak};
+    return {peak, peak};
   };
   const Found found = search(program, 1024, 2);
   EXPECT_EQ(found.largest, 699);
   EXPECT_LE(found.runs, 30U);
 }
 
+TEST(Search, AFitAboveAMissIsFound) {  // fragmentation of place 20 alone
+  const Program program = [](std::int64_t place) -> Value {
+    const double peak = 10 * static_cast<double>(place + 1);
+    return {peak, peak * 1.1, place != 20 && place < 23};
+  };
+  const Found found = search(program, 256, 255);
+  EXPECT_EQ(found.largest, 22);
+  EXPECT_LE(found.runs, 8U);
+}
+
+TEST(Search, ManyValuesAtTheEdgeAreHalved) {
+  const Found halved = search(
+      [&](std::int64_t place) -> Value {
+        const double peak = 1000 + static_cast<double>(place);
+        return {peak, 1e6, place < 321};
+      },
+      4096, 3000);
+  EXPECT_EQ(halved.largest, 320);
+  EXPECT_LE(halved.runs, 100U);
+}
+
 TEST(Search, WidensWherePeaksFall) {
-  const Program valley = [](std::int64_t place) -> Seen {  // the ends do not fit, the middle does
+  const Program valley = [](std::int64_t place) -> Value {  // the ends do not fit, the middle does
     const double peak = 10 + 5 * std::abs(static_cast<double>(place) - 16.0);
-    return {peak <= 40 ? Fits::yes : Fits::no, peak};
+    return {peak, peak};
   };
   const Found found = search(valley, 32, 40);
-  EXPECT_EQ(found.largest, by_force(valley, 32));
+  EXPECT_EQ(found.largest, by_force(valley, 32, 40));
   EXPECT_EQ(found.largest, 22);
   EXPECT_FALSE(found.grew);
   const Found wide = search(
-      [](std::int64_t place) -> Seen {
-        return {Fits::no, 1e6 - static_cast<double>(place)};
+      [](std::int64_t place) -> Value {
+        const double peak = 1e6 - static_cast<double>(place);
+        return {peak, peak};
       },
       100'000, 5);
   EXPECT_LE(wide.runs, static_cast<std::size_t>(kWiden) + 4);
 }
 
 TEST(Search, NothingFitsAndEverythingRefused) {
-  EXPECT_EQ(search(linear(10, 3, 5), 64, 5).largest, -1);
-  const Found refused = search([](std::int64_t) -> Seen { return {Fits::refused, 0}; }, 16, 5);
+  EXPECT_EQ(search(linear(10, 3), 64, 5).largest, -1);
+  const Found refused = search([](std::int64_t) -> Value { return {0, 0, false, true}; }, 16, 5);
   EXPECT_EQ(refused.largest, -1);
   EXPECT_EQ(refused.runs, 16U);
 }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "harness/errors.h"
+#include "harness/ranks/served.h"
 
 namespace tidemark {
 namespace {
@@ -62,6 +63,7 @@ pid_t start(const Start& what, bool own_group) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(3);
   for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
+  if (!what.server.empty()) run_served(what.server, what.argv);
   std::vector<char*> argv;
   argv.reserve(what.argv.size() + 1);
   for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
@@ -91,9 +93,11 @@ int cores() {
 ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool together,
                            const std::filesystem::path& notes) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
+  const std::vector<pid_t> before = children();
   hear_signals();
   const bool groups = starts.size() > 1;
   std::map<pid_t, std::string> running;
+  std::map<pid_t, Clock::time_point> limits;
   std::size_t next = 0;
   ProcessesEnd end;
   Clock::time_point ending{};  // when the rest was asked to end
@@ -124,7 +128,9 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
         std::filesystem::remove(note(ready->second, ".ready"));
       } else if (next < starts.size()) {
         const Start& one = starts[next++];
-        running[start(one, groups)] = one.name;
+        const pid_t child = start(one, groups);
+        running[child] = one.name;
+        if (one.limit > 0) limits[child] = Clock::now() + std::chrono::seconds(one.limit);
       } else {
         break;
       }
@@ -145,12 +151,20 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
       tell(SIGKILL);
       ending = Clock::now();
     }
+    for (auto& [child, until] : limits) {
+      if (!running.contains(child) || Clock::now() < until) continue;
+      const bool again = is(running[child], ".late");
+      std::ofstream(note(running[child], ".late")).flush();
+      kill(groups ? -child : child, again ? SIGKILL : SIGTERM);
+      until = Clock::now() + 3 * kKillAfter;  // an exec kills its program before
+    }
     if (ended <= 0 || !running.contains(ended)) {
       if (ended <= 0) std::this_thread::sleep_for(pause);
       continue;
     }
     const std::string name = running[ended];
     running.erase(ended);
+    limits.erase(ended);
     std::filesystem::remove(note(name, ".ready"));
     std::ofstream(note(name, ".ended")).flush();
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
@@ -167,13 +181,19 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
       end.said.push_back(line);
     if (ends_the_rest) end_rest(SIGTERM);
   }
+  const auto left = [&] {
+    std::vector<pid_t> all = children();
+    std::erase_if(all,
+                  [&](pid_t child) { return std::ranges::find(before, child) != before.end(); });
+    return all;
+  };
   for (const auto until = Clock::now() + std::chrono::seconds(1);
-       !children().empty() && Clock::now() < until;) {
+       !left().empty() && Clock::now() < until;) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     std::this_thread::sleep_for(pause);
   }
-  for (pid_t child : children()) {
+  for (pid_t child : left()) {
     if (kill(child, SIGKILL) == 0 && waitpid(child, nullptr, 0) == child) ++end.left;
   }
   return end;

@@ -14,6 +14,8 @@ struct Start {
   std::string name;  // "rank 3", for messages
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
+  int limit = 0;         // seconds after which it is asked to end; 0: none
+  std::string server{};  // socket of a process that has imported torch (served.h); empty: none
 };
 
 /// The end of all of them.
@@ -31,7 +33,8 @@ int cores();
 
 /// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
 /// file `NAME.waits` in the folder `notes` and is not counted; nor is one with `NAME.ready`, which
-/// goes on when the file is removed. One that has ended gets `NAME.ended` there. Where `together`,
+/// goes on when the file is removed. One that has ended gets `NAME.ended` there, and `NAME.late` if
+/// it was asked to end at its limit. Where `together`,
 /// the first that fails ends the others. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, unless
 /// they were ignored before (nohup); a second one kills. Throws UsageError where no process can be
 /// started.

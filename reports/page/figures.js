@@ -13,8 +13,8 @@ function drawn({ title, x, y, bytes, lines }) {
     name,
     points,
     tone: `tone-${i % 12}`,
-    steps: bytes,
-    dots: points.length <= 40,
+    steps: bytes && points.length > 40,
+    dots: points.length <= 40, // single measurements, with straight lines between them
     dashed: i % 2 === 1,
   }));
   const levels = lines.flatMap(({ points }) => points.map(([, level]) => level)).filter((level) => level !== null);

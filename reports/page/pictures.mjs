@@ -1,7 +1,7 @@
 // pictures.mjs TOOLS REPORT_HTML OUT: the pictures of the README, from any report that has fsdp_prefetch, or of a program or of a fit.
 //
 //     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page tidemark-out/latest/report.html reports
-//     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page DIR/report.html reports    # DIR: of tidemark exec --report
+//     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page DIR/report.html reports    # DIR: of tidemark exec or fit --report
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
 import { launch, open, settled } from './browser.mjs';
@@ -18,7 +18,7 @@ export async function pictures(browser, report, out) {
   }
   if ((await page.locator('.stacks').count()) > 0) {
     const { y, height } = await page.locator('figure').first().boundingBox();
-    await page.screenshot({ path: `${out}/fit.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 24 } });
+    await page.screenshot({ path: `${out}/fit.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height } });
     return;
   }
   await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 700 } });

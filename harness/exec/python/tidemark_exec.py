@@ -12,6 +12,9 @@ import tidemark_wheel
 from tidemark_platform import stop
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
 class Finder:
     """Stands before Python's finders until the module `name` is imported. `execute(module, run)` then runs it in place of Python's `run(module)`."""
 
@@ -87,8 +90,20 @@ def name_libzmq():
             os.environ["TIDEMARK_LIBZMQ"] = library
 
 
-def wait_for_torch():
-    """Begins after the import of torch. Called by sitecustomize, or while torch is imported by ../../virtual/device/python_start.cpp."""
+def import_for_copies(module, run):
+    accept(module)
+    run(module)
+
+
+def begin_in_copy(torch):
+    """In a copy of tidemark_server.py, whose environment is now that of a program."""
+    sys.path.insert(0, HERE)
+    prepare()
+    sys.path.remove(HERE)
+    begin(torch)
+
+
+def prepare():
     here = tidemark_launcher.local_size()
     if here and (here > 1 or os.environ.get("LOCAL_WORLD_SIZE")):  # one task of srun may use all GPUs of a machine
         os.environ.setdefault("TIDEMARK_DEVICES", str(here))
@@ -102,6 +117,14 @@ def wait_for_torch():
         import tidemark_steady  # noqa: F401  # likewise
     if os.environ.get("TIDEMARK_CHANGES"):
         import tidemark_changes  # noqa: F401  # likewise
+
+
+def wait_for_torch():
+    """Begins after the import of torch. Called by sitecustomize, or while torch is imported by ../../virtual/device/python_start.cpp."""
+    if os.environ.get("TIDEMARK_EXEC_SERVES"):
+        sys.meta_path.insert(0, Finder("torch", import_for_copies))
+        return
+    prepare()
     if "torch" in sys.modules:
         begin_after_import(sys.modules["torch"])
     else:

@@ -1,0 +1,16 @@
+#include "harness/exec/toml_file.h"
+
+#include <fmt/format.h>
+
+#include "harness/errors.h"
+
+namespace tidemark {
+
+toml::table read_toml(const std::filesystem::path& file) try {
+  return toml::parse_file(file.string());
+} catch (const toml::parse_error& error) {
+  throw UsageError(fmt::format("{}: line {} is not TOML: {}", file.string(),
+                               error.source().begin.line, error.description()));
+}
+
+}  // namespace tidemark

@@ -1,0 +1,13 @@
+// TOML files: pyproject.toml of `tidemark exec`, and those of `tidemark fit`.
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <filesystem>
+
+namespace tidemark {
+
+/// Throws UsageError in one line, with the line of the file that is not TOML.
+toml::table read_toml(const std::filesystem::path& file);
+
+}  // namespace tidemark

@@ -1,0 +1,105 @@
+"""What the tests of `tidemark fit` share: TIDEMARK SITE CASE are their arguments."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIDEMARK, SITE, CASE = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), sys.argv[3]
+FOLDER = Path(tempfile.mkdtemp())
+MIB = 1 << 20
+(FOLDER / "tmp").mkdir()
+ENVIRONMENT = {**os.environ, "TMPDIR": str(FOLDER / "tmp"), "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FOLDER / "cache")}
+
+# A step has 8 MiB of parameters, gradients and two states of the optimizer each, and activations of 4 MiB a row of the batch.
+TRAIN = """
+import os, sys, torch
+batch = int(sys.argv[1])
+model = torch.nn.Linear(1024, 2048, bias=False).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(int(os.environ.get("STEPS", "3"))):
+    x = torch.ones(512 * batch, 1024, device="cuda")
+    model(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+# Four blocks and a head; its argument names changes that are made by hand.
+CHANGED = """
+import sys, torch
+from torch.utils.checkpoint import checkpoint
+made = sys.argv[1].split(",")
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(512, 2048), torch.nn.Linear(2048, 512)
+    def forward(self, x):
+        return x + self.down(torch.nn.functional.gelu(self.up(x)))
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.head = torch.nn.ModuleList(Block() for _ in range(4)), torch.nn.Linear(512, 1000)
+    def forward(self, x):
+        for at, block in enumerate(self.blocks):
+            x = checkpoint(block, x, use_reentrant=False) if "all" in made or "half" in made and at % 2 == 0 else block(x)
+        return self.head(x)
+
+model = Model().cuda()
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False if "plain" in made else None, fused=True if "fused" in made else None)
+for _ in range(4):
+    y = model(torch.ones(4096, 512, device="cuda"))
+    assert y.dtype == torch.float32, "needs float32"
+    torch.nn.functional.cross_entropy(y, torch.zeros(4096, dtype=torch.int64, device="cuda")).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none="none" in made)
+"""
+
+
+class Said:
+    """One call of the command."""
+
+    def __init__(self, *words, command="fit", **more):
+        self.command, self.words = command, [str(word) for word in words]
+        environment = {**ENVIRONMENT, **more}
+        done = subprocess.run([TIDEMARK, command, *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def check(self, holds, what):
+        if not holds:
+            sys.exit(f"FAILED: {what}: {self.command} {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+
+    def ends(self, code, *texts):
+        self.check(self.code == code, f"no exit code {code}")
+        for text in texts:
+            self.check(text in self.out + self.err, f"no {text!r}")
+        return self
+
+    def refuses(self, *texts):
+        self.ends(2, *texts)
+        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith(f"error: {self.command}: "), "one line of error")
+
+
+def script(name, text):
+    (FOLDER / name).write_text(text)
+    return name
+
+
+def fit(*words, **more):
+    out = FOLDER / f"out{time.monotonic_ns()}.json"
+    said = Said("--out", out, *words, **more)
+    said.record = json.loads(out.read_text()) if out.exists() else None
+    return said
+
+
+def exec_peaks(gpu, capacity, *command, **more):
+    """Exit code and peaks of a run of `tidemark exec`."""
+    out = FOLDER / f"exec{time.monotonic_ns()}.json"
+    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER,
+                   env={**ENVIRONMENT, **more}, capture_output=True, check=False)
+    program, = json.loads(out.read_text())["programs"]
+    device, = program["ranks"][0]["devices"]
+    return program["exit_code"], device
