@@ -57,7 +57,7 @@ class Cli(InFolder):
                 ("run --device quantum", 2, "auto, virtual, cuda"),
                 ("run --timeout 0", 2, "--timeout"),
                 ("run --out file", 2, "is not a folder"),
-                ("run --out full", 2, "never overwrites"),
+                ("run --out full", 2, "never overwrites"), ("run --out full --force", 2, "there is no report.json"), ("run --out . --force", 2, "does not empty the current folder"),
                 ("run --out /proc/nosuch", 2, "cannot be made"),
                 ("report nosuch", 2, "nosuch")):
             with self.subTest(line):
