@@ -72,7 +72,7 @@ class Cli(InFolder):
             self.assertNotIn("a verdict failed", self.tidemark(command + " --help").stdout, command)
 
     def test_help_fits_80_columns_and_has_its_other_names(self):
-        for command in ("", "list", "run", "exec", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion"):
+        for command in ("", "list", "run", "exec", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"):
             said = self.passes(command + " --help").stdout
             self.assertEqual([line for line in said.splitlines() if len(line) > 80], [], command)
         self.assertEqual(self.passes("help").stdout, self.passes("--help").stdout)

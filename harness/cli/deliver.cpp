@@ -9,6 +9,7 @@
 #include "harness/cli/github.h"
 #include "harness/ranks/terminal.h"
 #include "reports/folder.h"
+#include "reports/history/nights_of.h"
 #include "reports/renderings.h"
 #include "reports/write.h"
 
@@ -27,7 +28,7 @@ bool under_faults() {
 int deliver(const Report& report, const fs::path& folder, const Options& options) {
   std::string trouble;
   try {
-    write_all(folder, report);
+    write_all(folder, report, nights_beside);
     point_to(folder, "latest");
     if (report.complete() && report.exit_code() == 0) point_to(folder, "latest-good");
     if (options.history && !under_faults()) remember(folder, report);
