@@ -33,7 +33,8 @@ struct Row {
     if (variant == nullptr) return "skipped: " + one_line(trial->skipped);
     if (!variant->error.empty()) return "error";
     if (failed > 0) return "failed";
-    return !claims.empty() && skipped == std::ssize(claims) ? "not judged" : "passed";
+    if (claims.empty()) return "ran";  // a baseline, about which nothing is claimed
+    return skipped == std::ssize(claims) ? "not judged" : "passed";
   }
 };
 
@@ -153,15 +154,23 @@ Section tests(const std::vector<Row>& rows, const Pairs* pairs) {
   return out;
 }
 
-/// "  1,024 bytes in 2 blocks, activations: ..." as a row of a table.
+/// "  1,024 bytes in 2 blocks, activations: layers.*, f.py:5" as a row of a table; what is left is
+/// "  1,024 bytes in 7 more lines".
 std::vector<std::vector<std::string>> alive_rows(const std::string& story) {
-  std::vector<std::vector<std::string>> out{{"bytes", "alive at the highest peak"}};
+  std::vector<std::vector<std::string>> out{
+      {"bytes", "blocks", "kind", "module and line, alive at the highest peak"}};
   std::istringstream lines(story);
   for (std::string line; std::getline(lines, line);) {
     const auto at = line.find(" bytes in ");
     const auto begin = line.find_first_not_of(' ');
     if (at == line.npos || begin == line.npos) continue;
-    out.push_back({line.substr(begin, at - begin), line.substr(at + 10)});
+    const std::string bytes = line.substr(begin, at - begin), rest = line.substr(at + 10);
+    const auto blocks = rest.find(" block"), kind = rest.find(", "), place = rest.find(": ");
+    if (blocks < kind && kind < place && place != rest.npos)
+      out.push_back({bytes, rest.substr(0, blocks), rest.substr(kind + 2, place - kind - 2),
+                     rest.substr(place + 2)});
+    else
+      out.push_back({bytes, "", "", "in " + rest});
   }
   return out;
 }
@@ -190,8 +199,7 @@ Section failure(const Row& row, const Report& report) {
 }
 
 Section claims(const std::vector<Row>& rows) {
-  Section out{
-      "Every claim", {}, {}, {{"test", "claim", "result", "measured", "expected", "formula"}}};
+  Section out{"Every claim", {}, {}, {{"test", "claim", "result", "measured", "expected"}}};
   std::size_t left = 0;
   for (const Row& row : rows)
     for (const auto& claim : row.claims) {
@@ -201,8 +209,9 @@ Section claims(const std::vector<Row>& rows) {
         ++left;
         continue;
       }
-      out.rows.push_back({row.name(), one_line(one.name), name_of(one.status), measured_text(one),
-                          expected_text(one), formula_text(one)});
+      out.rows.push_back(
+          {row.name(), one_line(one.name), name_of(one.status), measured_text(one),
+           expected_text(one) + (formula_text(one).empty() ? "" : " = " + formula_text(one))});
     }
   if (left > 0) out.text.push_back(fmt::format("{} more are in report.json.", left));
   drop_empty_columns(out.rows);

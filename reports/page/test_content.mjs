@@ -38,6 +38,7 @@ export const tests = ({ browser, axe, file }) => ({
       rows[0],
       /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 870 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,422,400 bytes\s+0.50 GiB\s+536,883,200 bytes\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
     );
+    assert.ok((await page.locator('#scenarios svg.peaks').first().boundingBox()).width < 160, 'bars as wide as their column');
     await page.locator('#failed .copy').first().click();
     assert.match(
       await page.evaluate(() => getSelection().toString() || navigator.clipboard.readText()),
@@ -95,11 +96,12 @@ export const tests = ({ browser, axe, file }) => ({
     assert.deepEqual(await cells(0), ['tests/test_memory.py::test_<b>is_over</b>', 'failed', '9 MiB (9,437,184 bytes)', 'allocated', 'memory/allocated/limit: at most 8,388,608 bytes, and 1 more']);
     assert.deepEqual(await cells(1), ['tests/test_memory.py::test_broke', 'error', '', '', '']);
     assert.deepEqual(await cells(2), ['tests/test_memory.py::test_fits', 'passed', '6 MiB (6,291,456 bytes)', 'reserved', 'memory/reserved/limit: at most 8,388,608 bytes']);
+    assert.deepEqual((await cells(3)).slice(0, 2), ['tests/test_memory.py::test_pair, baseline kept', 'ran']);
     assert.deepEqual((await cells(4)).slice(0, 2), ['tests/test_memory.py::test_pair, fixed freed', 'passed']);
     assert.equal((await cells(6))[1], 'skipped: needs two GPUs');
     const words = await text(page);
     assert.match(words, /memory\/allocated\/limit, rank 0: measured 9,437,184 bytes \(\+1,048,576\), expected at most 8,388,608 bytes/);
-    assert.match(words, /6,291,456\s+2 blocks, activations: layers\.\*, forward <model>\.py:5/);
+    assert.match(words, /6,291,456\s+2\s+activations\s+layers\.\*, forward <model>\.py:5/);
     assert.doesNotMatch(words, /No fix ran|No memory over time|No loss/);
     await whole(page, 'tests');
     assert.deepEqual(await accessibility(page, axe), []);
