@@ -1,7 +1,8 @@
-// Help texts within 80 columns.
+// Flags of a command line: their help within 80 columns, and their names in the environment.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -59,6 +60,13 @@ class Help : public CLI::Formatter {
     return out + wrapped(what, kColumn, kColumn) + "\n";
   }
 };
+
+/// The flag --stand-for is TIDEMARK_STAND_FOR in the environment too.
+inline CLI::Option* with_twin(CLI::Option* option) {
+  std::string twin = "TIDEMARK_" + option->get_lnames().front();
+  for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return option->envname(twin);
+}
 
 /// Puts the options of these names into a group of the help.
 inline void group(CLI::App* app, const std::string& title, const std::vector<std::string>& names) {

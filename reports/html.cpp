@@ -10,6 +10,7 @@
 #include "reports/headline.h"
 #include "reports/page_data.h"
 #include "reports/renderings.h"
+#include "reports/tests_page.h"
 #include "reports/thin.h"
 #include "reports/units.h"
 
@@ -109,9 +110,11 @@ std::string text_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string html(const Report& report, const Report* base, const Changes* changes) {
-  return filled(markup_text("tidemark: " + headline(report)), page_overview(report, base, changes),
-                packed_page_data(report, base));
+std::string html(const Report& report, const Report* base, const Changes* changes,
+                 const Nights* nights) {
+  if (is_of_tests(report)) return tests_page(report, base, changes);
+  return filled(markup_text("tidemark: " + headline(report)),
+                page_overview(report, base, changes, nights), packed_page_data(report, base));
 }
 
 std::string section_html(const Section& section) {

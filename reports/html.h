@@ -11,6 +11,8 @@
 
 namespace tidemark {
 
+struct Nights;  // nights.h
+
 struct Line {
   std::string name;
   std::vector<std::pair<double, double>>
@@ -46,9 +48,10 @@ struct Changes {
   Status status = Status::pass;
   std::vector<Section> sections;  // the cause first
 };
-/// With the figures of another run of the same trials beside it where `base` is given.
+/// With the figures of another run of the same trials beside it where `base` is given, and with
+/// those of the nights before.
 std::string html(const Report& report, const Report* base = nullptr,
-                 const Changes* changes = nullptr);
+                 const Changes* changes = nullptr, const Nights* nights = nullptr);
 
 /// A section of a page; its data are drawn by page/figures.js.
 std::string section_html(const Section& section);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
+#include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
 #include "reports/units.h"
@@ -42,7 +44,7 @@ std::string element(const char* tag, const std::string& message, const std::stri
 }
 
 /// The case of an assertion fails where it does on any rank, and is skipped where it is on any and
-/// fails on none.
+/// fails on none. One that passed has no case of its own (add_passed).
 void add_assertion(const Report& report, const TrialRecord& trial,
                    const std::vector<const Verdict*>& all, Suite& suite) {
   const auto first = [&](Status status) {
@@ -69,8 +71,20 @@ void add_assertion(const Report& report, const TrialRecord& trial,
   } else if (const Verdict* skipped = first(Status::skip)) {
     ++suite.skipped;
     inner = element("skipped", skipped->why);
+  } else {
+    return;
   }
   suite.add(trial, fmt::format("{}/{}", all.front()->variant, all.front()->name), inner);
+}
+
+/// The verdicts of each variant that passed, counted as everywhere, are one case.
+void add_passed(const TrialRecord& trial, Suite& suite) {
+  std::map<std::string, std::int64_t> passed;
+  for (const Verdict& verdict : trial.verdicts)
+    if (verdict.status == Status::pass) ++passed[verdict.variant];
+  for (const auto& [variant, count] : passed)
+    suite.add(trial, (variant.empty() ? "" : variant + "/") + "passed",
+              fmt::format("<system-out>{} passed</system-out>", plural(count, "verdict")));
 }
 
 // A trial that never began is one error; of one that was cut short each variant that did not run.
@@ -140,6 +154,7 @@ std::string junit(const Report& report) {
       suite->add(trial, variant.name, element("error", variant.error));
     }
     for (const auto& one : by_assertion(trial)) add_assertion(report, trial, one, *suite);
+    add_passed(trial, *suite);
   }
   for (Suite& suite : std::array{programs_suite(report), faults_suite(report)})
     if (suite.tests > 0) suites.push_back(std::move(suite));
@@ -152,8 +167,9 @@ std::string junit(const Report& report) {
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<testsuites name=\"tidemark\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
+      "<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
       "skipped=\"{}\">\n{}</testsuites>\n",
+      markup_text(report.trials.empty() ? "tidemark" : "tidemark: " + counts_text(report)),
       all.tests, all.failures, all.errors, all.skipped, body);
 }
 

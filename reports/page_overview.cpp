@@ -158,11 +158,11 @@ std::string failed(const Report& report) {
 }
 
 /// Gibibytes first, every byte below.
-std::string figure(const ByteUnit& unit, std::optional<Bytes> value) {
+std::string figure(const ByteUnit& unit, std::optional<Bytes> value, const std::string& more = "") {
   if (!value) return "<td class=\"figure quiet\">–</td>";
   return fmt::format(
-      "<td class=\"figure\"><data value=\"{}\">{} {}</data><small>{} bytes</small></td>", *value,
-      unit(*value), unit.name, exact(*value));
+      "<td class=\"figure\"><data value=\"{}\">{} {}</data><small>{} bytes</small>{}</td>", *value,
+      unit(*value), unit.name, exact(*value), more);
 }
 
 std::string change(Bytes now, Bytes before) {
@@ -173,16 +173,24 @@ std::string change(Bytes now, Bytes before) {
       before == 0 ? 100 : 100 * static_cast<double>(now - before) / static_cast<double>(before));
 }
 
-std::string saving_cells(const Saving& one, const Pairs& pairs, const TrialRecord& trial,
-                         bool beside) {
+/// What stands beside the figures of this run: another run's, and those of the nights before.
+struct Beside {
+  Pairs pairs;
+  bool other = false;
+  const Nights* nights = nullptr;
+};
+
+std::string saving_cells(const Saving& one, const Beside& beside, const TrialRecord& trial) {
   const ByteUnit unit = saving_unit(std::max(one.before.value_or(0), one.after));
-  std::string out = "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
-                    figure(unit, one.after) + "<td class=\"saved\">" + text(saved_text(one)) +
-                    (one.judged ? " " + status(*one.judged, "") : "") +
-                    "</td><td class=\"price\">" + text(price_text(one)) + "</td>";
-  if (!beside) return out;
-  const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
-  if (pair != pairs.trials.end())
+  std::string out =
+      "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
+      figure(unit, one.after, nights_html(beside.nights, trial, one.fix, one.statistic)) +
+      "<td class=\"saved\">" + text(saved_text(one)) +
+      (one.judged ? " " + status(*one.judged, "") : "") + "</td><td class=\"price\">" +
+      text(price_text(one)) + "</td>";
+  if (!beside.other) return out;
+  const auto pair = std::ranges::find(beside.pairs.trials, &trial, &TrialPair::fresh);
+  if (pair != beside.pairs.trials.end())
     for (const Saving& other : savings_of(*pair->base))
       if (other.fix == one.fix)
         return out + figure(unit, other.after) + change(one.after, other.after);
@@ -211,8 +219,7 @@ std::string peak_bars(const std::vector<Saving>& all, Bytes capacity) {
 }
 
 std::string group_rows(const Overview& overview, const std::string& link,
-                       const std::string& controls, const Pairs& pairs, bool beside,
-                       Bytes capacity) {
+                       const std::string& controls, const Beside& beside, Bytes capacity) {
   const TrialRecord *telling = telling_trial(overview), &first = *overview.trials[0];
   const std::vector<Saving> all = telling == nullptr ? std::vector<Saving>() : savings_of(*telling);
   const std::string about =
@@ -228,11 +235,10 @@ std::string group_rows(const Overview& overview, const std::string& link,
       status(outcome.status, outcome.text),
       controls.empty() ? "" : "<small>" + text(controls) + "</small>", peak_bars(all, capacity));
   for (const Saving& one : all)
-    out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, pairs, *telling, beside) +
-           "</tr>\n";
+    out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, beside, *telling) + "</tr>\n";
   return all.empty()
              ? out + fmt::format("<td class=\"quiet\" colspan=\"{}\">No fix ran.</td></tr>\n",
-                                 beside ? 7 : 5)
+                                 beside.other ? 7 : 5)
              : out;
 }
 
@@ -252,7 +258,7 @@ std::string smoke_text(const std::vector<Overview>& groups) {
                      plural(verdicts, "verdict"));
 }
 
-std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
+std::string scenarios(const Report& report, const Beside& beside) {
   std::vector<Overview> groups = overviews(report);
   if (groups.empty()) return "";
   std::map<const TrialRecord*, int> place;  // among the groups of a scenario, as main.js counts
@@ -275,18 +281,21 @@ std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
   else
     folded.clear();
   std::string head;
-  std::string out =
+  std::string out = fmt::format(
       "<p class=\"lede\">The highest peak of a step on the worst rank, in the scenario’s own "
       "statistic "
       "and under the schedule in which a fix saves most. A mark says whether the saving is as "
       "predicted. Bars: the baseline’s peak, and the lowest of a fix; a line is the GPU’s "
-      "capacity.</p>\n";
+      "capacity.{}</p>\n",
+      beside.nights == nullptr || beside.nights->peaks.empty()
+          ? ""
+          : " The line below a fix’s peak has its last nights.");
   for (const char* name : {"scenario / size", "result", "fix"})
     head += fmt::format("<th scope=\"col\">{}</th>", name);
   for (const char* name : {"peak of baseline", "peak of fix"})
     head += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", name);
   head += "<th scope=\"col\">saved</th><th scope=\"col\">price</th>";
-  if (beside)
+  if (beside.other)
     head +=
         "<th scope=\"col\" class=\"figure\">before: peak of fix</th><th scope=\"col\" "
         "class=\"figure\">change</th>";
@@ -297,7 +306,7 @@ std::string scenarios(const Report& report, const Pairs& pairs, bool beside) {
       const std::string& name = group.trials[0]->scenario;
       rows += group_rows(
           group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), place[group.trials[0]]),
-          told.insert(name).second ? controls[name] : "", pairs, beside, report.run.capacity_bytes);
+          told.insert(name).second ? controls[name] : "", beside, report.run.capacity_bytes);
     }
     return fmt::format(
         "<div class=\"scroller\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table "
@@ -340,13 +349,15 @@ std::string provenance(const RunRecord& run) {
 
 }  // namespace
 
-std::string page_overview(const Report& report, const Report* base, const Changes* changes) {
-  const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
+std::string page_overview(const Report& report, const Report* base, const Changes* changes,
+                          const Nights* nights) {
+  const Beside beside{base == nullptr ? Pairs{} : pair_trials(*base, report), base != nullptr,
+                      nights};
   std::string changed;
   if (changes != nullptr)
     for (const Section& one : changes->sections) changed += section_html(one);
   return top(report, base, changes) + section("failed", "What failed", failed(report)) + changed +
-         section("scenarios", "Scenarios", scenarios(report, pairs, base != nullptr)) +
+         section("scenarios", "Scenarios", scenarios(report, beside)) +
          section("provenance", "Provenance", provenance(report.run));
 }
 

@@ -5,6 +5,7 @@
 
 #include "harness/record/record.h"
 #include "reports/html.h"
+#include "reports/nights.h"
 
 namespace tidemark {
 
@@ -18,8 +19,9 @@ std::string markdown(const Report& report);
 /// Text that Markdown and HTML leave alone.
 std::string markdown_text(const std::string& text);
 
-/// junit.xml: one suite a scenario, one case a verdict. A variant that ended in error is a case of
-/// its own, a trial that did not run a skipped one.
+/// junit.xml: one suite a scenario; a case for each assertion that failed or was skipped, and one
+/// for all verdicts of a variant that passed. The counts are those of every other rendering. A
+/// variant that ended in error is a case of its own, a trial that did not run a skipped one.
 std::string junit(const Report& report);
 
 /// benchmark.json in Google Benchmark's shape, for its compare.py and whatever else reads that: one
@@ -31,6 +33,8 @@ std::string benchmark_json(const Report& report);
 /// The first page of report.html, the contents of <main>: how the run went, what failed, what every
 /// fix saves. `base` is another run whose figures stand beside, and `changes` what changed, or
 /// null.
-std::string page_overview(const Report& report, const Report* base, const Changes* changes);
+/// `nights`: the peaks of the nights before, or null.
+std::string page_overview(const Report& report, const Report* base, const Changes* changes,
+                          const Nights* nights = nullptr);
 
 }  // namespace tidemark

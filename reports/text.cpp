@@ -6,6 +6,7 @@
 #include "reports/cause.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
+#include "reports/paint.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/units.h"
@@ -15,17 +16,6 @@ namespace {
 
 constexpr std::size_t kSchedulesAcross = 3;  // more do not fit 100 columns
 constexpr std::size_t kGroupsPrinted = 20;   // of failures; the page has them all
-
-struct Paint {
-  bool on;
-  std::string operator()(const char* code, const std::string& text) const {
-    return on ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
-  }
-  std::string bold(const std::string& text) const { return (*this)("1", text); }
-  std::string dim(const std::string& text) const { return (*this)("2", text); }
-  std::string red(const std::string& text) const { return (*this)("31", text); }
-  std::string green(const std::string& text) const { return (*this)("32", text); }
-};
 
 /// Characters, not bytes.
 std::size_t width(const std::string& text) {

@@ -45,6 +45,8 @@ std::string exact(double value) {
   return digits;
 }
 
+std::string signed_bytes(Bytes by) { return (by > 0 ? "+" : "") + exact(by); }
+
 std::string plural(std::int64_t n, const std::string& what, const std::string& many) {
   return fmt::format("{} {}", exact(n), n == 1 ? what : many.empty() ? what + "s" : many);
 }

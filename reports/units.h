@@ -26,6 +26,9 @@ ByteUnit unit_for(Bytes largest, Bytes smallest = 0);
 std::string exact(double value);
 std::string exact(std::integral auto value) { return exact(static_cast<double>(value)); }
 
+/// "+1,024", "-1,024", "0".
+std::string signed_bytes(Bytes by);
+
 /// "1 regression", "1,234 verdicts"; `many` where the plural is another word.
 std::string plural(std::int64_t n, const std::string& what, const std::string& many = "");
 

@@ -103,11 +103,11 @@ void read_details(const fs::path& folder, Report& report) {
 }
 
 void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr,
-                    const Changes* changes = nullptr) {
+                    const Changes* changes = nullptr, const Nights* nights = nullptr) {
   out.push_back({"junit.xml", junit(report)});
   out.push_back({"summary.md", markdown(report)});
   out.push_back({"benchmark.json", benchmark_json(report)});
-  out.push_back({"report.html", html(report, base, changes)});
+  out.push_back({"report.html", html(report, base, changes, nights)});
 }
 
 /// Files written under other names, gone again unless they have been renamed.
@@ -193,7 +193,7 @@ void write_files(const fs::path& folder, const std::vector<File>& files,
   drafts.publish(drafts.write_all(folder, files));
 }
 
-void write_all(const fs::path& folder, const Report& report) {
+void write_all(const fs::path& folder, const Report& report, FindNights nights) {
   if (fs::exists(folder / "report.json"))
     refuse(folder, "holds a report already", "choose another output folder (--out)");
   Report written = report;
@@ -203,7 +203,8 @@ void write_all(const fs::path& folder, const Report& report) {
       rest, [](const File& file) { return file.path.starts_with(kDetails); });
   std::vector<File> files(std::move_iterator(rest.begin()), std::move_iterator(needed.begin()));
   rest.erase(rest.begin(), needed.begin());
-  add_renderings(rest, written);
+  const Nights past = nights == nullptr ? Nights() : nights(folder, written);
+  add_renderings(rest, written, nullptr, nullptr, &past);
   files.push_back({"report.json", head_text(written)});
   Drafts drafts(
       "make room there, then write the report by tidemark report; or choose another output folder "
@@ -236,14 +237,15 @@ Report read_whole(const fs::path& path) {
 }
 
 Rendered rerender(const fs::path& path, const Report* base,
-                  Changes (*changed)(const Report& base, const Report& fresh)) {
+                  Changes (*changed)(const Report& base, const Report& fresh), FindNights nights) {
   const fs::path folder = folder_of(path);
   Report report = read_whole(path);
   if (report.trials.empty() && !report.programs.empty()) return {folder, std::move(report)};
   std::optional<Changes> changes;
   if (base != nullptr && changed != nullptr) changes = changed(*base, report);
   std::vector<File> files = files_of_variants(folder, report, false);
-  add_renderings(files, report, base, changes ? &*changes : nullptr);
+  const Nights past = nights == nullptr ? Nights() : nights(folder, report);
+  add_renderings(files, report, base, changes ? &*changes : nullptr, &past);
   write_files(
       folder, files,
       "make the folder writable, or copy report.json and details/ to another and render that");

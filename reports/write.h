@@ -7,14 +7,19 @@
 
 #include "harness/record/record.h"
 #include "reports/html.h"
+#include "reports/nights.h"
 
 namespace tidemark {
+
+/// Finds the peaks of the nights before a report in its folder; may be null.
+using FindNights = Nights (*)(const std::filesystem::path& folder, const Report& report);
 
 /// report.json, details/, report.html, junit.xml, summary.md, benchmark.json, loss/, trace/,
 /// snapshot/. Files appear whole, report.json last. Throws std::runtime_error in one line, also
 /// where there is a report already. Where report.json and details/ can be written and others
 /// cannot (no space is left), the error names the first of those, and what fits is there.
-void write_all(const std::filesystem::path& folder, const Report& report);
+void write_all(const std::filesystem::path& folder, const Report& report,
+               FindNights nights = nullptr);
 
 /// The record with the details beside it. `path` is report.json or its folder. Throws
 /// std::runtime_error in one line.
@@ -29,7 +34,8 @@ struct Rendered {
 /// says of the two. A report of programs is only read: rerender_programs (program/page.h) writes
 /// its files.
 Rendered rerender(const std::filesystem::path& path, const Report* base = nullptr,
-                  Changes (*changed)(const Report& base, const Report& fresh) = nullptr);
+                  Changes (*changed)(const Report& base, const Report& fresh) = nullptr,
+                  FindNights nights = nullptr);
 
 struct File {
   std::string path;  // below the folder

@@ -16,10 +16,10 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/llama.h"
-#include "harness/cli/terminal.h"
 #include "harness/device/platform.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/launch.h"
+#include "harness/ranks/terminal.h"
 #include "harness/ranks/world.h"
 #include "harness/run/variant.h"
 

@@ -57,7 +57,7 @@ class Cli(InFolder):
                 ("run --device quantum", 2, "auto, virtual, cuda"),
                 ("run --timeout 0", 2, "--timeout"),
                 ("run --out file", 2, "is not a folder"),
-                ("run --out full", 2, "never overwrites"),
+                ("run --out full", 2, "never overwrites"), ("run --out full --force", 2, "there is no report.json"), ("run --out . --force", 2, "does not empty the current folder"),
                 ("run --out /proc/nosuch", 2, "cannot be made"),
                 ("report nosuch", 2, "nosuch")):
             with self.subTest(line):
@@ -72,7 +72,7 @@ class Cli(InFolder):
             self.assertNotIn("a verdict failed", self.tidemark(command + " --help").stdout, command)
 
     def test_help_fits_80_columns_and_has_its_other_names(self):
-        for command in ("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion"):
+        for command in ("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"):
             said = self.passes(command + " --help").stdout
             self.assertEqual([line for line in said.splitlines() if len(line) > 80], [], command)
         self.assertEqual(self.passes("help").stdout, self.passes("--help").stdout)

@@ -7,7 +7,9 @@
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
-#include "harness/cli/terminal.h"
+#include "harness/ranks/terminal.h"
+#include "reports/folder.h"
+#include "reports/history/nights_of.h"
 #include "reports/renderings.h"
 #include "reports/write.h"
 
@@ -15,17 +17,6 @@ namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Makes (or moves) a link beside the folder. A convenience: where it cannot be made it is left out.
-void link(const fs::path& folder, const std::string& name) {
-  std::error_code ignored;
-  const fs::path link = folder.parent_path() / name,
-                 fresh = folder.parent_path() / ("." + name + ".new");
-  if (fs::exists(fs::symlink_status(link, ignored)) && !fs::is_symlink(link, ignored)) return;
-  fs::remove(fresh, ignored);
-  fs::create_directory_symlink(folder.filename(), fresh, ignored);
-  fs::rename(fresh, link, ignored);
-}
 
 bool under_faults() {
   const char* faults = std::getenv("TIDEMARK_FAULT");
@@ -37,9 +28,9 @@ bool under_faults() {
 int deliver(const Report& report, const fs::path& folder, const Options& options) {
   std::string trouble;
   try {
-    write_all(folder, report);
-    link(folder, "latest");
-    if (report.complete() && report.exit_code() == 0) link(folder, "latest-good");
+    write_all(folder, report, nights_beside);
+    point_to(folder, "latest");
+    if (report.complete() && report.exit_code() == 0) point_to(folder, "latest-good");
     if (options.history && !under_faults()) remember(folder, report);
   } catch (const std::runtime_error& error) {
     trouble = error.what();

@@ -39,11 +39,6 @@ std::string particulars(const PlannedTrial& each) {
   return out;
 }
 
-std::string in_minutes(Ns ns) {
-  const auto seconds = (ns + 500'000'000) / 1'000'000'000;
-  return seconds < 60 ? duration(ns) : fmt::format("{} min {} s", seconds / 60, seconds % 60);
-}
-
 std::string estimate(std::size_t run, std::size_t known, Ns total, const fs::path& history) {
   if (run == 0) return "";
   if (known == 0)

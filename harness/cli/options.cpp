@@ -19,13 +19,6 @@ const std::string kCodesOfRun =
     "0 all verdicts pass, 1 a verdict failed, 2 usage or bad input, 3 infrastructure, 4 nothing "
     "selected, 77 no such device, 130 interrupted";
 
-// --as-rank is TIDEMARK_AS_RANK in the environment too.
-CLI::Option* with_twin(CLI::Option* option) {
-  std::string twin = "TIDEMARK_" + option->get_lnames().front();
-  for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  return option->envname(twin);
-}
-
 template <typename Value>
 CLI::Option* flag(CLI::App* app, const std::string& name, Value& value, const std::string& what) {
   return with_twin(app->add_option("--" + name, value, what))->capture_default_str();
@@ -53,6 +46,8 @@ void check_resumable(const Options& options) {
   const auto refuse = [](const std::string& flag) {
     throw UsageError("--resume: a run with " + flag + " cannot be resumed");
   };
+  if (options.force)
+    throw UsageError("--resume and --force exclude each other: leave out one of the two");
   if (options.events) refuse("--events");
   if (options.numbers) refuse("--numbers");
   if (options.repetitions > 1) refuse("--repetitions");
@@ -129,6 +124,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       ->check([](const std::string& folder) {
         return folder.empty() ? "is empty; name a folder, or leave --out out" : std::string();
       });
+  run->add_flag("--force", options.force, "let --out replace an earlier report");
   flag(run, "timeout", options.timeout, "seconds after which a rank stops waiting for another rank")
       ->check(CLI::Range(1, 86400));
   flag(run, "repetitions", options.repetitions,
@@ -176,8 +172,8 @@ Options parse_options(int argc, char** argv, int& exit_code) {
         {"--device", "--gpu", "--capacity", "--collectives", "--alloc-conf", "--executor",
          "--executor-option", "--timeout"});
   group(run, "What is kept and judged",
-        {"--out", "--details", "--events", "--numbers", "--history", "--races", "--require-all",
-         "--color"});
+        {"--out", "--force", "--details", "--events", "--numbers", "--history", "--races",
+         "--require-all", "--color"});
 
   app.add_subcommand(
       "bench",

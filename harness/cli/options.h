@@ -25,6 +25,7 @@ struct Options {
   bool events = false;   // whether allocator/ is written
   bool numbers = false;  // whether numbers/ is
   bool require_all = false;  // whether a skipped trial is a failure
+  bool force = false;        // whether --out replaces an earlier report
   bool dry_run = false, json = false, markdown = false;
   std::string note;          // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device

@@ -15,6 +15,7 @@
 #include "harness/device/machine_facts.h"
 #include "harness/device/platform.h"
 #include "harness/parallel/fault_plan.h"
+#include "reports/folder.h"
 
 namespace tidemark {
 namespace {
@@ -116,18 +117,21 @@ Prepared prepare(const Options& options, int ranks) {
   return {std::move(planned), std::move(note)};
 }
 
-fs::path output_folder(const std::string& wanted, const std::string& id) {
+fs::path output_folder(const std::string& wanted, const std::string& id, bool force) {
   const fs::path folder =
-      fs::absolute(wanted.empty() ? fs::path("tidemark-out") / id : fs::path(wanted))
-          .lexically_normal();
+      (wanted.empty() ? default_folder(id) : fs::absolute(wanted)).lexically_normal();
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_directory(folder, error))
     throw UsageError(fmt::format("--out {}: is not a folder; choose another one", folder.string()));
-  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
-    throw UsageError(
-        fmt::format("--out {}: has something in it, and a run never overwrites another; choose an "
-                    "empty or a new folder",
-                    folder.string()));
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
+    const std::string why =
+        force ? irreplaceable(folder) : "a run never overwrites another without --force";
+    if (!why.empty())
+      throw UsageError(
+          fmt::format("--out {}: has something in it, and {}; choose an empty or a new folder",
+                      folder.string(), why));
+    empty_folder(folder);
+  }
   fs::create_directories(folder, error);
   if (error)
     throw UsageError(fmt::format("--out {}: cannot be made ({}); choose another folder",

@@ -21,7 +21,8 @@ struct Prepared {
 Prepared prepare(const Options& options, int ranks);
 
 /// Makes the output folder before anything runs, so that an unwritable place is found at once;
-/// never one that has something in it. Throws UsageError.
-std::filesystem::path output_folder(const std::string& wanted, const std::string& id);
+/// never one that has something in it, but an earlier report with `force`, which is removed. Throws
+/// UsageError.
+std::filesystem::path output_folder(const std::string& wanted, const std::string& id, bool force);
 
 }  // namespace tidemark

@@ -2,17 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "reports/history/trial_times.h"
+
 namespace tidemark {
+
+void Progress::next() {
+  ++trial_;
+  begun_ = std::chrono::steady_clock::now();
+}
+
+std::string Progress::left() const {
+  Ns sum = 0;
+  for (std::size_t i = trial_ == 0 ? 0 : trial_ - 1; i < expected_.size(); ++i) {
+    if (!expected_[i]) return "";
+    sum += *expected_[i];
+  }
+  const Ns past = (std::chrono::steady_clock::now() - begun_) / std::chrono::nanoseconds(1);
+  return fmt::format(", about {} left", in_minutes(std::max<Ns>(0, sum - past)));
+}
 
 void Progress::operator()(const std::string& what) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   if (live_)
-    fmt::print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s)", trial_, count_, what, seconds);
+    fmt::print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s{})", trial_, expected_.size(), what, seconds,
+               left());
   else if (what != last_)
-    fmt::print(stderr, "[{}/{}] {} ({:.1f} s)\n", trial_, count_, what, seconds);
+    fmt::print(stderr, "[{}/{}] {} ({:.1f} s{})\n", trial_, expected_.size(), what, seconds,
+               left());
   last_ = what;
 }
 

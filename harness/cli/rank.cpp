@@ -101,7 +101,7 @@ fs::path folder_of(const Options& options, const std::string& id, World& world) 
   std::string folder, wrong;
   if (world.rank() == 0) {
     try {
-      folder = output_folder(options.out, id).string();
+      folder = output_folder(options.out, id, options.force).string();
       fs::create_directory(fs::path(folder) / kUnfinished);
     } catch (const std::exception& error) {
       wrong = error.what();

@@ -12,6 +12,7 @@
 #include "harness/record/json.h"
 #include "reports/compare/render.h"
 #include "reports/headline.h"
+#include "reports/history/nights_of.h"
 #include "reports/program/page.h"
 #include "reports/write.h"
 
@@ -54,7 +55,7 @@ void add_report(CLI::App& app, Act& act) {
       const auto changed = [](const Report& before, const Report& after) {
         return changes_of(compare(before, after, {}), {"base", before}, {"new", after});
       };
-      const Rendered done = rerender(*path, other ? &*other : nullptr, changed);
+      const Rendered done = rerender(*path, other ? &*other : nullptr, changed, nights_beside);
       if (done.report.trials.empty() && !done.report.programs.empty()) {
         std::optional<Changes> changes;
         if (other) changes = changed(*other, done.report);

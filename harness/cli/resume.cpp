@@ -22,6 +22,7 @@ std::string arguments_of(const RunRecord& run) {
     const auto is = [&](const std::string& flag) {
       return word == flag || word.starts_with(flag + "=");
     };
+    if (is("--force")) continue;
     if (!is("--out") && !is("--resume") && !is("--history") && !is("--color"))
       words.push_back(word);
     else if (word.find('=') == word.npos)

@@ -11,9 +11,9 @@
 #include "harness/cli/prepare.h"
 #include "harness/cli/resume.h"
 #include "harness/cli/salvage.h"
-#include "harness/cli/terminal.h"
 #include "harness/device/choice.h"
 #include "harness/ranks/launch.h"
+#include "harness/ranks/terminal.h"
 
 namespace tidemark {
 
@@ -29,7 +29,7 @@ int run_command(Options& options, int argc, char** argv) {
   RunRecord record = describe_run(argc, argv);
   if (!options.resume.empty()) Resumed(options.resume, record);
   const std::string id = record.id;
-  const fs::path folder = output_folder(options.out, id);
+  const fs::path folder = output_folder(options.out, id, options.force);
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
   std::fputs(note.c_str(), stderr);
   if (!options.executor.empty()) {

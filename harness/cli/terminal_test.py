@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""terminal_test.py TIDEMARK: colours for a terminal and for those who ask, and none in a file, whichever launcher starts the ranks."""
+"""terminal_test.py TIDEMARK: colours for a terminal and for those who ask, and none in a file, whichever launcher starts the ranks; the time that is left."""
 import os
 import pty
+import re
 import subprocess
 import unittest
 
@@ -46,6 +47,26 @@ class Terminal(InFolder):
         self.assertTrue(self.said(*RUN, terminal=True, NO_COLOR=""))
         self.assertFalse(self.said(*RUN, terminal=True, NO_COLOR="1"))
         self.assertFalse(self.said(*RUN, terminal=True, CLICOLOR_FORCE="0", NO_COLOR="1"))
+
+    def test_exec_has_the_same_colours(self):
+        def red(*words, **more):
+            given = {name: value for name, value in environment(**more).items() if name in more or name not in ("NO_COLOR", "CLICOLOR_FORCE")}
+            done = subprocess.run([BINARY, "exec", "--max-peak", "1MiB", *words, "--", "true"], capture_output=True, cwd=self.folder, env=given, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"FAIL", done.stderr)
+            return ESCAPE in done.stderr
+        self.assertFalse(red())
+        self.assertTrue(red("--color", "always", NO_COLOR="1"))
+        self.assertTrue(red(CLICOLOR_FORCE="1"))
+        self.assertTrue(red(TIDEMARK_COLOR="always"))
+        self.assertFalse(red("--color", "never", CLICOLOR_FORCE="1"))
+
+    def test_time_that_is_left(self):
+        words = ("run", "ddp_bucket_view/bucket_view/smoke", "--mode", "shapes", "--schedule", "instant", "--details", "none")
+        left = re.compile(r"\[1/1\] .* s, about [\d.]+ m?s left\)")
+        self.assertNotRegex(self.passes(*words).stderr, left)
+        self.assertRegex(self.passes(*words).stderr, left)
+        self.assertNotRegex(self.passes(*words, "--set", "rows=5").stderr, left)
 
 
 if __name__ == "__main__":

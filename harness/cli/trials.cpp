@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "harness/cli/checkpoint.h"
+#include "harness/cli/commands.h"
 #include "harness/cli/extent.h"
 #include "harness/cli/numbers.h"
 #include "harness/cli/oom.h"
@@ -20,6 +21,8 @@
 #include "harness/run/bracket.h"
 #include "harness/run/runner.h"
 #include "reports/events/events.h"
+#include "reports/history/history.h"
+#include "reports/history/trial_times.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -63,6 +66,21 @@ Resumed resume(const Options& options, World& world, const RunRecord& now) {
   return mine ? std::move(*mine) : Resumed(options.resume, now);
 }
 
+/// What each trial took last, where the history beside `folder` knows it; nothing for one that is
+/// taken over or skipped.
+std::vector<std::optional<Ns>> expected_times(const std::vector<const PlannedTrial*>& chosen,
+                                              const Resumed& resumed, const fs::path& folder,
+                                              const Options& options) {
+  const PastTrials past =
+      past_trials(folder.parent_path() / kHistoryFile, host_name(), options.stand_for >= 0);
+  std::vector<std::optional<Ns>> all;
+  for (const PlannedTrial* each : chosen)
+    all.push_back(!each->unfit.empty() || resumed.of(*each) != nullptr
+                      ? Ns{0}
+                      : time_of(past, record_of(*each)));
+  return all;
+}
+
 }  // namespace
 
 Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Options& options,
@@ -74,7 +92,7 @@ Report run_all(const std::vector<PlannedTrial>& planned, World& world, const Opt
     if (options.only < 0 || index == static_cast<std::size_t>(options.only))
       chosen.push_back(&planned[index]);
   const Resumed resumed = resume(options, world, report.run);
-  Progress progress(chosen.size());
+  Progress progress(expected_times(chosen, resumed, folder, options));
   const auto start = Clock::now();
   Checkpoint checkpoint(session, world);
   if (world.leads()) {

@@ -10,12 +10,22 @@
 
 namespace tidemark {
 
+namespace {
+
+std::tm utc_now() {
+  static const auto now =
+      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return fmt::gmtime(std::chrono::system_clock::to_time_t(now));
+}
+
+}  // namespace
+
+std::string exec_id() { return fmt::format("{:%Y%m%d-%H%M%S}-{}", utc_now(), getpid()); }
+
 RunRecord describe_exec(int argc, char** argv, const std::string& torch, const RunRecord& version) {
   RunRecord run = version;
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const std::tm time = fmt::gmtime(std::chrono::system_clock::to_time_t(now));
-  run.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", time);
-  run.id = fmt::format("{:%Y%m%d-%H%M%S}-{}", time, getpid());
+  run.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now());
+  run.id = exec_id();
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   run.host = host;

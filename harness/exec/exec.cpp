@@ -22,6 +22,9 @@
 #include "harness/exec/records.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
+#include "reports/folder.h"
+#include "reports/history/history.h"
+#include "reports/history/trial_times.h"
 #include "reports/program/alive.h"
 #include "reports/units.h"
 
@@ -192,13 +195,35 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   return end.code;
 }
 
-/// The first line that a user sees: which GPU, and that printed losses are none.
-std::string first_line(const ExecOptions& exec) {
+/// What a program took is that of the same words under the same flags that decide how long it
+/// takes.
+std::string timed_as(const ExecOptions& exec) {
+  return fmt::format("{} {} {} {} {}: {}", exec.mode, fmt::join(exec.schedules, ","), exec.ranks,
+                     fmt::join(exec.as_ranks, ","), exec.of, fmt::join(exec.program, " "));
+}
+
+/// The history beside the default folder, as that of `tidemark run`.
+fs::path history_file() { return default_folder("").parent_path() / kHistoryFile; }
+
+/// The first line that a user sees: which GPU, that printed losses are none, and how long it took
+/// last time.
+std::string first_line(const ExecOptions& exec, const std::string& host) {
   const char* set = std::getenv("TIDEMARK_GPU");
   const std::string gpu = !exec.gpu.empty() ? exec.gpu : set != nullptr ? set : "h100-80g";
+  const auto took = past_program_time(history_file(), host, timed_as(exec));
   return "tidemark: virtual " + gpu +
-         (exec.mode == "math" ? "; the CPU computes the numbers\n"
-                              : "; losses are not computed: --mode math\n");
+         (exec.mode == "math" ? "; the CPU computes the numbers"
+                              : "; losses are not computed: --mode math") +
+         (took ? "; took " + in_minutes(*took) + " last time\n" : "\n");
+}
+
+/// So that the next run of the program says how long it takes. Never harms this one.
+void remember(const ExecOptions& exec, const std::string& host, Ns took) {
+  try {
+    record_program_time(history_file(), host, timed_as(exec), took);
+  } catch (const HistoryError& error) {
+    std::fprintf(stderr, "warning: this run is not in the history: %s\n", error.what());
+  }
 }
 
 using Clock = std::chrono::steady_clock;
@@ -208,11 +233,11 @@ Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now()
 /// Runs the program under every schedule, up to one under which it fails, for the terminal alone.
 int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, const Report& base) {
   const auto begun = Clock::now();
-  Findings findings(exec, std::move(plan.run));
+  Findings findings(exec, plan.run);
   for (ProgramRecord& one : plan.programs) {
     if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
     const Session session;
-    if (&one == &plan.programs.front()) say(first_line(exec));
+    if (&one == &plan.programs.front()) say(first_line(exec, plan.run.host));
     one.exit_code = run_once(exec, program, one.schedule, session.folder);
     one.processes = read_records(session.folder, session.folder / "users");
     const bool failed = one.exit_code != 0;
@@ -231,7 +256,7 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
   const fs::path folder = fs::absolute(exec.report.empty() ? exec.out + "." + kJobFolder
                                                            : exec.report + "/" + kJobFolder);
   Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
-  if (launcher.name == kOwnJob) say(first_line(exec));
+  if (launcher.name == kOwnJob) say(first_line(exec, plan.run.host));
   int code = 0;
   for (const ProgramRecord& one : plan.programs) {
     code = run_once(exec, program, one.schedule, job.begin(one.schedule));
@@ -250,6 +275,7 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
       findings.add(std::move(one));
     }
     const int all = findings.finish(base, since(begun));
+    if (exec.own_folder && code == 0) remember(exec, plan.run.host, since(begun));
     if (code == 0) code = all;
   }
   if (complete) job.remove();

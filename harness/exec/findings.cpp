@@ -1,9 +1,13 @@
 #include "harness/exec/findings.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 
+#include "harness/ranks/terminal.h"
 #include "harness/record/json.h"
+#include "reports/folder.h"
 #include "reports/program/text.h"
 
 namespace tidemark {
@@ -23,7 +27,8 @@ void say_peaks(const ProgramRecord& program) {
 
 void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
-Findings::Findings(const ExecOptions& exec, RunRecord run) : exec_(exec) {
+Findings::Findings(const ExecOptions& exec, RunRecord run)
+    : exec_(exec), paint_{in_color(exec.color, STDERR_FILENO)} {
   report_.run = std::move(run);
 }
 
@@ -47,7 +52,8 @@ int Findings::finish(const Report& base, Ns duration) {
   PeakRegressions more;
   if (!exec_.base.empty()) {
     more = grown(base, report_, exec_.thresholds);
-    if (more.failures.empty()) say("--compare: no peak is higher than in " + exec_.base + "\n");
+    if (more.failures.empty())
+      say(paint_.green("--compare: no peak is higher than in " + exec_.base) + "\n");
     failed_ = failed_ || !more.failures.empty();
     programs.back().failures.insert(programs.back().failures.end(), more.failures.begin(),
                                     more.failures.end());
@@ -55,7 +61,8 @@ int Findings::finish(const Report& base, Ns duration) {
   int code = 0;
   for (const ProgramRecord& one : programs) {
     for (const std::string& line : one.failures)
-      say("FAIL " + (programs.size() > 1 ? one.schedule + ": " : "") + line + "\n");
+      say(paint_.red("FAIL") + " " + (programs.size() > 1 ? one.schedule + ": " : "") + line +
+          "\n");
     if (code == 0) code = one.exit_code;
   }
   if (!more.failures.empty()) say(more.causes);
@@ -69,11 +76,14 @@ void Findings::write(const Changes* changes) const {
     std::vector<File> files = program_files(report_, peaks_, exec_.report, changes);
     files.push_back({"report.json", text});
     write_files(exec_.report, files, "name another folder (--report)");
-    say("report: " + (fs::path(exec_.report) / "report.html").string() + "\n");
+    if (exec_.own_folder) point_to(exec_.report, "latest");
   }
-  if (exec_.out.empty()) return;
-  const fs::path out = fs::absolute(exec_.out);
-  write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+  if (!exec_.out.empty()) {
+    const fs::path out = fs::absolute(exec_.out);
+    write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+  }
+  if (!exec_.report.empty())
+    say(paint_.bold("report: " + (fs::path(exec_.report) / "report.html").string()) + "\n");
 }
 
 }  // namespace tidemark

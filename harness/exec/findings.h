@@ -6,6 +6,7 @@
 
 #include "harness/exec/options.h"
 #include "harness/record/record.h"
+#include "reports/paint.h"
 #include "reports/program/page.h"
 
 namespace tidemark {
@@ -27,6 +28,7 @@ class Findings {
  private:
   void write(const Changes* changes) const;
   const ExecOptions& exec_;
+  const Paint paint_;
   Report report_;
   std::vector<HighestPeak> peaks_;
   bool failed_ = false;

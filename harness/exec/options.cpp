@@ -6,14 +6,17 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
+#include "harness/exec/describe.h"
 #include "harness/exec/job.h"
 #include "harness/exec/project.h"
 #include "harness/help.h"
+#include "reports/folder.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -31,7 +34,9 @@ constexpr const char* kFooter =
     "PROGRAM is any command that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
     "accelerate launch ..., a script. A program that starts its own ranks needs no --ranks.\n"
     "exit codes: that of PROGRAM; 1 if a check fails (--max-peak, --no-races, --no-retries, "
-    "--compare); 2 usage or bad input; 3 infrastructure.";
+    "--compare); 2 usage or bad input; 3 infrastructure.\n"
+    "Every flag but --out and --force can also be given as an environment variable: --schedule as "
+    "TIDEMARK_SCHEDULE.";
 
 // The words after the flags are the program and its own arguments.
 int parse(int argc, char** argv, ExecOptions& exec) {
@@ -82,6 +87,8 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       "every index equally often), N% (nonzero, masks: that part of the elements), or both with a "
       "comma");
   app.add_option("--races", exec.races, "on or off: race detection (off)")
+      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"1", "on"}, {"0", "off"}})
+                      .description(""))
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--timeout", exec.timeout,
                  "seconds after which a rank stops waiting for another rank (300)")
@@ -98,10 +105,17 @@ int parse(int argc, char** argv, ExecOptions& exec) {
   app.add_option("--threshold", exec.threshold_texts,
                  "with --compare: how much higher a peak may be, as in memory=1% or "
                  "memory/reserved=20MiB (memory=0)");
-  app.add_option(
-      "--report", exec.report,
-      "write a page and a memory snapshot of every rank into this folder, and print what is "
-      "alive at the highest peak, by kind of tensor, module and Python line");
+  auto* report =
+      app.add_option(
+             "--report", exec.report,
+             "write a page and a memory snapshot of every rank into this folder (without DIR: "
+             "tidemark-out/<UTC time>-<id>), and print what is alive at the highest peak, by kind "
+             "of tensor, module and Python line")
+          ->type_name("[DIR]")
+          ->expected(0, 1);
+  app.add_flag("--force", exec.force, "let --report replace an earlier report, and --out a file");
+  app.add_option("--color", exec.color, "auto, always or never (auto)")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("--events", exec.events,
                  "all: --report keeps the events of every step, in files that grow with them (the "
                  "first steps, the last and the highest)")
@@ -111,7 +125,11 @@ int parse(int argc, char** argv, ExecOptions& exec) {
   group(&app, "The virtual GPU", {"--gpu", "--capacity", "--schedule", "--alloc-conf", "--races"});
   group(&app, "Values", {"--mode", "--known-limit", "--sizes"});
   group(&app, "Checks", {"--max-peak", "--no-races", "--no-retries", "--compare", "--threshold"});
-  group(&app, "What is written", {"--report", "--events", "--out"});
+  group(&app, "What is written", {"--report", "--events", "--out", "--force", "--color"});
+  for (CLI::Option* one : app.get_options())  // --out is a folder of `tidemark run`
+    if (!one->get_lnames().empty() && !one->check_lname("out") && !one->check_lname("force") &&
+        !one->check_lname("help"))
+      with_twin(one);
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::Success& success) {
@@ -121,6 +139,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
     throw UsageError(std::string("exec: ") + error.what() +
                      " (tidemark exec --help lists the flags)");
   }
+  exec.own_folder = report->count() > 0 && exec.report.empty();
   exec.program = app.remaining();
   if (!exec.program.empty() && exec.program.front() == "--")
     exec.program.erase(exec.program.begin());
@@ -217,6 +236,7 @@ void check(ExecOptions& exec) {
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("exec: ") + error.what());
   }
+  if (exec.own_folder) exec.report = default_folder(exec_id());
   if (!exec.events.empty() && exec.report.empty())
     throw UsageError("exec: --events needs --report DIR");
   if (!exec.report.empty()) exec.report = fs::absolute(exec.report);
@@ -247,6 +267,10 @@ void check_launched(const ExecOptions& exec, const Launcher& launcher) {
         "exec: --ranks {} under {}, which has started {} processes already: leave out --ranks, or "
         "start tidemark exec once",
         exec.ranks, launcher.name, launcher.size));
+  if (exec.own_folder)
+    throw UsageError(fmt::format(
+        "exec: --report under {} needs a folder, which its {} processes share: --report DIR",
+        launcher.name, launcher.size));
   if (!exec.base.empty() && exec.report.empty() && exec.out.empty())
     throw UsageError(fmt::format(
         "exec: --compare under {} takes the peaks of its {} processes together: add --out FILE or "
@@ -256,8 +280,9 @@ void check_launched(const ExecOptions& exec, const Launcher& launcher) {
 
 void check_places(const ExecOptions& exec, bool in_job) {
   if (!exec.out.empty()) {
-    if (fs::exists(exec.out))
-      throw UsageError("exec: --out " + exec.out + " exists already: name another file");
+    if (fs::exists(exec.out) && !(exec.force && fs::is_regular_file(exec.out)))
+      throw UsageError("exec: --out " + exec.out +
+                       " exists already: name another file, or --force to replace it");
     const fs::path folder = fs::absolute(exec.out).parent_path();
     if (access(folder.c_str(), W_OK | X_OK) != 0)
       throw UsageError("exec: --out " + exec.out + " cannot be written");
@@ -265,9 +290,14 @@ void check_places(const ExecOptions& exec, bool in_job) {
   if (exec.report.empty()) return;
   std::error_code error;
   fs::create_directories(exec.report, error);
-  if (error || !is_free(exec.report, in_job))
+  if (!error && is_free(exec.report, in_job)) return;
+  const std::string why = !fs::is_directory(exec.report, error) ? "it is no folder"
+                          : exec.force                          ? irreplaceable(exec.report)
+                                       : "give --force to replace a report";
+  if (!why.empty())
     throw UsageError("exec: --report " + exec.report +
-                     " is not an empty folder and cannot be created: name another");
+                     " is not an empty folder and cannot be created: name another (" + why + ")");
+  if (in_job) empty_folder(exec.report, kJobFolder);
 }
 
 }  // namespace tidemark

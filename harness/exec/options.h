@@ -17,7 +17,9 @@ struct ExecOptions {
   int of = 0;
   std::vector<std::string> schedules;  // the program runs once under each
   std::string gpu, capacity, alloc_conf, mode, known_limit, sizes, races, max_peak, out, report,
-      base, events;
+      base, events, color = "auto";
+  bool force = false;       // an earlier report and file are replaced
+  bool own_folder = false;  // `report` is the default folder
   std::vector<std::string> threshold_texts;
   std::vector<Threshold> thresholds;
   Wishes wishes;
@@ -31,7 +33,9 @@ int parse_exec(int argc, char** argv, ExecOptions& exec);
 void check_launched(const ExecOptions& exec, const Launcher& launcher);
 
 /// Makes the folder of --report. Throws UsageError if it is not empty, if the file of --out is
-/// there, or if they cannot be written. `in_job`: others of the same job may be about to begin.
+/// there, or if they cannot be written. With --force it may hold an earlier report, and the file
+/// may be there. `in_job`: others of the same job may be about to begin; the earlier report is
+/// removed.
 void check_places(const ExecOptions& exec, bool in_job);
 
 }  // namespace tidemark

@@ -1,5 +1,8 @@
 """Limits, and what a failure shows."""
+import html
+import json
 import re
+import xml.etree.ElementTree as xml
 
 import pytest
 from test_outcomes import run
@@ -13,7 +16,7 @@ def said(tmp_path_factory):
     outcomes, output, code = run(folder, "sample_limits.py", "--tidemark-report", folder / "report")
     assert code == 1, output
     assert (folder / "report" / "report.html").exists(), output
-    return outcomes, output
+    return outcomes, output, folder / "report"
 
 
 @pytest.mark.parametrize("test, outcome, line", [
@@ -34,6 +37,21 @@ def test_a_failure_shows_the_largest_blocks(said):
     assert "alive at the highest peak, the ten largest by module and line" in shown
     assert re.search(r"4,194,304 bytes in 1 block, parameters: .*sample_limits\.py:\d+", shown), shown
     assert re.search(r"1,048,576 bytes in 1 block, other: .*sample_limits\.py:\d+", shown), shown
+
+
+def test_the_report_has_a_page_of_tests(said):
+    """Peaks are those of the whole test; of each that failed the page has what was alive."""
+    trials = {trial["scenario"].split("::")[1]: trial for trial in json.loads((said[2] / "report.json").read_text())["trials"]}
+    page = html.unescape((said[2] / "report.html").read_text())
+    rows = {name: re.search(rf"<tr><td[^>]*>[^<]*::{name}</td>(.*?)</tr>", page).group(1) for name in ("test_is_over_its_limit", "test_keeps_its_limit", "test_reserves_more")}
+    assert ">failed<" in rows["test_is_over_its_limit"] and "2.0 MiB (2,097,664 bytes)" in rows["test_is_over_its_limit"], rows
+    assert ">passed<" in rows["test_keeps_its_limit"] and "2 MiB (2,097,152 bytes)" in rows["test_keeps_its_limit"] and "at most 2,097,152 bytes" in rows["test_keeps_its_limit"], rows
+    assert "20 MiB (20,971,520 bytes)" in rows["test_reserves_more"] and ">reserved<" in rows["test_reserves_more"], rows
+    assert "4,194,304 bytes in 1 block, parameters: " in trials["test_fails_with_blocks"]["story"]
+    assert re.search(r">4,194,304</td><td class=\"figure\">1</td><td>parameters</td><td>[^<]*sample_limits\.py:\d+<", page)
+    assert trials["test_keeps_its_limit"]["story"] == "" and "No fix ran" not in page
+    cases = {(case.get("classname").split("::")[1].split("/")[0], case.get("name")) for case in xml.parse(said[2] / "junit.xml").iter("testcase") if case.find("failure") is not None}
+    assert ("test_is_over_its_limit", "test/memory/allocated/limit") in cases, cases
 
 
 def test_a_mistake_in_the_body_is_not_one_of_the_setup(said):

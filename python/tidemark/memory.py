@@ -261,9 +261,13 @@ class Memory:
         self.allocator.finish(self.whole)
         self.allocator.phases.remove(self.whole)
         return {"rank": self.rank, "verdicts": self.verdicts, "goldens": self.goldens, "made_with": self.described(), "savings": self.savings, "held": self.stepped,
-                "phases": [{"name": one.name, "step": one.step, "peak": one.peak, "end": one.end} for one in self.allocator.phases],
+                "phases": list(map(recorded, self.allocator.phases)), "whole": recorded(self.whole),
                 "collectives": self.collectives(), "races": self.allocator.races(), "counters": self.allocator.counters(),
                 "rest": self.stepped[-1] if self.stepped else (self.held_before, self.allocator.held()), "run": self.allocator.described()}
+
+
+def recorded(phase: Phase) -> Record:
+    return {"name": phase.name, "step": phase.step, "peak": phase.peak, "end": phase.end}
 
 
 def most_different(values: list[int], first_step: int) -> tuple[int, str]:

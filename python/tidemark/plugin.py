@@ -188,7 +188,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if is_child(item.config) and made.failed and call.excinfo is not None:
         made.tidemark_kind = child.kind_of(call.excinfo, Misuse)
         if call.when == "call" and made.tidemark_kind != "misuse" and (found := alive.largest_or_why(10)):
-            made.sections.append(("alive at the highest peak, the ten largest by module and line", found))
+            made.sections.append((f"{report.ALIVE}, the ten largest by module and line", found))
     return made
 
 

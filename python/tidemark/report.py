@@ -22,6 +22,7 @@ SCHEMA, VERSION = "tidemark/report", "2.1"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
+ALIVE = "alive at the highest peak"
 ENDED = ("failure/ended", "failure/exception")
 
 
@@ -55,6 +56,7 @@ class Writer:
         if not report.passed and found["outcome"] == "passed":
             found["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
             found["why"] = why_of(report)
+        found["alive"] = next((text for title, text in report.sections if title.startswith(ALIVE)), found.get("alive", ""))
 
     def pytest_sessionfinish(self) -> None:
         if not self.folder:
@@ -100,7 +102,7 @@ def trial(name: str, test: Record) -> Record:
     return {"scenario": name, "size": "test", "mode": one_of(MODES, settings.get("mode")), "schedule": first["run"]["schedule"] if first else one_of(SCHEDULES, settings.get("schedule")),
             "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
                                                                                    default=0),
-            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": "",
+            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": test.get("alive", ""),
             "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
 
 
@@ -116,7 +118,8 @@ def variant(name: str, role: str, records: list[Record], error: str | None, what
 
 def rank(record: Record) -> Record:
     steps = {}
-    for phase in record["phases"]:
+    last = record["phases"][-1]["step"] if record["phases"] else 0
+    for phase in [*record["phases"], {**record["whole"], "step": last}]:  # the whole test is a phase of its last step
         steps.setdefault(phase["step"], []).append({"name": phase["name"], **{each: {"peak": phase["peak"][each], "end": phase["end"][each]}
                                                                              for each in STATISTICS}})
     all_steps = [{"times": 1, "phases": phases, "moments": [], "calls": []} for phases in steps.values()]

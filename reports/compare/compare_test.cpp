@@ -6,8 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/compare/kinds_changed.h"
 #include "reports/compare/render.h"
 #include "reports/compare/testing.h"
+#include "reports/saving.h"
 #include "reports/testing/sample.h"
 #include "reports/units.h"
 
@@ -71,6 +73,38 @@ TEST_F(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
   const Comparison back = held(fresh, base);
   EXPECT_EQ(back.exit_code(), 0);
   EXPECT_EQ(back.count(Effect::improvement), 1);
+}
+
+TEST_F(Compare, AWaterfallOfCategoriesSumsToTheChangeOfAScenariosPeak) {
+  Report before = small_report(), after = before;
+  for (Report* each : {&before, &after})
+    for (TrialRecord& trial : each->trials) trial.statistic = Statistic::active;
+  TrialRecord& trial = after.trials[0];
+  VariantRecord& grown = trial.variants[1];
+  for (RankRecord& rank : grown.ranks) {
+    rank.categories["activations"].peak_share += 3 * kMiB;
+    rank.categories["parameters"].peak_share -= kMiB;
+    for (Step& step : rank.steps)
+      for (Phase& phase : step.phases) phase.levels[1].peak += 7 * kMiB;
+  }
+  const std::vector<Section> sections = kinds_changed(before, after, 9);
+  ASSERT_EQ(sections.size(), 1u) << "the largest change of the scenario";
+  EXPECT_THAT(sections[0].title,
+              testing::HasSubstr(trial.name() + " " + grown.name + ": peak of active: "));
+  const auto picture = nlohmann::json::parse(sections[0].pictures.at(0).json);
+  std::map<std::string, Bytes> parts;
+  Bytes sum = picture["before"];
+  for (const auto& part : picture["parts"]) sum += parts[part["kind"]] = part["bytes"];
+  EXPECT_EQ(sum, picture["after"]);
+  EXPECT_EQ(sum, worst_peak(grown, Statistic::active));
+  EXPECT_EQ(parts["activations"], 3 * kMiB);
+  EXPECT_EQ(parts["parameters"], -kMiB);
+  EXPECT_EQ(parts["freed, held for another stream"], 5 * kMiB) << "what active has beyond";
+  EXPECT_EQ(sections[0].rows[0].size(), 2u) << "no columns of modules and lines";
+  EXPECT_TRUE(kinds_changed(before, before, 9).empty());
+  const Side a{"a", before}, b{"b", after};
+  EXPECT_THAT(comparison_markdown(compare(before, after, {}), a, b),
+              testing::HasSubstr("| +3,145,728 | activations |"));
 }
 
 TEST_F(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/compare/kinds_changed.h"
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
@@ -189,6 +190,8 @@ std::vector<Section> causes(const Comparison& c, const Side& base, const Side& f
     Section section = difference(before, *after, most);
     if (!section.rows.empty()) out.push_back(std::move(section));
   }
+  for (Section& section : kinds_changed(base.report, fresh.report, most))
+    out.push_back(std::move(section));
   return out;
 }
 

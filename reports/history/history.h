@@ -18,6 +18,9 @@ inline constexpr int kHistoryVersion = 1;
 /// Other processes may do the same at the same time. Throws HistoryError.
 void record_run(const std::filesystem::path& folder, const Report& report, int patience_ms = 10000);
 
+/// "virtual h100-80g 85899345920": what tells apart the figures of devices.
+std::string device_of(const RunRecord& run);
+
 struct PastRun {
   std::string id, started, folder, git, device;
   int exit_code = 0, passed = 0, failed = 0, skipped = 0;

@@ -10,6 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/file.h"
+#include "reports/history/nights_of.h"
+#include "reports/history/trial_times.h"
+#include "reports/html.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
@@ -52,6 +55,49 @@ TEST_F(Past, TheWorstRankOfEveryRun) {
   EXPECT_EQ(trend.points[1].value, 5.0 * kMiB);
   record(3, 2 * kMiB);
   EXPECT_EQ(only(kActive).points[2].value, 6.0 * kMiB) << "now rank 1 is";
+}
+
+TEST_F(Past, TheNightsBeforeAsTheyWereOfEachDayTheLastRun) {
+  for (int n = 1; n <= 15; ++n) record(n, n == 3 ? 2 * kMiB : 0);
+  Report again = numbered(14, 3 * kMiB);  // later on the same day
+  again.run.id = "again", again.run.started = "2026-01-24T12:00:00Z";
+  record_run(folder_ / "again", again);
+  Report now = numbered(16, 4 * kMiB);
+  const auto peaks = [&](const std::string& variant, Statistic statistic) {
+    const Nights nights = nights_of(file(), now);
+    const auto found = nights.peaks.find({now.trials.data(), variant, statistic});
+    return found == nights.peaks.end() ? std::vector<Bytes>() : found->second;
+  };
+  std::vector<Bytes> expected(14, 5 * kMiB);  // 3 to 15, and today
+  expected[0] = 6 * kMiB, expected[11] = 7 * kMiB, expected[13] = 8 * kMiB;
+  EXPECT_EQ(peaks("stash", Statistic::active), expected);
+  const Nights nights = nights_of(file(), now);
+  EXPECT_THAT(html(now, nullptr, nullptr, &nights),
+              HasSubstr("the last 14 nights: 6 MiB, 5 MiB, "));
+  EXPECT_THAT(nights_html(&nights, now.trials[0], "record_stream", Statistic::active),
+              HasSubstr("in each"));
+  now.run.started = "2026-01-11T09:00:00Z";
+  EXPECT_TRUE(nights_of(file(), now).peaks.empty()) << "no night before";
+  now = numbered(16);
+  now.trials[0].steps += 1;
+  EXPECT_TRUE(nights_of(file(), now).peaks.empty()) << "other settings are another trial";
+  now = numbered(16);
+  now.run.capacity_bytes += 1;
+  EXPECT_TRUE(nights_of(file(), now).peaks.empty()) << "another device";
+  std::ofstream(folder_ / "broken") << "no database";
+  EXPECT_TRUE(nights_of(folder_ / "broken", now).peaks.empty());
+  EXPECT_TRUE(nights_of(folder_ / "none", now).peaks.empty());
+}
+
+TEST_F(Past, WhatAProgramTookLast) {
+  EXPECT_EQ(past_program_time(file(), "host", "known: train.py"), std::nullopt);
+  record_program_time(file(), "host", "known: train.py", 5'000'000'000);
+  record_program_time(file(), "host", "known: train.py", 200'000'000'000);
+  EXPECT_EQ(past_program_time(file(), "host", "known: train.py"), 200'000'000'000);
+  EXPECT_EQ(past_program_time(file(), "other", "known: train.py"), std::nullopt);
+  record(1);  // beside the tables of runs
+  EXPECT_EQ(past_program_time(file(), "host", "known: train.py"), 200'000'000'000);
+  EXPECT_EQ(in_minutes(200'000'000'000), "3 min 20 s");
 }
 
 TEST_F(Past, TheRunAtWhichAMetricStepped) {

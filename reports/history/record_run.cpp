@@ -81,6 +81,10 @@ std::int64_t insert_run(Database& database, const fs::path& folder, const Report
 
 }  // namespace
 
+std::string device_of(const RunRecord& run) {
+  return fmt::format("{} {} {}", run.device_kind, run.profile, run.capacity_bytes);
+}
+
 void record_run(const fs::path& folder, const Report& report, int patience_ms) {
   const fs::path whole = fs::absolute(folder).lexically_normal();
   const fs::path place = whole.has_filename() ? whole : whole.parent_path();
@@ -88,8 +92,7 @@ void record_run(const fs::path& folder, const Report& report, int patience_ms) {
   prepare_tables(database);
   Transaction transaction(database);
   const std::int64_t run = insert_run(database, place, report);
-  const std::string device = fmt::format("{} {} {}", report.run.device_kind, report.run.profile,
-                                         report.run.capacity_bytes);
+  const std::string device = device_of(report.run);
   Statement series(database,
                    "INSERT OR IGNORE INTO series (trial, settings, device, variant, metric, kind, "
                    "worse, unit) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reports/compare/pairs.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -67,6 +68,41 @@ std::optional<Ns> time_of(const PastTrials& past, const TrialRecord& trial) {
   if (found == past.end() || found->second.variants == 0) return std::nullopt;
   return found->second.ns * static_cast<Ns>(trial.variants.size()) /
          static_cast<Ns>(found->second.variants);
+}
+
+void record_program_time(const std::filesystem::path& history, const std::string& host,
+                         const std::string& program, Ns ns) {
+  Database database(history, Database::Open::write, kWaitForWriters);
+  prepare_tables(database);
+  Transaction transaction(database);
+  database.run(
+      "CREATE TABLE IF NOT EXISTS program_time (host TEXT NOT NULL, program TEXT NOT NULL, ns "
+      "INTEGER NOT NULL, PRIMARY KEY (host, program)) WITHOUT ROWID");
+  Statement(database, "INSERT OR REPLACE INTO program_time (host, program, ns) VALUES (?, ?, ?)")
+      .bind(host, program, ns)
+      .next();
+  transaction.commit();
+}
+
+std::optional<Ns> past_program_time(const std::filesystem::path& history, const std::string& host,
+                                    const std::string& program) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(history, ignored)) return std::nullopt;
+  try {
+    Database database(history, Database::Open::read, kWaitForWriters);
+    if (database.number("SELECT count(*) FROM sqlite_master WHERE name = 'program_time'") == 0)
+      return std::nullopt;
+    Statement one(database, "SELECT ns FROM program_time WHERE host = ? AND program = ?");
+    one.bind(host, program);
+    if (one.next()) return one.integer(0);
+  } catch (const HistoryError&) {
+  }
+  return std::nullopt;
+}
+
+std::string in_minutes(Ns ns) {
+  const auto seconds = (ns + 500'000'000) / 1'000'000'000;
+  return seconds < 60 ? duration(ns) : fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 
 }  // namespace tidemark

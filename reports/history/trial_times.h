@@ -1,4 +1,5 @@
-// Wall times of trials in history.sqlite, from which the length of the next run is estimated.
+// Wall times of trials and of programs in history.sqlite, from which the length of the next run is
+// estimated.
 #pragma once
 
 #include <filesystem>
@@ -26,5 +27,16 @@ PastTrials past_trials(const std::filesystem::path& history, const std::string& 
 
 /// Last wall time of `trial`, in proportion to the variants that are to run now; none if unknown.
 std::optional<Ns> time_of(const PastTrials& past, const TrialRecord& trial);
+
+/// Adds the time that `program` took: the text that says which it is, and how it runs. Throws
+/// HistoryError.
+void record_program_time(const std::filesystem::path& history, const std::string& host,
+                         const std::string& program, Ns ns);
+/// The time that the program took last on this host; none if unknown.
+std::optional<Ns> past_program_time(const std::filesystem::path& history, const std::string& host,
+                                    const std::string& program);
+
+/// "40 s", "3 min 20 s".
+std::string in_minutes(Ns ns);
 
 }  // namespace tidemark

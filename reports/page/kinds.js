@@ -29,6 +29,7 @@ const OF_CATEGORY = {
   communication: 'sharding buffers',
   'receive buffers': 'sharding buffers',
   'persistent buffers': 'buffers',
+  [WAITING]: WAITING,
 };
 export const kindOf = (category) => OF_CATEGORY[category] ?? (KINDS.includes(category) ? category : 'other');
 

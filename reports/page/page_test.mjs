@@ -8,6 +8,7 @@ import * as content from './test_content.mjs';
 import * as fit from './test_fit.mjs';
 import * as limits from './test_limits.mjs';
 import * as memory from './test_memory.mjs';
+import * as opened from './test_open.mjs';
 
 const [tools, samples, out, part = ''] = process.argv.slice(2);
 const { browser, axe } = await launch(tools);
@@ -15,7 +16,7 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 execFileSync(samples, [`${out}/reports`, 'huge']);
 const given = { browser, axe, out, file: (name) => `${out}/reports/${name}/report.html` };
-const all = { ...content.tests(given), ...memory.tests(given), ...fit.tests(given), ...limits.tests(given) };
+const all = { ...content.tests(given), ...memory.tests(given), ...fit.tests(given), ...limits.tests(given), ...opened.tests(given) };
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => name.includes(part)));
 
 let failed = 0;

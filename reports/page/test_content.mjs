@@ -38,6 +38,7 @@ export const tests = ({ browser, axe, file }) => ({
       rows[0],
       /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 870 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,422,400 bytes\s+0.50 GiB\s+536,883,200 bytes\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
     );
+    assert.ok((await page.locator('#scenarios svg.peaks').first().boundingBox()).width < 160, 'bars as wide as their column');
     await page.locator('#failed .copy').first().click();
     assert.match(
       await page.evaluate(() => getSelection().toString() || navigator.clipboard.readText()),
@@ -75,9 +76,38 @@ export const tests = ({ browser, axe, file }) => ({
     const rows = await texts(page, '#scenarios tbody tr');
     assert.match(rows[0], /1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB\s+-50 %$/);
     assert.match(rows[1], /none$/);
+    const nights = page.locator('.nights').first();
+    const peaks = (await nights.getAttribute('data-peaks')).split(' ').map(Number);
+    assert.deepEqual(peaks, [5 << 20, 5 << 20, 6 << 20, 536883200], 'the last night is this run');
+    assert.equal(await nights.getAttribute('aria-label'), 'highest peak of any step, the last 4 nights: 5 MiB, 5 MiB, 6 MiB, 512.0 MiB');
+    const heights = (await nights.locator('polyline').getAttribute('points')).split(' ').map((point) => Number(point.split(',')[1]));
+    assert.ok(heights[0] === heights[1] && heights[1] >= heights[2] && heights[2] > heights[3], 'higher is more');
+    assert.ok((await nights.boundingBox()).height > 10);
     const scenario = await open(browser, file('beside'), { hash: '#/fsdp_prefetch?trial=0' });
     assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+536,883,200 bytes\s+1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB/);
     await whole(scenario, 'beside');
+  },
+
+  async 'a page of tests: each with peak, limit and result, and what was alive where one failed'() {
+    const page = await open(browser, file('tests'));
+    assert.equal(await text(page, 'h1'), '1 variant ended in error, 1 of 4 verdicts failed');
+    assert.deepEqual(await texts(page, 'h2'), ['Tests', 'tests/test_memory.py::test_<b>is_over</b>', 'tests/test_memory.py::test_broke', 'Every claim']);
+    const cells = (row) => page.locator('section').filter({ has: page.getByRole('heading', { name: 'Tests', exact: true }) }).locator('tbody tr').nth(row).locator('td').allInnerTexts();
+    assert.deepEqual(await cells(0), ['tests/test_memory.py::test_<b>is_over</b>', 'failed', '9 MiB (9,437,184 bytes)', 'allocated', 'memory/allocated/limit: at most 8,388,608 bytes, and 1 more']);
+    assert.deepEqual(await cells(1), ['tests/test_memory.py::test_broke', 'error', '', '', '']);
+    assert.deepEqual(await cells(2), ['tests/test_memory.py::test_fits', 'passed', '6 MiB (6,291,456 bytes)', 'reserved', 'memory/reserved/limit: at most 8,388,608 bytes']);
+    assert.deepEqual((await cells(3)).slice(0, 2), ['tests/test_memory.py::test_pair, baseline kept', 'ran']);
+    assert.deepEqual((await cells(4)).slice(0, 2), ['tests/test_memory.py::test_pair, fixed freed', 'passed']);
+    assert.equal((await cells(6))[1], 'skipped: needs two GPUs');
+    const words = await text(page);
+    assert.match(words, /memory\/allocated\/limit, rank 0: measured 9,437,184 bytes \(\+1,048,576\), expected at most 8,388,608 bytes/);
+    assert.match(words, /6,291,456\s+2\s+activations\s+layers\.\*, forward <model>\.py:5/);
+    assert.doesNotMatch(words, /No fix ran|No memory over time|No loss/);
+    await whole(page, 'tests');
+    assert.deepEqual(await accessibility(page, axe), []);
+    await page.setViewportSize({ width: 400, height: 900 });
+    await settled(page);
+    await whole(page, 'tests, 400 px');
   },
 
   async 'a document: text, tables, lines with a gap'() {

@@ -1,6 +1,6 @@
 // The page of a program: its pictures against the record, to the byte; and programs that are small, large or hostile.
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { copyFileSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, text, whole } from './looking.mjs';
@@ -93,6 +93,17 @@ export const tests = ({ browser, axe, file, out }) => ({
     await settled(page);
     assert.match(await chart.getAttribute('aria-label'), /from event [1-9]/);
     await whole(page, 'program after all that');
+  },
+
+  async 'a line has its source, and a link to the editor where the page lies as it was written'() {
+    const page = await open(browser, file('program'));
+    const line = page.locator('.alive tbody tr', { hasText: 'train.py:20' }).first();
+    assert.equal(await line.locator('code.source').innerText(), 'line_20(<b>)');
+    assert.equal(await line.locator('a').getAttribute('href'), `vscode://file${encodeURI(dirname(file('program')))}/train.py:20`);
+    copyFileSync(file('program'), `${out}/elsewhere.html`);
+    const moved = await open(browser, `${out}/elsewhere.html`);
+    assert.equal(await moved.locator('.alive a[href^="vscode"]').count(), 0);
+    assert.equal(await total(moved), await total(await open(browser, file('program'))));
   },
 
   async 'the icicle leads from kinds to layers to lines; the search and the heads of the table work'() {

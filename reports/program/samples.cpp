@@ -171,8 +171,15 @@ Report write_program(const std::filesystem::path& folder, const std::vector<Snap
 }
 
 void write_programs(const std::filesystem::path& folder, bool large) {
-  write_program(folder / "program", {training(4, 3, 6), training(3, 3, 6), training(3, 3, 6)},
-                Bytes{110} << 20);
+  std::vector<Snapshot> ranks{training(4, 3, 6), training(3, 3, 6), training(3, 3, 6)};
+  std::string source;
+  for (int line = 1; line <= 20; ++line) source += fmt::format("    line_{}(<b>)\n", line);
+  write_files(folder / "program", {{"train.py", source}});
+  for (Snapshot& rank : ranks)
+    for (StackFrame& frame : rank.frames)
+      if (frame.file.ends_with(".py"))
+        frame.file = std::filesystem::absolute(folder) / "program" / "train.py";
+  write_program(folder / "program", ranks, Bytes{110} << 20);
   write_program(folder / "program_hostile",
                 {training(3, 2, 4, "<img src=x onerror=alert(1)></script>")});
   write_program(folder / "program_without_events", {Snapshot()});

@@ -36,8 +36,6 @@ std::vector<UnknownValue> events_of(const ProgramRecord& program) {
   return out;
 }
 
-std::string signed_bytes(Bytes bytes) { return (bytes > 0 ? "+" : "") + exact(bytes); }
-
 std::string part_line(const AlivePart& part) {
   return fmt::format("{:>20}  {}{}{}", signed_bytes(part.bytes), part.kind,
                      part.module.empty() ? "" : ", " + part.module,
@@ -163,11 +161,15 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
 
 Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most) {
   if (!before.alive || !after.alive) return {};
-  const std::vector<AlivePart> parts = beyond(*before.alive, *after.alive);
+  return waterfall("peak of active under " + after.schedule, before.alive->active,
+                   after.alive->active, beyond(*before.alive, *after.alive), most);
+}
+
+Section waterfall(const std::string& peak, Bytes before, Bytes after,
+                  const std::vector<AlivePart>& parts, std::size_t most) {
   if (parts.empty()) return {};
-  Bytes rest = after.alive->active - before.alive->active;
-  Section out{fmt::format("peak of active under {}: {} -> {}, {} bytes", after.schedule,
-                          bytes_text(before.alive->active), bytes_text(after.alive->active),
+  Bytes rest = after - before;
+  Section out{fmt::format("{}: {} -> {}, {} bytes", peak, bytes_text(before), bytes_text(after),
                           signed_bytes(rest)),
               {},
               {},
@@ -187,10 +189,11 @@ Section difference(const ProgramRecord& before, const ProgramRecord& after, std:
   if (parts.size() > most)
     add(rest, "in " + plural(std::ssize(parts) - static_cast<std::ptrdiff_t>(most), "more line"),
         "", "");
-  const nlohmann::ordered_json picture{{"kind", "waterfall"},
-                                       {"before", before.alive->active},
-                                       {"after", after.alive->active},
-                                       {"parts", std::move(drawn)}};
+  const auto bare = [](const auto& row) { return row[2].empty() && row[3].empty(); };
+  if (std::all_of(out.rows.begin() + 1, out.rows.end(), bare))  // a scenario's categories
+    for (std::vector<std::string>& row : out.rows) row.resize(2);
+  const nlohmann::ordered_json picture{
+      {"kind", "waterfall"}, {"before", before}, {"after", after}, {"parts", std::move(drawn)}};
   out.pictures.push_back({"From the old peak to the new one",
                           picture.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   return out;

@@ -37,6 +37,10 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
 /// (page/waterfall.js). No rows without snapshots, and where nothing differs.
 Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most);
 
+/// The same for any peak: `parts` sum to the difference, the largest first.
+Section waterfall(const std::string& peak, Bytes before, Bytes after,
+                  const std::vector<AlivePart>& parts, std::size_t most);
+
 /// Empty with a single schedule, without snapshots, and where the peaks are equal.
 RunAhead run_ahead(const std::vector<ProgramRecord>& programs);
 

@@ -168,8 +168,6 @@ Json device_json(const DeviceSummary& d) {
   return out;
 }
 
-std::string signed_bytes(std::int64_t by) { return (by > 0 ? "+" : "") + exact(by); }
-
 std::string sizes_text(const std::map<std::int64_t, Site>& sizes) {
   constexpr std::size_t kShown = 3;
   std::vector<const Site*> alive;

@@ -18,7 +18,7 @@ from reading import read  # noqa: E402
 class Formats(unittest.TestCase):
     folders: list[Path] = []
 
-    def each(self, file="benchmark.json", count=7):
+    def each(self, file="benchmark.json", count=8):
         """The reports that have this file; those of programs (6) have no benchmarks."""
         folders = [folder for folder in self.folders if (folder / file).exists()]
         self.assertEqual(len(folders), count)
@@ -27,7 +27,7 @@ class Formats(unittest.TestCase):
                 yield folder, read(folder)
 
     def test_junit(self):
-        for folder, report in self.each("junit.xml", 13):
+        for folder, report in self.each("junit.xml", 14):
             root = xml.parse(folder / "junit.xml").getroot()
             self.assertEqual(root.tag, "testsuites")
             assertions = [{status for verdict in trial["verdicts"] if (verdict["variant"], verdict["name"]) == key for status in [verdict["status"]]}
@@ -48,6 +48,12 @@ class Formats(unittest.TestCase):
                 self.assertEqual(sum(error.get("message").startswith("not run: ") for error in root.iter("error")),
                                  sum(trial["variants"][0].get("not_run") is not None or sum("not_run" in v for v in trial["variants"])
                                      for trial in report["trials"] if "not_run" in trial))
+            passed = sum(int(said.text.removesuffix(" passed").split()[0].replace(",", "")) for said in root.iter("system-out"))
+            self.assertEqual(passed, summary["passed"], "the count of verdicts that the page and summary.md have")
+            if report["trials"]:
+                counts = f"{summary['passed']:,} verdict{'s' if summary['passed'] != 1 else ''} passed, {summary['failed']:,} failed, {summary['skipped']:,} skipped"
+                self.assertTrue(root.get("name").endswith(counts), root.get("name"))
+                self.assertIn(counts, (folder / "summary.md").read_text(encoding="utf-8"))
             names = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
             self.assertEqual(len(names), len(set(names)), "every case has a name of its own")
 

@@ -12,6 +12,8 @@ constexpr Bytes kMiB = 1 << 20;
 /// Two variants, two schedules, one failed verdict, one skipped trial: small enough to read its
 /// renderings whole.
 Report small_report();
+/// A pytest run: five tests, of which one is over its limit and one ended in error.
+Report tests_report();
 
 /// That report with the parts that only a real GPU's has: step times over repetitions, memory
 /// outside the allocator, a GPU that ranks share, a variant that was not held back.

@@ -12,6 +12,7 @@
 #include "reports/html.h"
 #include "reports/program/page.h"
 #include "reports/program/samples.h"
+#include "reports/saving.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
 
@@ -26,6 +27,7 @@ int main(int argc, char** argv) try {
   tidemark::write_all(folder / "small", tidemark::small_report());
   tidemark::write_all(folder / "passing", passing);
   tidemark::write_all(folder / "sample", tidemark::sample_report());
+  tidemark::write_all(folder / "tests", tidemark::tests_report());
   tidemark::write_all(folder / "gpu", tidemark::gpu_report());
   tidemark::write_all(folder / "cut", tidemark::cut_report());
   tidemark::write_all(folder / "hostile", tidemark::hostile_report());
@@ -37,10 +39,15 @@ int main(int argc, char** argv) try {
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
       for (auto& level : phase.levels) level.peak *= 2;
     const tidemark::Report sample = tidemark::sample_report();
+    tidemark::Nights nights;
+    for (const auto& trial : sample.trials)
+      for (const auto& variant : trial.variants)
+        nights.peaks[{&trial, variant.name, trial.statistic}] = {
+            5 << 20, 5 << 20, 6 << 20, tidemark::worst_peak(variant, trial.statistic)};
     const tidemark::Changes since = tidemark::changes_of(tidemark::compare(before, sample, {}),
                                                          {"before", before}, {"new", sample});
     tidemark::write_files(folder / "beside",
-                          {{"report.html", tidemark::html(sample, &before, &since)}});
+                          {{"report.html", tidemark::html(sample, &before, &since, &nights)}});
     tidemark::write_files(
         folder / "document",
         {{"report.html", tidemark::html(tidemark::Document{

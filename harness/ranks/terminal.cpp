@@ -1,4 +1,4 @@
-#include "harness/cli/terminal.h"
+#include "harness/ranks/terminal.h"
 
 #include <unistd.h>
 
@@ -21,13 +21,13 @@ bool is_terminal(int file) { return isatty(file) != 0 && !find_launcher(); }
 
 }  // namespace
 
-bool in_color(const std::string& wanted) {
+bool in_color(const std::string& wanted, int file) {
   if (wanted != "auto") return wanted == "always";
   if (const std::string_view value = variable(kColor); !value.empty()) return value == "1";
   if (!variable("NO_COLOR").empty()) return false;
   if (const std::string_view force = variable("CLICOLOR_FORCE"); !force.empty() && force != "0")
     return true;
-  return is_terminal(STDOUT_FILENO);
+  return is_terminal(file);
 }
 
 bool shows_progress() { return !variable(kLive).empty() || is_terminal(STDERR_FILENO); }

@@ -5,10 +5,11 @@
 
 namespace tidemark {
 
-/// True if standard output is coloured. `wanted` is always, never or auto. auto follows NO_COLOR,
-/// CLICOLOR_FORCE, and then the terminal. Under a launcher (mpirun, srun) no output is one's own
-/// terminal: mpirun gives a terminal even to ranks whose output goes to a file.
-bool in_color(const std::string& wanted = "auto");
+/// True if `file` (1: standard output, 2: standard error) is coloured. `wanted` is always, never or
+/// auto. auto follows NO_COLOR, CLICOLOR_FORCE, and then the terminal. Under a launcher (mpirun,
+/// srun) no output is one's own terminal: mpirun gives a terminal even to ranks whose output goes
+/// to a file.
+bool in_color(const std::string& wanted = "auto", int file = 1);
 
 /// True if a line of progress on standard error may replace the one before it.
 bool shows_progress();

@@ -1,0 +1,166 @@
+"""tidemark_open.py FOLDER FILE PORT BROWSER: serves a report's folder on this machine alone, and opens FILE of it in the browser ("yes") or
+only says where it is. Every address begins with a secret: other users of the machine cannot read the files. A trace is handed to Perfetto by its postMessage protocol, a snapshot to memory_viz as PyTorch's own pages do."""
+import base64
+import functools
+import html
+import http.server
+import json
+import secrets
+import sys
+import urllib.parse
+import webbrowser
+from pathlib import Path
+
+PERFETTO = "https://ui.perfetto.dev"
+VIZ = "https://cdn.jsdelivr.net/gh/pytorch/pytorch@main/torch/utils/viz/MemoryViz.js"
+VIZ_SITES = "https://cdn.jsdelivr.net https://cdn.skypack.dev"
+MOST_SAID = 4  # files; /open/ lists all
+TRACES, SNAPSHOTS = (".trace.json.gz", ".json"), (".pickle",)
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>body {{ font: 16px system-ui; margin: 2rem; }} button {{ font: inherit; padding: 0.5rem 1rem; }}</style>
+{body}
+"""
+
+# A browser opens another window after a click alone. The handshake repeats PING until the other window listens.
+HANDOVER = """<button disabled>Open {name} in Perfetto</button><p role="status">The trace is read ...</p>
+<script nonce="{nonce}">
+const button = document.querySelector('button'), status = document.querySelector('p'), site = {site};
+let buffer;
+fetch({file}).then((answer) => answer.arrayBuffer()).then((bytes) => {{
+  buffer = bytes; button.disabled = false; status.textContent = 'The trace stays on this machine: Perfetto reads it in the browser.';
+}});
+button.onclick = () => {{
+  const view = window.open(site);
+  if (!view) {{ status.textContent = 'The browser has opened no window: permit it for this page.'; return; }}
+  status.textContent = 'Waiting for ' + site + ' ...';
+  const ping = setInterval(() => view.postMessage('PING', site), 50);
+  addEventListener('message', function hear(event) {{
+    if (event.source !== view || event.origin !== site || event.data !== 'PONG') return;
+    clearInterval(ping); removeEventListener('message', hear);
+    view.postMessage({{ perfetto: {{ buffer, title: {title} }} }}, site);
+    status.textContent = 'Perfetto has the trace.';
+  }});
+}};
+</script>"""
+
+# What torch.cuda._memory_viz writes, with the file in the page: its policy lets the page send nothing anywhere.
+VIZ_BODY = """<p id="waiting">Waiting for {module} ...</p>
+<script type="module" nonce="{nonce}">
+import {{ add_local_files }} from {module_text};
+document.querySelector('#waiting').remove();
+add_local_files({files}, 'Active Memory Timeline');
+</script>"""
+
+
+def script_text(value):
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def tool_of(name):
+    """The tool that reads a file; of a page none."""
+    if name.endswith(SNAPSHOTS):
+        return "memory_viz"
+    is_trace = name.endswith(".trace.json.gz") or (name.startswith("trace/") and name.endswith(TRACES))
+    return "perfetto" if is_trace else None
+
+
+def files_of(folder, file):
+    """Pages, traces and snapshots of a report; of a folder without one the file alone."""
+    if not (folder / "report.json").is_file():
+        return [file]
+    names = (str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+    return sorted(name for name in names if name == "report.html" or tool_of(name))
+
+
+def address_of(name):
+    path = urllib.parse.quote(name)
+    return f"open/{tool_of(name)}/{path}" if tool_of(name) else path
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Files of the folder, and /open/TOOL/FILE: a page that hands a file to a tool."""
+    server_version, sys_version = "tidemark", ""
+
+    def log_message(self, *_words):
+        pass
+
+    def list_directory(self, path):
+        self.send_error(404)
+
+    def is_served(self, name):
+        """A file within the folder, links included."""
+        if "\0" in name:
+            return False
+        folder, file = Path(self.directory).resolve(), (Path(self.directory) / name).resolve()
+        return file.is_file() and file.is_relative_to(folder) and (name in self.server.names or self.server.whole)
+
+    def say(self, title, body, policy=""):
+        text = PAGE.format(title=html.escape(title), body=body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; " + policy)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_HEAD(self):
+        self.send_error(501)
+
+    def do_GET(self):
+        secret, _, address = urllib.parse.urlsplit(self.path).path.lstrip("/").partition("/")
+        if not secrets.compare_digest(secret, self.server.secret):
+            self.send_error(404)
+            return
+        if address == "open/":
+            rows = "".join(f'<li><a href="../{html.escape(address_of(name))}">{html.escape(name)}</a> {tool_of(name) or ""}</li>' for name in self.server.names)
+            self.say("tidemark", f"<ul>{rows}</ul>")
+            return
+        name = urllib.parse.unquote(address)
+        is_opened = name.startswith("open/") and name.count("/") > 1
+        if is_opened:
+            _, tool, name = name.split("/", 2)
+        if not self.is_served(name) or (is_opened and tool != tool_of(name)):
+            self.send_error(404)
+            return
+        if not is_opened:
+            self.path = "/" + urllib.parse.quote(name)
+            super().do_GET()
+            return
+        nonce = secrets.token_urlsafe(16)
+        if tool_of(name) == "perfetto":
+            body = HANDOVER.format(name=html.escape(name), nonce=nonce, site=script_text(PERFETTO), file=script_text(f"/{secret}/{urllib.parse.quote(name)}"), title=script_text(name))
+            self.say(name, body, f"script-src 'nonce-{nonce}'; connect-src 'self'")
+            return
+        content = (Path(self.directory) / name).read_bytes()
+        content += b"\0" * (-len(content) % 3)  # base64 without "=", as torch.cuda._memory_viz gives it
+        files = script_text([{"name": Path(name).name, "base64": base64.b64encode(content).decode()}])
+        self.say(name, VIZ_BODY.format(module=html.escape(VIZ), nonce=nonce, module_text=script_text(VIZ), files=files), f"script-src 'nonce-{nonce}' {VIZ_SITES}; img-src data:")
+
+
+def main():
+    folder, file, port, browser = sys.argv[1:]
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), functools.partial(Handler, directory=folder))
+    except OSError as error:
+        print(f"error: open: port {port} of this machine cannot be used: {error.strerror}; choose another (--port)", file=sys.stderr)
+        sys.exit(2)
+    server.secret, server.names = secrets.token_urlsafe(12), files_of(Path(folder), file)
+    server.whole = (Path(folder) / "report.json").is_file()
+    place = f"http://127.0.0.1:{server.server_port}/{server.secret}/"
+    print(f"{file}: {place}{address_of(file)}")
+    others = [name for name in server.names if name != file]
+    for name in others[:MOST_SAID]:
+        print(f"{name}: {place}{address_of(name)}")
+    if len(others) > MOST_SAID:
+        print(f"and {len(others) - MOST_SAID} more: {place}open/")
+    print("Ctrl-C ends.", flush=True)
+    if browser == "yes" and not webbrowser.open(place + address_of(file)):
+        print("no browser was found: open the first address", file=sys.stderr)
+    server.serve_forever()
+
+
+try:
+    main()
+except KeyboardInterrupt:
+    pass

@@ -1,0 +1,16 @@
+// The peaks of the last nights from history.sqlite, for a report of today.
+#pragma once
+
+#include <filesystem>
+
+#include "reports/nights.h"
+
+namespace tidemark {
+
+/// Of each day before that of `report` the last run counts, of the last days kNights - 1. Empty
+/// where there is no history or it cannot be read: a page lacks its lines then.
+Nights nights_of(const std::filesystem::path& history, const Report& report);
+/// Of the history beside the folder of the report.
+Nights nights_beside(const std::filesystem::path& folder, const Report& report);
+
+}  // namespace tidemark

@@ -1,0 +1,253 @@
+#include "reports/tests_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "reports/compare/pairs.h"
+#include "reports/headline.h"
+#include "reports/overview.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kClaims = 500;  // rows; report.json has all
+
+/// A test, or a variant of a pair.
+struct Row {
+  const TrialRecord* trial;
+  const VariantRecord* variant;  // null: the test was skipped
+  std::vector<std::vector<const Verdict*>> claims;
+  int failed = 0, skipped = 0;
+
+  std::string name() const {
+    const bool pair = variant != nullptr && trial->variants.size() > 1;
+    return one_line(trial->scenario) +
+           (pair ? fmt::format(", {} {}", name_of(variant->role), one_line(variant->name)) : "");
+  }
+  bool broke() const { return variant != nullptr && (failed > 0 || !variant->error.empty()); }
+  std::string result() const {
+    if (variant == nullptr) return "skipped: " + one_line(trial->skipped);
+    if (!variant->error.empty()) return "error";
+    if (failed > 0) return "failed";
+    if (claims.empty()) return "ran";  // a baseline, about which nothing is claimed
+    return skipped == std::ssize(claims) ? "not judged" : "passed";
+  }
+};
+
+std::vector<Row> rows_of(const Report& report) {
+  std::vector<Row> out;
+  for (const TrialRecord& trial : report.trials) {
+    if (trial.variants.empty()) out.push_back({&trial, nullptr, {}});
+    const auto all = by_assertion(trial);
+    for (const VariantRecord& variant : trial.variants) {
+      Row row{&trial, &variant, {}};
+      for (const std::vector<const Verdict*>& claim : all) {
+        if (claim.front()->variant != variant.name) continue;
+        const auto is = [](Status status) {
+          return [status](const Verdict* one) { return one->status == status; };
+        };
+        row.failed += std::ranges::any_of(claim, is(Status::fail));
+        row.skipped += std::ranges::all_of(claim, is(Status::skip));
+        row.claims.push_back(claim);
+      }
+      out.push_back(std::move(row));
+    }
+  }
+  std::ranges::stable_partition(out, &Row::broke);
+  return out;
+}
+
+/// The worst of the ranks: a failed verdict, else the highest.
+const Verdict& worst(const std::vector<const Verdict*>& claim) {
+  return **std::ranges::max_element(claim, {}, [](const Verdict* one) {
+    return std::pair(one->status == Status::fail, one->measured.value_or(0));
+  });
+}
+
+bool is_limit(const Verdict& verdict) { return verdict.name.ends_with("/limit"); }
+
+/// The limit where there is one, else the first claim that failed, else the first.
+const Verdict* telling(const Row& row) {
+  const Verdict* out = nullptr;
+  for (const auto& claim : row.claims) {
+    const Verdict& one = worst(claim);
+    if (is_limit(one)) return &one;
+    if (out == nullptr || (one.status == Status::fail && out->status != Status::fail)) out = &one;
+  }
+  return out == nullptr || out->name == "run" ? nullptr : out;
+}
+
+std::string claim_text(const Row& row) {
+  const Verdict* one = telling(row);
+  if (one == nullptr) return "";
+  std::string out = one_line(one->name);
+  if (const std::string expected = expected_text(*one); !expected.empty()) out += ": " + expected;
+  if (!one->formula.empty()) out += " = " + one_line(one->formula);
+  if (row.claims.size() > 1) out += fmt::format(", and {} more", row.claims.size() - 1);
+  return out;
+}
+
+/// The statistic that a limit judges, else the test's own.
+Statistic statistic_of(const Row& row) {
+  const Verdict* one = telling(row);
+  for (const Statistic s :
+       {Statistic::allocated, Statistic::active, Statistic::reserved, Statistic::requested})
+    if (one != nullptr && one->name.starts_with(fmt::format("memory/{}/", name_of(s)))) return s;
+  return row.trial->statistic;
+}
+
+std::optional<Bytes> peak_of(const VariantRecord* variant, Statistic statistic) {
+  std::optional<Bytes> out;
+  if (variant == nullptr) return out;
+  for (const RankRecord& rank : variant->ranks)
+    for (const Step& step : rank.steps)
+      for (const Phase& phase : step.phases) out = std::max(out.value_or(0), phase[statistic].peak);
+  return out;
+}
+
+std::string figure(Bytes bytes) {
+  const std::string all = exact(bytes) + " bytes", short_form = bytes_text(bytes);
+  return short_form == all ? all : fmt::format("{} ({})", short_form, all);
+}
+
+/// The same test of another run, or null.
+const VariantRecord* before_of(const Row& row, const Pairs& pairs) {
+  const auto pair = std::ranges::find(pairs.trials, row.trial, &TrialPair::fresh);
+  return pair == pairs.trials.end() || row.variant == nullptr
+             ? nullptr
+             : variant_in(*pair->base, row.variant->name);
+}
+
+std::string change_text(const Row& row, const Pairs& pairs) {
+  const auto now = peak_of(row.variant, statistic_of(row)),
+             before = peak_of(before_of(row, pairs), statistic_of(row));
+  if (!now || !before) return "not in both runs";
+  return *now == *before ? "none" : signed_bytes(*now - *before) + " bytes";
+}
+
+/// Leaves out columns that say nothing in any row.
+void drop_empty_columns(std::vector<std::vector<std::string>>& rows) {
+  for (std::size_t c = rows.front().size(); c-- > 0;) {
+    const auto empty = [&](const auto& row) { return row[c].empty(); };
+    if (!std::all_of(rows.begin() + 1, rows.end(), empty)) continue;
+    for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+}
+
+Section tests(const std::vector<Row>& rows, const Pairs* pairs) {
+  Section out{"Tests",
+              {"Peaks of the worst rank over the whole test, in the statistic that its limit or "
+               "claim judges."},
+              {},
+              {{"test", "result", "peak", "of", "limit or claim", "change"}}};
+  for (const Row& row : rows) {
+    const auto peak = peak_of(row.variant, statistic_of(row));
+    out.rows.push_back({row.name(), row.result(), peak ? figure(*peak) : "",
+                        peak ? name_of(statistic_of(row)) : "", claim_text(row),
+                        pairs == nullptr ? "" : change_text(row, *pairs)});
+  }
+  drop_empty_columns(out.rows);
+  return out;
+}
+
+/// "  1,024 bytes in 2 blocks, activations: layers.*, f.py:5" as a row of a table; what is left is
+/// "  1,024 bytes in 7 more lines".
+std::vector<std::vector<std::string>> alive_rows(const std::string& story) {
+  std::vector<std::vector<std::string>> out{
+      {"bytes", "blocks", "kind", "module and line, alive at the highest peak"}};
+  std::istringstream lines(story);
+  for (std::string line; std::getline(lines, line);) {
+    const auto at = line.find(" bytes in ");
+    const auto begin = line.find_first_not_of(' ');
+    if (at == line.npos || begin == line.npos) continue;
+    const std::string bytes = line.substr(begin, at - begin), rest = line.substr(at + 10);
+    const auto blocks = rest.find(" block"), kind = rest.find(", "), place = rest.find(": ");
+    if (blocks < kind && kind < place && place != rest.npos)
+      out.push_back({bytes, rest.substr(0, blocks), rest.substr(kind + 2, place - kind - 2),
+                     rest.substr(place + 2)});
+    else
+      out.push_back({bytes, "", "", "in " + rest});
+  }
+  return out;
+}
+
+Section failure(const Row& row, const Report& report) {
+  Section out{row.name()};
+  if (!row.variant->error.empty()) out.text.push_back("error: " + row.variant->error);
+  for (const auto& claim : row.claims) {
+    const Verdict& one = worst(claim);
+    if (one.status != Status::fail) continue;
+    std::vector<int> ranks;
+    for (const Verdict* each : claim)
+      if (each->status == Status::fail) ranks.push_back(each->rank);
+    if (one.name == "run") {  // an assertion of the test's own
+      out.text.push_back(one.why);
+      continue;
+    }
+    out.text.push_back(fmt::format("{}, {}: measured {}, expected {}{}", one_line(one.name),
+                                   ranks_text(ranks), measured_text(one), expected_text(one),
+                                   formula_text(one).empty() ? "" : " = " + formula_text(one)));
+    if (!one.why.empty()) out.text.push_back(one.why);
+  }
+  out.text.push_back("again: " + command(report, *row.trial));
+  out.rows = alive_rows(row.trial->story);
+  return out;
+}
+
+Section claims(const std::vector<Row>& rows) {
+  Section out{"Every claim", {}, {}, {{"test", "claim", "result", "measured", "expected"}}};
+  std::size_t left = 0;
+  for (const Row& row : rows)
+    for (const auto& claim : row.claims) {
+      const Verdict& one = worst(claim);
+      if (one.name == "run") continue;
+      if (out.rows.size() > kClaims) {
+        ++left;
+        continue;
+      }
+      out.rows.push_back(
+          {row.name(), one_line(one.name), name_of(one.status), measured_text(one),
+           expected_text(one) + (formula_text(one).empty() ? "" : " = " + formula_text(one))});
+    }
+  if (left > 0) out.text.push_back(fmt::format("{} more are in report.json.", left));
+  drop_empty_columns(out.rows);
+  return out;
+}
+
+}  // namespace
+
+bool is_of_tests(const Report& report) {
+  return !report.trials.empty() && std::ranges::all_of(report.trials, [](const TrialRecord& trial) {
+    return trial.size == "test";
+  });
+}
+
+std::string tests_page(const Report& report, const Report* base, const Changes* changes) {
+  const std::vector<Row> rows = rows_of(report);
+  Document out{"tests", headline(report), headline_status(report), {}};
+  if (changes != nullptr) {
+    out.headline += "; against the other run: " + changes->result;
+    if (changes->status == Status::fail) out.status = Status::fail;
+  }
+  std::string facts = counts_text(report);
+  for (const std::string& fact :
+       {report.run.profile, report.run.torch.empty() ? "" : "torch " + report.run.torch,
+        report.run.started})
+    if (!fact.empty()) facts += " · " + fact;
+  out.sections.push_back({"", {facts}});
+  const std::optional<Pairs> pairs =
+      base == nullptr ? std::nullopt : std::optional(pair_trials(*base, report));
+  out.sections.push_back(tests(rows, pairs ? &*pairs : nullptr));
+  for (const Row& row : rows)
+    if (row.broke()) out.sections.push_back(failure(row, report));
+  if (changes != nullptr)
+    out.sections.insert(out.sections.end(), changes->sections.begin(), changes->sections.end());
+  if (Section all = claims(rows); all.rows.size() > 1) out.sections.push_back(std::move(all));
+  return html(out);
+}
+
+}  // namespace tidemark
