@@ -61,7 +61,7 @@ class Help : public CLI::Formatter {
   }
 };
 
-/// The flag --stand-for is TIDEMARK_STAND_FOR in the environment too.
+/// The flag --as-rank is TIDEMARK_AS_RANK in the environment too.
 inline CLI::Option* with_twin(CLI::Option* option) {
   std::string twin = "TIDEMARK_" + option->get_lnames().front();
   for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));

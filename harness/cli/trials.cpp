@@ -72,7 +72,7 @@ std::vector<std::optional<Ns>> expected_times(const std::vector<const PlannedTri
                                               const Resumed& resumed, const fs::path& folder,
                                               const Options& options) {
   const PastTrials past =
-      past_trials(folder.parent_path() / kHistoryFile, host_name(), options.stand_for >= 0);
+      past_trials(folder.parent_path() / kHistoryFile, host_name(), options.as_rank >= 0);
   std::vector<std::optional<Ns>> all;
   for (const PlannedTrial* each : chosen)
     all.push_back(!each->unfit.empty() || resumed.of(*each) != nullptr

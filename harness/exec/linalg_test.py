@@ -3,6 +3,7 @@
 import json
 import lzma
 import re
+import sys
 
 from testing.said import FOLDER, HERE, Said, python, run
 
@@ -11,7 +12,7 @@ WARNING = "cuSOLVER's workspaces are modelled"
 
 def case_dense():
     """Every operator of torch.linalg on matrices at random, of every type, as on the CPU."""
-    said = Said("--mode", "math", "--", "python3", HERE / "linalg_numbers.py", 12).ends(0)
+    said = Said("--mode", "math", "--", sys.executable, HERE / "linalg_numbers.py", 12).ends(0)
     found = re.search(r"(\d+) compared, (\d+) differ, (\d+) refused by both", said.out)
     said.check(found and int(found[1]) == 12 * 39 and found[2] == "0" and int(found[3]) < 40, said.out[-600:])
 
@@ -20,7 +21,7 @@ def case_modes():
     """Optimizers that decompose have one peak in all modes; what failed is said in math as on a GPU, and nothing is said of what is not computed."""
     peaks = {}
     for mode in ("shapes", "known", "math"):
-        said = Said("--mode", mode, "--schedule", "instant", "--", "python3", HERE / "second_order.py").ends(0)
+        said = Said("--mode", mode, "--schedule", "instant", "--", sys.executable, HERE / "second_order.py").ends(0)
         peaks[mode] = re.search(r"process \d+ +(.*)", said.err)[1]
     said.check(len(set(peaks.values())) == 1, str(peaks))
     fails = "torch.linalg.cholesky(-torch.eye(3, device='cuda'))"
@@ -39,7 +40,7 @@ def case_workspaces():
 def case_sparse():
     """Sparse tensors at random, and SparseAdam, as on the CPU; in known also what is made of known values. What is not computed is refused by name."""
     for mode in ("math", "known"):
-        said = Said("--mode", mode, "--", "python3", HERE / "sparse_numbers.py", 2).ends(0)
+        said = Said("--mode", mode, "--", sys.executable, HERE / "sparse_numbers.py", 2).ends(0)
         said.check("46 compared, 0 differ" in said.out, said.out[-600:])
     python("x = torch.eye(3, device='cuda').to_sparse()\ntorch.sparse.softmax(x, 1)", "--mode", "math").ends(1, "no numbers for this operator")
     python("x = torch.eye(3, device='cuda').to_sparse_csr()\nx @ x", "--mode", "math").ends(1, "cusparseSpGEMM")
