@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """answers_test.py TIDEMARK SITE CASE: a program of testing/answers has one peak and one sequence of allocator events under each schedule,
-beside two busy processes and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each of these four kinds. Without it, known
+beside busy processes (TIDEMARK_TEST_LOAD: 2) and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each of these four kinds. Without it, known
 runs once with the load and math once without, and of parallel.py a few parts. Prints how many answers each schedule gave, and the lines that differ."""
 import contextlib
 import os
@@ -10,6 +10,7 @@ import sys
 from testing.said import HERE, Said, run
 
 RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
+LOAD = int(os.environ.get("TIDEMARK_TEST_LOAD", "2"))
 FEW = ["replicas", "bf16 hook", "sharded optimizer", "reductions dropped"]
 KINDS = [(mode, load) for mode in ("known", "math") for load in (True, False)] * RUNS or [("known", True), ("math", False)]
 
@@ -31,7 +32,7 @@ def same(program, launch, **environment):
     for schedule in ("instant", "lagging", "calibrated"):
         answers = []
         for mode, load in KINDS:
-            with busy(2 if load else 0):
+            with busy(LOAD if load else 0):
                 said = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program), **environment).ends(0)
             answers.append(frozenset(line for line in said.out.splitlines() if line.startswith("rank ")))
             said.check(answers[-1], "an answer")

@@ -1,14 +1,12 @@
 #include "harness/virtual/device/idle.h"
 
 #include <dlfcn.h>
-#include <sys/auxv.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <string_view>
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interposed.h"
@@ -49,24 +47,20 @@ bool is_left_alone(Engine& e, const Mark& mark) {
 
 namespace {
 
-const void* base_of(const void* address) {
+const void* library_of(const void* address) {
   Dl_info library{};
   return dladdr(address, &library) != 0 ? library.dli_fbase : nullptr;
 }
 
-// Communication libraries sleep while they wait for partners: how often depends on the machine.
-bool is_of_program(const void* caller) {
-  static const void* const program =
-      base_of(reinterpret_cast<const void*>(getauxval(AT_ENTRY)));  // NOLINT
-  Dl_info library{};
-  if (dladdr(caller, &library) == 0) return false;
-  return library.dli_fbase == program ||
-         std::string_view(library.dli_fname).find("libpython") != std::string_view::npos;
+// Other libraries sleep while they wait for partners: how often depends on the machine.
+bool is_python(const void* caller) {
+  const void* const python = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+  return python != nullptr && library_of(caller) == library_of(python);
 }
 
 void pass(Ns duration, const void* caller) {
   if (duration <= 0 || !has_driven_device() || syscall(SYS_gettid) != getpid() ||
-      !is_of_program(caller))
+      !is_python(caller))
     return;
   settle_for_a_while();
   auto [e, lock] = locked_at_once();
@@ -85,6 +79,18 @@ Ns nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_ns
 // for the point of time.
 [[gnu::tls_model("initial-exec")]] thread_local Ns last_read = 0;
 
+int read_clock(clockid_t clock, timespec* time) {
+  static auto* const read = next<decltype(clock_gettime)>("clock_gettime", "GLIBC_2.17");
+  return read(clock, time);
+}
+
+Ns until(const timespec& end) {
+  timespec now{};
+  read_clock(CLOCK_MONOTONIC, &now);
+  const Ns since = nanoseconds(now) - last_read;
+  return nanoseconds(end) - (since >= 0 && since < kSecond ? last_read : nanoseconds(now));
+}
+
 }  // namespace
 }  // namespace tidemark::device
 
@@ -93,8 +99,7 @@ using tidemark::device::next;
 using tidemark::device::pass;
 
 EXPORTED int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  static auto* const read = next<decltype(clock_gettime)>("clock_gettime", "GLIBC_2.17");
-  const int error = read(clock, time);
+  const int error = tidemark::device::read_clock(clock, time);
   if (clock == CLOCK_MONOTONIC && error == 0)
     tidemark::device::last_read = tidemark::device::nanoseconds(*time);
   return error;
@@ -102,29 +107,11 @@ EXPORTED int clock_gettime(clockid_t clock, timespec* time) noexcept {
 
 EXPORTED int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   static auto* const sleep = next<decltype(clock_nanosleep)>("clock_nanosleep", "GLIBC_2.17");
-  const bool until = (flags & TIMER_ABSTIME) != 0;
-  if (time && (!until || clock == CLOCK_MONOTONIC))
-    pass(tidemark::device::nanoseconds(*time) - (until ? tidemark::device::last_read : 0),
+  const bool to_a_point = (flags & TIMER_ABSTIME) != 0;
+  if (time && (!to_a_point || clock == CLOCK_MONOTONIC))
+    pass(to_a_point ? tidemark::device::until(*time) : tidemark::device::nanoseconds(*time),
          __builtin_return_address(0));
   return sleep(clock, flags, time, left);
-}
-
-EXPORTED int nanosleep(const timespec* time, timespec* left) {
-  static auto* const sleep = next<decltype(nanosleep)>("nanosleep", "GLIBC_2.2.5");
-  if (time) pass(tidemark::device::nanoseconds(*time), __builtin_return_address(0));
-  return sleep(time, left);
-}
-
-EXPORTED int usleep(useconds_t microseconds) {
-  static auto* const sleep = next<decltype(usleep)>("usleep", "GLIBC_2.2.5");
-  pass(static_cast<tidemark::device::Ns>(microseconds) * 1000, __builtin_return_address(0));
-  return sleep(microseconds);
-}
-
-EXPORTED unsigned sleep(unsigned seconds) {
-  static auto* const real = next<decltype(::sleep)>("sleep", "GLIBC_2.2.5");
-  pass(seconds * tidemark::device::kSecond, __builtin_return_address(0));
-  return real(seconds);
 }
 
 // A select without files is time.sleep of Python before 3.11.

@@ -1,8 +1,8 @@
 // The device while its program does not call it. A GPU works on while the host sleeps, and
 // PyTorch's watchdog counts real seconds: a work that never ends there is an error of the process
 // group. Two rules say what has ended meanwhile:
-//   A sleep of the program's own passes on the host's virtual clock. It is a sleep of the main
-//   thread, after that has given the device work, and the program's code or Python asked for it.
+//   A time.sleep of the program passes on the host's virtual clock, if its main thread sleeps and
+//   has given the device work.
 //   Under lagging, where no time passes on the device, sleeps of a second together between two
 //   calls have the device drained for threads that give it no work, watchdogs among them.
 //   Where no thread has called for 20 s, outside an operator, it has drained for them too. No

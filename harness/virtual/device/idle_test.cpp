@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/select.h>
 #include <sys/wait.h>
@@ -9,6 +10,9 @@
 #include <thread>
 
 #include "harness/virtual/device/testing.h"
+
+// This program is a Python, for the device.
+extern "C" [[gnu::visibility("default")]] int Py_IsInitialized() { return 1; }
 
 namespace tidemark::device::testing {
 namespace {
@@ -29,44 +33,46 @@ void sleep_until(Ns duration) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
 }
 
-using Sleep = void (*)(Ns);
-const Sleep kSleeps[] = {
-    sleep_until,
-    [](Ns duration) {
-      const timespec time = after(duration);
-      clock_nanosleep(CLOCK_REALTIME, 0, &time, nullptr);
-    },
-    [](Ns duration) {
-      const timespec time = after(duration);
-      nanosleep(&time, nullptr);
-    },
-    [](Ns duration) { usleep(static_cast<useconds_t>(duration / kMicrosecond)); },
-    [](Ns duration) {
-      timeval time{duration / kSecond, duration % kSecond / kMicrosecond};
-      select(0, nullptr, nullptr, nullptr, &time);
-    },
-};
+/// As Python before 3.11.
+void select_until(Ns duration) {
+  timeval time{duration / kSecond, duration % kSecond / kMicrosecond};
+  select(0, nullptr, nullptr, nullptr, &time);
+}
 
-using Pauses = EachSchedule;
+struct Pauses : EachSchedule {
+  void SetUp() override {
+    Dl_info device{}, found{};
+    dladdr(reinterpret_cast<void*>(&tidemark_device_now), &device);
+    for (const char* name : {"clock_gettime", "clock_nanosleep", "select"})
+      if (dladdr(dlsym(RTLD_DEFAULT, name), &found) == 0 || found.dli_fbase != device.dli_fbase)
+        GTEST_SKIP() << "a sanitizer has its own " << name;
+    EachSchedule::SetUp();
+  }
+};
 
 TEST_P(Pauses, PassOnTheHostsClockAsLongAsTheProgramAskedFor) {
   run(make_stream(), 1);
   std::mt19937 random(1);
-  for (const Sleep sleep : kSleeps) {
+  for (const auto sleep : {sleep_until, select_until}) {
     const Ns duration = std::uniform_int_distribution<Ns>(1, 30'000)(random) * kMicrosecond;
     const Ns before = tidemark_device_now();
     sleep(duration);
     EXPECT_EQ(duration, tidemark_device_now() - before);
   }
+}
+
+TEST_P(Pauses, OfLibrariesDoNot) {
+  run(make_stream(), 1);
   const Ns before = tidemark_device_now();
-  ::sleep(1);
-  EXPECT_EQ(kSecond, tidemark_device_now() - before);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  usleep(1'000);
+  EXPECT_EQ(before, tidemark_device_now());
 }
 
 TEST_P(Pauses, OfAnotherThreadOrOfAnEndedOneDoNot) {
   run(make_stream(), 1);
   const Ns before = tidemark_device_now();
-  std::thread([] { usleep(10'000); }).join();
+  std::thread([] { select_until(10 * kMicrosecond); }).join();
   const timespec past{1, 0};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &past, nullptr);
   EXPECT_EQ(before, tidemark_device_now());
@@ -82,7 +88,7 @@ TEST_P(Pauses, OfAForkedProcessLeaveTheDeviceAlone) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(10);
-      usleep(100);
+      select_until(100 * kMicrosecond);
       _exit(0);
     }
     int status = -1;

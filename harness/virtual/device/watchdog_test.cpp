@@ -1,5 +1,5 @@
 #include <pthread.h>
-#include <unistd.h>
+#include <sys/select.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -7,8 +7,16 @@
 
 #include "harness/virtual/device/testing.h"
 
+// This program is a Python, for the device.
+extern "C" [[gnu::visibility("default")]] int Py_IsInitialized() { return 1; }
+
 namespace tidemark::device::testing {
 namespace {
+
+void sleep_as_python(int milliseconds) {
+  timeval time{milliseconds / 1000, milliseconds % 1000 * 1000};
+  select(0, nullptr, nullptr, nullptr, &time);
+}
 
 constexpr Ns kMillisecond = 1'000'000;
 
@@ -116,7 +124,7 @@ TEST_P(Watchdogs, LookBetweenCollectivesOnlyWhereThereIsSomethingToSee) {
 }
 
 TEST_P(Watchdogs, UnderLaggingSeeADrainedDeviceWhileTheHostSleepsAndTheHostDoesNot) {
-  EXPECT_EQ(instant() || lagging(), seen_during([] { usleep(2'000'000); }, 2));
+  EXPECT_EQ(instant() || lagging(), seen_during([] { sleep_as_python(2'000); }, 2));
 }
 
 TEST_P(Watchdogs, SeeNoDrainedDeviceWhileTheHostIsBusy) {
@@ -135,7 +143,7 @@ TEST_P(Watchdogs, SeeBeforeTheNextOperatorWhatEndedInASleep) {
   run(stream, 150 * kMillisecond);
   CUDA(cudaEventRecord(event, stream));
   Watchdog watchdog(event);
-  for (int i = 0; i < 3; ++i) usleep(100'000);
+  for (int i = 0; i < 3; ++i) sleep_as_python(100);
   call_operator();
   EXPECT_EQ(!lagging(), watchdog.has_seen());
 }

@@ -1,5 +1,6 @@
 // Plans of cuFFT by their sizes, as PyTorch makes them (its own allocations for the work area).
 // Numbers are those of the operators' CPU kernels (mode math); a transform costs 5 n log2 n flops.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
