@@ -23,7 +23,7 @@ export const paths = (page, section) =>
   page
     .locator(`${section} .chart svg path:is([stroke-width="1.8"], [stroke-width="1.4"])`)
     .evaluateAll((all) =>
-      all.map((path) => path.getAttribute('d') ?? '').filter((d) => d.length > 20),
+      all.map((path) => path.getAttribute('d') ?? '').filter((d) => /[LCHV]/i.test(d)),
     );
 
 /** Nothing is missing, nothing sticks out, nothing went wrong. */

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "harness/virtual/device/attributes.h"
@@ -27,10 +28,18 @@ int compute(Handle* handle, const char* name) {
 // cudaDataType: real and complex, float and double.
 std::size_t size_of(int type) { return type == 0 ? 4 : type == 5 ? 16 : 8; }
 
+// Bytes of a complex number, or 0 for real ones.
+std::size_t complex_of(int type) { return type == 4 || type == 5 ? size_of(type) : 0; }
+
 /// A workspace in bytes; `recorded` where a call of an H100 had the same sizes.
 struct Workspace {
   double bytes = 0;
   bool recorded = false;
+
+  /// Of complex numbers of so many bytes (0: real), one of 8 bytes alone was recorded.
+  Workspace of(std::size_t complex, std::int64_t n) const {
+    return {bytes, recorded && (complex == 0 || (complex == 8 && n == 1))};
+  }
 
   std::size_t given() const {
     const auto whole = static_cast<std::size_t>(bytes);
@@ -239,23 +248,24 @@ STUB(int, cusolverDnXsyevjSetSortEig)(void*, int) { return success; }
 
 using Long = std::int64_t;
 STUB(int, cusolverDnXpotrf_bufferSize)
-(Handle*, void*, int, Long n, int, const void*, Long, int, std::size_t* device, std::size_t* host) {
-  return give(device, host, potrf(n));
+(Handle*, void*, int, Long n, int type, const void*, Long, int, std::size_t* device,
+ std::size_t* host) {
+  return give(device, host, potrf(n).of(complex_of(type), n));
 }
 STUB(int, cusolverDnXgeqrf_bufferSize)
 (Handle*, void*, Long, Long n, int type, const void*, Long, int, const void*, int,
  std::size_t* device, std::size_t* host) {
-  return give(device, host, geqrf(n, size_of(type)));
+  return give(device, host, geqrf(n, size_of(type)).of(complex_of(type), n));
 }
 STUB(int, cusolverDnXsyevd_bufferSize)
 (Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int,
  std::size_t* device, std::size_t* host) {
-  return give(device, host, syevd(n, size_of(type)));
+  return give(device, host, syevd(n, size_of(type)).of(complex_of(type), n));
 }
 STUB(int, cusolverDnXsyevBatched_bufferSize)
 (Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int,
  std::size_t* device, std::size_t* host, Long batch) {
-  return give(device, host, syev_batched(n, size_of(type), batch));
+  return give(device, host, syev_batched(n, size_of(type), batch).of(complex_of(type), n));
 }
 STUB(int, cusolverDnXsytrs_bufferSize)
 (Handle*, int, Long n, Long columns, int type, const void*, Long, const Long*, int, void*, Long,
@@ -266,57 +276,67 @@ STUB(int, cusolverDnXsytrs_bufferSize)
 STUB(int, cusolverDnXgeev_bufferSize)
 (Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int, const void*,
  Long, int, const void*, Long, int, std::size_t* device, std::size_t* host) {
-  return give(device, host, geev(n, size_of(type)));
+  return give(device, host, geev(n, size_of(type)).of(complex_of(type), n));
 }
 
 // The functions of a letter: single, double, and complex of both (libraries.json, "by_hand"). They
 // count in elements of `unit` bytes.
-#define SIZES(t, unit, orthogonal, multiply, symmetric, jacobi)                                   \
-  STUB(int, cusolverDn##t##potrf_bufferSize)                                                      \
-  (Handle*, int, int n, void*, int, int* size) { return give(size, unit, potrf(n)); }             \
-  STUB(int, cusolverDn##t##getrf_bufferSize)                                                      \
-  (Handle*, int, int n, void*, int, int* size) { return give(size, unit, getrf(n, unit)); }       \
-  STUB(int, cusolverDn##t##geqrf_bufferSize)                                                      \
-  (Handle*, int, int n, void*, int, int* size) { return give(size, unit, geqrf(n, unit)); }       \
-  STUB(int, cusolverDn##t##sytrf_bufferSize)                                                      \
-  (Handle*, int n, void*, int, int* size) { return give(size, unit, sytrf(n, unit)); }            \
-  STUB(int, cusolverDn##t##gesvd_bufferSize)                                                      \
-  (Handle*, int m, int n, int* size) { return give(size, unit, gesvd(m, n, unit)); }              \
-  STUB(int, cusolverDn##t##orthogonal##_bufferSize)                                               \
-  (Handle*, int m, int n, int, const void*, int, const void*, int* size) {                        \
-    return give(size, unit, orgqr(m, n, unit));                                                   \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##multiply##_bufferSize)                                                 \
-  (Handle*, int, int, int m, int n, int k, const void*, int, const void*, const void*, int,       \
-   int* size) {                                                                                   \
-    return give(size, unit, ormqr(m, n, k, unit));                                                \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##symmetric##_bufferSize)                                                \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size) {                          \
-    return give(size, unit, syevd(n, unit));                                                      \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##jacobi##_bufferSize)                                                   \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*) {                   \
-    return give(size, unit, syevj(n, unit));                                                      \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##jacobi##Batched_bufferSize)                                            \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*, int batch) {        \
-    return give(size, unit, syev_batched(n, unit, batch));                                        \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##gesvdj_bufferSize)                                                     \
-  (Handle*, int, int, int m, int n, const void*, int, const void*, const void*, int, const void*, \
-   int, int* size, void*) {                                                                       \
-    return give(size, unit, gesvdj(m, n, unit));                                                  \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##gesvdjBatched_bufferSize)                                              \
-  (Handle*, int, int m, int n, const void*, int, const void*, const void*, int, const void*, int, \
-   int* size, void*, int) {                                                                       \
-    return give(size, unit, gesvdj(m, n, unit));                                                  \
-  }                                                                                               \
-  STUB(int, cusolverDn##t##gesvdaStridedBatched_bufferSize)                                       \
-  (Handle*, int, int, int m, int n, const void*, int, long long, const void*, long long,          \
-   const void*, int, long long, const void*, int, long long, int* size, int batch) {              \
-    return give(size, unit, gesvda(m, n, #orthogonal[0] == 'u', batch));                          \
+#define SIZES(t, unit, orthogonal, multiply, symmetric, jacobi)                                    \
+  STUB(int, cusolverDn##t##potrf_bufferSize)                                                       \
+  (Handle*, int, int n, void*, int, int* size) {                                                   \
+    return give(size, unit, potrf(n).of(#orthogonal[0] == 'u' ? unit : 0, n));                     \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##getrf_bufferSize)                                                       \
+  (Handle*, int, int n, void*, int, int* size) {                                                   \
+    return give(size, unit, getrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##geqrf_bufferSize)                                                       \
+  (Handle*, int, int n, void*, int, int* size) {                                                   \
+    return give(size, unit, geqrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##sytrf_bufferSize)                                                       \
+  (Handle*, int n, void*, int, int* size) {                                                        \
+    return give(size, unit, sytrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##gesvd_bufferSize)                                                       \
+  (Handle*, int m, int n, int* size) {                                                             \
+    return give(size, unit, gesvd(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));            \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##orthogonal##_bufferSize)                                                \
+  (Handle*, int m, int n, int, const void*, int, const void*, int* size) {                         \
+    return give(size, unit, orgqr(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));            \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##multiply##_bufferSize)                                                  \
+  (Handle*, int, int, int m, int n, int k, const void*, int, const void*, const void*, int,        \
+   int* size) {                                                                                    \
+    return give(size, unit, ormqr(m, n, k, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));         \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##symmetric##_bufferSize)                                                 \
+  (Handle*, int, int, int n, const void*, int, const void*, int* size) {                           \
+    return give(size, unit, syevd(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##jacobi##_bufferSize)                                                    \
+  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*) {                    \
+    return give(size, unit, syevj(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##jacobi##Batched_bufferSize)                                             \
+  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*, int batch) {         \
+    return give(size, unit, syev_batched(n, unit, batch).of(#orthogonal[0] == 'u' ? unit : 0, n)); \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##gesvdj_bufferSize)                                                      \
+  (Handle*, int, int, int m, int n, const void*, int, const void*, const void*, int, const void*,  \
+   int, int* size, void*) {                                                                        \
+    return give(size, unit, gesvdj(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));           \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##gesvdjBatched_bufferSize)                                               \
+  (Handle*, int, int m, int n, const void*, int, const void*, const void*, int, const void*, int,  \
+   int* size, void*, int) {                                                                        \
+    return give(size, unit, gesvdj(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));           \
+  }                                                                                                \
+  STUB(int, cusolverDn##t##gesvdaStridedBatched_bufferSize)                                        \
+  (Handle*, int, int, int m, int n, const void*, int, long long, const void*, long long,           \
+   const void*, int, long long, const void*, int, long long, int* size, int batch) {               \
+    return give(size, unit, gesvda(m, n, #orthogonal[0] == 'u', batch));                           \
   }
 SIZES(S, 4, orgqr, ormqr, syevd, syevj)
 SIZES(D, 8, orgqr, ormqr, syevd, syevj)

@@ -10,7 +10,8 @@
 namespace {
 
 enum Status { success = 0, invalid_value = 3 };
-enum { index_32 = 2, csr_alg1 = 4, real_half = 2, real_bfloat = 14, real_float = 0 };
+enum { index_32 = 2, csr_alg1 = 4 };
+enum { real_float = 0, real_half = 2, real_bfloat = 14 };  // cudaDataType
 
 struct Handle {
   tidemark::device::StreamHandle stream = nullptr;
@@ -60,8 +61,9 @@ std::size_t product_workspace(const Matrix& a, std::int64_t columns, bool alg1) 
 int give(std::size_t* size, const Matrix* a, std::int64_t columns, int operation, int algorithm) {
   if (!size || !a) return invalid_value;
   const bool alg1 = algorithm == csr_alg1;
-  const bool recorded = operation == 0 && a->batch == 1 && a->by_rows && a->entries > 0 &&
-                        alg1 == (a->index == index_32 && columns >= 1);
+  const bool of_type = a->type <= real_half || a->type == real_bfloat;
+  const bool recorded = of_type && operation == 0 && a->batch == 1 && a->by_rows &&
+                        a->entries > 0 && alg1 == (a->index == index_32 && columns >= 1);
   const std::size_t bytes = product_workspace(*a, columns, alg1);
   *size = recorded && tidemark::device::is_hopper() ? bytes
                                                     : tidemark::device::modelled("cuSPARSE", bytes);
