@@ -32,9 +32,10 @@ def case_modes():
 
 def case_workspaces():
     """Modelled where no call of an H100 had these sizes, or the GPU is another."""
-    for gpu, size, modelled in (("h100-80g", 128, False), ("h100-80g", 129, True), ("a100-80g", 128, True)):
-        said = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda'))", "--gpu", gpu).ends(0)
-        said.check((WARNING in said.err) == modelled, f"{gpu}, {size}")
+    for gpu, size, kind, modelled in (("h100-80g", 128, "float64", False), ("h100-80g", 129, "float32", True), ("h100-80g", 128, "complex64", True),
+                                      ("a100-80g", 128, "float32", True)):
+        said = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda', dtype=torch.{kind}))", "--gpu", gpu).ends(0)
+        said.check((WARNING in said.err) == modelled, f"{gpu}, {size}, {kind}")
 
 
 def case_sparse():
