@@ -73,8 +73,6 @@ void pass(Ns duration, const void* caller) {
   show_watchdogs_the_time(e);
 }
 
-Ns nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
-
 // When this thread last read the steady clock. Python adds the length of a sleep to that, and asks
 // for the point of time.
 [[gnu::tls_model("initial-exec")]] thread_local Ns last_read = 0;
@@ -87,8 +85,8 @@ int read_clock(clockid_t clock, timespec* time) {
 Ns until(const timespec& end) {
   timespec now{};
   read_clock(CLOCK_MONOTONIC, &now);
-  const Ns since = nanoseconds(now) - last_read;
-  return nanoseconds(end) - (since >= 0 && since < kSecond ? last_read : nanoseconds(now));
+  const Ns since = ns_of(now) - last_read;
+  return ns_of(end) - (since >= 0 && since < kSecond ? last_read : ns_of(now));
 }
 
 }  // namespace
@@ -101,7 +99,7 @@ using tidemark::device::pass;
 EXPORTED int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int error = tidemark::device::read_clock(clock, time);
   if (clock == CLOCK_MONOTONIC && error == 0)
-    tidemark::device::last_read = tidemark::device::nanoseconds(*time);
+    tidemark::device::last_read = tidemark::device::ns_of(*time);
   return error;
 }
 
@@ -109,7 +107,7 @@ EXPORTED int clock_nanosleep(clockid_t clock, int flags, const timespec* time, t
   static auto* const sleep = next<decltype(clock_nanosleep)>("clock_nanosleep", "GLIBC_2.17");
   const bool to_a_point = (flags & TIMER_ABSTIME) != 0;
   if (time && (!to_a_point || clock == CLOCK_MONOTONIC))
-    pass(to_a_point ? tidemark::device::until(*time) : tidemark::device::nanoseconds(*time),
+    pass(to_a_point ? tidemark::device::until(*time) : tidemark::device::ns_of(*time),
          __builtin_return_address(0));
   return sleep(clock, flags, time, left);
 }

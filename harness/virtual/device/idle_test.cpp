@@ -1,6 +1,5 @@
 #include <dlfcn.h>
 #include <sched.h>
-#include <sys/select.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,9 +9,7 @@
 #include <thread>
 
 #include "harness/virtual/device/testing.h"
-
-// This program is a Python, for the device.
-extern "C" [[gnu::visibility("default")]] int Py_IsInitialized() { return 1; }
+#include "harness/virtual/device/testing_python.h"
 
 namespace tidemark::device::testing {
 namespace {
@@ -24,19 +21,14 @@ timespec after(Ns duration, timespec from = {}) {
   return {end / kSecond, end % kSecond};
 }
 
-/// As Python does: the steady clock is read, some time passes, and the sleep ends at a point.
+/// As Python from 3.11 on does: the steady clock is read, some time passes, and the sleep ends at a
+/// point.
 void sleep_until(Ns duration) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const timespec end = after(duration, now);
   for (int i = 0; i < 1000; ++i) sched_yield();
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
-}
-
-/// As Python before 3.11.
-void select_until(Ns duration) {
-  timeval time{duration / kSecond, duration % kSecond / kMicrosecond};
-  select(0, nullptr, nullptr, nullptr, &time);
 }
 
 struct Pauses : EachSchedule {
@@ -53,7 +45,7 @@ struct Pauses : EachSchedule {
 TEST_P(Pauses, PassOnTheHostsClockAsLongAsTheProgramAskedFor) {
   run(make_stream(), 1);
   std::mt19937 random(1);
-  for (const auto sleep : {sleep_until, select_until}) {
+  for (const auto sleep : {sleep_until, sleep_as_python}) {
     const Ns duration = std::uniform_int_distribution<Ns>(1, 30'000)(random) * kMicrosecond;
     const Ns before = tidemark_device_now();
     sleep(duration);
@@ -72,7 +64,7 @@ TEST_P(Pauses, OfLibrariesDoNot) {
 TEST_P(Pauses, OfAnotherThreadOrOfAnEndedOneDoNot) {
   run(make_stream(), 1);
   const Ns before = tidemark_device_now();
-  std::thread([] { select_until(10 * kMicrosecond); }).join();
+  std::thread([] { sleep_as_python(10 * kMicrosecond); }).join();
   const timespec past{1, 0};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &past, nullptr);
   EXPECT_EQ(before, tidemark_device_now());
@@ -88,7 +80,7 @@ TEST_P(Pauses, OfAForkedProcessLeaveTheDeviceAlone) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(10);
-      select_until(100 * kMicrosecond);
+      sleep_as_python(100 * kMicrosecond);
       _exit(0);
     }
     int status = -1;

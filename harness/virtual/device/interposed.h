@@ -1,7 +1,10 @@
-// Functions of the C library in whose place this library stands, for all libraries of the process.
+// Interposition: this library's functions replace the C library's for the whole process.
 #pragma once
 
 #include <dlfcn.h>
+#include <time.h>
+
+#include "harness/virtual/device/device.h"
 
 #define EXPORTED extern "C" [[gnu::visibility("default")]]
 
@@ -13,5 +16,7 @@ Function* next(const char* name, const char* version) {
   void* found = dlvsym(RTLD_NEXT, name, version);
   return reinterpret_cast<Function*>(found ? found : dlsym(RTLD_NEXT, name));
 }
+
+inline Ns ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000L + time.tv_nsec; }
 
 }  // namespace tidemark::device

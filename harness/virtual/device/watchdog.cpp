@@ -93,11 +93,10 @@ Watchdog* this_watchdog() {
   return &mine;
 }
 
-Ns nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000L + time.tv_nsec; }
 Ns read(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
-  return nanoseconds(time);
+  return ns_of(time);
 }
 
 /// A watchdog's sleep until `end`; ETIMEDOUT makes it look at its works.
@@ -118,7 +117,7 @@ int sleep(Watchdog& self, pthread_cond_t* condition, clockid_t clock, const time
     if (woken != ETIMEDOUT && w.wanted <= self.begun) return woken;  // PyTorch's own signal
   }
   self.begun = w.wanted;
-  ahead = std::max<Ns>(nanoseconds(end) - read(clock), 0) + 1'000'000;
+  ahead = std::max<Ns>(ns_of(end) - read(clock), 0) + 1'000'000;
   return ETIMEDOUT;
 }
 

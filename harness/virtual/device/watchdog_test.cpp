@@ -1,22 +1,14 @@
 #include <pthread.h>
-#include <sys/select.h>
 
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "harness/virtual/device/testing.h"
-
-// This program is a Python, for the device.
-extern "C" [[gnu::visibility("default")]] int Py_IsInitialized() { return 1; }
+#include "harness/virtual/device/testing_python.h"
 
 namespace tidemark::device::testing {
 namespace {
-
-void sleep_as_python(int milliseconds) {
-  timeval time{milliseconds / 1000, milliseconds % 1000 * 1000};
-  select(0, nullptr, nullptr, nullptr, &time);
-}
 
 constexpr Ns kMillisecond = 1'000'000;
 
@@ -74,15 +66,21 @@ void call_operator() {
 }
 
 struct Watchdogs : EachSchedule {
+  /// A work of this length in a new stream, and an event after it.
+  static std::pair<cudaStream_t, cudaEvent_t> work(Ns duration) {
+    const cudaStream_t stream = make_stream();
+    const cudaEvent_t event = make_event(cudaEventDisableTiming);
+    before_collectives();
+    run(stream, duration);
+    EXPECT_EQ(cudaSuccess, cudaEventRecord(event, stream));
+    return {stream, event};
+  }
+
   /// Whether a watchdog sees a work of a minute while this thread does something, in which so many
   /// seconds pass for the program.
   template <class Pastime>
   bool seen_during(Pastime pastime, Ns seconds) {
-    const cudaStream_t stream = make_stream();
-    const cudaEvent_t event = make_event(cudaEventDisableTiming);
-    before_collectives();
-    run(stream, 60'000 * kMillisecond);
-    EXPECT_EQ(cudaSuccess, cudaEventRecord(event, stream));
+    const auto [stream, event] = work(60'000 * kMillisecond);
     const Ns before = tidemark_device_now();
     Watchdog watchdog(event, std::chrono::milliseconds(100));
     pastime();
@@ -94,11 +92,7 @@ struct Watchdogs : EachSchedule {
 };
 
 TEST_P(Watchdogs, SeeWhatTheScheduleSaysBeforeTheNextOperator) {
-  const cudaStream_t stream = make_stream();
-  const cudaEvent_t event = make_event(cudaEventDisableTiming);
-  before_collectives();
-  run(stream, 150 * kMillisecond);
-  CUDA(cudaEventRecord(event, stream));
+  const auto [stream, event] = work(150 * kMillisecond);
   Watchdog watchdog(event);
   call_operator();
   EXPECT_EQ(instant(), watchdog.has_seen());
@@ -124,7 +118,7 @@ TEST_P(Watchdogs, LookBetweenCollectivesOnlyWhereThereIsSomethingToSee) {
 }
 
 TEST_P(Watchdogs, UnderLaggingSeeADrainedDeviceWhileTheHostSleepsAndTheHostDoesNot) {
-  EXPECT_EQ(instant() || lagging(), seen_during([] { sleep_as_python(2'000); }, 2));
+  EXPECT_EQ(instant() || lagging(), seen_during([] { sleep_as_python(2'000 * kMillisecond); }, 2));
 }
 
 TEST_P(Watchdogs, SeeNoDrainedDeviceWhileTheHostIsBusy) {
@@ -137,13 +131,8 @@ TEST_P(Watchdogs, SeeNoDrainedDeviceWhileTheHostIsBusy) {
 }
 
 TEST_P(Watchdogs, SeeBeforeTheNextOperatorWhatEndedInASleep) {
-  const cudaStream_t stream = make_stream();
-  const cudaEvent_t event = make_event(cudaEventDisableTiming);
-  before_collectives();
-  run(stream, 150 * kMillisecond);
-  CUDA(cudaEventRecord(event, stream));
-  Watchdog watchdog(event);
-  for (int i = 0; i < 3; ++i) sleep_as_python(100);
+  Watchdog watchdog(work(150 * kMillisecond).second);
+  for (int i = 0; i < 3; ++i) sleep_as_python(100 * kMillisecond);
   call_operator();
   EXPECT_EQ(!lagging(), watchdog.has_seen());
 }
