@@ -58,6 +58,14 @@ Bytes worst_peak(const VariantRecord& variant, Statistic statistic) {
   return worst;
 }
 
+std::optional<Bytes> peak_of_any_step(const VariantRecord& variant, Statistic statistic) {
+  std::optional<Bytes> out;
+  for (const RankRecord& rank : variant.ranks)
+    for (const Step& step : rank.steps)
+      for (const Phase& phase : step.phases) out = std::max(out.value_or(0), phase[statistic].peak);
+  return out;
+}
+
 std::vector<Saving> savings_of(const TrialRecord& trial) {
   const auto ran = [](const VariantRecord& one) {
     return std::ranges::any_of(one.ranks,

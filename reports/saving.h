@@ -30,6 +30,8 @@ struct Saving {
 
 /// Over the phases of the last step, on the rank where it is highest; 0 where none ran.
 Bytes worst_peak(const VariantRecord& variant, Statistic statistic);
+/// The same over all steps; none where none ran.
+std::optional<Bytes> peak_of_any_step(const VariantRecord& variant, Statistic statistic);
 
 /// The saving of every fix that ran, in the order of the variants.
 std::vector<Saving> savings_of(const TrialRecord& trial);

@@ -9,6 +9,7 @@
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
+#include "reports/saving.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -94,19 +95,13 @@ std::string claim_text(const Row& row) {
 /// The statistic that a limit judges, else the test's own.
 Statistic statistic_of(const Row& row) {
   const Verdict* one = telling(row);
-  for (const Statistic s :
-       {Statistic::allocated, Statistic::active, Statistic::reserved, Statistic::requested})
+  for (const Statistic s : kStatistics)
     if (one != nullptr && one->name.starts_with(fmt::format("memory/{}/", name_of(s)))) return s;
   return row.trial->statistic;
 }
 
 std::optional<Bytes> peak_of(const VariantRecord* variant, Statistic statistic) {
-  std::optional<Bytes> out;
-  if (variant == nullptr) return out;
-  for (const RankRecord& rank : variant->ranks)
-    for (const Step& step : rank.steps)
-      for (const Phase& phase : step.phases) out = std::max(out.value_or(0), phase[statistic].peak);
-  return out;
+  return variant == nullptr ? std::nullopt : peak_of_any_step(*variant, statistic);
 }
 
 std::string figure(Bytes bytes) {

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "reports/compare/pairs.h"
 #include "reports/history/history.h"
+#include "reports/saving.h"
 
 namespace tidemark {
 namespace {
 
 constexpr int kPatienceOfReaders = 2000;  // ms
-constexpr std::array kJudged{Statistic::allocated, Statistic::active, Statistic::reserved,
-                             Statistic::requested};
 
 /// "trial settings variant statistic".
 using Name = std::tuple<std::string, std::string, std::string, std::string>;
@@ -49,14 +47,6 @@ std::map<Name, Bytes> peaks_of(Database& database, std::int64_t run, const std::
   return out;
 }
 
-Bytes highest(const VariantRecord& variant, Statistic statistic) {
-  Bytes out = 0;
-  for (const RankRecord& rank : variant.ranks)
-    for (const Step& step : rank.steps)
-      for (const Phase& phase : step.phases) out = std::max(out, phase[statistic].peak);
-  return out;
-}
-
 }  // namespace
 
 Nights nights_of(const std::filesystem::path& history, const Report& report) {
@@ -76,13 +66,13 @@ Nights nights_of(const std::filesystem::path& history, const Report& report) {
   }
   for (const TrialRecord& trial : report.trials)
     for (const VariantRecord& variant : trial.variants)
-      for (const Statistic statistic : kJudged) {
+      for (const Statistic statistic : kStatistics) {
         std::vector<Bytes> peaks;
         const Name name{trial.name(), settings_of(trial), variant.name, name_of(statistic)};
         for (const auto& night : past)
           if (const auto found = night.find(name); found != night.end())
             peaks.push_back(found->second);
-        const Bytes own = highest(variant, statistic);
+        const Bytes own = peak_of_any_step(variant, statistic).value_or(0);
         if (peaks.empty() || own == 0) continue;
         peaks.push_back(own);
         out.peaks[{&trial, variant.name, statistic}] = std::move(peaks);
