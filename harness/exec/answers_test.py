@@ -4,6 +4,7 @@ beside busy processes (TIDEMARK_TEST_LOAD: 2) and without, in mode known and in 
 runs once with the load and math once without, and of parallel.py a few parts. Prints how many answers each schedule gave, and the lines that differ."""
 import contextlib
 import os
+import re
 import subprocess
 import sys
 
@@ -61,7 +62,8 @@ def case_long_steps():
 
     def peaks(schedule, kind):
         said = Said("--schedule", schedule, *ranks(HERE / "answers" / "parallel.py"), *[part + kind for part in parts]).ends(0)
-        return {line.split(",")[0].split(":")[0]: line.split(" peak ")[1].split(" bytes")[0] for line in said.out.splitlines() if line.startswith("rank ")}, said
+        found = re.findall(r"^(rank \d+ [^,:]+).*: peak ([\d,]+) bytes", said.out, re.M)
+        return {part: int(peak.replace(",", "")) for part, peak in found}, said
     (instant, _), (calibrated, said), (short, _) = peaks("instant", ", long steps"), peaks("calibrated", ", long steps"), peaks("calibrated", "")
     said.check(len(instant) == 2 * len(parts) and calibrated == instant, f"the peaks of instant: {instant}")
     said.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
